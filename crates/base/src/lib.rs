@@ -1,0 +1,21 @@
+//! Ring 0: the words every other crate speaks. No I/O, no clock, no thread, no allocation policy.
+//!
+//! - [`ids`]: who and where (cores, connections, slots, versions)
+//! - [`street`]: what the outside world tells a machine ([`Event`](street::Event)) and what a machine asks of
+//!   it ([`Effect`](street::Effect)); `io` and `sim` are the two streets
+//! - [`limits`]: every bound of the system on one page, with the sum that justifies it
+//! - [`checksum`], [`rng`], [`prefetch`], [`planted`]: small tools the pure rings share
+
+pub mod checksum;
+pub mod ids;
+pub mod limits;
+pub mod planted;
+pub mod prefetch;
+pub mod rng;
+pub mod street;
+
+pub use ids::{
+    ConnectionId, CoreId, Database, LogOrdinal, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, SegmentNumber, Slot,
+    SlotGroupId, Version,
+};
+pub use street::{Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};

@@ -1,0 +1,54 @@
+//! Every bound of the system on one page, with the sum that justifies it. `docs/limits.md` is checked against it.
+
+/// Longest key, bytes. Fits the 16-bit length of the record header.
+pub const KEY_BYTES_MAX: usize = 65_535;
+/// Longest value and longest bulk of a request, bytes: Redis's `proto-max-bulk-len`.
+pub const VALUE_BYTES_MAX: usize = 512 << 20;
+/// Most arguments of one request: Redis's bound.
+pub const ARGUMENTS_MAX: usize = 1 << 20;
+/// Longest inline request, bytes: Redis's bound.
+pub const INLINE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of one request that is not complete yet: Redis's `client-query-buffer-limit`.
+pub const REQUEST_BYTES_MAX: usize = 1 << 30;
+/// Most arguments of one request before authentication (CVE-2021-32675).
+pub const ARGUMENTS_UNAUTHENTICATED_MAX: usize = 10;
+/// Longest bulk of a request before authentication, bytes (CVE-2021-32675).
+pub const BULK_UNAUTHENTICATED_MAX: usize = 16 << 10;
+/// Unsent reply bytes of one connection before its requests are no longer read: a client that does not read its
+/// replies stops being served, not buffered.
+pub const OUTPUT_PAUSE_BYTES: usize = 1 << 20;
+/// Unsent reply bytes of one connection before it is closed; above the largest single reply (one value).
+pub const OUTPUT_BYTES_MAX: usize = 1 << 30;
+/// Connections of one core; 2 cores reach Redis's `maxclients` of 10,000.
+pub const CONNECTIONS_PER_CORE_MAX: usize = 10_000;
+/// Cores (instances) of one node: at most 16 contiguous slot ranges each, so that CLUSTER SLOTS stays small.
+pub const CORES_MAX: usize = 64;
+/// Numbered databases of the standalone personality.
+pub const DATABASE_COUNT: u8 = 16;
+/// Bytes one receive may deliver; also how much one connection executes per tick (fairness).
+pub const RECEIVE_BYTES: usize = 16 << 10;
+/// Receive buffers of one core: 256 x 16 KiB = 4 MiB of address space, touched only as far as used.
+pub const RECEIVE_BUFFERS: usize = 256;
+/// Requests that are decoded, prefetched and executed together; two cache lines each stay within a first-level cache.
+pub const PREFETCH_WINDOW: usize = 32;
+/// Nominal size of a log segment, bytes: 1 s of log at the machine's 64 MiB/s, so that few files exist and one is
+/// soon free again.
+pub const SEGMENT_BYTES: u64 = 64 << 20;
+/// Longest piece of a value in one log record, bytes; a longer value is logged as pieces.
+pub const LOG_PIECE_BYTES_MAX: usize = 64 << 10;
+/// Commands queued by one MULTI.
+pub const TRANSACTION_COMMANDS_MAX: usize = 1 << 16;
+/// Bytes queued by one MULTI.
+pub const TRANSACTION_BYTES_MAX: usize = 256 << 20;
+/// Keys watched by one connection.
+pub const WATCHED_KEYS_MAX: usize = 1 << 16;
+/// Waiters (ZH.WAIT, blocked pops) of one core.
+pub const WAITERS_MAX: usize = 1 << 16;
+/// Requests forwarded to other cores and not answered, per connection.
+pub const HOPS_PENDING_PER_CONNECTION_MAX: usize = 1024;
+/// Batches waiting in one core's mailbox; cores send at most one each per tick, so CORES_MAX x 16 ticks of delay.
+pub const MAILBOX_BATCHES_MAX: usize = 1024;
+
+const _: () = assert!(BULK_UNAUTHENTICATED_MAX <= INLINE_BYTES_MAX);
+const _: () = assert!(OUTPUT_BYTES_MAX > VALUE_BYTES_MAX);
+const _: () = assert!(SEGMENT_BYTES > 4 * LOG_PIECE_BYTES_MAX as u64);

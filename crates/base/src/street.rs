@@ -1,0 +1,209 @@
+//! The contract between a machine (pure) and a street (the world): events in, effects out, once per tick.
+//!
+//! ```text
+//!            Event, received bytes, hops            Effect, hops, deadline
+//!   street ───────────────────────────► Machine::tick ───────────────────────────► street
+//! ```
+//!
+//! Order is data. A street performs effects in the order of the list; after a failed [`Effect::WriteLog`] it performs
+//! no further [`Effect::Send`] of that list or any later one, because those bytes may promise what the disk refused.
+
+use crate::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
+
+/// The one clock reading of a tick, taken after its completions were collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Now {
+    /// Monotonic microseconds since an arbitrary start; for deadlines and intervals.
+    pub monotonic_us: u64,
+    /// Unix milliseconds; for expiry only.
+    pub unix_ms: u64,
+}
+
+/// Where bytes lie in [`TickInput::received`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// Number of bytes.
+    pub len: u32,
+}
+
+impl Span {
+    /// The bytes of this span in `base`.
+    #[inline]
+    pub fn of(self, base: &[u8]) -> &[u8] {
+        &base[self.start as usize..self.start as usize + self.len as usize]
+    }
+}
+
+/// Which door a connection came through; it decides the personality for the connection's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Door {
+    /// Port P or the Unix socket: a standalone Redis over all cores.
+    Standalone,
+    /// Port P+1+i: instance i as a node of a Redis Cluster.
+    Cluster,
+}
+
+/// What happened outside. Closed: it describes I/O and control, never commands.
+#[derive(Debug)]
+pub enum Event {
+    /// A client connected. `peer` is its printable address (`ip:port`, or the socket's path).
+    Accepted {
+        /// New id; every later event of this connection carries it.
+        connection: ConnectionId,
+        /// Which port.
+        door: Door,
+        /// Printable address of the other end.
+        peer: String,
+        /// Printable address of our end.
+        local: String,
+    },
+    /// Bytes of a connection; several per tick are possible and come in order.
+    Received {
+        /// From whom.
+        connection: ConnectionId,
+        /// Where in [`TickInput::received`]; valid for this tick only.
+        span: Span,
+    },
+    /// The peer sends no more. Replies still owed may be sent; the machine answers with [`Effect::Close`].
+    PeerClosed {
+        /// Who.
+        connection: ConnectionId,
+    },
+    /// The kernel took the whole buffer of the last [`Effect::Send`]; the machine may send again.
+    SendDone {
+        /// To whom.
+        connection: ConnectionId,
+        /// The buffer, for another use; its content is spent.
+        buffer: Vec<u8>,
+    },
+    /// The connection is gone and its id dead: it broke, or a [`Effect::Close`] was performed.
+    Closed {
+        /// Who.
+        connection: ConnectionId,
+    },
+    /// A [`Effect::WriteLog`] was handed to the operating system whole: it survives the death of the process.
+    LogWritten {
+        /// The group that was written.
+        ordinal: LogOrdinal,
+        /// The buffer, for another use.
+        buffer: Vec<u8>,
+    },
+    /// A [`Effect::SyncLog`] succeeded: every group up to `ordinal` survives a power cut.
+    LogSynced {
+        /// Last group covered.
+        ordinal: LogOrdinal,
+    },
+    /// A [`Effect::CreateSegment`] is complete and its directory entry durable.
+    SegmentReady {
+        /// Which.
+        segment: SegmentNumber,
+    },
+    /// Writing or syncing failed. Never retried: the machine stops acknowledging writes at once.
+    LogFailed {
+        /// The operating system's words, with the file's name.
+        reason: String,
+    },
+    /// SIGTERM, SIGINT or SHUTDOWN: finish, seal the log, answer with [`Effect::Stop`].
+    ShutdownRequested,
+}
+
+/// What a machine asks of the street.
+#[derive(Debug)]
+pub enum Effect {
+    /// Send all of `buffer`. At most one is under way per connection; [`Event::SendDone`] gives the buffer back.
+    Send {
+        /// To whom.
+        connection: ConnectionId,
+        /// What; not empty.
+        buffer: Vec<u8>,
+    },
+    /// Close once a [`Effect::Send`] under way is done. [`Event::Closed`] follows.
+    Close {
+        /// Whom.
+        connection: ConnectionId,
+    },
+    /// Stop reading from this connection (back-pressure); bytes already received may still arrive.
+    PauseReceive {
+        /// Whom.
+        connection: ConnectionId,
+    },
+    /// Read from it again.
+    ResumeReceive {
+        /// Whom.
+        connection: ConnectionId,
+    },
+    /// Make the file of a segment, with `header` at offset 0 and room for `bytes`, and make its directory entry
+    /// durable. Off the tick; [`Event::SegmentReady`] follows.
+    CreateSegment {
+        /// Which.
+        segment: SegmentNumber,
+        /// The segment's header, byte for byte.
+        header: Vec<u8>,
+        /// Room to reserve, header included.
+        bytes: u64,
+        /// Fill with zeros beforehand, so that a later sync writes data only and no metadata.
+        zero_fill: bool,
+    },
+    /// Write a log group at `offset`; done before any later effect of this list.
+    WriteLog {
+        /// Where.
+        segment: SegmentNumber,
+        /// Byte offset in the segment.
+        offset: u64,
+        /// The group, byte for byte.
+        bytes: Vec<u8>,
+        /// Its number.
+        ordinal: LogOrdinal,
+    },
+    /// Make everything written to the log durable, up to and including `ordinal`. Off the tick; at most one is under
+    /// way; [`Event::LogSynced`] follows.
+    SyncLog {
+        /// Segment of that group. Earlier segments were synced before the log left them.
+        segment: SegmentNumber,
+        /// Last group to cover.
+        ordinal: LogOrdinal,
+    },
+    /// The machine is done; the street ends this core's loop after performing the list.
+    Stop,
+}
+
+/// What a tick is given.
+pub struct TickInput<'a, M> {
+    /// The clock, read once, after the events were collected.
+    pub now: Now,
+    /// Received bytes that [`Event::Received`] points into.
+    pub received: &'a [u8],
+    /// Drained by the tick.
+    pub events: &'a mut Vec<Event>,
+    /// Messages from other cores of this node, oldest first; drained by the tick.
+    pub hops: &'a mut Vec<(CoreId, M)>,
+}
+
+/// What a tick leaves behind. The street drains it and hands the same vectors in again.
+pub struct TickOutput<M> {
+    /// In order; see the module's rule.
+    pub effects: Vec<Effect>,
+    /// Messages to other cores, at most one per core and tick.
+    pub hops: Vec<(CoreId, M)>,
+    /// When to tick again if nothing happens before, in [`Now::monotonic_us`].
+    pub deadline_us: Option<u64>,
+    /// Work was left over: tick again at once, after collecting what has arrived.
+    pub more: bool,
+}
+
+impl<M> Default for TickOutput<M> {
+    fn default() -> Self {
+        TickOutput { effects: Vec::new(), hops: Vec::new(), deadline_us: None, more: false }
+    }
+}
+
+/// One core's state machine: told everything, asking for everything, doing nothing itself.
+pub trait Machine {
+    /// What cores of one node tell each other.
+    type Message: Send + 'static;
+
+    /// Handle all that happened since the last tick.
+    fn tick(&mut self, input: TickInput<'_, Self::Message>, output: &mut TickOutput<Self::Message>);
+}

@@ -1,0 +1,2 @@
+//! The binary `zerohop`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Every chore of the repository, one file each.
+fn main() {}
