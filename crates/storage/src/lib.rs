@@ -1,1 +1,26 @@
-//! (being laid)
+//! Ring 2: the data of one core, in memory and as bytes at rest. Asks for reads and writes, never does them.
+//!
+//! ```text
+//!   Store ─► SlotGroup (64 of them) ─► index ─► heap ─► record          a key's way
+//!     │
+//!     └────► LogBuffer ─► LogWriter ─► WriteLog effect ···► disk ···► replay ─► Store
+//! ```
+//!
+//! - [`key`]: a key and what is computed from it once
+//! - [`index`], [`heap`], [`record`]: from a position to the bytes of a record
+//! - [`group`]: 256 slots in one box that can change cores
+//! - [`store`]: the one path by which anything changes
+//! - [`log`]: the bytes that survive
+
+pub mod group;
+pub mod heap;
+pub mod index;
+pub mod key;
+pub mod log;
+pub mod record;
+pub mod store;
+
+pub use group::{DatabaseCount, Record, SlotGroup, Value};
+pub use heap::HeapFull;
+pub use key::Key;
+pub use store::{ScanCursor, Store};

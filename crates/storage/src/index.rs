@@ -1,0 +1,369 @@
+//! From a key's position to its record: an ordered, extendible hash index of 64-byte buckets.
+//!
+//! ```text
+//!  position (32 bits) = slot in group (8) · hash (24)          ordered: keys of a slot are neighbours
+//!
+//!  directory[top `depth` bits] ─► segment ─► bucket = next bits scaled to the segment's bucket count
+//!                                            [7 positions | used, overflow | 7 locations | recency]  one cache line
+//! ```
+//!
+//! - A segment grows by a quarter up to 64 buckets, then splits in two: no rehash is longer than 448 entries, and load
+//!   stays between two thirds and seven eighths.
+//! - A full bucket passes an entry on to the next one and counts it (`overflow`), so a miss ends at the first bucket
+//!   that passed nothing on (the scheme of F14, Facebook 2019).
+//! - Buckets divide the position range in order, so a cursor is a position: it stays right while segments grow and split
+//!   (the guarantee of SCAN), and a slot can be walked alone.
+
+use crate::heap::Location;
+
+const LANES: usize = 7;
+const LANES_FULL: u8 = (1 << LANES) - 1;
+const BUCKETS_MAX: usize = 64;
+/// A segment is not split further below this many remaining position bits.
+const DEPTH_MAX: u32 = 24;
+const OVERFLOW_STICKY: u8 = u8::MAX;
+
+#[repr(C, align(64))]
+#[derive(Clone, Default)]
+struct Bucket {
+    positions: [u32; LANES],
+    used: u8,
+    overflow: u8,
+    spare: u16,
+    locations: [u32; LANES],
+    recency: [u8; 4],
+}
+
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+impl Bucket {
+    /// Bit i is set where lane i is in use and has `position`.
+    #[inline]
+    fn lanes_at(&self, position: u32) -> u8 {
+        let mut lanes = 0u8;
+        for lane in 0..LANES {
+            lanes |= u8::from(self.positions[lane] == position) << lane;
+        }
+        lanes & self.used
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (u32, Location)> {
+        (0..LANES)
+            .filter(|lane| self.used >> lane & 1 == 1)
+            .map(|lane| (self.positions[lane], Location(self.locations[lane])))
+    }
+}
+
+struct Segment {
+    /// Top bits of the position that all its entries share.
+    depth: u32,
+    len: u32,
+    buckets: Box<[Bucket]>,
+}
+
+/// Where an entry is; valid until the next insertion or removal.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    segment: u32,
+    bucket: u32,
+    lane: u8,
+}
+
+/// The index of one slot group.
+pub struct Index {
+    depth: u32,
+    directory: Vec<u32>,
+    segments: Vec<Segment>,
+    len: usize,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Index { depth: 0, directory: vec![0], segments: vec![Segment::new(0, 1)], len: 0 }
+    }
+}
+
+impl Index {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory, directory included.
+    pub fn heap_bytes(&self) -> usize {
+        let buckets: usize = self.segments.iter().map(|segment| segment.buckets.len()).sum();
+        buckets * size_of::<Bucket>() + self.segments.len() * size_of::<Segment>() + self.directory.len() * 4
+    }
+
+    /// Ask for the bucket where `position` is at home.
+    #[inline]
+    pub fn prefetch(&self, position: u32) {
+        let segment = &self.segments[self.segment_of(position) as usize];
+        base::prefetch::prefetch(&segment.buckets[segment.home(position)]);
+    }
+
+    /// The first location filed under `position` in its home bucket: a guess for prefetching, right nearly always.
+    #[inline]
+    pub fn guess(&self, position: u32) -> Option<Location> {
+        let segment = &self.segments[self.segment_of(position) as usize];
+        let bucket = &segment.buckets[segment.home(position)];
+        let lanes = bucket.lanes_at(position);
+        (lanes != 0).then(|| Location(bucket.locations[lanes.trailing_zeros() as usize]))
+    }
+
+    /// The entry under `position` for which `is_it` says so.
+    #[inline]
+    pub fn find(&self, position: u32, mut is_it: impl FnMut(Location) -> bool) -> Option<(Place, Location)> {
+        let segment_number = self.segment_of(position);
+        let segment = &self.segments[segment_number as usize];
+        let mut bucket_number = segment.home(position);
+        for _ in 0..segment.buckets.len() {
+            let bucket = &segment.buckets[bucket_number];
+            let mut lanes = bucket.lanes_at(position);
+            while lanes != 0 {
+                let lane = lanes.trailing_zeros() as u8;
+                let location = Location(bucket.locations[lane as usize]);
+                if is_it(location) {
+                    return Some((Place { segment: segment_number, bucket: bucket_number as u32, lane }, location));
+                }
+                lanes &= lanes - 1;
+            }
+            if bucket.overflow == 0 {
+                return None;
+            }
+            bucket_number = segment.next(bucket_number);
+        }
+        None
+    }
+
+    /// File `location` under `position`. The caller knows that its key is not there yet.
+    pub fn insert(&mut self, position: u32, location: Location) {
+        let mut segment_number = self.segment_of(position);
+        while self.segments[segment_number as usize].is_full() {
+            self.grow(segment_number, position);
+            segment_number = self.segment_of(position);
+        }
+        self.segments[segment_number as usize].insert(position, location);
+        self.len += 1;
+    }
+
+    /// Point the entry at `place` elsewhere.
+    #[inline]
+    pub fn relocate(&mut self, place: Place, location: Location) {
+        self.segments[place.segment as usize].buckets[place.bucket as usize].locations[place.lane as usize] =
+            location.0;
+    }
+
+    /// Take the entry at `place` out.
+    pub fn remove(&mut self, place: Place) {
+        let segment = &mut self.segments[place.segment as usize];
+        let bucket = &mut segment.buckets[place.bucket as usize];
+        let position = bucket.positions[place.lane as usize];
+        bucket.used &= !(1 << place.lane);
+        let mut passed = segment.home(position);
+        while passed != place.bucket as usize {
+            let overflow = &mut segment.buckets[passed].overflow;
+            if *overflow != OVERFLOW_STICKY {
+                *overflow -= 1;
+            }
+            passed = segment.next(passed);
+        }
+        segment.len -= 1;
+        self.len -= 1;
+    }
+
+    /// Visit the entries that are at home in the bucket of `from`; the position to go on with, or `None` at the end.
+    /// Every entry that exists all the while from a walk's start to its end is visited at least once.
+    pub fn walk(&self, from: u32, mut visit: impl FnMut(u32, Location)) -> Option<u32> {
+        let segment = &self.segments[self.segment_of(from) as usize];
+        let home = segment.home(from);
+        let mut bucket_number = home;
+        for _ in 0..segment.buckets.len() {
+            let bucket = &segment.buckets[bucket_number];
+            for (position, location) in bucket.entries() {
+                if segment.home(position) == home {
+                    visit(position, location);
+                }
+            }
+            if bucket.overflow == 0 {
+                break;
+            }
+            bucket_number = segment.next(bucket_number);
+        }
+        segment.start_after(from, home)
+    }
+
+    #[inline]
+    fn segment_of(&self, position: u32) -> u32 {
+        self.directory[prefix(position, self.depth)]
+    }
+
+    fn grow(&mut self, segment_number: u32, position: u32) {
+        let segment = &mut self.segments[segment_number as usize];
+        let bucket_count = segment.buckets.len();
+        if bucket_count < BUCKETS_MAX || segment.depth == DEPTH_MAX {
+            let larger = Segment::new(segment.depth, bucket_count + (bucket_count / 4).max(1));
+            let old = std::mem::replace(segment, larger);
+            old.entries().for_each(|(position, location)| segment.insert(position, location));
+            return;
+        }
+        self.split(segment_number, position);
+    }
+
+    fn split(&mut self, segment_number: u32, position: u32) {
+        let depth = self.segments[segment_number as usize].depth;
+        if depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|segment| [*segment, *segment]).collect();
+            self.depth += 1;
+        }
+        let old = &self.segments[segment_number as usize];
+        let high_bit = |position: u32| position >> (31 - depth) & 1 == 1;
+        let high_count = old.entries().filter(|(position, _)| high_bit(*position)).count();
+        let mut low = Segment::new(depth + 1, Segment::buckets_for(old.len as usize - high_count));
+        let mut high = Segment::new(depth + 1, Segment::buckets_for(high_count));
+        for (position, location) in old.entries() {
+            if high_bit(position) { &mut high } else { &mut low }.insert(position, location);
+        }
+        let high_number = self.segments.len() as u32;
+        self.segments[segment_number as usize] = low;
+        self.segments.push(high);
+        let width = 1usize << (self.depth - depth - 1);
+        let first = (prefix(position, depth) * 2 + 1) * width;
+        self.directory[first..first + width].fill(high_number);
+    }
+}
+
+impl Segment {
+    fn new(depth: u32, bucket_count: usize) -> Segment {
+        Segment { depth, len: 0, buckets: vec![Bucket::default(); bucket_count].into_boxed_slice() }
+    }
+
+    /// Buckets for `len` entries with some room to grow.
+    fn buckets_for(len: usize) -> usize {
+        (len * 5).div_ceil(LANES * 4).clamp(1, BUCKETS_MAX)
+    }
+
+    fn is_full(&self) -> bool {
+        // Seven eighths: beyond it the chains of full buckets grow quickly.
+        (self.len as usize + 1) * 8 > self.buckets.len() * LANES * 7
+    }
+
+    #[inline]
+    fn home(&self, position: u32) -> usize {
+        ((u64::from(position << self.depth) * self.buckets.len() as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn next(&self, bucket_number: usize) -> usize {
+        if bucket_number + 1 == self.buckets.len() { 0 } else { bucket_number + 1 }
+    }
+
+    fn insert(&mut self, position: u32, location: Location) {
+        let mut bucket_number = self.home(position);
+        loop {
+            let bucket = &mut self.buckets[bucket_number];
+            if bucket.used != LANES_FULL {
+                let lane = bucket.used.trailing_ones() as usize;
+                bucket.used |= 1 << lane;
+                bucket.positions[lane] = position;
+                bucket.locations[lane] = location.0;
+                self.len += 1;
+                return;
+            }
+            bucket.overflow = bucket.overflow.saturating_add(1);
+            bucket_number = self.next(bucket_number);
+        }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (u32, Location)> {
+        self.buckets.iter().flat_map(Bucket::entries)
+    }
+
+    /// The smallest position whose home is after bucket `home`, where `from` is at home in it.
+    fn start_after(&self, from: u32, home: usize) -> Option<u32> {
+        let segment_start = (prefix(from, self.depth) as u64) << (32 - self.depth);
+        let scaled = ((home as u64 + 1) << 32).div_ceil(self.buckets.len() as u64);
+        let next = segment_start + scaled.div_ceil(1 << self.depth);
+        u32::try_from(next).ok()
+    }
+}
+
+/// The top `depth` bits of `position`.
+#[inline]
+fn prefix(position: u32, depth: u32) -> usize {
+    (u64::from(position) >> (32 - depth)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use base::rng::Rng;
+
+    fn check_against(model: &BTreeMap<u32, u32>, index: &Index) {
+        assert_eq!(index.len(), model.len());
+        for (&position, &location) in model {
+            let found = index.find(position, |candidate| candidate == Location(location));
+            assert!(found.is_some(), "{position:#x} is missing");
+        }
+    }
+
+    #[test]
+    fn agrees_with_a_map_through_growth_and_removal() {
+        let mut rng = Rng::new(3);
+        let (mut index, mut model) = (Index::default(), BTreeMap::new());
+        for number in 0..40_000u32 {
+            // A third of the entries fall into one slot, as hash tags make them.
+            let position = if rng.chance(1, 3) { rng.next_u64() as u32 >> 8 } else { rng.next_u64() as u32 };
+            if model.insert(position, number).is_none() {
+                index.insert(position, Location(number));
+            } else {
+                let (place, _) = index.find(position, |_| true).expect("the model has it");
+                index.relocate(place, Location(number));
+            }
+            if rng.chance(1, 4) {
+                let position = *model.range(rng.next_u64() as u32..).next().map_or(&position, |(p, _)| p);
+                if model.remove(&position).is_some() {
+                    let (place, _) = index.find(position, |_| true).expect("the model has it");
+                    index.remove(place);
+                }
+            }
+        }
+        check_against(&model, &index);
+        assert!(index.find(0xDEAD_BEEF, |_| false).is_none());
+    }
+
+    #[test]
+    fn equal_positions_stay_apart() {
+        let mut index = Index::default();
+        (0..200).for_each(|number| index.insert(77, Location(number)));
+        for number in 0..200 {
+            let (place, _) = index.find(77, |location| location == Location(number)).expect("inserted");
+            index.remove(place);
+        }
+        assert!(index.is_empty());
+    }
+
+    #[test]
+    fn a_walk_sees_everything_that_stays_while_segments_split() {
+        let mut rng = Rng::new(9);
+        let mut index = Index::default();
+        let staying: Vec<u32> = (0..3000).map(|_| rng.next_u64() as u32).collect();
+        staying.iter().for_each(|position| index.insert(*position, Location(*position)));
+        let (mut seen, mut cursor) = (std::collections::BTreeSet::new(), Some(0));
+        while let Some(from) = cursor {
+            cursor = index.walk(from, |position, _| {
+                seen.insert(position);
+            });
+            assert!(cursor.is_none_or(|next| next > from), "a walk moves on");
+            (0..20).for_each(|_| index.insert(rng.next_u64() as u32, Location(0)));
+        }
+        assert!(staying.iter().all(|position| seen.contains(position)));
+    }
+}

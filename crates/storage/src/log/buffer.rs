@@ -1,0 +1,117 @@
+//! Records of the tick under way, with room for the group's header in front: the group is sealed in place and written
+//! from where it was built.
+
+use base::limits::LOG_PIECE_BYTES_MAX;
+use base::{Database, Version};
+use types::Change;
+
+use super::format::{FLAG_PIECES, GROUP_HEADER_BYTES, RECORD_HEADER_BYTES, UnitMark, tag};
+use crate::key::Key;
+
+/// See the module.
+#[derive(Debug)]
+pub struct LogBuffer {
+    bytes: Vec<u8>,
+    records: u32,
+}
+
+impl Default for LogBuffer {
+    fn default() -> Self {
+        LogBuffer::reusing(Vec::new())
+    }
+}
+
+impl LogBuffer {
+    /// An empty buffer in the memory of an old one.
+    pub fn reusing(mut bytes: Vec<u8>) -> LogBuffer {
+        bytes.clear();
+        bytes.resize(GROUP_HEADER_BYTES, 0);
+        LogBuffer { bytes, records: 0 }
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// Number of records.
+    pub fn records(&self) -> u32 {
+        self.records
+    }
+
+    /// Bytes of the records.
+    pub fn record_bytes(&self) -> usize {
+        self.bytes.len() - GROUP_HEADER_BYTES
+    }
+
+    /// The group's bytes, header room included.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Append a change of `key`. Trailing bytes above the piece limit go into records of their own before it, so that
+    /// no record is longer than a piece, a key and two headers.
+    #[inline]
+    pub fn append(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
+        self.bytes.extend_from_slice(key.bytes);
+        let tail = change.encode_head(&mut self.bytes);
+        if tail.len() > LOG_PIECE_BYTES_MAX {
+            let record = self.bytes.split_off(start);
+            let (pieces, last) = tail.split_at(tail.len() - tail.len() % LOG_PIECE_BYTES_MAX);
+            pieces.chunks(LOG_PIECE_BYTES_MAX).for_each(|piece| self.append_special(tag::PIECE, piece));
+            return self.finish_after_pieces(key, version, change.tag(), record, last);
+        }
+        self.bytes.extend_from_slice(tail);
+        self.write_header(start, key, version, change.tag(), 0);
+    }
+
+    fn finish_after_pieces(&mut self, key: &Key<'_>, version: Version, tag: u8, record: Vec<u8>, last: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&record);
+        self.bytes.extend_from_slice(last);
+        self.write_header(start, key, version, tag, FLAG_PIECES);
+    }
+
+    #[inline]
+    fn write_header(&mut self, start: usize, key: &Key<'_>, version: Version, tag: u8, flags: u8) {
+        let bytes = (self.bytes.len() - start) as u32;
+        let header = &mut self.bytes[start..start + RECORD_HEADER_BYTES];
+        header[..4].copy_from_slice(&bytes.to_le_bytes());
+        header[4] = tag;
+        header[5] = flags;
+        header[6..8].copy_from_slice(&key.slot.number().to_le_bytes());
+        header[8..16].copy_from_slice(&(version.0 | u64::from(key.database.0) << 48).to_le_bytes());
+        header[16..18].copy_from_slice(&(key.bytes.len() as u16).to_le_bytes());
+        self.records += 1;
+    }
+
+    /// Append the removal of all keys.
+    pub fn append_clear(&mut self, database: Option<Database>) {
+        self.append_special(tag::CLEAR, &[database.map_or(u8::MAX, |database| database.0)]);
+    }
+
+    /// Append the mark of a clean stop.
+    pub fn append_seal(&mut self) {
+        self.append_special(tag::SEAL, &[]);
+    }
+
+    /// Append `part`'s records as one core's part of a unit over several cores.
+    pub fn append_unit(&mut self, unit: u64, cores: &[u16], part: &LogBuffer) {
+        let mut body = Vec::new();
+        UnitMark { unit, records: part.records, cores: cores.to_vec() }.encode(&mut body);
+        self.append_special(tag::UNIT, &body);
+        self.bytes.extend_from_slice(&part.bytes[GROUP_HEADER_BYTES..]);
+        self.records += part.records;
+    }
+
+    fn append_special(&mut self, tag: u8, body: &[u8]) {
+        let mut header = [0u8; RECORD_HEADER_BYTES];
+        header[..4].copy_from_slice(&((RECORD_HEADER_BYTES + body.len()) as u32).to_le_bytes());
+        header[4] = tag;
+        self.bytes.extend_from_slice(&header);
+        self.bytes.extend_from_slice(body);
+        self.records += 1;
+    }
+}

@@ -1,0 +1,309 @@
+//! The log's bytes. All integers little-endian; `docs/internals/data-file.md` draws the same.
+//!
+//! ```text
+//! segment file   header (64 bytes) · group · group · …            name: <incarnation>-<core>-<segment>.log
+//!
+//! segment header 0 magic "ZHLOGSEG" · 8 format u16 · 10 header bytes u16 · 12 core u16 · 14 cores u16
+//!                16 store id [u8;16] · 32 incarnation u64 · 40 segment u64 · 48 first ordinal u64 · 56 zero u32
+//!                60 crc32c u32 of bytes 0..60
+//! group header   0 magic "ZHG1" · 4 crc32c u32 of bytes 8.. and the records · 8 record bytes u32 · 12 records u32
+//!                16 ordinal u64 · 24 durable ordinal u64 · 32 segment identity u64 · 40 unix ms u64
+//! record         0 bytes u32 · 4 tag u8 · 5 flags u8 · 6 slot u16 · 8 version u48 · 14 database u8 · 15 zero u8
+//!                16 key bytes u16 · 18 [origin: client id u64, operation u64] · key · body
+//! ```
+//!
+//! Groups start at multiples of 8. `durable ordinal` is the highest group known to be synced when this one was sealed:
+//! a damaged group at or below it was promised, so it is damage, never a torn tail. `segment identity` binds a group to
+//! its file, so that a misdirected or stale block is never taken for one of ours.
+
+use base::rng::mix;
+use base::{LogOrdinal, SegmentNumber};
+
+/// Version of everything in this file.
+pub const FORMAT_VERSION: u16 = 1;
+/// Bytes of a segment's header.
+pub const SEGMENT_HEADER_BYTES: usize = 64;
+/// Bytes of a group's header.
+pub const GROUP_HEADER_BYTES: usize = 48;
+/// Bytes of a record's header without origin and key.
+pub const RECORD_HEADER_BYTES: usize = 18;
+/// Alignment of groups within a segment.
+pub const GROUP_ALIGNMENT: usize = 8;
+
+const SEGMENT_MAGIC: &[u8; 8] = b"ZHLOGSEG";
+/// First bytes of every group.
+pub const GROUP_MAGIC: &[u8; 4] = b"ZHG1";
+
+/// Record tags that are not changes of a key; [`types::Change::tag`] stays below them.
+pub mod tag {
+    /// Part of the long bytes of the next change record; body: the bytes.
+    pub const PIECE: u8 = 200;
+    /// A unit over several cores begins; body: see [`super::UnitMark`].
+    pub const UNIT: u8 = 201;
+    /// The core stopped cleanly; nothing follows in this incarnation.
+    pub const SEAL: u8 = 202;
+    /// All keys of the core went; body: database u8, 255 for all.
+    pub const CLEAR: u8 = 203;
+}
+
+/// Record flag: pieces before this record are the head of its trailing bytes.
+pub const FLAG_PIECES: u8 = 1;
+/// Record flag: 16 bytes of origin (client id, operation sequence) follow the header. Reserved; decoders skip it.
+pub const FLAG_ORIGIN: u8 = 2;
+
+/// What a segment's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Random identity of the store; a segment of another store is refused.
+    pub store_id: [u8; 16],
+    /// How often the store was opened when this segment was made.
+    pub incarnation: u64,
+    /// Which core wrote it.
+    pub core: u16,
+    /// How many cores the store had.
+    pub cores: u16,
+    /// Its number within the core's log of this incarnation.
+    pub segment: SegmentNumber,
+    /// The ordinal of its first group.
+    pub first_ordinal: LogOrdinal,
+}
+
+/// Why a segment's header is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderError {
+    /// Fewer bytes than a header: a crash came before the file was made whole.
+    Truncated,
+    /// Not a segment, or a damaged header.
+    Damaged,
+    /// A format this version does not read.
+    Format(u16),
+}
+
+impl SegmentHeader {
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
+        let mut bytes = [0u8; SEGMENT_HEADER_BYTES];
+        bytes[..8].copy_from_slice(SEGMENT_MAGIC);
+        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[10..12].copy_from_slice(&(SEGMENT_HEADER_BYTES as u16).to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.core.to_le_bytes());
+        bytes[14..16].copy_from_slice(&self.cores.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.store_id);
+        bytes[32..40].copy_from_slice(&self.incarnation.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.segment.0.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.first_ordinal.0.to_le_bytes());
+        let crc = base::checksum::crc32c(&bytes[..60]);
+        bytes[60..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Read a header from the start of a file.
+    pub fn decode(file: &[u8]) -> Result<SegmentHeader, HeaderError> {
+        let bytes: &[u8; SEGMENT_HEADER_BYTES] = file.first_chunk().ok_or(HeaderError::Truncated)?;
+        if &bytes[..8] != SEGMENT_MAGIC || base::checksum::crc32c(&bytes[..60]) != u32_at(bytes, 60) {
+            return Err(HeaderError::Damaged);
+        }
+        let format = u16_at(bytes, 8);
+        if format != FORMAT_VERSION {
+            return Err(HeaderError::Format(format));
+        }
+        Ok(SegmentHeader {
+            store_id: bytes[16..32].try_into().expect("sixteen bytes"),
+            incarnation: u64_at(bytes, 32),
+            core: u16_at(bytes, 12),
+            cores: u16_at(bytes, 14),
+            segment: SegmentNumber(u64_at(bytes, 40)),
+            first_ordinal: LogOrdinal(u64_at(bytes, 48)),
+        })
+    }
+
+    /// What every group of this segment carries.
+    pub fn identity(&self) -> u64 {
+        let low = u64_at(&self.store_id, 0) ^ mix(u64_at(&self.store_id, 8));
+        mix(mix(mix(low ^ self.incarnation) ^ u64::from(self.core)) ^ self.segment.0)
+    }
+
+    /// The segment's file name: sorts by incarnation, core and segment.
+    pub fn file_name(&self) -> String {
+        segment_file_name(self.incarnation, self.core, self.segment)
+    }
+}
+
+/// Name of a segment's file.
+pub fn segment_file_name(incarnation: u64, core: u16, segment: SegmentNumber) -> String {
+    format!("{incarnation:08}-{core:03}-{:010}.log", segment.0)
+}
+
+/// The numbers in a segment's file name.
+pub fn parse_segment_file_name(name: &str) -> Option<(u64, u16, SegmentNumber)> {
+    let mut parts = name.strip_suffix(".log")?.split('-');
+    let numbers = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    (parts.next().is_none()).then_some((numbers.0, numbers.1, SegmentNumber(numbers.2)))
+}
+
+/// What a group's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupHeader {
+    /// Bytes of its records.
+    pub record_bytes: u32,
+    /// Number of its records.
+    pub records: u32,
+    /// Its number in the core's log.
+    pub ordinal: LogOrdinal,
+    /// Highest group known to be durable when it was sealed.
+    pub durable: LogOrdinal,
+    /// [`SegmentHeader::identity`] of its file.
+    pub identity: u64,
+    /// When it was sealed.
+    pub unix_ms: u64,
+}
+
+impl GroupHeader {
+    /// Write the header over the first bytes of `group`, whose records follow it already.
+    pub fn seal(&self, group: &mut [u8]) {
+        group[..4].copy_from_slice(GROUP_MAGIC);
+        group[8..12].copy_from_slice(&self.record_bytes.to_le_bytes());
+        group[12..16].copy_from_slice(&self.records.to_le_bytes());
+        group[16..24].copy_from_slice(&self.ordinal.0.to_le_bytes());
+        group[24..32].copy_from_slice(&self.durable.0.to_le_bytes());
+        group[32..40].copy_from_slice(&self.identity.to_le_bytes());
+        group[40..48].copy_from_slice(&self.unix_ms.to_le_bytes());
+        let crc = base::checksum::crc32c(&group[8..GROUP_HEADER_BYTES + self.record_bytes as usize]);
+        group[4..8].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// The header and the records of the group at the start of `bytes`, if its checksum holds.
+    pub fn open(bytes: &[u8]) -> Option<(GroupHeader, &[u8])> {
+        let head: &[u8; GROUP_HEADER_BYTES] = bytes.first_chunk()?;
+        if &head[..4] != GROUP_MAGIC {
+            return None;
+        }
+        let record_bytes = u32_at(head, 8);
+        let whole = bytes.get(..GROUP_HEADER_BYTES.checked_add(record_bytes as usize)?)?;
+        if base::checksum::crc32c(&whole[8..]) != u32_at(head, 4) {
+            return None;
+        }
+        let header = GroupHeader {
+            record_bytes,
+            records: u32_at(head, 12),
+            ordinal: LogOrdinal(u64_at(head, 16)),
+            durable: LogOrdinal(u64_at(head, 24)),
+            identity: u64_at(head, 32),
+            unix_ms: u64_at(head, 40),
+        };
+        Some((header, &whole[GROUP_HEADER_BYTES..]))
+    }
+}
+
+/// Bytes from one group's start to the next one's.
+pub fn group_stride(record_bytes: usize) -> usize {
+    (GROUP_HEADER_BYTES + record_bytes).next_multiple_of(GROUP_ALIGNMENT)
+}
+
+/// Body of a [`tag::UNIT`] record: the next `records` records of this log are part of one unit over several cores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitMark {
+    /// Number of the unit, unique within an incarnation: the running core's number and its own count.
+    pub unit: u64,
+    /// Records that follow and belong to it.
+    pub records: u32,
+    /// Every core whose log holds a part.
+    pub cores: Vec<u16>,
+}
+
+impl UnitMark {
+    /// Append the body to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.unit.to_le_bytes());
+        out.extend_from_slice(&self.records.to_le_bytes());
+        self.cores.iter().for_each(|core| out.extend_from_slice(&core.to_le_bytes()));
+    }
+
+    /// Read a body.
+    pub fn decode(body: &[u8]) -> Option<UnitMark> {
+        let (head, cores) = body.split_at_checked(12)?;
+        let cores: Vec<u16> = cores.chunks_exact(2).map(|core| u16_at(core, 0)).collect();
+        (body.len() == 12 + cores.len() * 2 && !cores.is_empty()).then(|| UnitMark {
+            unit: u64_at(head, 0),
+            records: u32_at(head, 8),
+            cores,
+        })
+    }
+}
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> SegmentHeader {
+        SegmentHeader {
+            store_id: *b"0123456789abcdef",
+            incarnation: 3,
+            core: 1,
+            cores: 2,
+            segment: SegmentNumber(9),
+            first_ordinal: LogOrdinal(70),
+        }
+    }
+
+    #[test]
+    fn segment_header_round_trips_and_every_flipped_bit_is_noticed() {
+        let bytes = header().encode();
+        assert_eq!(SegmentHeader::decode(&bytes), Ok(header()));
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(SegmentHeader::decode(&damaged).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn names_round_trip() {
+        let header = header();
+        assert_eq!(parse_segment_file_name(&header.file_name()), Some((3, 1, SegmentNumber(9))));
+        assert_eq!(parse_segment_file_name("LOCK"), None);
+    }
+
+    #[test]
+    fn group_opens_only_unharmed() {
+        let mut group = vec![0u8; GROUP_HEADER_BYTES];
+        group.extend_from_slice(b"some records");
+        let header = GroupHeader {
+            record_bytes: 12,
+            records: 1,
+            ordinal: LogOrdinal(5),
+            durable: LogOrdinal(4),
+            identity: header().identity(),
+            unix_ms: 1,
+        };
+        header.seal(&mut group);
+        assert_eq!(GroupHeader::open(&group), Some((header, &b"some records"[..])));
+        for bit in 0..group.len() * 8 {
+            let mut damaged = group.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(GroupHeader::open(&damaged), None, "bit {bit}");
+        }
+        (0..group.len()).for_each(|length| assert_eq!(GroupHeader::open(&group[..length]), None));
+    }
+
+    #[test]
+    fn unit_mark_round_trips() {
+        let mark = UnitMark { unit: 7, records: 3, cores: vec![0, 2] };
+        let mut body = Vec::new();
+        mark.encode(&mut body);
+        assert_eq!(UnitMark::decode(&body), Some(mark));
+        assert_eq!(UnitMark::decode(&body[..body.len() - 1]), None);
+    }
+}

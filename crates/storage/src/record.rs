@@ -1,0 +1,124 @@
+//! A record in memory: one slot of the heap.
+//!
+//! ```text
+//!  0        6    7            8       10        14          (22)
+//!  version  db   kind·flags   key     value     [expire ms]  key …  value …
+//!  u48      u8   u8           len u16 len u32   [u64]
+//! ```
+//!
+//! The value of a string is its bytes; of a list, the u32 number of its [`types::List`] in the group.
+
+use base::{Database, Version};
+use types::Kind;
+
+const KIND_MASK: u8 = 0x0F;
+const FLAG_EXPIRES: u8 = 0x10;
+const FLAG_RAW: u8 = 0x20;
+/// Bytes before the optional expiry.
+pub const HEADER_BYTES: usize = 14;
+
+/// The fields of a record apart from its key and value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Last write's sequence in its partition.
+    pub version: Version,
+    /// Numbered keyspace.
+    pub database: Database,
+    /// What the value is.
+    pub kind: Kind,
+    /// A string that was changed in place; only `OBJECT ENCODING` tells the difference.
+    pub raw: bool,
+    /// Absolute Unix milliseconds.
+    pub expire_at_ms: Option<u64>,
+    /// Bytes of the key.
+    pub key_len: u16,
+    /// Bytes of the value.
+    pub value_len: u32,
+}
+
+impl Header {
+    /// Whole record in bytes.
+    pub fn record_bytes(&self) -> usize {
+        self.key_start() + self.key_len as usize + self.value_len as usize
+    }
+
+    /// Offset of the key.
+    #[inline]
+    pub fn key_start(&self) -> usize {
+        HEADER_BYTES + if self.expire_at_ms.is_some() { 8 } else { 0 }
+    }
+
+    /// Offset of the value.
+    #[inline]
+    pub fn value_start(&self) -> usize {
+        self.key_start() + self.key_len as usize
+    }
+
+    /// Write the header over the start of `record`.
+    #[inline]
+    pub fn encode(&self, record: &mut [u8]) {
+        let flags = if self.expire_at_ms.is_some() { FLAG_EXPIRES } else { 0 } | if self.raw { FLAG_RAW } else { 0 };
+        let first = self.version.0 | u64::from(self.database.0) << 48 | u64::from(self.kind as u8 | flags) << 56;
+        record[..8].copy_from_slice(&first.to_le_bytes());
+        record[8..10].copy_from_slice(&self.key_len.to_le_bytes());
+        record[10..14].copy_from_slice(&self.value_len.to_le_bytes());
+        if let Some(expire_at_ms) = self.expire_at_ms {
+            record[14..22].copy_from_slice(&expire_at_ms.to_le_bytes());
+        }
+    }
+
+    /// Read the header at the start of `record`.
+    #[inline]
+    pub fn decode(record: &[u8]) -> Header {
+        let head: &[u8; HEADER_BYTES] = record.first_chunk().expect("a record's slot holds its header");
+        let first = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
+        let flags = (first >> 56) as u8;
+        let expire_at_ms = (flags & FLAG_EXPIRES != 0)
+            .then(|| u64::from_le_bytes(record[14..22].try_into().expect("an expiring record has the field")));
+        Header {
+            version: Version(first & Version::MAX.0),
+            database: Database((first >> 48) as u8),
+            kind: Kind::from_u8(flags & KIND_MASK).expect("only this module writes records, with known kinds"),
+            raw: flags & FLAG_RAW != 0,
+            expire_at_ms,
+            key_len: u16::from_le_bytes([head[8], head[9]]),
+            value_len: u32::from_le_bytes([head[10], head[11], head[12], head[13]]),
+        }
+    }
+
+    /// Whether the record at `record` belongs to this name in this database.
+    #[inline]
+    pub fn matches(record: &[u8], database: Database, key: &[u8]) -> bool {
+        let key_len = u16::from_le_bytes([record[8], record[9]]) as usize;
+        let start = HEADER_BYTES + if record[7] & FLAG_EXPIRES != 0 { 8 } else { 0 };
+        record[6] == database.0 && key_len == key.len() && &record[start..start + key_len] == key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_round_trips() {
+        for expire_at_ms in [None, Some(0), Some(u64::MAX)] {
+            let header = Header {
+                version: Version::MAX,
+                database: Database(15),
+                kind: Kind::List,
+                raw: true,
+                expire_at_ms,
+                key_len: 3,
+                value_len: 4,
+            };
+            let mut record = vec![0u8; header.record_bytes()];
+            header.encode(&mut record);
+            let start = header.key_start();
+            record[start..start + 3].copy_from_slice(b"abc");
+            assert_eq!(Header::decode(&record), header);
+            assert!(Header::matches(&record, Database(15), b"abc"));
+            assert!(!Header::matches(&record, Database(14), b"abc"));
+            assert!(!Header::matches(&record, Database(15), b"ab"));
+        }
+    }
+}

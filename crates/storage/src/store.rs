@@ -1,0 +1,428 @@
+//! One core's share of the data: its slot groups, and the one path by which anything changes.
+//!
+//! ```text
+//!  command ── plans ──► Change ── Store::apply ──► memory   (group: index, heap, lists)
+//!                                     │
+//!                                     └──────────► log      (its own, or the lender's for a lent group)
+//! ```
+
+use base::{CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
+use types::Change;
+
+use crate::group::{DatabaseCount, Record, SlotGroup};
+use crate::heap::HeapFull;
+use crate::key::Key;
+use crate::log::LogBuffer;
+
+/// A position of SCAN: slot group, then position within it. 38 bits, so that every client's number type holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanCursor(pub u64);
+
+/// A change that was applied and whose promise does not hold yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Uncommitted {
+    /// Log group it is part of.
+    pub ordinal: LogOrdinal,
+    /// Partition.
+    pub slot: Slot,
+    /// The change's version.
+    pub version: Version,
+}
+
+/// See the module.
+pub struct Store {
+    core: CoreId,
+    seed: u64,
+    groups: Vec<Option<Box<SlotGroup>>>,
+    log: Option<LogBuffer>,
+    /// Records of lent groups, to be appended by their owners.
+    lent_logs: Vec<(CoreId, LogBuffer)>,
+    /// Keys changed since [`Store::take_touched`], if anybody asked.
+    touched: Vec<(Slot, u64)>,
+    tracks_touched: bool,
+    /// The log group that changes of this tick belong to, when promises take longer than the tick.
+    tracks_uncommitted: Option<LogOrdinal>,
+    uncommitted: std::collections::VecDeque<Uncommitted>,
+    uncommitted_partitions: usize,
+    saw_uncommitted: bool,
+    changes: u64,
+    expired: u64,
+    expiry_cursor: (u8, u32),
+}
+
+impl Store {
+    /// A store for `core` that owns no group yet. `logs` is false for durability `memory`.
+    pub fn new(core: CoreId, seed: u64, logs: bool) -> Store {
+        Store {
+            core,
+            seed,
+            groups: (0..SLOT_GROUP_COUNT).map(|_| None).collect(),
+            log: logs.then(LogBuffer::default),
+            lent_logs: Vec::new(),
+            touched: Vec::new(),
+            tracks_touched: false,
+            tracks_uncommitted: None,
+            uncommitted: std::collections::VecDeque::new(),
+            uncommitted_partitions: 0,
+            saw_uncommitted: false,
+            changes: 0,
+            expired: 0,
+            expiry_cursor: (0, 0),
+        }
+    }
+
+    /// The seed that every [`Key`] of this store is hashed with.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Hash a key for this store.
+    #[inline]
+    pub fn key<'a>(&self, bytes: &'a [u8], database: Database, slot: Slot) -> Key<'a> {
+        Key::new(bytes, database, slot, self.seed)
+    }
+
+    /// Take a group in: an empty one at start, a lent one for a unit, an own one coming back.
+    pub fn insert_group(&mut self, group: Box<SlotGroup>) {
+        let place = &mut self.groups[group.id().number() as usize];
+        assert!(place.is_none(), "a group is in one place at a time");
+        *place = Some(group);
+    }
+
+    /// Hand a group out; `None` when it is not here.
+    pub fn take_group(&mut self, group: SlotGroupId) -> Option<Box<SlotGroup>> {
+        self.groups[group.number() as usize].take()
+    }
+
+    /// The group, if it is here.
+    #[inline]
+    pub fn group(&self, group: SlotGroupId) -> Option<&SlotGroup> {
+        self.groups[group.number() as usize].as_deref()
+    }
+
+    /// All groups that are here.
+    pub fn groups(&self) -> impl Iterator<Item = &SlotGroup> {
+        self.groups.iter().flatten().map(|group| &**group)
+    }
+
+    #[inline]
+    fn group_of(&self, key: &Key<'_>) -> &SlotGroup {
+        self.group(key.group()).expect("the router sends a key only where its group is")
+    }
+
+    #[inline]
+    fn group_of_mut(&mut self, slot: Slot) -> &mut SlotGroup {
+        self.groups[slot.group().number() as usize]
+            .as_deref_mut()
+            .expect("the router sends a key only where its group is")
+    }
+
+    /// First prefetch: the key's bucket. Harmless when its group is elsewhere.
+    #[inline]
+    pub fn prefetch_bucket(&self, key: &Key<'_>) {
+        if let Some(group) = self.group(key.group()) {
+            group.index.prefetch(key.position());
+        }
+    }
+
+    /// Second prefetch, once the bucket has arrived: the key's record.
+    #[inline]
+    pub fn prefetch_record(&self, key: &Key<'_>) {
+        if let Some(group) = self.group(key.group()) {
+            if let Some(location) = group.index.guess(key.position()) {
+                group.heap.prefetch(location);
+            }
+        }
+    }
+
+    /// The key's record, unless it does not exist or its time is over (then it is removed, by record).
+    #[inline]
+    pub fn read(&mut self, key: &Key<'_>, now_ms: u64) -> Option<Record<'_>> {
+        let Some(found) = self.group_of(key).find(key) else {
+            self.note_absent(key.slot);
+            return None;
+        };
+        let record = self.group_of(key).record(found);
+        let (version, expire_at_ms) = (record.version, record.expire_at_ms);
+        if expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+            self.expire(key);
+            self.note_absent(key.slot);
+            return None;
+        }
+        if self.uncommitted_partitions > 0 && self.group_of(key).is_uncommitted(key.slot, version) {
+            self.saw_uncommitted = true;
+        }
+        Some(self.group_of(key).record(found))
+    }
+
+    fn note_absent(&mut self, slot: Slot) {
+        if self.uncommitted_partitions == 0 {
+            return;
+        }
+        let group = self.group_of_mut(slot);
+        let removed = group.removed_version(slot);
+        if group.is_uncommitted(slot, removed) {
+            self.saw_uncommitted = true;
+        }
+    }
+
+    fn expire(&mut self, key: &Key<'_>) {
+        self.apply(key, &Change::Remove).expect("a removal needs no room");
+        self.expired += 1;
+    }
+
+    /// The version of the key's last write; absent keys have [`Version::ABSENT`].
+    pub fn version(&mut self, key: &Key<'_>, now_ms: u64) -> Version {
+        self.read(key, now_ms).map_or(Version::ABSENT, |record| record.version)
+    }
+
+    /// Perform a change on memory and append it to the log. The only way anything changes.
+    ///
+    /// Errors: the group has no address left for the record; then nothing changed.
+    #[inline]
+    pub fn apply(&mut self, key: &Key<'_>, change: &Change<'_>) -> Result<Version, HeapFull> {
+        let group = self.groups[key.group().number() as usize]
+            .as_deref_mut()
+            .expect("the router sends a key only where its group is");
+        let version = group.next_version(key.slot);
+        group.apply(key, change, version)?;
+        if let Some(ordinal) = self.tracks_uncommitted {
+            self.uncommitted_partitions += usize::from(group.mark_uncommitted(key.slot, version));
+            self.uncommitted.push_back(Uncommitted { ordinal, slot: key.slot, version });
+        }
+        if let Some(log) = &mut self.log {
+            if group.owner == self.core {
+                log.append(key, version, change);
+            } else {
+                lent_log(&mut self.lent_logs, group.owner).append(key, version, change);
+            }
+        }
+        if self.tracks_touched {
+            self.touched.push((key.slot, key.hash));
+        }
+        self.changes += 1;
+        Ok(version)
+    }
+
+    /// Replay: perform a change that was logged, under the version it had.
+    pub fn replay(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), HeapFull> {
+        self.group_of_mut(key.slot).apply(key, change, version)
+    }
+
+    /// Forget all keys of the own groups, of one database or of all, and log it.
+    pub fn clear(&mut self, database: Option<Database>) {
+        self.replay_clear(database);
+        if let Some(log) = &mut self.log {
+            log.append_clear(database);
+        }
+        self.changes += 1;
+    }
+
+    /// Replay of [`Store::clear`].
+    pub fn replay_clear(&mut self, database: Option<Database>) {
+        self.groups.iter_mut().flatten().for_each(|group| group.clear(database));
+    }
+
+    /// Keys and expiring keys of a database in the groups that are here.
+    pub fn count(&self, database: Database) -> DatabaseCount {
+        self.groups().map(|group| group.database(database)).fold(DatabaseCount::default(), |sum, count| DatabaseCount {
+            keys: sum.keys + count.keys,
+            expiring: sum.expiring + count.expiring,
+        })
+    }
+
+    /// Visit about `most` keys of `database` from `cursor` on; where to go on, or `None` at the end of what is here.
+    /// Expired keys are not shown.
+    pub fn scan(
+        &self,
+        cursor: ScanCursor,
+        most: usize,
+        database: Database,
+        now_ms: u64,
+        mut visit: impl FnMut(Record<'_>),
+    ) -> Option<ScanCursor> {
+        let (mut group_number, mut position) = ((cursor.0 >> 32) as usize, cursor.0 as u32);
+        let mut examined = 0;
+        while group_number < self.groups.len() {
+            let Some(group) = self.groups[group_number].as_deref() else {
+                (group_number, position) = (group_number + 1, 0);
+                continue;
+            };
+            loop {
+                if examined >= most.max(1) {
+                    return Some(ScanCursor((group_number as u64) << 32 | u64::from(position)));
+                }
+                let next = group.index.walk(position, |_, location| {
+                    examined += 1;
+                    let record = group.record_at(location);
+                    let expired = record.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+                    if !expired && group.database_at(location) == database {
+                        visit(record);
+                    }
+                });
+                match next {
+                    Some(next) => position = next,
+                    None => break,
+                }
+                // An empty bucket counts a little, so that a sparse store cannot hold a tick either.
+                examined += usize::from(group.index.is_empty());
+            }
+            (group_number, position) = (group_number + 1, 0);
+        }
+        None
+    }
+
+    /// Up to `most` keys of one slot in `database`.
+    pub fn keys_in_slot(&self, slot: Slot, database: Database, most: usize) -> Vec<Vec<u8>> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        let Some(group) = self.group(slot.group()) else {
+            return keys;
+        };
+        let wanted = u32::from(slot.in_group());
+        let mut cursor = Some(wanted << 24);
+        while let Some(from) = cursor.filter(|from| from >> 24 == wanted && keys.len() < most) {
+            cursor = group.index.walk(from, |position, location| {
+                if position >> 24 == wanted && keys.len() < most && group.database_at(location) == database {
+                    keys.push(group.record_at(location).key.to_vec());
+                }
+            });
+        }
+        keys
+    }
+
+    /// Any key of `database`, chosen by `random`; `None` when there is none here.
+    pub fn random_key(&self, database: Database, now_ms: u64, random: u64) -> Option<Vec<u8>> {
+        let start = ScanCursor(random % (u64::from(SLOT_GROUP_COUNT) << 32));
+        let mut keys = Vec::new();
+        let rest = self.scan_until_found(start, database, now_ms, &mut keys);
+        if keys.is_empty() && rest.is_none() {
+            self.scan_until_found(ScanCursor(0), database, now_ms, &mut keys);
+        }
+        let index = (random >> 32) as usize % keys.len().max(1);
+        keys.into_iter().nth(index)
+    }
+
+    fn scan_until_found(
+        &self,
+        from: ScanCursor,
+        database: Database,
+        now_ms: u64,
+        keys: &mut Vec<Vec<u8>>,
+    ) -> Option<()> {
+        let mut cursor = Some(from);
+        while let Some(from) = cursor.filter(|_| keys.is_empty()) {
+            cursor = self.scan(from, 16, database, now_ms, |record| keys.push(record.key.to_vec()));
+        }
+        cursor.map(|_| ())
+    }
+
+    /// Remove up to `most` keys whose time is over, going round the groups; how many went.
+    pub fn expire_step(&mut self, now_ms: u64, most: usize) -> usize {
+        let mut due: Vec<(Slot, Database, Vec<u8>)> = Vec::new();
+        let mut examined = 0;
+        let (mut group_number, mut position) = self.expiry_cursor;
+        for _ in 0..=self.groups.len() {
+            let group = self.groups[group_number as usize].as_deref();
+            let Some(group) = group.filter(|group| group.has_expiring()) else {
+                (group_number, position) = ((group_number + 1) % SLOT_GROUP_COUNT, 0);
+                continue;
+            };
+            while examined < most {
+                let next = group.index.walk(position, |position, location| {
+                    examined += 1;
+                    let record = group.record_at(location);
+                    if record.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+                        let slot = group.id().slot((position >> 24) as u8);
+                        due.push((slot, group.database_at(location), record.key.to_vec()));
+                    }
+                });
+                examined += 1;
+                position = next.unwrap_or(0);
+                if next.is_none() {
+                    group_number = (group_number + 1) % SLOT_GROUP_COUNT;
+                    break;
+                }
+            }
+            if examined >= most {
+                break;
+            }
+        }
+        self.expiry_cursor = (group_number, position);
+        let before = self.expired;
+        for (slot, database, name) in &due {
+            let key = self.key(name, *database, *slot);
+            self.read(&key, now_ms);
+        }
+        (self.expired - before) as usize
+    }
+
+    /// Whether any key here has an expiry.
+    pub fn has_expiring(&self) -> bool {
+        self.groups().any(SlotGroup::has_expiring)
+    }
+
+    /// Bytes of memory of the groups that are here.
+    pub fn heap_bytes(&self) -> usize {
+        self.groups().map(SlotGroup::heap_bytes).sum()
+    }
+
+    /// Changes applied since start.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Keys that went because their time was over.
+    pub fn expired(&self) -> u64 {
+        self.expired
+    }
+
+    /// The records of this tick, to be sealed into a log group; `None` in durability `memory`.
+    pub fn log_mut(&mut self) -> Option<&mut LogBuffer> {
+        self.log.as_mut()
+    }
+
+    /// Records of lent groups since the last call, by owner.
+    pub fn take_lent_logs(&mut self) -> Vec<(CoreId, LogBuffer)> {
+        std::mem::take(&mut self.lent_logs)
+    }
+
+    /// Note the keys that change from now on, or stop noting them.
+    pub fn track_touched(&mut self, on: bool) {
+        self.tracks_touched = on;
+        self.touched.clear();
+    }
+
+    /// Move the slots and hashes of the keys changed since the last call into `out`.
+    pub fn take_touched(&mut self, out: &mut Vec<(Slot, u64)>) {
+        out.append(&mut self.touched);
+    }
+
+    /// From now on every change belongs to log group `ordinal` and is uncommitted until [`Store::commit`] reaches it;
+    /// `None`: changes are committed at once.
+    pub fn track_uncommitted(&mut self, ordinal: Option<LogOrdinal>) {
+        self.tracks_uncommitted = ordinal;
+    }
+
+    /// The promise holds for all log groups up to `ordinal`.
+    pub fn commit(&mut self, ordinal: LogOrdinal) {
+        while let Some(first) = self.uncommitted.front().copied().filter(|first| first.ordinal <= ordinal) {
+            self.uncommitted.pop_front();
+            let group = self.groups[first.slot.group().number() as usize].as_deref_mut();
+            let clean = group.is_some_and(|group| group.commit(first.slot, first.version));
+            self.uncommitted_partitions -= usize::from(clean);
+        }
+    }
+
+    /// Whether a read since the last call saw a value (or an absence) that is not committed.
+    pub fn take_saw_uncommitted(&mut self) -> bool {
+        std::mem::take(&mut self.saw_uncommitted)
+    }
+}
+
+fn lent_log(logs: &mut Vec<(CoreId, LogBuffer)>, owner: CoreId) -> &mut LogBuffer {
+    let index = logs.iter().position(|(core, _)| *core == owner).unwrap_or_else(|| {
+        logs.push((owner, LogBuffer::default()));
+        logs.len() - 1
+    });
+    &mut logs[index].1
+}

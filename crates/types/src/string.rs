@@ -1,0 +1,1 @@
+//! Strings: integers inside them, encoding names, digests and bit operations.
