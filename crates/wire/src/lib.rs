@@ -1,1 +1,19 @@
-//! (being laid)
+//! Ring 1: bytes in flight. The RESP codec, the command registry and the error texts; nothing here does I/O.
+//!
+//! - [`request`]: borrowed request parser, no allocation per request
+//! - [`reply`]: encoder for RESP2 and RESP3; [`reply_parse`]: the decoder that clients, tests and the bench use
+//! - [`registry`]: every command once: name, arity, flags, keys, documentation, executor, oracle
+//! - [`error`]: the error replies, word for word what clients switch on
+//!
+//! The grammar is written down in `docs/internals/wire.md`.
+
+pub mod error;
+pub mod number;
+pub mod registry;
+pub mod reply;
+pub mod reply_parse;
+pub mod request;
+
+pub use error::ErrorReply;
+pub use reply::{Protocol, Reply};
+pub use request::{Arguments, ParseLimits, Parsed, parse};

@@ -1,0 +1,122 @@
+//! The hash slot of a key: CRC16 (XMODEM) of the key, or of its hash tag, modulo 16384 (Redis Cluster specification).
+
+use base::Slot;
+
+/// Generator x^16 + x^12 + x^5 + 1, most significant bit first.
+const POLYNOMIAL: u16 = 0x1021;
+
+/// `TABLES[n][byte]`: remainder of `byte` followed by `n` zero bytes. Eight tables let eight bytes be looked up at
+/// once instead of one after the other.
+static TABLES: [[u16; 256]; 8] = tables();
+
+const fn tables() -> [[u16; 256]; 8] {
+    let mut tables = [[0u16; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut remainder = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            remainder = if remainder & 0x8000 != 0 { remainder << 1 ^ POLYNOMIAL } else { remainder << 1 };
+            bit += 1;
+        }
+        tables[0][byte] = remainder;
+        byte += 1;
+    }
+    let mut zeros = 1;
+    while zeros < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let previous = tables[zeros - 1][byte];
+            tables[zeros][byte] = previous << 8 ^ tables[0][(previous >> 8) as usize];
+            byte += 1;
+        }
+        zeros += 1;
+    }
+    tables
+}
+
+/// CRC16 with polynomial 0x1021, initial value 0, not reflected (CRC-16/XMODEM).
+#[inline]
+pub fn crc16(bytes: &[u8]) -> u16 {
+    let mut crc: u16 = 0;
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    for chunk in chunks {
+        let [high, low] = crc.to_be_bytes();
+        crc = TABLES[7][usize::from(chunk[0] ^ high)]
+            ^ TABLES[6][usize::from(chunk[1] ^ low)]
+            ^ TABLES[5][usize::from(chunk[2])]
+            ^ TABLES[4][usize::from(chunk[3])]
+            ^ TABLES[3][usize::from(chunk[4])]
+            ^ TABLES[2][usize::from(chunk[5])]
+            ^ TABLES[1][usize::from(chunk[6])]
+            ^ TABLES[0][usize::from(chunk[7])];
+    }
+    for &byte in rest {
+        crc = crc << 8 ^ TABLES[0][usize::from((crc >> 8) as u8 ^ byte)];
+    }
+    crc
+}
+
+/// The bytes of `key` that decide its slot: what stands between its first `{` and the next `}`, unless that is
+/// nothing; otherwise all of it.
+#[inline]
+pub fn hash_tag(key: &[u8]) -> &[u8] {
+    let Some(open) = key.iter().position(|&byte| byte == b'{') else { return key };
+    let tagged = &key[open + 1..];
+    match tagged.iter().position(|&byte| byte == b'}') {
+        None | Some(0) => key,
+        Some(close) => &tagged[..close],
+    }
+}
+
+/// The slot that `key` belongs to.
+#[inline]
+pub fn slot_of(key: &[u8]) -> Slot {
+    Slot::wrapping(crc16(hash_tag(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bitwise(bytes: &[u8]) -> u16 {
+        bytes.iter().fold(0, |crc, &byte| {
+            (0..8).fold(
+                crc ^ u16::from(byte) << 8,
+                |crc: u16, _| {
+                    if crc & 0x8000 != 0 { crc << 1 ^ POLYNOMIAL } else { crc << 1 }
+                },
+            )
+        })
+    }
+
+    #[test]
+    fn matches_published_vectors() {
+        assert_eq!(crc16(b"123456789"), 0x31C3);
+        assert_eq!(crc16(b""), 0);
+        // Answers of CLUSTER KEYSLOT of redis-server 7.0.15.
+        for (key, slot) in [("foo", 12182), ("bar", 5061), ("hello", 866), ("somekey", 11058), ("foo{hash_tag}", 2515)]
+        {
+            assert_eq!(slot_of(key.as_bytes()).number(), slot, "{key}");
+        }
+    }
+
+    #[test]
+    fn hash_tags_follow_the_specification() {
+        assert_eq!(hash_tag(b"{user1000}.following"), b"user1000");
+        assert_eq!(hash_tag(b"foo{}{bar}"), b"foo{}{bar}");
+        assert_eq!(hash_tag(b"foo{{bar}}zap"), b"{bar");
+        assert_eq!(hash_tag(b"foo{bar}{zap}"), b"bar");
+        assert_eq!(hash_tag(b"foo}{bar"), b"foo}{bar");
+        assert_eq!(hash_tag(b"}{a}"), b"a");
+        assert_eq!(hash_tag(b""), b"");
+    }
+
+    proptest! {
+        #[test]
+        fn equals_bitwise_remainder(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            prop_assert_eq!(crc16(&bytes), bitwise(&bytes));
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Registry: the node as a whole.
+
+use super::flags::{Categories, Flags, KeyFlags};
+use super::id::CommandId as Id;
+use super::keys::KeySpec;
+use super::spec::{CommandSpec, Group, Oracle, Spread};
+
+pub(super) static COMMANDS: [CommandSpec; 18] = [
+    CommandSpec::new(Id::Info, "info", -1, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::DANGEROUS)
+        .since("1.0.0")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Config, "config", -2, Group::Server)
+        .since("2.0.0")
+        .complexity("Depends on subcommand.")
+        .doc("", "")
+        .oracle(Oracle::Model)
+        .subcommands(&CONFIG),
+    CommandSpec::new(Id::Command, "command", -1, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::CONNECTION)
+        .since("2.8.13")
+        .complexity("O(N) where N is the total number of Redis commands")
+        .doc("", "")
+        .tips(&["nondeterministic_output_order"])
+        .oracle(Oracle::Model)
+        .subcommands(&COMMAND),
+    CommandSpec::new(Id::Dbsize, "dbsize", 1, Group::Server)
+        .flags(Flags::READONLY.union(Flags::FAST))
+        .also(Categories::KEYSPACE)
+        .since("1.0.0")
+        .doc("", "")
+        .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
+        .spread(Spread::AllCores),
+    CommandSpec::new(Id::Flushdb, "flushdb", -1, Group::Server)
+        .flags(Flags::WRITE)
+        .also(Categories::DANGEROUS.union(Categories::KEYSPACE))
+        .since("1.0.0")
+        .complexity("O(N) where N is the number of keys in the selected database")
+        .doc("", "")
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .spread(Spread::AllCores),
+    CommandSpec::new(Id::Flushall, "flushall", -1, Group::Server)
+        .flags(Flags::WRITE)
+        .also(Categories::DANGEROUS.union(Categories::KEYSPACE))
+        .since("1.0.0")
+        .complexity("O(N) where N is the total number of keys in all databases")
+        .doc("", "")
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .spread(Spread::AllCores),
+    CommandSpec::new(Id::Shutdown, "shutdown", -1, Group::Server)
+        .flags(
+            Flags::ADMIN
+                .union(Flags::NOSCRIPT)
+                .union(Flags::LOADING)
+                .union(Flags::STALE)
+                .union(Flags::NO_MULTI)
+                .union(Flags::ALLOW_BUSY),
+        )
+        .since("1.0.0")
+        .complexity(
+            "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
+        )
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Debug, "debug", -2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("1.0.0")
+        .complexity("Depends on subcommand.")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Time, "time", 1, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE).union(Flags::FAST))
+        .since("2.6.0")
+        .doc("", "")
+        .tips(&["nondeterministic_output"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Lastsave, "lastsave", 1, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE).union(Flags::FAST))
+        .also(Categories::ADMIN.union(Categories::DANGEROUS))
+        .since("1.0.0")
+        .doc("", "")
+        .tips(&["nondeterministic_output"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Save, "save", 1, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI))
+        .since("1.0.0")
+        .complexity("O(N) where N is the total number of keys in all databases")
+        .doc("", "")
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Bgsave, "bgsave", -1, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING))
+        .since("1.0.0")
+        .doc("", "")
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Bgrewriteaof, "bgrewriteaof", 1, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING))
+        .since("1.0.0")
+        .doc("", "")
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Role, "role", 1, Group::Server)
+        .flags(Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST))
+        .also(Categories::ADMIN.union(Categories::DANGEROUS))
+        .since("2.8.12")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::Slowlog, "slowlog", -2, Group::Server)
+        .since("2.2.12")
+        .complexity("Depends on subcommand.")
+        .doc("", "")
+        .oracle(Oracle::Model)
+        .subcommands(&SLOWLOG),
+    CommandSpec::new(Id::Latency, "latency", -2, Group::Server)
+        .since("2.8.13")
+        .complexity("Depends on subcommand.")
+        .doc("", "")
+        .oracle(Oracle::Model)
+        .subcommands(&LATENCY),
+    CommandSpec::new(Id::Memory, "memory", -2, Group::Server)
+        .since("4.0.0")
+        .complexity("Depends on subcommand.")
+        .doc("", "")
+        .oracle(Oracle::Model)
+        .subcommands(&MEMORY),
+    CommandSpec::new(Id::Acl, "acl", -2, Group::Server)
+        .since("6.0.0")
+        .complexity("Depends on subcommand.")
+        .doc("", "")
+        .oracle(Oracle::Model)
+        .subcommands(&ACL),
+];
+
+static CONFIG: [CommandSpec; 5] = [
+    CommandSpec::new(Id::ConfigGet, "config|get", -3, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.0.0")
+        .complexity("O(N) when N is the number of configuration parameters provided")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ConfigHelp, "config|help", 2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .since("5.0.0")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ConfigResetstat, "config|resetstat", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.0.0")
+        .doc("", "")
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ConfigRewrite, "config|rewrite", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.8.0")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ConfigSet, "config|set", -4, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.0.0")
+        .complexity("O(N) when N is the number of configuration parameters provided")
+        .doc("", "")
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+];
+
+static COMMAND: [CommandSpec; 7] = [
+    CommandSpec::new(Id::CommandCount, "command|count", 2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::CONNECTION)
+        .since("2.8.13")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::CommandDocs, "command|docs", -2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::CONNECTION)
+        .since("7.0.0")
+        .complexity("O(N) where N is the number of commands to look up")
+        .doc("", "")
+        .tips(&["nondeterministic_output_order"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::CommandGetkeys, "command|getkeys", -4, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::CONNECTION)
+        .since("2.8.13")
+        .complexity("O(N) where N is the number of arguments to the command")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::CommandGetkeysandflags, "command|getkeysandflags", -4, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::CONNECTION)
+        .since("7.0.0")
+        .complexity("O(N) where N is the number of arguments to the command")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::CommandHelp, "command|help", 2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::CONNECTION)
+        .since("5.0.0")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::CommandInfo, "command|info", -2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::CONNECTION)
+        .since("2.8.13")
+        .complexity("O(N) where N is the number of commands to look up")
+        .doc("", "")
+        .tips(&["nondeterministic_output_order"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::CommandList, "command|list", -2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .also(Categories::CONNECTION)
+        .since("7.0.0")
+        .complexity("O(N) where N is the total number of Redis commands")
+        .doc("", "")
+        .tips(&["nondeterministic_output_order"])
+        .oracle(Oracle::Model),
+];
+
+static SLOWLOG: [CommandSpec; 4] = [
+    CommandSpec::new(Id::SlowlogGet, "slowlog|get", -2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
+        .since("2.2.12")
+        .complexity("O(N) where N is the number of entries returned")
+        .doc("", "")
+        .tips(&["request_policy:all_nodes", "nondeterministic_output"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::SlowlogHelp, "slowlog|help", 2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .since("6.2.0")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::SlowlogLen, "slowlog|len", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
+        .since("2.2.12")
+        .doc("", "")
+        .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::SlowlogReset, "slowlog|reset", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
+        .since("2.2.12")
+        .complexity("O(N) where N is the number of entries in the slowlog")
+        .doc("", "")
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .oracle(Oracle::Model),
+];
+
+static LATENCY: [CommandSpec; 7] = [
+    CommandSpec::new(Id::LatencyDoctor, "latency|doctor", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.8.13")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::LatencyGraph, "latency|graph", 3, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.8.13")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::LatencyHelp, "latency|help", 2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .since("2.8.13")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::LatencyHistogram, "latency|histogram", -2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("7.0.0")
+        .complexity("O(N) where N is the number of commands with latency information being retrieved.")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::LatencyHistory, "latency|history", 3, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.8.13")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::LatencyLatest, "latency|latest", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.8.13")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::LatencyReset, "latency|reset", -2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("2.8.13")
+        .doc("", "")
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .oracle(Oracle::Model),
+];
+
+static MEMORY: [CommandSpec; 6] = [
+    CommandSpec::new(Id::MemoryDoctor, "memory|doctor", 2, Group::Server)
+        .since("4.0.0")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::MemoryHelp, "memory|help", 2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .since("4.0.0")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::MemoryMallocStats, "memory|malloc-stats", 2, Group::Server)
+        .since("4.0.0")
+        .complexity("Depends on how much memory is allocated, could be slow")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::MemoryPurge, "memory|purge", 2, Group::Server)
+        .since("4.0.0")
+        .complexity("Depends on how much memory is allocated, could be slow")
+        .doc("", "")
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::MemoryStats, "memory|stats", 2, Group::Server)
+        .since("4.0.0")
+        .doc("", "")
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::MemoryUsage, "memory|usage", -3, Group::Server)
+        .flags(Flags::READONLY)
+        .keys(&[KeySpec::one(2, KeyFlags::RO)])
+        .since("4.0.0")
+        .complexity("O(N) where N is the number of samples.")
+        .doc("", "")
+        .spread(Spread::SingleKey)
+        .oracle(Oracle::Model),
+];
+
+static ACL: [CommandSpec; 8] = [
+    CommandSpec::new(Id::AclCat, "acl|cat", -2, Group::Server)
+        .flags(Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(1) since the categories and commands are a fixed set.")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclGenpass, "acl|genpass", -2, Group::Server)
+        .flags(Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclGetuser, "acl|getuser", 3, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(N). Where N is the number of password, command and pattern rules that the user has.")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclHelp, "acl|help", 2, Group::Server)
+        .flags(Flags::LOADING.union(Flags::STALE))
+        .since("6.0.0")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclList, "acl|list", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(N). Where N is the number of configured users.")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclLog, "acl|log", -2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(N) with N being the number of entries shown.")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclUsers, "acl|users", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(N). Where N is the number of configured users.")
+        .doc("", "")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclWhoami, "acl|whoami", 2, Group::Server)
+        .flags(Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .doc("", "")
+        .oracle(Oracle::Model),
+];

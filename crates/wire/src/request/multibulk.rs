@@ -1,0 +1,148 @@
+//! Requests as arrays of bulk strings: `*n` CR LF, then n times `$len` CR LF bytes CR LF.
+
+use super::{ParseLimits, Parsed, Progress, ProtocolError};
+use crate::number::parse_integer;
+use base::limits;
+use base::street::Span;
+
+/// Bytes of the shortest argument: `$0` CR LF CR LF.
+const ARGUMENT_BYTES_MIN: usize = 6;
+
+/// A number between a marker byte and CR LF.
+enum Count {
+    Known { value: i64, after: usize },
+    Incomplete { needed: usize },
+    Error(ProtocolError),
+}
+
+pub(super) fn parse(bytes: &[u8], start: usize, arguments: &mut Vec<Span>, limits: &ParseLimits) -> Parsed {
+    // Nearly every request has fewer than ten arguments.
+    if let Some(&[_, digit @ b'1'..=b'9', b'\r', b'\n']) = bytes[start..].first_chunk::<4>() {
+        let progress = Progress { remaining: usize::from(digit - b'0'), next: 4 };
+        return resume(bytes, start, progress, arguments, limits);
+    }
+    let errors = (ProtocolError::InvalidMultibulkLength, ProtocolError::TooBigMultibulkCount);
+    let (count, after) = match read_count(bytes, start, errors) {
+        Count::Known { value, after } => (value, after),
+        Count::Incomplete { needed } => {
+            return Parsed::Incomplete { needed: needed - start, progress: Progress::default() };
+        }
+        Count::Error(error) => return Parsed::Error(error),
+    };
+    if count <= 0 {
+        return Parsed::Empty { consumed: after - start };
+    }
+    if count > limits.arguments_max as i64 {
+        return Parsed::Error(ProtocolError::InvalidMultibulkLength);
+    }
+    if !limits.authenticated && count > limits::ARGUMENTS_UNAUTHENTICATED_MAX as i64 {
+        return Parsed::Error(ProtocolError::UnauthenticatedMultibulkLength);
+    }
+    let progress = Progress { remaining: count as usize, next: after - start };
+    resume(bytes, start, progress, arguments, limits)
+}
+
+/// Goes on with a request whose first arguments are known: `arguments` ends with their spans, and the request still
+/// begins at `start` of `bytes`. Keeps a request of a million arguments linear, however small the pieces it comes in.
+pub fn resume(
+    bytes: &[u8],
+    start: usize,
+    progress: Progress,
+    arguments: &mut Vec<Span>,
+    limits: &ParseLimits,
+) -> Parsed {
+    let mut at = start + progress.next;
+    let mut remaining = progress.remaining;
+    if remaining == 0 {
+        return super::parse(bytes, start, arguments, limits);
+    }
+    while remaining > 0 {
+        let (len, data) = match read_short_length(bytes, at) {
+            Some((len, data)) => (len, data),
+            None => match read_length(bytes, at, limits) {
+                Count::Known { value, after } => (value as usize, after),
+                Count::Incomplete { needed } => return incomplete(start, at, remaining, needed),
+                Count::Error(error) => return Parsed::Error(error),
+            },
+        };
+        let end = data + len;
+        match bytes.get(end..end + 2) {
+            Some(b"\r\n") => {}
+            Some(_) => return Parsed::Error(ProtocolError::ExpectedLineEnd),
+            None if end + 2 - start > limits.request_bytes_max => {
+                return Parsed::Error(ProtocolError::TooBigRequest);
+            }
+            None => return incomplete(start, at, remaining, end + 2),
+        }
+        arguments.push(Span { start: data as u32, len: len as u32 });
+        at = end + 2;
+        remaining -= 1;
+    }
+    Parsed::Request { consumed: at - start }
+}
+
+/// The first argument that is not complete begins at `at` and ends at `needed` or later.
+#[cold]
+fn incomplete(start: usize, at: usize, remaining: usize, needed: usize) -> Parsed {
+    let needed = needed + (remaining - 1) * ARGUMENT_BYTES_MIN - start;
+    Parsed::Incomplete { needed, progress: Progress { remaining, next: at - start } }
+}
+
+/// `$d` or `$dd` and CR LF: the length and where the data begins. `None` leaves the case to [`read_length`].
+#[inline(always)]
+fn read_short_length(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let head = bytes.get(at..)?.first_chunk::<5>()?;
+    let tens = head[1].wrapping_sub(b'0');
+    if head[0] != b'$' || tens > 9 {
+        return None;
+    }
+    if head[2] == b'\r' && head[3] == b'\n' {
+        return Some((usize::from(tens), at + 4));
+    }
+    let units = head[2].wrapping_sub(b'0');
+    if units <= 9 && tens != 0 && head[3] == b'\r' && head[4] == b'\n' {
+        return Some((usize::from(tens) * 10 + usize::from(units), at + 5));
+    }
+    None
+}
+
+fn read_length(bytes: &[u8], at: usize, limits: &ParseLimits) -> Count {
+    let errors = (ProtocolError::InvalidBulkLength, ProtocolError::TooBigBulkCount);
+    let count = read_count(bytes, at, errors);
+    match count {
+        // Redis looks at the first byte only once the line is whole.
+        Count::Known { .. } | Count::Error(ProtocolError::InvalidBulkLength | ProtocolError::ExpectedLineEnd)
+            if bytes[at] != b'$' =>
+        {
+            Count::Error(ProtocolError::ExpectedDollar(bytes[at]))
+        }
+        Count::Known { value, .. } if value < 0 || value > limits.bulk_bytes_max as i64 => {
+            Count::Error(ProtocolError::InvalidBulkLength)
+        }
+        Count::Known { value, .. } if !limits.authenticated && value > limits::BULK_UNAUTHENTICATED_MAX as i64 => {
+            Count::Error(ProtocolError::UnauthenticatedBulkLength)
+        }
+        other => other,
+    }
+}
+
+/// The number after the marker byte at `at`. `errors`: what a number that is none is called, and an endless one.
+fn read_count(bytes: &[u8], at: usize, errors: (ProtocolError, ProtocolError)) -> Count {
+    let (invalid, endless) = errors;
+    let line = &bytes[at..bytes.len().min(at + limits::INLINE_BYTES_MAX + 1)];
+    let Some(end) = line.iter().position(|&byte| byte == b'\r') else {
+        return match line.len() > limits::INLINE_BYTES_MAX {
+            true => Count::Error(endless),
+            false => Count::Incomplete { needed: bytes.len() + 2 },
+        };
+    };
+    match bytes.get(at + end + 1) {
+        None => return Count::Incomplete { needed: at + end + 2 },
+        Some(b'\n') => {}
+        Some(_) => return Count::Error(ProtocolError::ExpectedLineEnd),
+    }
+    match line.get(1..end).and_then(parse_integer) {
+        Some(value) => Count::Known { value, after: at + end + 2 },
+        None => Count::Error(invalid),
+    }
+}
