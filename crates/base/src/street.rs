@@ -191,11 +191,15 @@ pub struct TickOutput<M> {
     pub deadline_us: Option<u64>,
     /// Work was left over: tick again at once, after collecting what has arrived.
     pub more: bool,
+    /// Nothing here waits for [`Event::SendDone`] or [`Event::LogWritten`] of this list: those that come before the
+    /// next tick may come with it instead of causing it, which saves an idle node one tick per batch. A completion
+    /// that comes later than that causes a tick as always.
+    pub quiet_completions: bool,
 }
 
 impl<M> Default for TickOutput<M> {
     fn default() -> Self {
-        TickOutput { effects: Vec::new(), hops: Vec::new(), deadline_us: None, more: false }
+        TickOutput { effects: Vec::new(), hops: Vec::new(), deadline_us: None, more: false, quiet_completions: false }
     }
 }
 
