@@ -1,1 +1,44 @@
-//! (being laid)
+//! The street: everything of a node that touches the operating system. Around it, nothing does.
+//!
+//! ```text
+//!              one thread per core                                              the core's disk thread
+//!  ┌──────────────────────────────────────────────────────────┐           ┌───────────────────────────┐
+//!  │ collect ─► clock ─► Machine::tick ─► perform ─► deliver ─┼─ jobs ───►│ create segment, fdatasync │
+//!  │    ▲                                   │           │     │◄─ results ┤                           │
+//!  │    └── sleep until event or deadline ◄─┘           │     │ doorbell  └───────────────────────────┘
+//!  └────────────────────────────────────────────────────┼─────┘
+//!      epoll or io_uring                    mailboxes of the other cores
+//! ```
+//!
+//! Read in this order: [`backend`] (the choice and [`run_core`]), `core_loop` (the loop), `driver` (what a backend
+//! must do), `epoll` and `uring` (how each does it), `connection_table`, `acceptor`; then `mailbox` and `doorbell`
+//! (between threads), `log_files` and `disk_thread` (the log); at last the helpers of start-up: [`listener`],
+//! [`files`], [`thread`], [`process`], [`clock`].
+//!
+//! The contract with the machine is `base::street`. Two things it leaves to the street: all system calls of a tick
+//! happen in the order of its effects, and nothing here ever spins: a core without work sleeps in the kernel until
+//! bytes, a doorbell or its machine's deadline.
+
+pub mod backend;
+pub mod clock;
+pub mod files;
+pub mod listener;
+pub mod mailbox;
+pub mod process;
+pub mod thread;
+
+mod acceptor;
+mod connection_table;
+mod core_loop;
+mod disk_thread;
+mod doorbell;
+mod driver;
+mod epoll;
+mod event_list;
+mod log_files;
+mod receive_slab;
+
+pub use backend::{Backend, ChosenBackend, CoreConfig, probe, run_core};
+pub use listener::Listener;
+pub use log_files::LogFilesConfig;
+pub use mailbox::{Mailbox, StreetHandle, mesh};

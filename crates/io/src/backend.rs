@@ -1,0 +1,120 @@
+//! Which backend serves a core, chosen at run time, and the entry into its loop.
+
+use crate::clock::Clock;
+use crate::core_loop::CoreLoop;
+use crate::driver::Driver;
+use crate::epoll::Epoll;
+use crate::listener::Listener;
+use crate::log_files::{LogFiles, LogFilesConfig};
+use crate::mailbox::Mailbox;
+use crate::thread::pin_current_thread;
+use base::limits::CONNECTIONS_PER_CORE_MAX;
+use base::street::Machine;
+use std::io;
+use std::sync::Arc;
+
+/// What the operator asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// io_uring where it works, else epoll.
+    #[default]
+    Auto,
+    /// io_uring or not at all.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+/// What a core runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChosenBackend {
+    /// See [`crate::uring`].
+    Uring,
+    /// See [`crate::epoll`].
+    Epoll,
+}
+
+impl ChosenBackend {
+    /// The name for INFO and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChosenBackend::Uring => "io_uring",
+            ChosenBackend::Epoll => "epoll",
+        }
+    }
+}
+
+impl Backend {
+    /// Decides, by trying. The second value says why io_uring was passed over, if it was wanted.
+    ///
+    /// # Errors
+    /// With the reason, when io_uring is demanded and does not work here.
+    pub fn choose(self) -> Result<(ChosenBackend, Option<String>), String> {
+        match (self, probe()) {
+            (Backend::Epoll, _) => Ok((ChosenBackend::Epoll, None)),
+            (_, Ok(())) => Ok((ChosenBackend::Uring, None)),
+            (Backend::Auto, Err(reason)) => Ok((ChosenBackend::Epoll, Some(reason))),
+            (Backend::Uring, Err(reason)) => Err(reason),
+        }
+    }
+}
+
+/// Whether io_uring works here with everything this crate needs of it, and if not, why.
+///
+/// # Errors
+/// The reason in words for an operator.
+pub fn probe() -> Result<(), String> {
+    Err(String::from("not built yet"))
+}
+
+/// What one core needs to run.
+pub struct CoreConfig {
+    /// What it runs on.
+    pub backend: ChosenBackend,
+    /// Its bound sockets.
+    pub listeners: Vec<Listener>,
+    /// Connections it serves at once; more are told so and closed.
+    pub connections_max: usize,
+    /// Where its log lies; without, no disk thread is started and log effects fail.
+    pub log: Option<LogFilesConfig>,
+    /// The CPU to stay on.
+    pub cpu: Option<usize>,
+}
+
+impl CoreConfig {
+    /// A core with these sockets, no log, not pinned.
+    pub fn new(backend: ChosenBackend, listeners: Vec<Listener>) -> CoreConfig {
+        CoreConfig { backend, listeners, connections_max: CONNECTIONS_PER_CORE_MAX, log: None, cpu: None }
+    }
+}
+
+/// Runs one core on the calling thread until its machine stops; gives the machine back.
+///
+/// # Errors
+/// When the operating system refuses what the loop cannot do without (memory, descriptors, waiting itself).
+pub fn run_core<M: Machine>(config: CoreConfig, machine: M, mailbox: Mailbox<M::Message>) -> io::Result<M> {
+    if let Some(cpu) = config.cpu {
+        pin_current_thread(cpu)?;
+    }
+    let doorbell = Arc::clone(mailbox.doorbell());
+    let log = match config.log {
+        Some(log) => Some(LogFiles::start(log, mailbox.core(), Arc::clone(&doorbell))?),
+        None => None,
+    };
+    match config.backend {
+        ChosenBackend::Uring => Err(io::Error::new(io::ErrorKind::Unsupported, "not built yet")),
+        ChosenBackend::Epoll => {
+            let driver = Epoll::new(config.listeners, config.connections_max, &doorbell)?;
+            enter(driver, machine, mailbox, log)
+        }
+    }
+}
+
+fn enter<D: Driver, M: Machine>(
+    driver: D,
+    machine: M,
+    mailbox: Mailbox<M::Message>,
+    log: Option<LogFiles>,
+) -> io::Result<M> {
+    CoreLoop { driver, machine, mailbox, log, clock: Clock::new() }.run()
+}

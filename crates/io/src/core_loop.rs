@@ -1,0 +1,142 @@
+//! The loop of one core: collect, read the clock, tick, perform, deliver.
+
+use crate::clock::{Clock, monotonic_us};
+use crate::driver::{Driver, RETRY_US};
+use crate::event_list::EventList;
+use crate::log_files::LogFiles;
+use crate::mailbox::Mailbox;
+use base::street::{Effect, Event, Machine, Now, TickInput, TickOutput};
+use std::io;
+
+/// How long replies under way may still take when the machine has stopped, microseconds.
+const STOP_GRACE_US: u64 = 1_000_000;
+
+/// Everything one core's loop holds.
+pub(crate) struct CoreLoop<D, M: Machine> {
+    pub driver: D,
+    pub machine: M,
+    pub mailbox: Mailbox<M::Message>,
+    pub log: Option<LogFiles>,
+    pub clock: Clock,
+}
+
+impl<D: Driver, M: Machine> CoreLoop<D, M> {
+    /// Runs until the machine stops; gives it back.
+    pub fn run(mut self) -> io::Result<M> {
+        let mut events = EventList::new();
+        let mut hops = Vec::new();
+        let mut output = TickOutput::default();
+        // The first tick comes at once: the machine has yet to say what it waits for.
+        let mut timeout_us = Some(0);
+        loop {
+            self.collect(timeout_us, &mut events, &mut hops)?;
+            let now = self.clock.now();
+            (output.deadline_us, output.more, output.quiet_completions) = (None, false, false);
+            self.machine.tick(
+                TickInput { now, received: self.driver.received(), events: &mut events.events, hops: &mut hops },
+                &mut output,
+            );
+            self.driver.release_received();
+            events.reset();
+            hops.clear();
+            let stop = self.perform(&mut output, &mut events);
+            self.mailbox.deliver(&mut output.hops);
+            if stop {
+                self.finish_sends(&mut events);
+                self.driver.shut_down();
+                return Ok(self.machine);
+            }
+            timeout_us = self.next_timeout_us(now, &output, &events);
+        }
+    }
+
+    /// Sleeps unless there is something to do, then lists all that happened.
+    fn collect(
+        &mut self,
+        mut timeout_us: Option<u64>,
+        events: &mut EventList,
+        hops: &mut Vec<(base::ids::CoreId, M::Message)>,
+    ) -> io::Result<()> {
+        if timeout_us != Some(0) && !self.mailbox.doorbell().try_sleep() {
+            timeout_us = Some(0);
+        }
+        self.driver.collect(timeout_us, events)?;
+        // Before looking: whoever rings from now on is seen by the next try_sleep.
+        self.mailbox.doorbell().awake();
+        self.mailbox.collect(hops);
+        if let Some(log) = &mut self.log {
+            log.collect(events);
+        }
+        if self.mailbox.doorbell().take_shutdown() {
+            events.push(Event::ShutdownRequested);
+        }
+        Ok(())
+    }
+
+    /// Performs the list in order; whether the machine stopped.
+    fn perform(&mut self, output: &mut TickOutput<M::Message>, events: &mut EventList) -> bool {
+        let quiet = output.quiet_completions;
+        let mut stop = false;
+        for effect in output.effects.drain(..) {
+            match effect {
+                Effect::Send { connection, buffer } => {
+                    if self.log.as_ref().is_none_or(|log| !log.forbids_sends()) {
+                        self.driver.send(connection, buffer, quiet, events);
+                    }
+                }
+                Effect::Close { connection } => self.driver.close(connection, events),
+                Effect::PauseReceive { connection } => self.driver.pause_receive(connection, events),
+                Effect::ResumeReceive { connection } => self.driver.resume_receive(connection, events),
+                Effect::Stop => stop = true,
+                log_effect => perform_log(self.log.as_mut(), log_effect, quiet, events),
+            }
+        }
+        stop
+    }
+
+    /// How long the next collect may sleep.
+    fn next_timeout_us(&self, now: Now, output: &TickOutput<M::Message>, events: &EventList) -> Option<u64> {
+        if output.more || events.is_prompt() || self.driver.has_more() || self.mailbox.has_arrivals() {
+            return Some(0);
+        }
+        let until_deadline = output.deadline_us.map(|deadline| deadline.saturating_sub(now.monotonic_us));
+        if self.mailbox.has_unsent() || self.driver.wants_retry() {
+            return Some(until_deadline.map_or(RETRY_US, |us| us.min(RETRY_US)));
+        }
+        until_deadline
+    }
+
+    /// Lets the last replies leave, for a bounded time.
+    fn finish_sends(&mut self, events: &mut EventList) {
+        let end_us = monotonic_us() + STOP_GRACE_US;
+        loop {
+            let left_us = end_us.saturating_sub(monotonic_us());
+            if self.driver.sends_under_way() == 0 || left_us == 0 || self.driver.collect(Some(left_us), events).is_err()
+            {
+                return;
+            }
+            self.driver.release_received();
+            events.reset();
+        }
+    }
+}
+
+fn perform_log(log: Option<&mut LogFiles>, effect: Effect, quiet: bool, events: &mut EventList) {
+    let Some(log) = log else {
+        return events.push(Event::LogFailed { reason: String::from("this node has no data directory") });
+    };
+    match effect {
+        Effect::CreateSegment { segment, header, bytes, zero_fill } => {
+            log.create(segment, header, bytes, zero_fill, events);
+        }
+        Effect::WriteLog { segment, offset, bytes, ordinal } => {
+            log.write(segment, offset, bytes, ordinal, quiet, events);
+        }
+        Effect::SyncLog { segment, ordinal } => log.sync(segment, ordinal, events),
+        Effect::Send { .. }
+        | Effect::Close { .. }
+        | Effect::PauseReceive { .. }
+        | Effect::ResumeReceive { .. }
+        | Effect::Stop => unreachable!("not an effect on the log"),
+    }
+}

@@ -1,0 +1,152 @@
+//! What a disk makes us wait for, done on a thread of its own per core: creating segments and syncing them.
+//!
+//! It sleeps in a channel until there is work, and rings its core's doorbell when there is a result. It never retries:
+//! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.
+
+use crate::doorbell::Doorbell;
+use crate::files::sync_directory;
+use base::ids::{LogOrdinal, SegmentNumber};
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Jobs of one core that may wait or run; a machine asks for one sync and a few segments at a time.
+const JOBS_MAX: usize = 64;
+/// How much is zero-filled by one write, bytes.
+const ZERO_FILL_BYTES: usize = 1 << 20;
+
+/// An open segment file; shared between the core that writes it and the thread that syncs it.
+pub(crate) struct SegmentFile {
+    pub segment: SegmentNumber,
+    pub path: PathBuf,
+    pub file: File,
+}
+
+/// What the disk thread is asked to do.
+pub(crate) enum DiskJob {
+    Create { segment: SegmentNumber, path: PathBuf, header: Vec<u8>, bytes: u64, zero_fill: bool },
+    Sync { files: Vec<Arc<SegmentFile>>, ordinal: LogOrdinal },
+}
+
+/// What became of it.
+pub(crate) enum DiskResult {
+    Created(Arc<SegmentFile>),
+    Synced(LogOrdinal),
+    Failed(String),
+}
+
+/// The core's end of the thread.
+pub(crate) struct DiskThread {
+    jobs: Option<SyncSender<DiskJob>>,
+    results: Receiver<DiskResult>,
+    thread: Option<JoinHandle<()>>,
+    in_flight: usize,
+}
+
+impl DiskThread {
+    pub fn start(name: String, doorbell: Arc<Doorbell>) -> io::Result<DiskThread> {
+        let (jobs, todo) = sync_channel::<DiskJob>(JOBS_MAX);
+        let (done, results) = sync_channel(JOBS_MAX);
+        let thread = Builder::new().name(name).spawn(move || {
+            for job in todo {
+                // Never blocks: at most JOBS_MAX are in flight. The core has left when nobody receives.
+                if done.send(perform(job)).is_err() {
+                    return;
+                }
+                doorbell.ring();
+            }
+        })?;
+        Ok(DiskThread { jobs: Some(jobs), results, thread: Some(thread), in_flight: 0 })
+    }
+
+    /// Hands over a job; `Err` when the machine asked for more at once than any log needs.
+    pub fn submit(&mut self, job: DiskJob) -> Result<(), String> {
+        if self.in_flight == JOBS_MAX {
+            return Err(format!("more than {JOBS_MAX} segments or syncs asked for at once"));
+        }
+        let jobs = self.jobs.as_ref().expect("jobs end only when the thread is dropped");
+        jobs.send(job).map_err(|_| String::from("the disk thread is gone"))?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// The next result, if there is one.
+    pub fn result(&mut self) -> Option<DiskResult> {
+        if self.in_flight == 0 {
+            return None;
+        }
+        match self.results.try_recv() {
+            Ok(result) => {
+                self.in_flight -= 1;
+                Some(result)
+            }
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                self.in_flight = 0;
+                Some(DiskResult::Failed(String::from("the disk thread is gone")))
+            }
+        }
+    }
+}
+
+impl Drop for DiskThread {
+    fn drop(&mut self) {
+        // Ends the thread's loop after the jobs it already has.
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            eprintln!("zerohop: the disk thread panicked");
+        }
+    }
+}
+
+fn perform(job: DiskJob) -> DiskResult {
+    let failed = |path: &Path, error: io::Error| DiskResult::Failed(format!("{}: {error}", path.display()));
+    match job {
+        DiskJob::Create { segment, path, header, bytes, zero_fill } => {
+            match create_segment(&path, &header, bytes, zero_fill) {
+                Ok(file) => DiskResult::Created(Arc::new(SegmentFile { segment, path, file })),
+                Err(error) => failed(&path, error),
+            }
+        }
+        DiskJob::Sync { files, ordinal } => {
+            for segment in &files {
+                if let Err(error) = segment.file.sync_data() {
+                    return failed(&segment.path, error);
+                }
+            }
+            DiskResult::Synced(ordinal)
+        }
+    }
+}
+
+fn create_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<File> {
+    // A file that is already there holds somebody's data: never truncated, always an error.
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    file.write_all_at(header, 0)?;
+    if zero_fill {
+        let zeros = vec![0u8; ZERO_FILL_BYTES];
+        let mut offset = header.len() as u64;
+        while offset < bytes {
+            let count = zeros.len().min((bytes - offset) as usize);
+            file.write_all_at(&zeros[..count], offset)?;
+            offset += count as u64;
+        }
+    } else {
+        match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+            // File systems without reservations: the size is set, the room is not promised.
+            Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(bytes.max(header.len() as u64))?,
+            other => other?,
+        }
+    }
+    file.sync_data()?;
+    let directory = path.parent().expect("a segment lies in the data directory");
+    sync_directory(directory)?;
+    Ok(file)
+}

@@ -1,0 +1,46 @@
+//! What the loop of a core asks of a backend. Chosen once per core; inside the loop every call is direct.
+
+use crate::event_list::EventList;
+use base::ids::ConnectionId;
+use std::io;
+
+/// A way to receive and send: [`crate::epoll::Epoll`] or [`crate::uring::Uring`].
+pub(crate) trait Driver {
+    /// Submit what is queued, wait for something to happen (at most `timeout_us`; `Some(0)`: do not wait; `None`: for
+    /// ever), and list it. Events already in the list stay in front.
+    fn collect(&mut self, timeout_us: Option<u64>, events: &mut EventList) -> io::Result<()>;
+
+    /// The bytes that `Received` points into, until [`Driver::release_received`].
+    fn received(&self) -> &[u8];
+
+    /// The tick is over: its receive buffers may be used again.
+    fn release_received(&mut self);
+
+    /// Send a buffer; the completion may be told quietly if `quiet`.
+    fn send(&mut self, connection: ConnectionId, buffer: Vec<u8>, quiet: bool, events: &mut EventList);
+
+    /// Close after the send under way.
+    fn close(&mut self, connection: ConnectionId, events: &mut EventList);
+
+    /// Stop receiving.
+    fn pause_receive(&mut self, connection: ConnectionId, events: &mut EventList);
+
+    /// Receive again.
+    fn resume_receive(&mut self, connection: ConnectionId, events: &mut EventList);
+
+    /// Whether the next collect must not wait, because something is known to be left.
+    fn has_more(&self) -> bool;
+
+    /// Whether to look again after [`RETRY_US`] although nothing may happen.
+    fn wants_retry(&self) -> bool;
+
+    /// Connections with a send under way.
+    fn sends_under_way(&self) -> usize;
+
+    /// End every operation the kernel still holds, so that buffers may be freed.
+    fn shut_down(&mut self);
+}
+
+/// How soon to look again for what will not wake us: file descriptors to come free, room in a full mailbox.
+/// Microseconds.
+pub(crate) const RETRY_US: u64 = 1_000;

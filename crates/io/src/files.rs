@@ -1,0 +1,179 @@
+//! Files outside the tick: at start, at a clean end, and for the offline check. All of it blocks.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// How much of a file is read at a time, bytes.
+pub const READ_CHUNK_BYTES: usize = 1 << 20;
+
+/// Makes the entries of a directory durable: a file whose entry is lost in a power cut is lost whole.
+///
+/// # Errors
+/// When the directory cannot be opened or synced.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// File names of a directory, sorted, so that nothing depends on the order of the disk. Names that are no UTF-8 are
+/// none of ours and left out.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn list_directory(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        if let Ok(name) = entry?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Reads a whole file in pieces of at most [`READ_CHUNK_BYTES`]; `take` gets the offset and the bytes and says whether
+/// to go on.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn read_in_chunks(path: &Path, mut take: impl FnMut(u64, &[u8]) -> bool) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut chunk = vec![0u8; READ_CHUNK_BYTES];
+    let mut offset = 0;
+    loop {
+        match file.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                if !take(offset, &chunk[..count]) {
+                    return Ok(());
+                }
+                offset += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Replaces a file so that after a crash at any moment either the old or the new content is there, whole: write
+/// beside it, sync, rename over it, sync the directory.
+///
+/// # Errors
+/// When any of these steps fails; the old content is then still there.
+pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} names no file", path.display())));
+    };
+    let mut beside = name.to_owned();
+    beside.push(".new");
+    let beside = directory.join(beside);
+    let mut file = File::create(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    sync_directory(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })
+}
+
+/// The right of one process to a data directory, held until dropped or until the process dies, however it dies.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    file: File,
+    path: PathBuf,
+}
+
+/// Why a directory could not be locked.
+#[derive(Debug)]
+pub enum LockError {
+    /// Another process holds it; `holder` is what it wrote about itself.
+    Held {
+        /// Text of the lock file, trimmed.
+        holder: String,
+    },
+    /// The lock file cannot be made or written.
+    Io(io::Error),
+}
+
+impl DirectoryLock {
+    /// Locks the file at `path` (made if absent) and writes `about` into it, for whoever finds it locked.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] when another process has it.
+    pub fn acquire(path: &Path, about: &str) -> Result<DirectoryLock, LockError> {
+        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = open.map_err(LockError::Io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                file.read_to_string(&mut holder).map_err(LockError::Io)?;
+                return Err(LockError::Held { holder: holder.trim().to_owned() });
+            }
+            Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
+        }
+        let lock = DirectoryLock { file, path: path.to_owned() };
+        lock.write(about).map_err(LockError::Io)?;
+        Ok(lock)
+    }
+
+    /// Replaces what the lock says about its holder (for example once the port is known).
+    ///
+    /// # Errors
+    /// When the lock file cannot be written.
+    pub fn write(&self, about: &str) -> io::Result<()> {
+        let mut file = &self.file;
+        file.set_len(0)?;
+        file.seek(io::SeekFrom::Start(0))?;
+        file.write_all(about.as_bytes())
+    }
+
+    /// The lock file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("zerohop-files-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_listed() {
+        let directory = scratch("replace");
+        let path = directory.join("b");
+        replace_file(&path, b"old").unwrap();
+        replace_file(&path, b"new").unwrap();
+        fs::write(directory.join("a"), vec![7u8; READ_CHUNK_BYTES + 5]).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(list_directory(&directory).unwrap(), ["a", "b"]);
+        let mut seen = Vec::new();
+        read_in_chunks(&directory.join("a"), |offset, bytes| {
+            assert_eq!(offset, seen.len() as u64);
+            seen.extend_from_slice(bytes);
+            true
+        })
+        .unwrap();
+        assert_eq!(seen, vec![7u8; READ_CHUNK_BYTES + 5]);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_lock_is_exclusive_and_names_its_holder() {
+        let directory = scratch("lock");
+        let path = directory.join("lock");
+        let lock = DirectoryLock::acquire(&path, "pid 1 port 2\n").unwrap();
+        match DirectoryLock::acquire(&path, "other") {
+            Err(LockError::Held { holder }) => assert_eq!(holder, "pid 1 port 2"),
+            other => panic!("{other:?}"),
+        }
+        drop(lock);
+        assert!(DirectoryLock::acquire(&path, "").is_ok());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

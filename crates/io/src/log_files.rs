@@ -1,0 +1,154 @@
+//! The log's files of one core: written on the tick's thread, created and synced on the disk thread.
+//!
+//! ```text
+//!   WriteLog ──► pwrite into the page cache ──► LogWritten        (survives kill -9)
+//!   SyncLog ───► every file written since its last sync, oldest first ──► fdatasync ──► LogSynced   (survives a power cut)
+//! ```
+//!
+//! The first failure is final. Afterwards nothing is written, nothing is reported synced, and after a failed *write*
+//! nothing is sent either ([`LogFiles::forbids_sends`]): those bytes may promise what the disk refused.
+
+use crate::disk_thread::{DiskJob, DiskResult, DiskThread, SegmentFile};
+use crate::doorbell::Doorbell;
+use crate::event_list::EventList;
+use base::ids::{CoreId, LogOrdinal, SegmentNumber};
+use base::street::Event;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where one core's log lies and how its files are called.
+pub struct LogFilesConfig {
+    /// The data directory; it exists and is locked by this process.
+    pub directory: PathBuf,
+    /// File name of a segment of this core; `storage` defines it.
+    pub file_name: Box<dyn Fn(SegmentNumber) -> String + Send>,
+}
+
+/// See the module.
+pub(crate) struct LogFiles {
+    config: LogFilesConfig,
+    disk: DiskThread,
+    /// Open segments, oldest first: the one being written, those made ahead, and older ones that are not synced yet.
+    open: Vec<Arc<SegmentFile>>,
+    /// Written since their last sync began, oldest first.
+    dirty: Vec<Arc<SegmentFile>>,
+    failed: bool,
+    write_failed: bool,
+}
+
+impl LogFiles {
+    pub fn start(config: LogFilesConfig, core: CoreId, doorbell: Arc<Doorbell>) -> io::Result<LogFiles> {
+        let disk = DiskThread::start(format!("disk-{}", core.0), doorbell)?;
+        Ok(LogFiles { config, disk, open: Vec::new(), dirty: Vec::new(), failed: false, write_failed: false })
+    }
+
+    /// Whether a write failed, so that no reply may leave this core any more.
+    pub fn forbids_sends(&self) -> bool {
+        self.write_failed
+    }
+
+    /// Lists what the disk thread finished.
+    pub fn collect(&mut self, events: &mut EventList) {
+        while let Some(result) = self.disk.result() {
+            match result {
+                DiskResult::Created(file) => {
+                    let segment = file.segment;
+                    self.open.push(file);
+                    events.push(Event::SegmentReady { segment });
+                }
+                DiskResult::Synced(ordinal) if !self.failed => events.push(Event::LogSynced { ordinal }),
+                DiskResult::Synced(_) => {}
+                DiskResult::Failed(reason) => self.fail(reason, events),
+            }
+        }
+    }
+
+    pub fn create(
+        &mut self,
+        segment: SegmentNumber,
+        header: Vec<u8>,
+        bytes: u64,
+        zero_fill: bool,
+        events: &mut EventList,
+    ) {
+        let path = self.path_of(segment);
+        if let Err(reason) = self.disk.submit(DiskJob::Create { segment, path, header, bytes, zero_fill }) {
+            self.fail(reason, events);
+        }
+    }
+
+    /// Writes a group, whole, before returning.
+    pub fn write(
+        &mut self,
+        segment: SegmentNumber,
+        offset: u64,
+        bytes: Vec<u8>,
+        ordinal: LogOrdinal,
+        quiet: bool,
+        events: &mut EventList,
+    ) {
+        match self.write_group(segment, offset, &bytes) {
+            Ok(()) => events.push_completion(Event::LogWritten { ordinal, buffer: bytes }, quiet),
+            Err(reason) => {
+                self.write_failed = true;
+                self.fail(reason, events);
+            }
+        }
+    }
+
+    fn write_group(&mut self, segment: SegmentNumber, offset: u64, bytes: &[u8]) -> Result<(), String> {
+        if self.failed {
+            return Err(String::from("the log failed before"));
+        }
+        let file = self.segment_file(segment)?;
+        file.file.write_all_at(bytes, offset).map_err(|error| format!("{}: {error}", file.path.display()))?;
+        if self.dirty.last().is_none_or(|last| last.segment != segment) {
+            self.dirty.retain(|other| other.segment != segment);
+            self.dirty.push(file);
+        }
+        Ok(())
+    }
+
+    /// Syncs everything written up to `segment`.
+    pub fn sync(&mut self, segment: SegmentNumber, ordinal: LogOrdinal, events: &mut EventList) {
+        if self.failed {
+            return;
+        }
+        let covered = |file: &Arc<SegmentFile>| file.segment <= segment;
+        let (files, later) = self.dirty.drain(..).partition(covered);
+        self.dirty = later;
+        // The log has left the earlier ones; the job keeps them open until they are synced.
+        self.open.retain(|file| file.segment >= segment);
+        if let Err(reason) = self.disk.submit(DiskJob::Sync { files, ordinal }) {
+            self.fail(reason, events);
+        }
+    }
+
+    fn fail(&mut self, reason: String, events: &mut EventList) {
+        self.failed = true;
+        events.push(Event::LogFailed { reason });
+    }
+
+    fn path_of(&self, segment: SegmentNumber) -> PathBuf {
+        self.config.directory.join((self.config.file_name)(segment))
+    }
+
+    /// The open file of a segment; one left by an earlier run is opened when the log continues in it.
+    fn segment_file(&mut self, segment: SegmentNumber) -> Result<Arc<SegmentFile>, String> {
+        if let Some(file) = self.open.iter().find(|file| file.segment == segment) {
+            return Ok(Arc::clone(file));
+        }
+        let path = self.path_of(segment);
+        match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => {
+                let file = Arc::new(SegmentFile { segment, path, file });
+                self.open.push(Arc::clone(&file));
+                Ok(file)
+            }
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+}

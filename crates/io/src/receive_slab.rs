@@ -1,0 +1,75 @@
+//! One contiguous mapping per core that all received bytes land in, `RECEIVE_BUFFERS` x `RECEIVE_BYTES`.
+//!
+//! A mapping and not a `Vec`: pages that no receive ever reached cost no memory, and the address never changes while
+//! the kernel knows it.
+
+use base::limits::{RECEIVE_BUFFERS, RECEIVE_BYTES};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::ffi::c_void;
+use std::io;
+use std::ptr::NonNull;
+
+/// An anonymous private mapping, zeroed by the kernel page by page on first touch.
+pub(crate) struct Mapping {
+    base: NonNull<c_void>,
+    bytes: usize,
+}
+
+impl Mapping {
+    pub fn new(bytes: usize) -> io::Result<Mapping> {
+        // SAFETY: the kernel chooses the address, so no existing mapping is touched.
+        let base = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        }?;
+        let base = NonNull::new(base).expect("a successful anonymous mapping is not at address zero");
+        Ok(Mapping { base, bytes })
+    }
+
+    /// First byte; page-aligned.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.base.as_ptr().cast()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly what `new` mapped, and no borrow of it outlives `self`.
+        if let Err(error) = unsafe { munmap(self.base.as_ptr(), self.bytes) } {
+            unreachable!("munmap of an own mapping cannot fail: {error}");
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct ReceiveSlab {
+    mapping: Mapping,
+}
+
+impl ReceiveSlab {
+    pub const BYTES: usize = RECEIVE_BUFFERS * RECEIVE_BYTES;
+
+    pub fn new() -> io::Result<ReceiveSlab> {
+        Ok(ReceiveSlab { mapping: Mapping::new(Self::BYTES)? })
+    }
+
+    /// Everything received, and everything not yet received.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping is BYTES long, initialised (zero) and lives as long as `self`. With io_uring the kernel
+        // writes only into buffers of the provided ring; no span of this tick points into those, and on the same
+        // thread it writes during system calls, not while the machine computes.
+        unsafe { std::slice::from_raw_parts(self.mapping.as_ptr(), Self::BYTES) }
+    }
+
+    /// Room for one receive at `offset`.
+    pub fn room_mut(&mut self, offset: usize) -> &mut [u8] {
+        assert!(offset + RECEIVE_BYTES <= Self::BYTES, "a receive beyond the slab");
+        // SAFETY: in range by the assertion; exclusive through `&mut self`.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.as_ptr().add(offset), RECEIVE_BYTES) }
+    }
+
+    /// Where the buffer of that number begins.
+    pub fn buffer_address(&self, buffer: u16) -> u64 {
+        assert!((buffer as usize) < RECEIVE_BUFFERS, "a buffer beyond the slab");
+        self.mapping.as_ptr() as u64 + buffer as u64 * RECEIVE_BYTES as u64
+    }
+}

@@ -1,0 +1,253 @@
+//! A machine that answers lines, so that a street can be tested without a store: each line is a command.
+//!
+//! `ECHO t` | `BIG n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `LOG t` | `SYNC` | `CREATE n`
+
+use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
+use base::street::{Effect, Event, Machine, TickInput, TickOutput};
+use std::collections::BTreeMap;
+
+/// Unsent bytes at which a connection is no longer read.
+const PAUSE_BYTES: usize = 64 << 10;
+/// Most bytes per send.
+const SEND_BYTES: usize = 32 << 10;
+
+#[derive(Default)]
+struct Client {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    sending: bool,
+    paused: bool,
+    closing: bool,
+}
+
+/// What cores tell each other: a question for the target, or its answer for the asker's connection.
+pub enum Message {
+    Question(ConnectionId, Vec<u8>),
+    Answer(ConnectionId, Vec<u8>),
+    Count(u64),
+    Batch(Vec<Message>),
+}
+
+/// See the module. The public fields are what a test asserts on after the street has stopped.
+pub struct LineMachine {
+    clients: BTreeMap<ConnectionId, Client>,
+    core: CoreId,
+    quiet: bool,
+    timer: Option<(ConnectionId, u64, u64)>,
+    synced_reply: Option<ConnectionId>,
+    created_reply: Option<ConnectionId>,
+    log_offset: u64,
+    segment: SegmentNumber,
+    ordinal: u64,
+    hops: BTreeMap<CoreId, Vec<Message>>,
+    counted: u64,
+    pub ticks: u64,
+    pub pauses: u64,
+    pub accepted: u64,
+    pub closed: u64,
+    pub trace: Vec<String>,
+}
+
+impl LineMachine {
+    pub fn new(core: CoreId, quiet: bool) -> LineMachine {
+        LineMachine {
+            clients: BTreeMap::new(),
+            core,
+            quiet,
+            timer: None,
+            synced_reply: None,
+            created_reply: None,
+            log_offset: 0,
+            segment: SegmentNumber(0),
+            ordinal: 0,
+            hops: BTreeMap::new(),
+            counted: 0,
+            ticks: 0,
+            pauses: 0,
+            accepted: 0,
+            closed: 0,
+            trace: Vec::new(),
+        }
+    }
+
+    fn reply(&mut self, connection: ConnectionId, text: &[u8]) {
+        if let Some(client) = self.clients.get_mut(&connection) {
+            client.output.extend_from_slice(text);
+            client.output.push(b'\n');
+        }
+    }
+
+    fn line(&mut self, id: ConnectionId, line: &[u8], now_us: u64, effects: &mut Vec<Effect>) {
+        let text = std::str::from_utf8(line).unwrap();
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        match word {
+            "ECHO" => self.reply(id, rest.as_bytes()),
+            "BIG" => self.reply(id, &vec![b'x'; rest.parse().unwrap()]),
+            "QUIT" => {
+                self.reply(id, b"bye");
+                self.clients.get_mut(&id).unwrap().closing = true;
+            }
+            "STATE" => {
+                let state = format!("clients {} pauses {} counted {}", self.clients.len(), self.pauses, self.counted);
+                self.reply(id, state.as_bytes());
+            }
+            "TIMER" => self.timer = Some((id, now_us + rest.parse::<u64>().unwrap() * 1000, self.ticks)),
+            "HOP" => {
+                let (core, text) = rest.split_once(' ').unwrap();
+                let core = CoreId(core.parse().unwrap());
+                self.hops.entry(core).or_default().push(Message::Question(id, text.as_bytes().to_vec()));
+            }
+            "FLOOD" => {
+                let (core, count) = rest.split_once(' ').unwrap();
+                let core = CoreId(core.parse().unwrap());
+                let count: u64 = count.parse().unwrap();
+                self.hops.entry(core).or_default().extend((0..count).map(Message::Count));
+                self.reply(id, b"flooded");
+            }
+            "LOG" => {
+                self.ordinal += 1;
+                let ordinal = LogOrdinal(self.ordinal);
+                let bytes = [rest.as_bytes(), b"\n"].concat();
+                let length = bytes.len() as u64;
+                effects.push(Effect::WriteLog { segment: self.segment, offset: self.log_offset, bytes, ordinal });
+                self.log_offset += length;
+                self.reply(id, b"logged");
+            }
+            "SYNC" => {
+                effects.push(Effect::SyncLog { segment: self.segment, ordinal: LogOrdinal(self.ordinal) });
+                self.synced_reply = Some(id);
+            }
+            "CREATE" => {
+                let segment = SegmentNumber(rest.parse().unwrap());
+                let zero_fill = segment.0.is_multiple_of(2);
+                effects.push(Effect::CreateSegment { segment, header: b"head".to_vec(), bytes: 3 << 20, zero_fill });
+                self.created_reply = Some(id);
+            }
+            _ => self.reply(id, b"?"),
+        }
+    }
+
+    fn receive(&mut self, id: ConnectionId, bytes: &[u8], now_us: u64, effects: &mut Vec<Effect>) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        client.input.extend_from_slice(bytes);
+        let mut input = std::mem::take(&mut client.input);
+        let mut start = 0;
+        while let Some(length) = input[start..].iter().position(|&byte| byte == b'\n') {
+            self.line(id, &input[start..start + length], now_us, effects);
+            start += length + 1;
+        }
+        input.drain(..start);
+        self.clients.get_mut(&id).unwrap().input = input;
+    }
+
+    fn event(&mut self, event: Event, received: &[u8], now_us: u64, output: &mut TickOutput<Message>) {
+        match event {
+            Event::Accepted { connection, peer, local, .. } => {
+                assert!(peer.contains(':') && local.contains(':'));
+                self.accepted += 1;
+                assert!(self.clients.insert(connection, Client::default()).is_none());
+            }
+            Event::Received { connection, span } => {
+                self.receive(connection, span.of(received), now_us, &mut output.effects);
+            }
+            Event::PeerClosed { connection } => self.clients.get_mut(&connection).unwrap().closing = true,
+            Event::SendDone { connection, .. } => self.clients.get_mut(&connection).unwrap().sending = false,
+            Event::Closed { connection } => {
+                self.closed += 1;
+                assert!(self.clients.remove(&connection).is_some(), "told once, of a connection that was told");
+            }
+            Event::LogWritten { ordinal, .. } => self.trace.push(format!("written {}", ordinal.0)),
+            Event::LogSynced { ordinal } => {
+                self.trace.push(format!("synced {}", ordinal.0));
+                let id = self.synced_reply.take().unwrap();
+                self.reply(id, b"synced");
+            }
+            Event::SegmentReady { segment } => {
+                (self.segment, self.log_offset) = (segment, 4);
+                self.trace.push(format!("ready {}", segment.0));
+                let id = self.created_reply.take().unwrap();
+                self.reply(id, b"created");
+            }
+            Event::LogFailed { reason } => {
+                self.trace.push(format!("failed {reason}"));
+                if let Some(id) = self.created_reply.take() {
+                    self.reply(id, b"refused");
+                }
+            }
+            Event::ShutdownRequested => output.effects.push(Effect::Stop),
+        }
+    }
+
+    fn hop(&mut self, from: CoreId, message: Message) {
+        match message {
+            Message::Question(id, text) => {
+                let answer = [b"core ", self.core.0.to_string().as_bytes(), b" heard ", &text].concat();
+                self.hops.entry(from).or_default().push(Message::Answer(id, answer));
+            }
+            Message::Answer(id, text) => self.reply(id, &text),
+            Message::Count(number) => {
+                assert_eq!(number, self.counted, "in order and none lost");
+                self.counted += 1;
+            }
+            Message::Batch(messages) => messages.into_iter().for_each(|message| self.hop(from, message)),
+        }
+    }
+
+    /// Sends, pauses, resumes and closes as each client's output demands.
+    fn flush(&mut self, effects: &mut Vec<Effect>) {
+        for (&connection, client) in &mut self.clients {
+            if !client.sending && !client.output.is_empty() {
+                let rest = client.output.split_off(client.output.len().min(SEND_BYTES));
+                let buffer = std::mem::replace(&mut client.output, rest);
+                client.sending = true;
+                effects.push(Effect::Send { connection, buffer });
+            }
+            if client.closing && client.output.is_empty() {
+                effects.push(Effect::Close { connection });
+                client.closing = false;
+            }
+            if client.paused != (client.output.len() > PAUSE_BYTES) {
+                client.paused = !client.paused;
+                self.pauses += u64::from(client.paused);
+                effects.push(match client.paused {
+                    true => Effect::PauseReceive { connection },
+                    false => Effect::ResumeReceive { connection },
+                });
+            }
+        }
+    }
+}
+
+impl Machine for LineMachine {
+    type Message = Message;
+
+    fn tick(&mut self, input: TickInput<'_, Message>, output: &mut TickOutput<Message>) {
+        self.ticks += 1;
+        let now_us = input.now.monotonic_us;
+        for event in input.events.drain(..) {
+            self.event(event, input.received, now_us, output);
+        }
+        for (from, message) in input.hops.drain(..) {
+            self.hop(from, message);
+        }
+        if let Some((id, deadline_us, started_at)) = self.timer {
+            if now_us >= deadline_us {
+                self.timer = None;
+                let ticks = self.ticks - started_at;
+                self.reply(id, format!("woke after {ticks} ticks").as_bytes());
+            } else {
+                output.deadline_us = Some(deadline_us);
+            }
+        }
+        self.flush(&mut output.effects);
+        // FLOOD is delivered one message per hop, to fill the mailbox.
+        for (core, messages) in std::mem::take(&mut self.hops) {
+            if messages.iter().any(|message| matches!(message, Message::Count(_))) {
+                output.hops.extend(messages.into_iter().map(|message| (core, message)));
+            } else {
+                output.hops.push((core, Message::Batch(messages)));
+            }
+        }
+        output.quiet_completions = self.quiet && self.clients.values().all(|client| client.output.is_empty());
+    }
+}

@@ -1,0 +1,99 @@
+//! The log's files: order, content, sync, failure.
+
+use crate::node::{Node, Scratch, Setup, on_each_backend};
+use std::fs;
+use std::io::Read;
+
+fn node_with_log(scratch: &Scratch, backend: io::ChosenBackend, quiet: bool) -> Node {
+    let log = Some((
+        scratch.path().to_owned(),
+        (|segment: base::ids::SegmentNumber| format!("log-{}", segment.0)) as fn(_) -> String,
+    ));
+    Node::start(backend, quiet, Setup { log, ..Setup::default() })
+}
+
+#[test]
+fn segments_are_made_written_and_synced_in_order() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("order");
+        let node = node_with_log(&scratch, backend, quiet);
+        let mut client = node.client();
+        for segment in [1, 2] {
+            assert_eq!(client.ask(&format!("CREATE {segment}")), "created");
+            assert_eq!(client.ask("LOG first"), "logged");
+            // What a reply promised is in the file, whether or not it was synced.
+            assert!(fs::read(scratch.path().join(format!("log-{segment}"))).unwrap().starts_with(b"headfirst\n"));
+            assert_eq!(client.ask("LOG second"), "logged");
+        }
+        assert_eq!(client.ask("SYNC"), "synced");
+        let trace = node.stop().remove(0).trace;
+        assert_eq!(
+            trace,
+            ["ready 1", "written 1", "written 2", "ready 2", "written 3", "written 4", "synced 4"].map(String::from)
+        );
+        for segment in [1, 2] {
+            let content = fs::read(scratch.path().join(format!("log-{segment}"))).unwrap();
+            assert_eq!(content.len(), 3 << 20, "reserved whole");
+            assert!(content.starts_with(b"headfirst\nsecond\n"));
+            assert!(content[17..].iter().all(|&byte| byte == 0));
+        }
+    });
+}
+
+#[test]
+fn a_log_left_by_an_earlier_run_is_continued() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("continue");
+        fs::write(scratch.path().join("log-0"), b"................").unwrap();
+        let node = node_with_log(&scratch, backend, quiet);
+        let mut client = node.client();
+        assert_eq!(client.ask("LOG new"), "logged");
+        assert_eq!(client.ask("SYNC"), "synced");
+        node.stop();
+        assert_eq!(fs::read(scratch.path().join("log-0")).unwrap(), b"new\n............");
+    });
+}
+
+#[test]
+fn a_segment_that_exists_is_never_overwritten() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("exists");
+        fs::write(scratch.path().join("log-1"), b"precious").unwrap();
+        let node = node_with_log(&scratch, backend, quiet);
+        assert_eq!(node.client().ask("CREATE 1"), "refused");
+        let trace = node.stop().remove(0).trace;
+        assert!(trace[0].starts_with("failed ") && trace[0].contains("log-1: "), "{trace:?}");
+        assert_eq!(fs::read(scratch.path().join("log-1")).unwrap(), b"precious");
+    });
+}
+
+#[test]
+fn after_a_failed_write_no_reply_leaves_any_more() {
+    on_each_backend(|backend, quiet| {
+        // Every write to this device fails with "no space left".
+        let log = Some(("/dev".into(), (|_| String::from("full")) as fn(_) -> String));
+        let node = Node::start(backend, quiet, Setup { log, ..Setup::default() });
+        let mut before = node.client();
+        assert_eq!(before.ask("ECHO before"), "before");
+        let mut writer = node.client();
+        writer.send(b"LOG lost\nECHO same list\n");
+        before.send(b"ECHO later list\n");
+        for client in [&mut writer, &mut before] {
+            client.stream.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
+            let mut all = Vec::new();
+            client.stream.read_to_end(&mut all).unwrap();
+            if !all.is_empty() {
+                // Its request may have been answered in a tick before the write.
+                assert_eq!(all, b"later list\n");
+            }
+        }
+        let mut after = node.client();
+        after.send(b"ECHO after\n");
+        after.stream.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
+        let mut all = Vec::new();
+        after.stream.read_to_end(&mut all).unwrap();
+        assert_eq!(all, b"", "the log refused a write, so nothing may be promised any more");
+        let trace = node.stop().remove(0).trace;
+        assert!(trace[0].starts_with("failed /dev/full: "), "{trace:?}");
+    });
+}

@@ -1,0 +1,8 @@
+//! One suite for both backends: the same scenarios through real sockets and files.
+#![allow(clippy::unwrap_used)]
+
+mod connections;
+mod hops;
+mod line_machine;
+mod log;
+mod node;
