@@ -1,0 +1,101 @@
+//! The list of chores: dispatch and `cargo x help` read the same table.
+
+use std::process::ExitCode;
+
+use crate::{Outcome, deny, sim, test, tidy};
+
+/// One chore of `cargo x`.
+pub struct Chore {
+    /// The word after `cargo x`.
+    pub name: &'static str,
+    /// Its arguments, as the help prints them.
+    pub usage: &'static str,
+    /// What it is for, in one line.
+    pub about: &'static str,
+    /// Runs it with the words after its name.
+    pub run: fn(&[String]) -> Outcome<ExitCode>,
+}
+
+/// All chores, in the order a newcomer meets them.
+const CHORES: &[Chore] = &[
+    Chore {
+        name: "test",
+        usage: "[--no-install] [--list] [--only NAME]... [--shard NAME|all]",
+        about: "everything that decides whether this tree is good; installs what it needs where it may",
+        run: test::run,
+    },
+    Chore {
+        name: "tidy",
+        usage: "[--write]",
+        about: "the house rules; --write regenerates the pages that are generated",
+        run: tidy::run,
+    },
+    Chore {
+        name: "ci",
+        usage: "",
+        about: "what .ci/run does after it has found cargo: the same as `test`",
+        run: test::run,
+    },
+    Chore {
+        name: "sim",
+        usage: "[--seed N] [--seeds N] ...",
+        about: "the simulator, built with its assertions on; arguments go to it unchanged",
+        run: sim::run,
+    },
+    Chore {
+        name: "deny",
+        usage: "",
+        about: "licences, duplicate versions and sources of everything the lock file names",
+        run: deny::run,
+    },
+];
+
+/// Runs the chore that `arguments` names.
+pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{}", help());
+        return Ok(ExitCode::FAILURE);
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        print!("{}", help());
+        return Ok(ExitCode::SUCCESS);
+    }
+    match CHORES.iter().find(|chore| chore.name == name) {
+        Some(chore) if rest.iter().any(|word| word == "--help") => {
+            println!("cargo x {} {}\n\n  {}", chore.name, chore.usage, chore.about);
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(chore) => (chore.run)(rest),
+        None => Err(format!("no chore is called `{name}`; `cargo x help` lists them")),
+    }
+}
+
+/// The text of `cargo x help`.
+fn help() -> String {
+    let mut text = String::from("cargo x <chore> [arguments]\n\n");
+    for chore in CHORES {
+        text.push_str(&format!("  {:<8}{}\n", chore.name, chore.about));
+        if !chore.usage.is_empty() {
+            text.push_str(&format!("  {:<8}  cargo x {} {}\n", "", chore.name, chore.usage));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHORES, help, run};
+
+    #[test]
+    fn help_names_every_chore() {
+        for chore in CHORES {
+            assert!(help().contains(chore.name), "{} is missing", chore.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_chore_is_refused_by_name() {
+        let message = run(&["polish".to_owned()]).expect_err("there is no such chore");
+        assert!(message.contains("polish") && message.contains("cargo x help"), "{message}");
+    }
+}

@@ -1,0 +1,173 @@
+//! What suites need from the machine: how to see whether it is there, how to get it, how to tell a person.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{Outcome, process, workspace};
+
+/// One thing a suite needs.
+pub struct Need {
+    /// What it is called in messages.
+    pub name: &'static str,
+    /// The program that must be found.
+    pub program: &'static str,
+    /// How to get it.
+    pub source: Source,
+}
+
+/// Where a need comes from.
+pub enum Source {
+    /// Debian packages, installed as root.
+    Debian(&'static [&'static str]),
+    /// Python packages with versions, installed into a virtual environment under `target/xtask`.
+    Python(&'static [&'static str]),
+    /// Nothing we may install; the text says how a person gets it.
+    ByHand(&'static str),
+}
+
+/// `redis-cli`, `redis-benchmark` and, under another name, the server: Debian ships one binary for server and checker
+/// in redis-tools, which unlike the package redis-server starts no daemon on the machine.
+pub const REDIS: Need =
+    Need { name: "Redis 7.0 with its tools", program: "redis-cli", source: Source::Debian(&["redis-tools"]) };
+/// memcached, a peer of the measurements.
+pub const MEMCACHED: Need = Need { name: "memcached", program: "memcached", source: Source::Debian(&["memcached"]) };
+/// valgrind, which counts instructions.
+pub const VALGRIND: Need = Need { name: "valgrind", program: "valgrind", source: Source::Debian(&["valgrind"]) };
+/// Python with virtual environments.
+pub const PYTHON: Need =
+    Need { name: "Python 3", program: "python3", source: Source::Debian(&["python3", "python3-venv"]) };
+/// redis-py in the virtual environment; needs [`PYTHON`] before it.
+pub const REDIS_PY: Need = Need {
+    name: "redis-py and pytest",
+    program: "python3",
+    source: Source::Python(&["redis==8.1.0", "pytest>=8,<10", "pytest-asyncio>=0.24,<2"]),
+};
+/// Go with modules.
+pub const GO: Need = Need { name: "Go 1.21 or newer", program: "go", source: Source::Debian(&["golang-go"]) };
+/// Node with npm.
+pub const NODE: Need = Need { name: "Node with npm", program: "npm", source: Source::Debian(&["nodejs", "npm"]) };
+/// Java with Maven.
+pub const JAVA: Need =
+    Need { name: "Java 17 with Maven", program: "mvn", source: Source::Debian(&["default-jdk-headless", "maven"]) };
+/// dpkg-deb, which builds the Debian package.
+pub const DPKG: Need =
+    Need { name: "dpkg-deb", program: "dpkg-deb", source: Source::ByHand("part of dpkg on every Debian") };
+
+impl Need {
+    /// Whether the machine has it.
+    pub fn is_met(&self) -> bool {
+        match self.source {
+            Source::Python(packages) => {
+                std::fs::read_to_string(python_stamp()).is_ok_and(|stamp| stamp == packages.join("\n"))
+            }
+            _ => find(self.program).is_some(),
+        }
+    }
+
+    /// How a person gets it.
+    pub fn advice(&self) -> String {
+        match &self.source {
+            Source::Debian(packages) => format!("apt-get install {}", packages.join(" ")),
+            Source::Python(packages) => format!("cargo x test installs {} with pip", packages.join(", ")),
+            Source::ByHand(how) => (*how).to_owned(),
+        }
+    }
+}
+
+/// The folder whose programs suites see before those of PATH.
+pub fn program_folder() -> PathBuf {
+    workspace::tools_folder().join("bin")
+}
+
+/// The path of a program, the chores' own folder first.
+pub fn find(program: &str) -> Option<PathBuf> {
+    process::find(program, &program_folder())
+}
+
+/// The interpreter of the virtual environment that [`REDIS_PY`] makes.
+pub fn python() -> PathBuf {
+    workspace::tools_folder().join("python/bin/python3")
+}
+
+fn python_stamp() -> PathBuf {
+    workspace::tools_folder().join("python/packages.txt")
+}
+
+/// Tries to meet what is not met; prints each step. What is still missing afterwards is asked again by the caller.
+pub fn install(missing: &[&Need]) -> Outcome<()> {
+    std::fs::create_dir_all(program_folder()).map_err(|error| format!("target/xtask/bin: {error}"))?;
+    let debian: Vec<&str> = missing
+        .iter()
+        .filter_map(|need| if let Source::Debian(packages) = need.source { Some(packages) } else { None })
+        .flatten()
+        .copied()
+        .collect();
+    if !debian.is_empty() && is_root() && find("apt-get").is_some() {
+        install_debian(&debian)?;
+    }
+    name_redis_server()?;
+    for need in missing {
+        if let Source::Python(packages) = need.source {
+            install_python(packages)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether packages may be installed: apt wants root.
+pub fn is_root() -> bool {
+    process::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+fn install_debian(packages: &[&str]) -> Outcome<()> {
+    println!("installing from Debian: {}", packages.join(" "));
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["-qq", "-o", "Dpkg::Use-Pty=0"]);
+        command
+    };
+    let done = process::shown(apt().arg("update"))?
+        && process::shown(apt().args(["install", "-y", "--no-install-recommends"]).args(packages))?;
+    if !done {
+        println!("apt-get could not install all of it; what is missing is listed below");
+    }
+    Ok(())
+}
+
+/// Gives Debian's combined Redis binary the name under which it is a server.
+fn name_redis_server() -> Outcome<()> {
+    let link = program_folder().join("redis-server");
+    if find("redis-server").is_some() {
+        return Ok(());
+    }
+    match find("redis-check-rdb") {
+        Some(binary) => std::os::unix::fs::symlink(binary, &link).map_err(|error| format!("redis-server: {error}")),
+        None => Ok(()),
+    }
+}
+
+fn install_python(packages: &[&str]) -> Outcome<()> {
+    println!("installing into target/xtask/python: {}", packages.join(" "));
+    let Some(python3) = find("python3") else { return Ok(()) };
+    let environment = workspace::tools_folder().join("python");
+    let done = process::shown(Command::new(python3).args(["-m", "venv"]).arg(&environment))?
+        && process::shown(Command::new(python()).args(["-m", "pip", "install", "-q"]).args(packages))?;
+    if done {
+        std::fs::write(python_stamp(), packages.join("\n")).map_err(|error| format!("target/xtask/python: {error}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Need, Source};
+
+    #[test]
+    fn a_missing_program_is_not_met_and_says_how_to_get_it() {
+        let need = Need { name: "x", program: "no-such-program-anywhere", source: Source::Debian(&["a", "b"]) };
+        assert!(!need.is_met());
+        assert_eq!(need.advice(), "apt-get install a b");
+        let shell = Need { name: "sh", program: "sh", source: Source::ByHand("it is there") };
+        assert!(shell.is_met());
+    }
+}

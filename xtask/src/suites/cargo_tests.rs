@@ -1,0 +1,69 @@
+//! Suites that Cargo runs: Clippy, and every test of the workspace.
+
+use super::{Counts, Suite, Turn};
+use crate::{Outcome, process, workspace};
+
+/// Clippy over everything, warnings refused.
+pub const CLIPPY: Suite = Suite {
+    name: "clippy",
+    about: "clippy over all targets, warnings refused; purity of rings 0-3 is part of it",
+    needs: &[],
+    budget_seconds: 240,
+    turn: Turn::Fixed,
+    run: |_| {
+        let mut clippy = workspace::cargo();
+        clippy.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+        process::shown(&mut clippy).map(Counts::one)
+    },
+};
+
+/// Every test of every crate, at release speed with assertions on.
+pub const WORKSPACE: Suite = Suite {
+    name: "workspace",
+    about: "cargo test of the workspace: release speed, assertions on",
+    needs: &[],
+    budget_seconds: 600,
+    turn: Turn::Fixed,
+    run: |_| cargo_test(&["--workspace", "--profile", "checked"]),
+};
+
+/// `cargo test` with these arguments, counted by its own result lines.
+pub fn cargo_test(arguments: &[&str]) -> Outcome<Counts> {
+    let mut counts = Counts::default();
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--no-fail-fast"]).args(arguments);
+    let succeeded = process::lines(&mut cargo, |line| {
+        if let Some(result) = parse_result(line) {
+            counts.add(result);
+        }
+    })?;
+    if !succeeded && counts.failed == 0 {
+        counts.failed = 1; // it did not build, or a test took the process with it
+    }
+    if succeeded && counts == Counts::default() {
+        return Err("cargo test ran no test at all".to_owned());
+    }
+    Ok(counts)
+}
+
+/// `test result: ok. 3 passed; 0 failed; 1 ignored; …` -> counts.
+fn parse_result(line: &str) -> Option<Counts> {
+    let rest = line.strip_prefix("test result: ")?;
+    let count = |what: &str| {
+        let before = rest.split(what).next().filter(|before| before.len() < rest.len())?;
+        before.rsplit([' ', '.']).find(|word| !word.is_empty())?.parse().ok()
+    };
+    Some(Counts { passed: count(" passed")?, failed: count(" failed")?, skipped: count(" ignored")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, parse_result};
+
+    #[test]
+    fn result_lines_are_counted() {
+        let line = "test result: FAILED. 31 passed; 2 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.00s";
+        assert_eq!(parse_result(line), Some(Counts { passed: 31, failed: 2, skipped: 1 }));
+        assert_eq!(parse_result("test a::b ... ok"), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! The registry of suites: what `cargo x test` runs, in order. A new suite is one file and one line in [`SUITES`].
+
+mod cargo_tests;
+mod house;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::needs::{self, Need};
+use crate::{Outcome, process, workspace};
+
+/// Tests counted by their outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Tests that passed.
+    pub passed: usize,
+    /// Tests that failed.
+    pub failed: usize,
+    /// Tests that did not run, with their reason printed.
+    pub skipped: usize,
+}
+
+impl Counts {
+    /// One test with this verdict.
+    pub fn one(passed: bool) -> Counts {
+        Counts { passed: usize::from(passed), failed: usize::from(!passed), skipped: 0 }
+    }
+
+    /// Adds `other`.
+    pub fn add(&mut self, other: Counts) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// When a suite runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// In every run.
+    Fixed,
+    /// In runs whose commit chooses this shard.
+    Shard(&'static str),
+}
+
+/// One suite.
+pub struct Suite {
+    /// Its name, for `--only`.
+    pub name: &'static str,
+    /// What it proves, in one line.
+    pub about: &'static str,
+    /// What it needs from the machine besides cargo.
+    pub needs: &'static [&'static Need],
+    /// Seconds it may take on two cores; beyond it the run says so.
+    pub budget_seconds: u64,
+    /// When it runs.
+    pub turn: Turn,
+    /// Runs it. An error means the suite could not do its work and counts as one failure.
+    pub run: fn(&Context) -> Outcome<Counts>,
+}
+
+/// All suites, cheapest verdict first.
+pub const SUITES: &[Suite] = &[house::FORMAT, house::TIDY, house::DENY, cargo_tests::CLIPPY, cargo_tests::WORKSPACE];
+
+/// What a suite is given.
+pub struct Context {
+    /// The root of the repository.
+    pub root: PathBuf,
+    /// The commit under test; suites that draw a sample derive their seed from it.
+    pub commit: String,
+}
+
+impl Context {
+    /// A command that finds the programs `cargo x test` installed, started at the root.
+    pub fn command(&self, program: &str) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(needs::program_folder()).chain(std::env::split_paths(&path));
+        let joined = std::env::join_paths(folders).expect("folders of PATH hold no separator");
+        let program = needs::find(program).unwrap_or_else(|| program.into());
+        let mut command = Command::new(program);
+        command.current_dir(&self.root).env("PATH", joined);
+        command
+    }
+
+    /// Builds the binary `zerohop` with its assertions on (profile `checked`) and names it.
+    pub fn zerohop(&self) -> Outcome<PathBuf> {
+        let mut build = workspace::cargo();
+        build.args(["build", "--quiet", "--profile", "checked", "--package", "cli", "--bin", "zerohop"]);
+        if !process::shown(&mut build)? {
+            return Err("the binary zerohop does not build; see above".to_owned());
+        }
+        Ok(workspace::target_folder().join("checked/zerohop"))
+    }
+
+    /// A seed from the commit: runs of one commit agree, commits differ.
+    pub fn seed(&self) -> u64 {
+        u64::from_str_radix(self.commit.get(..15).unwrap_or("0"), 16).unwrap_or(0)
+    }
+}
