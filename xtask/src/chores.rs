@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, deny, sim, test, tidy};
+use crate::{Outcome, deny, dist, sim, test, tidy};
 
 /// One chore of `cargo x`.
 pub struct Chore {
@@ -47,6 +47,12 @@ const CHORES: &[Chore] = &[
         usage: "",
         about: "licences, duplicate versions and sources of everything the lock file names",
         run: deny::run,
+    },
+    Chore {
+        name: "dist",
+        usage: "[--check]",
+        about: "the static binary and the Debian package; --check starts each in an empty root",
+        run: dist::run,
     },
 ];
 

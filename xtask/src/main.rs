@@ -3,7 +3,10 @@
 #![allow(dead_code, reason = "the suites that use the rest of `needs` and `suites` land next")]
 
 mod chores;
+mod debian_package;
 mod deny;
+mod dist;
+mod empty_root;
 mod needs;
 mod process;
 mod rust_source;

@@ -1,6 +1,7 @@
 //! The registry of suites: what `cargo x test` runs, in order. A new suite is one file and one line in [`SUITES`].
 
 mod cargo_tests;
+mod dist;
 mod house;
 
 use std::path::PathBuf;
@@ -60,7 +61,8 @@ pub struct Suite {
 }
 
 /// All suites, cheapest verdict first.
-pub const SUITES: &[Suite] = &[house::FORMAT, house::TIDY, house::DENY, cargo_tests::CLIPPY, cargo_tests::WORKSPACE];
+pub const SUITES: &[Suite] =
+    &[house::FORMAT, house::TIDY, house::DENY, cargo_tests::CLIPPY, cargo_tests::WORKSPACE, dist::ARTEFACTS];
 
 /// What a suite is given.
 pub struct Context {
