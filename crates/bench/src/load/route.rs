@@ -1,5 +1,7 @@
 //! Which server owns which keys, as `CLUSTER SLOTS` tells it.
 
+use placement::slot_of;
+
 use super::control::{Reply, ask};
 use super::dial::Stream;
 use super::plan::{LoadPlan, Target};
@@ -21,7 +23,7 @@ impl SlotSet {
 
     /// Whether the slot of `key` is in the set.
     pub fn owns(&self, key: &[u8]) -> bool {
-        let slot = slot_of(key);
+        let slot = slot_of(key).number();
         self.words[usize::from(slot / 64)] >> (slot % 64) & 1 == 1
     }
 }
@@ -83,23 +85,6 @@ fn from_slots(reply: &Reply, asked_host: &str) -> Result<Vec<Destination>, Strin
     Ok(found)
 }
 
-/// Redis's hash slot of a key: CRC16 of its hash tag, or of the whole key.
-fn slot_of(key: &[u8]) -> u16 {
-    let hashed = hash_tag(key).unwrap_or(key);
-    let crc = hashed.iter().fold(0u16, |crc, byte| {
-        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 })
-    });
-    crc % base::SLOT_COUNT
-}
-
-/// The bytes between the first `{` and the next `}`, if there are any.
-fn hash_tag(key: &[u8]) -> Option<&[u8]> {
-    let open = key.iter().position(|byte| *byte == b'{')?;
-    let tag = &key[open + 1..];
-    let close = tag.iter().position(|byte| *byte == b'}')?;
-    (close > 0).then(|| &tag[..close])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,14 +113,6 @@ mod tests {
                 found.iter().filter(|d| d.slots.as_ref().is_some_and(|slots| slots.owns(key.as_bytes()))).count();
             assert_eq!(owners, 1, "{key}");
         }
-    }
-
-    #[test]
-    fn slots_are_those_of_redis() {
-        // CLUSTER KEYSLOT of Redis 7.0.
-        assert_eq!(slot_of(b"123456789"), 12739);
-        assert_eq!(slot_of(b"{user1000}.following"), slot_of(b"user1000"));
-        assert_ne!(slot_of(b"{}a"), slot_of(b"{}b"));
     }
 
     #[test]
