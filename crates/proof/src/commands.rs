@@ -1,0 +1,100 @@
+//! What each command of the tool takes and does.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use crate::differential::exceptions;
+use crate::differential::lanes::Servers;
+use crate::differential::run;
+use crate::process::Server;
+
+/// How many checks held.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Held.
+    pub passed: u64,
+    /// Did not.
+    pub failed: u64,
+}
+
+/// Personality of the server under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shape {
+    /// One server with several databases.
+    Standalone,
+    /// Nodes of a cluster.
+    Cluster,
+}
+
+/// Arguments of `differential`.
+#[derive(Args)]
+pub struct DifferentialArguments {
+    /// Sequences to run.
+    #[arg(long, default_value_t = 10_000)]
+    sequences: u64,
+    /// Seed of the run; the same seed gives the same sequences.
+    #[arg(long, default_value_t = 1, value_parser = parse_number)]
+    seed: u64,
+    /// Run only the sequence of this seed.
+    #[arg(long, value_parser = parse_number)]
+    only: Option<u64>,
+    /// host:port of the server under test; of a cluster, once for each node.
+    #[arg(long, required = true)]
+    target: Vec<String>,
+    /// Start this redis-server as the judge.
+    #[arg(long, value_name = "BINARY")]
+    redis_server: String,
+    /// Start this valkey-server as the judge of newer commands.
+    #[arg(long, value_name = "BINARY")]
+    valkey_server: Option<String>,
+    /// Personality of the target.
+    #[arg(long, value_enum, default_value = "standalone")]
+    shape: Shape,
+    /// Leave the table of numeric boundaries out.
+    #[arg(long)]
+    no_boundaries: bool,
+    /// Allowed differences.
+    #[arg(long, default_value = "tests/differential-exceptions.txt")]
+    exceptions: PathBuf,
+}
+
+fn parse_number(text: &str) -> Result<u64, std::num::ParseIntError> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    }
+}
+
+/// Runs the differential comparison.
+///
+/// # Errors
+/// When a server cannot be started or reached, or the exceptions cannot be read.
+pub fn differential(arguments: &DifferentialArguments) -> io::Result<Counts> {
+    let is_cluster = arguments.shape == Shape::Cluster;
+    let redis = Server::start_redis(&arguments.redis_server, is_cluster)?;
+    let valkey = arguments.valkey_server.as_ref().map(|binary| Server::start_redis(binary, is_cluster)).transpose()?;
+    let options = run::Options {
+        servers: Servers {
+            targets: arguments.target.clone(),
+            redis: redis.address.clone(),
+            valkey: valkey.as_ref().map(|server| server.address.clone()),
+        },
+        is_cluster,
+        sequences: arguments.sequences,
+        seed: arguments.seed,
+        only: arguments.only,
+        boundaries: !arguments.no_boundaries && arguments.only.is_none(),
+        exceptions: read_exceptions(&arguments.exceptions)?,
+    };
+    let outcome = run::differential(&options)?;
+    Ok(Counts { passed: outcome.passed, failed: outcome.failed + outcome.gaps.len() as u64 })
+}
+
+fn read_exceptions(path: &Path) -> io::Result<Vec<exceptions::Exception>> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    exceptions::parse(&text).map_err(io::Error::other)
+}

@@ -1,0 +1,154 @@
+//! From a sequence that differs to the shortest one that still does.
+
+use std::io;
+
+use super::compare::Comparer;
+use super::exceptions::Exception;
+use super::lanes::{Lane, Replies, Servers, run};
+use crate::connection::Connection;
+use crate::reply::show;
+use crate::sequence::{Sequence, Step};
+
+/// A place where the target does not say what the judge says.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// Index of the step.
+    pub step: usize,
+    /// The judge's reply, or why there is none.
+    pub expected: Vec<u8>,
+    /// The target's reply, or why there is none.
+    pub actual: Vec<u8>,
+}
+
+/// The first difference that no exception allows.
+pub fn first_difference(sequence: &Sequence, replies: &Replies, exceptions: &[Exception]) -> Option<Difference> {
+    let mut comparer = Comparer::new(sequence);
+    for (index, step) in sequence.steps.iter().enumerate() {
+        let (expected, actual) = (replies.expected.get(index), replies.actual.get(index));
+        let (Some(expected), Some(actual)) = (expected, actual) else {
+            // A lane stops at its first failure: the sequences after that one have no replies and are no evidence.
+            let failure = replies.failure.clone()?;
+            let of = |reply: Option<&Vec<u8>>| reply.cloned().unwrap_or_else(|| failure.clone().into_bytes());
+            return Some(Difference { step: index, expected: of(expected), actual: of(actual) });
+        };
+        let same = comparer.same(index, expected, actual);
+        if !same && !exceptions.iter().any(|exception| exception.allows(&step.name(), expected, actual)) {
+            return Some(Difference { step: index, expected: expected.clone(), actual: actual.clone() });
+        }
+    }
+    None
+}
+
+/// Runs one sequence alone on emptied servers.
+///
+/// # Errors
+/// Those of connecting.
+pub fn run_alone(sequence: &Sequence, servers: &Servers, speaks_resp3: bool) -> io::Result<Replies> {
+    flush(servers)?;
+    let mut lane = [Lane::open(servers, sequence.node, speaks_resp3)?];
+    let mut replies = run(&mut lane, &[vec![sequence.clone()]], servers)?;
+    Ok(replies.remove(0).remove(0))
+}
+
+/// Empties every server.
+///
+/// # Errors
+/// Those of connecting.
+pub fn flush(servers: &Servers) -> io::Result<()> {
+    let judges = [Some(&servers.redis), servers.valkey.as_ref()];
+    for address in servers.targets.iter().chain(judges.into_iter().flatten()) {
+        Connection::open(address)?.call_line("FLUSHALL")?;
+    }
+    Ok(())
+}
+
+/// Drops steps as long as a difference remains; `None` when it does not happen alone.
+///
+/// # Errors
+/// Those of connecting.
+pub fn shrink(
+    sequence: &Sequence,
+    servers: &Servers,
+    speaks_resp3: bool,
+    exceptions: &[Exception],
+) -> io::Result<Option<(Sequence, Difference)>> {
+    let attempt = |candidate: &Sequence| -> io::Result<Option<Difference>> {
+        Ok(first_difference(candidate, &run_alone(candidate, servers, speaks_resp3)?, exceptions))
+    };
+    let Some(mut difference) = attempt(sequence)? else { return Ok(None) };
+    let mut best = sequence.clone();
+    best.steps.truncate(difference.step + 1);
+    let mut index = best.steps.len();
+    while index > 0 {
+        index -= 1;
+        if best.steps.len() == 1 {
+            break;
+        }
+        let mut candidate = best.clone();
+        candidate.steps.remove(index);
+        if let Some(found) = attempt(&candidate)? {
+            candidate.steps.truncate(found.step + 1);
+            index = index.min(candidate.steps.len());
+            best = candidate;
+            difference = found;
+        }
+    }
+    Ok(Some((best, difference)))
+}
+
+/// A sequence as a person reads it.
+pub fn describe(steps: &[Step]) -> String {
+    let lines = steps.iter().map(|step| {
+        let words: Vec<String> = step.arguments.iter().map(|word| quote(word)).collect();
+        format!("    {}> {}", ["A", "B"][step.connection], words.join(" "))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn quote(word: &[u8]) -> String {
+    let plain = !word.is_empty() && word.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'"');
+    if plain { show(word) } else { format!("\"{}\"", show(word)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::rng::Rng;
+
+    use super::first_difference;
+    use crate::differential::lanes::Replies;
+    use crate::model::Model;
+    use crate::sequence::{Generator, Judge};
+
+    /// The comparison can fail: any reply with one byte altered is found, and so is a missing one.
+    #[test]
+    fn an_altered_reply_stream_is_caught() {
+        let generator = Generator::new(1_800_000_000, false);
+        let mut rng = Rng::new(3);
+        let mut caught = 0;
+        for seed in 0..3000 {
+            let sequence = generator.sequence(seed, None);
+            if sequence.judge != Judge::Model {
+                continue;
+            }
+            let mut model = Model::default();
+            let expected: Vec<Vec<u8>> =
+                sequence.steps.iter().map(|step| model.execute(&step.arguments, false)).collect();
+            let honest = Replies { expected: expected.clone(), actual: expected, failure: None };
+            assert!(first_difference(&sequence, &honest, &[]).is_none(), "the honest stream has no difference");
+
+            let mut altered = honest.clone();
+            let step = rng.below(sequence.steps.len() as u64) as usize;
+            let byte = rng.below(altered.actual[step].len() as u64) as usize;
+            altered.actual[step][byte] ^= 1;
+            let found = first_difference(&sequence, &altered, &[]);
+            assert_eq!(found.map(|difference| difference.step), Some(step), "seed {seed}");
+
+            let mut cut = honest;
+            cut.actual.truncate(step);
+            cut.failure = Some("closed".into());
+            assert_eq!(first_difference(&sequence, &cut, &[]).map(|difference| difference.step), Some(step));
+            caught += 1;
+        }
+        assert!(caught > 100, "only {caught} sequences were judged by the model");
+    }
+}

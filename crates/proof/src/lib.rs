@@ -1,0 +1,14 @@
+//! Test-only tools that hold a running server against oracles, hostile peers and real data.
+//!
+//! Everything here talks to servers over sockets only, so the same tools judge Zerohop, Redis and Valkey.
+
+pub mod catalogue;
+pub mod commands;
+pub mod connection;
+pub mod differential;
+pub mod model;
+pub mod process;
+pub mod reply;
+pub mod sequence;
+pub mod template;
+pub mod values;

@@ -1,0 +1,35 @@
+//! The command line of the proof tools; `cargo x test` calls it, people do when something differs.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use proof::commands;
+
+#[derive(Parser)]
+#[command(about = "Holds a running server against oracles, hostile peers and real data")]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Generated command sequences against Redis, Valkey and a model.
+    Differential(commands::DifferentialArguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().what {
+        What::Differential(arguments) => commands::differential(&arguments),
+    };
+    match result {
+        Ok(counts) => {
+            println!("{} passed, {} failed", counts.passed, counts.failed);
+            if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("proof: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

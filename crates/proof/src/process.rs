@@ -1,0 +1,195 @@
+//! Servers that a test starts for itself: on a free port, in a directory of its own, ended with the value.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::connection::Connection;
+
+/// What Redis and Valkey print when they accept connections.
+const READY_REDIS: &str = "eady to accept connections";
+
+/// A running server.
+pub struct Server {
+    child: Child,
+    /// `host:port` of its plain personality.
+    pub address: String,
+    /// The port of its plain personality.
+    pub port: u16,
+    directory: PathBuf,
+    keeps_directory: bool,
+}
+
+impl Server {
+    /// Starts a Redis or Valkey without persistence; with `cluster` as the only node of a cluster, owning all slots.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not say that it is ready.
+    pub fn start_redis(binary: &str, cluster: bool) -> io::Result<Server> {
+        let port = free_ports(1)?;
+        let directory = new_directory()?;
+        let mut command = Command::new(binary);
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+        // Timeouts of blocking commands are looked at once per cycle of the server's own clock.
+        command.args(["--hz", "500"]);
+        command.args(["--cluster-enabled", if cluster { "yes" } else { "no" }]);
+        // Extracted packages bring their libraries along.
+        if let Some(libraries) = Path::new(binary).parent().map(|bin| bin.join("../lib/x86_64-linux-gnu")) {
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
+        let server = Server::spawn(command, directory, port, |line| line.contains(READY_REDIS))?;
+        if cluster {
+            let mut connection = Connection::open(&server.address)?;
+            connection.call_line("CLUSTER ADDSLOTSRANGE 0 16383")?;
+            while !contains(&connection.call_line("CLUSTER INFO")?, b"cluster_state:ok") {}
+        }
+        Ok(server)
+    }
+
+    /// Starts Zerohop with `arguments` after `serve --port P --dir D`, on the directory `directory` if one is given.
+    /// A directory that is given outlives the server.
+    ///
+    /// # Errors
+    /// When it cannot be started or ends before it accepts connections.
+    pub fn start_zerohop(binary: &str, arguments: &[&str], directory: Option<&Path>) -> io::Result<Server> {
+        let port = free_ports(5)?;
+        let keeps_directory = directory.is_some();
+        let directory = directory.map_or_else(new_directory, |given| Ok(given.to_path_buf()))?;
+        let mut command = Command::new(binary);
+        command.args(["serve", "--port", &port.to_string(), "--dir"]).arg(&directory).args(arguments);
+        let address = format!("127.0.0.1:{port}");
+        let mut server =
+            Server::spawn(command, directory, port, |line| line.contains(&address) || line.contains("ready"))?;
+        server.keeps_directory = keeps_directory;
+        Ok(server)
+    }
+
+    fn spawn(
+        mut command: Command,
+        directory: PathBuf,
+        port: u16,
+        is_ready: impl Fn(&str) -> bool,
+    ) -> io::Result<Server> {
+        let child = command.current_dir(&directory).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn()?;
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let (sender, lines) = std::sync::mpsc::channel();
+        for stream in [Box::new(stdout) as Box<dyn io::Read + Send>, Box::new(stderr)] {
+            let sender = sender.clone();
+            // Reads on after the server is ready, so that its output pipe never fills up.
+            std::thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    if sender.send(line).is_err() {
+                        continue;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let server = Server { child, address: format!("127.0.0.1:{port}"), port, directory, keeps_directory: false };
+        let mut said = Vec::new();
+        for line in lines {
+            if is_ready(&line) {
+                return Ok(server);
+            }
+            said.push(line);
+        }
+        Err(io::Error::other(format!("{command:?} ended before it was ready: {}", said.join(" / "))))
+    }
+
+    /// A new connection to the plain personality.
+    ///
+    /// # Errors
+    /// Those of connecting.
+    pub fn connect(&self) -> io::Result<Connection> {
+        Connection::open(&self.address)
+    }
+
+    /// Ends it as a crash would, and returns when it is gone.
+    ///
+    /// # Errors
+    /// Those of signalling.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait().map(drop)
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its resident memory in bytes.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn resident_bytes(&self) -> io::Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let kibibytes = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok())
+            .ok_or_else(|| io::Error::other("the server is gone"))?;
+        Ok(kibibytes << 10)
+    }
+
+    /// Processor time it has used so far, in clock ticks of 10 ms.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn cpu_ticks(&self) -> io::Result<u64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
+        let field = |index: usize| fields.get(index).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        Ok(field(11) + field(12))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already gone is as good as killed; the directory is of no use to anybody then.
+        drop(self.kill());
+        if !self.keeps_directory {
+            drop(fs::remove_dir_all(&self.directory));
+        }
+    }
+}
+
+/// The first of `count` consecutive ports that were free a moment ago.
+///
+/// # Errors
+/// When the system has none.
+pub fn free_ports(count: u16) -> io::Result<u16> {
+    for _ in 0..100 {
+        let first = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let all_free = first < 65_000 - count
+            && (first..first + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+            && TcpListener::bind(("127.0.0.1", first.wrapping_add(10_000).max(1024))).is_ok();
+        // A Redis of a cluster also takes port + 10000.
+        if all_free && first < 55_000 {
+            return Ok(first);
+        }
+    }
+    Err(io::Error::other("no free ports"))
+}
+
+/// A new empty directory under the system's temporary directory.
+///
+/// # Errors
+/// Those of creating it.
+pub fn new_directory() -> io::Result<PathBuf> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let name = format!("zerohop-proof-{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+    let directory = std::env::temp_dir().join(name);
+    fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// Whether `needle` occurs in `haystack`.
+pub fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}

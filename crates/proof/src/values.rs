@@ -1,0 +1,344 @@
+//! The values that sequences are made of: keys of one sequence, numbers at their boundaries, bytes of every encoding.
+
+use base::rng::Rng;
+
+/// The integers at which peers have failed (reliability table of boundaries).
+pub const BOUNDARIES: [&str; 11] = [
+    "0",
+    "1",
+    "-1",
+    "2147483647",
+    "2147483649",
+    "4294967295",
+    "4294967297",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "-2147483649",
+];
+
+/// Texts that look like numbers and are none, or are numbers in an unusual spelling.
+const ODD_NUMBERS: [&str; 14] =
+    ["", " 1", "1 ", "+1", "007", "-0", "1.0", "0x10", "abc", "1e2", "--1", "99999999999999999999", "1\0", "nan"];
+
+/// The kind of value a template asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// A key that mostly holds a string.
+    StringKey,
+    /// A key that mostly holds a list.
+    ListKey,
+    /// Any key of the sequence.
+    AnyKey,
+    /// `numkeys key…` of lists.
+    CountedListKeys,
+    /// Any bytes.
+    Value,
+    /// A value of few different ones, so that equal elements and matching comparisons occur.
+    Element,
+    /// A signed 64-bit integer.
+    Integer,
+    /// A small signed index.
+    Index,
+    /// A small count.
+    Count,
+    /// A bit offset; large valid ones are left out, they would cost 512 MiB each.
+    BitOffset,
+    /// A byte offset, likewise.
+    ByteOffset,
+    /// 0, 1, or what is neither.
+    Bit,
+    /// A type of BITFIELD.
+    BitType,
+    /// A floating-point number.
+    Float,
+    /// Relative seconds: far away, past, or invalid, never near.
+    Seconds,
+    /// Relative milliseconds, likewise.
+    Milliseconds,
+    /// An absolute second.
+    UnixSeconds,
+    /// An absolute millisecond.
+    UnixMilliseconds,
+    /// A glob pattern.
+    Pattern,
+    /// A database number.
+    Database,
+    /// A timeout of a blocking command: one that passes at once or is refused.
+    Timeout,
+    /// A digest of XXH3-64.
+    Digest,
+    /// A SCAN cursor.
+    Cursor,
+    /// A word that no command knows.
+    Nonsense,
+}
+
+impl Slot {
+    /// The slot that templates call `name`.
+    ///
+    /// # Panics
+    /// On a name outside the language.
+    pub fn named(name: &str) -> Slot {
+        match name {
+            "s" => Slot::StringKey,
+            "l" => Slot::ListKey,
+            "k" => Slot::AnyKey,
+            "counted" => Slot::CountedListKeys,
+            "v" => Slot::Value,
+            "e" => Slot::Element,
+            "n" => Slot::Integer,
+            "i" => Slot::Index,
+            "c" => Slot::Count,
+            "bitoff" => Slot::BitOffset,
+            "off" => Slot::ByteOffset,
+            "bit" => Slot::Bit,
+            "bittype" => Slot::BitType,
+            "f" => Slot::Float,
+            "sec" => Slot::Seconds,
+            "ms" => Slot::Milliseconds,
+            "at" => Slot::UnixSeconds,
+            "pat" => Slot::UnixMilliseconds,
+            "glob" => Slot::Pattern,
+            "db" => Slot::Database,
+            "timeout" => Slot::Timeout,
+            "digest" => Slot::Digest,
+            "cursor" => Slot::Cursor,
+            "nonsense" => Slot::Nonsense,
+            other => panic!("the catalogue names no slot <{other}>"),
+        }
+    }
+
+    /// Whether the boundary table has an entry for this slot. Bit offsets and expiries are listed there by hand.
+    pub fn is_numeric(self) -> bool {
+        matches!(
+            self,
+            Slot::Integer
+                | Slot::Index
+                | Slot::Count
+                | Slot::ByteOffset
+                | Slot::BitOffset
+                | Slot::Bit
+                | Slot::Seconds
+                | Slot::Milliseconds
+                | Slot::UnixSeconds
+                | Slot::UnixMilliseconds
+                | Slot::Database
+                | Slot::Float
+                | Slot::Cursor
+        )
+    }
+}
+
+/// The keys of one sequence and the values it may use.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    strings: Vec<Vec<u8>>,
+    lists: Vec<Vec<u8>>,
+    foreign: Option<Vec<u8>>,
+    /// Unix time in seconds around which absolute expiries are chosen.
+    now_s: i64,
+}
+
+impl Pool {
+    /// Keys that no other sequence has: they contain `unique`. With `tags` they all belong to the slot of the first tag,
+    /// except one rarely used key, which belongs to the slot of the second.
+    pub fn new(unique: &str, tags: Option<(&str, &str)>, now_s: i64) -> Pool {
+        let key = |name: &str| {
+            match tags {
+                Some((tag, _)) => format!("{{{tag}}}{unique}{name}"),
+                None => format!("{unique}:{name}"),
+            }
+            .into_bytes()
+        };
+        Pool {
+            strings: vec![key("s0"), key("s1"), key("s2")],
+            lists: vec![key("l0"), key("l1")],
+            foreign: tags.map(|(_, other)| format!("{{{other}}}{unique}s0").into_bytes()),
+            now_s,
+        }
+    }
+
+    /// All keys of the sequence.
+    pub fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.strings.iter().chain(&self.lists)
+    }
+
+    /// Appends what `slot` stands for.
+    pub fn fill(&self, slot: Slot, rng: &mut Rng, output: &mut Vec<Vec<u8>>) {
+        if slot == Slot::CountedListKeys {
+            let count = 1 + rng.below(3);
+            let announced = if rng.chance(1, 20) { number(rng, 5) } else { count.to_string().into_bytes() };
+            output.push(announced);
+            for _ in 0..count {
+                output.push(self.key(Slot::ListKey, rng));
+            }
+            return;
+        }
+        output.push(self.one(slot, rng));
+    }
+
+    fn key(&self, slot: Slot, rng: &mut Rng) -> Vec<u8> {
+        if let Some(foreign) = &self.foreign
+            && rng.chance(1, 100)
+        {
+            return foreign.clone();
+        }
+        let right_type = !rng.chance(1, 12);
+        let keys = match (slot, right_type) {
+            (Slot::StringKey, true) | (Slot::ListKey, false) => &self.strings,
+            (Slot::ListKey, true) | (Slot::StringKey, false) => &self.lists,
+            _ if rng.chance(1, 2) => &self.strings,
+            _ => &self.lists,
+        };
+        pick(rng, keys).clone()
+    }
+
+    fn one(&self, slot: Slot, rng: &mut Rng) -> Vec<u8> {
+        let text = |choice: &&str| choice.as_bytes().to_vec();
+        match slot {
+            Slot::StringKey | Slot::ListKey | Slot::AnyKey | Slot::CountedListKeys => self.key(slot, rng),
+            Slot::Value => value(rng),
+            Slot::Element => text(pick(rng, &["a", "b", "c", "1", "2", "", "aa", "abc", "10"])),
+            Slot::Integer => number(rng, 100),
+            Slot::Index => number(rng, 6),
+            Slot::Count => match rng.below(8) {
+                0 => number(rng, 4),
+                n => n.to_string().into_bytes(),
+            },
+            Slot::BitOffset | Slot::ByteOffset => offset(rng, slot),
+            Slot::Bit => text(pick(rng, &["0", "1", "0", "1", "0", "1", "2", "-1", "x"])),
+            Slot::BitType => text(pick(
+                rng,
+                &["u8", "i8", "u1", "i1", "i64", "u63", "i16", "u5", "i33", "u64", "i65", "u0", "x8", "8", "U8", ""],
+            )),
+            Slot::Float => float(rng),
+            Slot::Seconds => relative(rng, 1),
+            Slot::Milliseconds => relative(rng, 1000),
+            Slot::UnixSeconds => self.absolute(rng, 1),
+            Slot::UnixMilliseconds => self.absolute(rng, 1000),
+            Slot::Pattern => text(pick(
+                rng,
+                &["*", "*s*", "*[0-1]", "*l?", "", "a*", "*[^0]", "\\*", "[", "[a", "*\\", "**", "?", "*:s0", "[z-a]*"],
+            )),
+            Slot::Database => text(pick(rng, &["0", "1", "9", "15", "0", "1", "16", "-1", "abc", "4294967296", "01"])),
+            Slot::Timeout => {
+                text(pick(rng, &["0.001", "0.002", "0.001", "-1", "abc", "nan", "inf", "9223372036854775807", "-0.1"]))
+            }
+            Slot::Digest => digest(rng),
+            Slot::Cursor => text(pick(rng, &["0", "0", "0", "abc", "-1", "18446744073709551616", "1.5", ""])),
+            Slot::Nonsense => text(pick(rng, &["FOO", "BAR", "NOPE", "", "GETT", "a\r\nb", "S E T", "SET\0"])),
+        }
+    }
+
+    /// Absolute times far in the past or future, so that no clock decides a comparison.
+    fn absolute(&self, rng: &mut Rng, scale: i64) -> Vec<u8> {
+        match rng.below(10) {
+            0 => number(rng, 1000),
+            1 => b"1".to_vec(),
+            2 => ((self.now_s - 86_400) * scale).to_string().into_bytes(),
+            _ => ((self.now_s + 86_400 + rng.below(1000) as i64) * scale + rng.below(scale as u64) as i64)
+                .to_string()
+                .into_bytes(),
+        }
+    }
+}
+
+/// One of `choices`.
+pub fn pick<'a, T>(rng: &mut Rng, choices: &'a [T]) -> &'a T {
+    &choices[rng.below(choices.len() as u64) as usize]
+}
+
+fn number(rng: &mut Rng, small: u64) -> Vec<u8> {
+    match rng.below(20) {
+        0..=1 => pick(rng, &BOUNDARIES).as_bytes().to_vec(),
+        2 => pick(rng, &ODD_NUMBERS).as_bytes().to_vec(),
+        _ => (rng.below(2 * small + 1) as i64 - small as i64).to_string().into_bytes(),
+    }
+}
+
+fn offset(rng: &mut Rng, slot: Slot) -> Vec<u8> {
+    let refused: &[&str] = match slot {
+        Slot::BitOffset => &["4294967296", "-1", "9223372036854775807", "-9223372036854775808", "x", "4294967297"],
+        _ => &["536870912", "2147483649", "4294967297", "-1", "9223372036854775807", "-9223372036854775808", "x"],
+    };
+    match rng.below(16) {
+        0 => pick(rng, refused).as_bytes().to_vec(),
+        1..=3 => rng.below(2000).to_string().into_bytes(),
+        4 if slot == Slot::BitOffset => format!("#{}", rng.below(10)).into_bytes(),
+        _ => rng.below(24).to_string().into_bytes(),
+    }
+}
+
+fn float(rng: &mut Rng) -> Vec<u8> {
+    const FLOATS: [&str; 20] = [
+        "0.1",
+        "1.5",
+        "-2.25",
+        "3",
+        "1e3",
+        "3.0e3",
+        "-0",
+        "inf",
+        "-inf",
+        "nan",
+        "1e308",
+        "1e-10",
+        "5.0e-324",
+        "abc",
+        "",
+        " 1.5",
+        "0x1p3",
+        "1e400",
+        "10.50",
+        "17179869184",
+    ];
+    if rng.chance(1, 6) { number(rng, 50) } else { pick(rng, &FLOATS).as_bytes().to_vec() }
+}
+
+fn relative(rng: &mut Rng, scale: i64) -> Vec<u8> {
+    match rng.below(10) {
+        0 => pick(rng, &["0", "-1", "2147483647000", "4294967297000", "9223372036854775807", "-9223372036854775808"])
+            .as_bytes()
+            .to_vec(),
+        1 => pick(rng, &["abc", "", "1.5", "9223372036854775", "9223372036854776", "99999999999999999999"])
+            .as_bytes()
+            .to_vec(),
+        _ => ((1000 + rng.below(100_000) as i64) * scale).to_string().into_bytes(),
+    }
+}
+
+fn digest(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(6) {
+        0..=1 => format!("{:016x}", rng.next_u64()).into_bytes(),
+        _ => {
+            let known = pick(rng, &["a", "b", "c", "1", "2", "", "aa", "abc", "10"]);
+            format!("{:016x}", xxhash_rust::xxh3::xxh3_64(known.as_bytes())).into_bytes()
+        }
+    }
+}
+
+/// Values on both sides of every encoding change: integer, 44 and 45 bytes, one listpack and several, binary.
+fn value(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(24) {
+        0..=3 => number(rng, 1000),
+        4..=5 => float(rng),
+        6 => random_bytes(rng, 44),
+        7 => random_bytes(rng, 45),
+        8 => random_bytes(rng, 64),
+        9 => Vec::new(),
+        10 => b"a\r\nb\0\xff".to_vec(),
+        11 if rng.chance(1, 4) => random_bytes(rng, 9000),
+        11 => random_bytes(rng, 600),
+        12 => b"foobar".to_vec(),
+        13 if rng.chance(1, 30) => random_bytes(rng, 70_000),
+        _ => {
+            let length = rng.below(12) as usize;
+            (0..length).map(|_| b'a' + rng.below(4) as u8).collect()
+        }
+    }
+}
+
+fn random_bytes(rng: &mut Rng, length: usize) -> Vec<u8> {
+    (0..length).map(|_| rng.next_u64() as u8).collect()
+}
