@@ -4,6 +4,8 @@
 mod bits;
 mod cluster;
 mod connection;
+mod describe;
+mod docs;
 mod flags;
 mod id;
 mod keys;
@@ -14,8 +16,10 @@ mod own;
 mod server;
 mod spec;
 mod strings;
+pub mod syntax;
 mod transactions;
 
+pub use describe::{answer_command, write_help};
 pub use flags::{Categories, Flags, KeyFlags};
 pub use id::CommandId;
 pub use keys::{Begin, Find, KeyPosition, KeyPositionsError, KeySpec, key_positions};

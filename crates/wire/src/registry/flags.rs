@@ -18,6 +18,11 @@ macro_rules! bit_set {
                 $type(self.0 | other.0)
             }
 
+            /// Members of this that `other` has not.
+            pub const fn without(self, other: $type) -> $type {
+                $type(self.0 & !other.0)
+            }
+
             /// Whether all members of `other` are in.
             #[inline]
             pub const fn contains(self, other: $type) -> bool {

@@ -213,6 +213,12 @@ impl CommandSpec {
         self
     }
 
+    /// Takes back a category that group or flags imply; after [`CommandSpec::flags`].
+    pub(super) const fn without(mut self, categories: Categories) -> CommandSpec {
+        self.categories = self.categories.without(categories);
+        self
+    }
+
     /// Where the keys are; also the first, last and step that older clients read.
     pub(super) const fn keys(mut self, keys: &'static [KeySpec]) -> CommandSpec {
         self.keys = keys;
@@ -258,6 +264,8 @@ impl CommandSpec {
 
     pub(super) const fn subcommands(mut self, subcommands: &'static [CommandSpec]) -> CommandSpec {
         self.subcommands = subcommands;
+        // A container does nothing itself, so its group's category belongs to the subcommands.
+        self.categories = self.categories.without(self.group.category());
         self
     }
 
