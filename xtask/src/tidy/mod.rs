@@ -1,6 +1,7 @@
 //! The house rules of `ARCHITECTURE.md` as a program: each rule is one file with a planted violation in its tests.
 
 mod allowance;
+mod commands_page;
 mod edges;
 mod headers;
 mod limits_page;
@@ -53,6 +54,7 @@ const RULES: &[Rule] = &[
     Rule { name: "places", check: places::check },
     Rule { name: "links", check: links::check },
     Rule { name: "limits-page", check: limits_page::check },
+    Rule { name: "commands-page", check: commands_page::check },
 ];
 
 impl House {
@@ -131,12 +133,23 @@ fn module_folder(path: &str) -> String {
 pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     match arguments {
         [] => {}
-        [flag] if flag == "--write" => limits_page::write()?,
+        [flag] if flag == "--write" => write_pages()?,
         _ => return Err("tidy takes nothing or `--write`".to_owned()),
     }
     let (passed, failed) = check_all()?;
     println!("tidy: {passed} rules kept, {failed} broken");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Writes the pages that are generated from sources.
+fn write_pages() -> Outcome<()> {
+    let house = House::open()?;
+    let pages =
+        [(limits_page::PAGE, limits_page::render(&house)), (commands_page::PAGE, commands_page::render(&house.files))];
+    for (path, text) in pages {
+        std::fs::write(workspace::root().join(path), text).map_err(|error| format!("{path}: {error}"))?;
+    }
+    Ok(())
 }
 
 /// Runs every rule and prints what is broken; (rules kept, rules broken).
