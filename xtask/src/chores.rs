@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, deny, dist, sim, test, tidy};
+use crate::{Outcome, deny, dist, peers, sim, test, tidy};
 
 /// One chore of `cargo x`.
 pub struct Chore {
@@ -53,6 +53,12 @@ const CHORES: &[Chore] = &[
         usage: "[--check]",
         about: "the static binary and the Debian package; --check starts each in an empty root",
         run: dist::run,
+    },
+    Chore {
+        name: "peers",
+        usage: "",
+        about: "the servers Zerohop is measured against: finds them, or unpacks them into target/peers",
+        run: peers::run,
     },
 ];
 

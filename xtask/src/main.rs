@@ -8,6 +8,7 @@ mod deny;
 mod dist;
 mod empty_root;
 mod needs;
+mod peers;
 mod process;
 mod rust_source;
 mod sim;
