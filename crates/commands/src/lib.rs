@@ -1,1 +1,34 @@
-//! (being laid)
+//! Ring 3: commands. Parse arguments, plan, execute: one file per command family.
+//!
+//! ```text
+//!  request ──► execute ──► handler: parse everything, check everything ──► Store::apply (cannot be refused halfway)
+//!                             │                                               │
+//!                             └──────────── error reply ◄── Failure           └──► reply
+//! ```
+//!
+//! - [`unit`]: what one command may touch, and what it may ask for (to block)
+//! - `dispatch`: from a command's id to its handler
+//! - `arguments`, `failure`: numbers and options as Redis reads them, and how a command is refused
+//! - `strings`, `bits`, `keyspace`, `object`, `expiry`, `lists`, `own`: the families
+//! - [`scan`], [`glob`]: what the shard needs for the commands that visit every core
+
+mod arguments;
+// mod bits;
+mod dispatch;
+mod expiry;
+mod failure;
+mod keyspace;
+// mod lists;
+// mod object;
+// mod own;
+mod strings;
+pub mod unit;
+mod values;
+
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod keyspace_tests;
+
+pub use dispatch::{execute, timed_out};
+pub use unit::{Block, Outcome, Reason, Unit};

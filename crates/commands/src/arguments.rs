@@ -1,0 +1,96 @@
+//! Arguments as Redis reads them: integers, ranges, timeouts and options.
+
+use types::End;
+use wire::{ErrorReply, error, number};
+
+use crate::failure::Failure;
+
+/// A 64-bit integer, or the usual error.
+#[inline]
+pub(crate) fn integer(text: &[u8]) -> Result<i64, Failure> {
+    integer_or(text, error::NOT_INTEGER)
+}
+
+/// A 64-bit integer, or `otherwise`.
+#[inline]
+pub(crate) fn integer_or(text: &[u8], otherwise: ErrorReply) -> Result<i64, Failure> {
+    number::parse_integer(text).ok_or(Failure::Error(otherwise))
+}
+
+/// An integer of at least `least`; whatever else it is, the error is `otherwise`.
+pub(crate) fn at_least(text: &[u8], least: i64, otherwise: ErrorReply) -> Result<u64, Failure> {
+    let value = integer_or(text, otherwise)?;
+    if value < least {
+        return Err(otherwise.into());
+    }
+    Ok(value.unsigned_abs())
+}
+
+/// An integer other than the smallest, whose negative does not exist.
+pub(crate) fn negatable(text: &[u8]) -> Result<i64, Failure> {
+    match integer(text)? {
+        i64::MIN => Err(Failure::NotBetween(-i64::MAX, i64::MAX)),
+        value => Ok(value),
+    }
+}
+
+/// A count that may be left out of a reply but not be negative.
+pub(crate) fn positive(text: &[u8]) -> Result<u64, Failure> {
+    at_least(text, 0, error::NOT_POSITIVE)
+}
+
+/// The number of a database.
+pub(crate) fn database(text: &[u8]) -> Result<base::Database, Failure> {
+    let value = integer(text)?;
+    if i32::try_from(value).is_err() {
+        return Err(Failure::NotBetween(i64::from(i32::MIN), i64::from(i32::MAX)));
+    }
+    match u8::try_from(value) {
+        Ok(number) if number < base::limits::DATABASE_COUNT => Ok(base::Database(number)),
+        _ => Err(error::DATABASE_OUT_OF_RANGE.into()),
+    }
+}
+
+/// LEFT or RIGHT.
+pub(crate) fn end(text: &[u8]) -> Result<End, Failure> {
+    if is(text, "LEFT") {
+        Ok(End::Head)
+    } else if is(text, "RIGHT") {
+        Ok(End::Tail)
+    } else {
+        Err(error::SYNTAX.into())
+    }
+}
+
+/// Whether an argument is this option, in any case.
+#[inline]
+pub(crate) fn is(text: &[u8], option: &str) -> bool {
+    text.eq_ignore_ascii_case(option.as_bytes())
+}
+
+/// A range of indexes that may count from the end, clipped to `len`: its start and its length.
+pub(crate) fn window(start: i64, end: i64, len: usize) -> (usize, usize) {
+    let len = len as i64; // At most 2^32 elements or bytes.
+    let from_end = |index: i64| if index < 0 { index.saturating_add(len).max(-1) } else { index };
+    let start = from_end(start).max(0);
+    let end = from_end(end).min(len - 1);
+    if start > end { (0, 0) } else { (start as usize, (end - start + 1) as usize) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::window;
+
+    #[test]
+    fn windows_count_from_both_ends() {
+        assert_eq!(window(0, -1, 5), (0, 5));
+        assert_eq!(window(-2, -1, 5), (3, 2));
+        assert_eq!(window(-100, 1, 5), (0, 2));
+        assert_eq!(window(3, 100, 5), (3, 2));
+        assert_eq!(window(4, 3, 5), (0, 0));
+        assert_eq!(window(0, -6, 5), (0, 0));
+        assert_eq!(window(5, 9, 5), (0, 0));
+        assert_eq!(window(0, -1, 0), (0, 0));
+        assert_eq!(window(i64::MIN, i64::MAX, 5), (0, 5));
+    }
+}

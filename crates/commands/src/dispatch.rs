@@ -1,0 +1,101 @@
+//! From a command's id to its handler.
+
+use wire::Arguments;
+use wire::registry::{COMMAND_ID_COUNT, CommandId as Id, CommandSpec};
+
+use crate::failure::Executed;
+use crate::unit::{Outcome, Unit};
+use crate::{expiry, keyspace, strings};
+
+/// What executes one command.
+type Handler = fn(Arguments<'_>, &mut Unit<'_>) -> Executed;
+
+static HANDLERS: [Option<Handler>; COMMAND_ID_COUNT] = build();
+
+/// Execute a command of the Data family whose arity was checked.
+#[inline]
+pub fn execute(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Outcome {
+    let handler = HANDLERS[spec.id as usize].expect("a test proves that every command of the family has a handler");
+    let start = unit.reply.len();
+    match handler(arguments, unit) {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            unit.reply.truncate(start);
+            failure.write(&mut unit.reply);
+            Outcome::Done
+        }
+    }
+}
+
+/// The reply of a command that asked to block and whose deadline passed.
+pub fn timed_out(_spec: &'static CommandSpec, _arguments: Arguments<'_>, unit: &mut Unit<'_>) {
+    unit.reply.null_array();
+}
+
+const fn build() -> [Option<Handler>; COMMAND_ID_COUNT] {
+    let mut table = [None; COMMAND_ID_COUNT];
+    let mut family = 0;
+    while family < FAMILIES.len() {
+        let mut index = 0;
+        while index < FAMILIES[family].len() {
+            let (id, handler) = FAMILIES[family][index];
+            table[id as usize] = Some(handler);
+            index += 1;
+        }
+        family += 1;
+    }
+    table
+}
+
+const FAMILIES: [&[(Id, Handler)]; 3] = [&STRINGS, &KEYS, &EXPIRY];
+
+const STRINGS: [(Id, Handler); 24] = [
+    (Id::Get, strings::get::get),
+    (Id::Getset, strings::get::getset),
+    (Id::Getdel, strings::get::getdel),
+    (Id::Getex, strings::get::getex),
+    (Id::Mget, strings::get::mget),
+    (Id::Strlen, strings::get::strlen),
+    (Id::Set, strings::set::set),
+    (Id::Setnx, strings::set::setnx),
+    (Id::Setex, strings::set::setex),
+    (Id::Psetex, strings::set::psetex),
+    (Id::Mset, strings::set_many::mset),
+    (Id::Msetnx, strings::set_many::msetnx),
+    (Id::Msetex, strings::set_many::msetex),
+    (Id::Incr, strings::counter::incr),
+    (Id::Decr, strings::counter::decr),
+    (Id::Incrby, strings::counter::incrby),
+    (Id::Decrby, strings::counter::decrby),
+    (Id::Append, strings::range::append),
+    (Id::Getrange, strings::range::getrange),
+    (Id::Substr, strings::range::getrange),
+    (Id::Setrange, strings::range::setrange),
+    (Id::Digest, strings::conditional::digest_command),
+    (Id::Delifeq, strings::conditional::delifeq),
+    (Id::Delex, strings::conditional::delex),
+];
+
+const KEYS: [(Id, Handler); 9] = [
+    (Id::Del, keyspace::del),
+    (Id::Unlink, keyspace::del),
+    (Id::Exists, keyspace::exists),
+    (Id::Touch, keyspace::exists),
+    (Id::Type, keyspace::type_command),
+    (Id::Rename, keyspace::rename),
+    (Id::Renamenx, keyspace::renamenx),
+    (Id::Copy, keyspace::copy),
+    (Id::Move, keyspace::move_command),
+];
+
+const EXPIRY: [(Id, Handler); 9] = [
+    (Id::Expire, expiry::expire),
+    (Id::Pexpire, expiry::pexpire),
+    (Id::Expireat, expiry::expireat),
+    (Id::Pexpireat, expiry::pexpireat),
+    (Id::Ttl, expiry::ttl),
+    (Id::Pttl, expiry::pttl),
+    (Id::Expiretime, expiry::expiretime),
+    (Id::Pexpiretime, expiry::pexpiretime),
+    (Id::Persist, expiry::persist),
+];

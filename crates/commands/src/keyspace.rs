@@ -1,0 +1,152 @@
+//! Keys of any type: DEL, UNLINK, EXISTS, TOUCH, TYPE, RENAME, RENAMENX, COPY, MOVE.
+
+use storage::{Key, Record, Value};
+use types::{Change, Expiry, Kind};
+use wire::{Arguments, error};
+
+use crate::arguments::{database, is};
+use crate::failure::{DONE, Executed, Failure};
+use crate::unit::{Unit, argument};
+
+/// DEL key [key …]; UNLINK is the same, because nothing here is slow to free.
+pub(crate) fn del(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let mut removed = 0;
+    for index in 1..arguments.len() {
+        let key = if index == 1 { unit.first_key(arguments, 1) } else { unit.key(argument(arguments, index)) };
+        if unit.store.read(&key, unit.now_ms).is_some() {
+            unit.store.apply(&key, &Change::Remove)?;
+            removed += 1;
+        }
+    }
+    unit.reply.integer(removed);
+    DONE
+}
+
+/// EXISTS key [key …] and TOUCH: how many of them exist, repeated ones counted again.
+pub(crate) fn exists(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let mut count = 0;
+    for index in 1..arguments.len() {
+        let key = if index == 1 { unit.first_key(arguments, 1) } else { unit.key(argument(arguments, index)) };
+        count += i64::from(unit.store.read(&key, unit.now_ms).is_some());
+    }
+    unit.reply.integer(count);
+    DONE
+}
+
+/// TYPE key.
+pub(crate) fn type_command(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let key = unit.first_key(arguments, 1);
+    let name = unit.store.read(&key, unit.now_ms).map_or("none", |record| record.value.kind().name());
+    unit.reply.simple(name);
+    DONE
+}
+
+/// RENAME key newkey.
+pub(crate) fn rename(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    rename_unless(arguments, unit, false)?;
+    unit.reply.ok();
+    DONE
+}
+
+/// RENAMENX key newkey.
+pub(crate) fn renamenx(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let renamed = rename_unless(arguments, unit, true)?;
+    unit.reply.integer(i64::from(renamed));
+    DONE
+}
+
+fn rename_unless(arguments: Arguments<'_>, unit: &mut Unit<'_>, only_absent: bool) -> Result<bool, Failure> {
+    let (source, target) = (unit.key(argument(arguments, 1)), unit.key(argument(arguments, 2)));
+    let content = unit.store.read(&source, unit.now_ms).map(Content::of).ok_or(error::NO_SUCH_KEY)?;
+    if source.bytes == target.bytes {
+        return Ok(!only_absent);
+    }
+    if only_absent && unit.store.read(&target, unit.now_ms).is_some() {
+        return Ok(false);
+    }
+    content.put(&target, unit)?;
+    unit.store.apply(&source, &Change::Remove)?;
+    Ok(true)
+}
+
+/// COPY source destination [DB destination-db] [REPLACE].
+pub(crate) fn copy(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let (mut target_database, mut replaces, mut index) = (unit.database, false, 3);
+    while let Some(option) = arguments.get(index) {
+        match arguments.get(index + 1) {
+            _ if is(option, "REPLACE") => replaces = true,
+            Some(number) if is(option, "DB") => {
+                target_database = database(number)?;
+                index += 1;
+            }
+            _ => return Err(error::SYNTAX.into()),
+        }
+        index += 1;
+    }
+    let source = unit.key(argument(arguments, 1));
+    let target = unit.key(argument(arguments, 2));
+    let target = unit.key_in(&target, target_database);
+    if source.bytes == target.bytes && source.database == target.database {
+        return Err(error::SAME_OBJECT.into());
+    }
+    let content = unit.store.read(&source, unit.now_ms).map(Content::of);
+    let free = replaces || unit.store.read(&target, unit.now_ms).is_none();
+    let copied = content.filter(|_| free);
+    if let Some(content) = &copied {
+        content.put(&target, unit)?;
+    }
+    unit.reply.integer(i64::from(copied.is_some()));
+    DONE
+}
+
+/// MOVE key db.
+pub(crate) fn move_command(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let target_database = database(argument(arguments, 2))?;
+    if target_database == unit.database {
+        return Err(error::SAME_OBJECT.into());
+    }
+    let source = unit.first_key(arguments, 1);
+    let target = unit.key_in(&source, target_database);
+    let content = unit.store.read(&source, unit.now_ms).map(Content::of);
+    let free = unit.store.read(&target, unit.now_ms).is_none();
+    let moved = content.filter(|_| free);
+    if let Some(content) = &moved {
+        content.put(&target, unit)?;
+        unit.store.apply(&source, &Change::Remove)?;
+    }
+    unit.reply.integer(i64::from(moved.is_some()));
+    DONE
+}
+
+/// A value on its way from one key to another.
+struct Content {
+    kind: Kind,
+    encoding: Vec<u8>,
+    raw: bool,
+    expiry: Expiry,
+}
+
+impl Content {
+    fn of(record: Record<'_>) -> Content {
+        let (encoding, raw) = match record.value {
+            Value::String { bytes, raw } => (bytes.to_vec(), raw),
+            Value::List(list) => {
+                let mut encoding = Vec::new();
+                list.encode(&mut encoding);
+                (encoding, false)
+            }
+        };
+        let expiry = record.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
+        Content { kind: record.value.kind(), encoding, raw, expiry }
+    }
+
+    fn put(&self, target: &Key<'_>, unit: &mut Unit<'_>) -> Result<(), Failure> {
+        let Content { kind, ref encoding, raw, expiry } = *self;
+        unit.store.apply(target, &Change::Put { kind, value: encoding, expiry })?;
+        if raw {
+            // Only OBJECT ENCODING tells: the copy of a string that was changed in place is one too.
+            unit.store.apply(target, &Change::Append { bytes: &[] })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! Keys and their expiry, as transcripts.
+
+use crate::harness::{Harness, transcript};
+
+#[test]
+fn keys_come_and_go() {
+    transcript(
+        "
+        MSET a 1 b 2 => +OK
+        EXISTS a b none a => :3
+        TOUCH a none => :1
+        TYPE a => +string
+        TYPE none => +none
+        DEL a none a => :1
+        UNLINK b => :1
+        RENAME none x => -ERR no such key
+        RENAME none none => -ERR no such key
+        SET a 1 EX 100 => +OK
+        SET b 2 => +OK
+        RENAME a a => +OK
+        RENAMENX a a => :0
+        RENAMENX a b => :0
+        RENAME a b => +OK
+        TTL b => :100
+        GET b => \"1\"
+        EXISTS a => :0
+        RENAMENX b c => :1
+        COPY c d => :1
+        TTL d => :100
+        COPY c d => :0
+        COPY none e => :0
+        SET d other => +OK
+        COPY d c REPLACE => :1
+        TTL c => :-1
+        COPY c c => -ERR source and destination objects are the same
+        COPY c c DB 1 => :1
+        COPY c x DB 16 => -ERR DB index is out of range
+        COPY c x DB a => -ERR value is not an integer or out of range
+        COPY c x DB 4294967296 => -ERR value is out of range, value must between -2147483648 and 2147483647
+        COPY c x DB => -ERR syntax error
+        MOVE c 0 => -ERR source and destination objects are the same
+        MOVE c 1 => :0
+        MOVE c 2 => :1
+        EXISTS c => :0
+        MOVE c 2 => :0
+        MOVE c 16 => -ERR DB index is out of range
+        ",
+    );
+}
+
+#[test]
+fn expiry_is_set_and_read() {
+    transcript(
+        "
+        TTL k => :-2
+        PTTL k => :-2
+        EXPIRE k 10 => :0
+        SET k v => +OK
+        TTL k => :-1
+        EXPIRETIME k => :-1
+        PERSIST k => :0
+        EXPIRE k 100 => :1
+        TTL k => :100
+        EXPIRETIME k => :1700000100
+        PEXPIRETIME k => :1700000100000
+        PERSIST k => :1
+        PTTL k => :-1
+        EXPIRE k 100 XX => :0
+        EXPIRE k 100 GT => :0
+        EXPIRE k 100 LT => :1
+        EXPIRE k 100 NX => :0
+        EXPIRE k 100 GT => :0
+        EXPIRE k 101 GT => :1
+        EXPIRE k 101 LT => :0
+        EXPIRE k 50 XX LT => :1
+        PEXPIRE k 1501 => :1
+        TTL k => :2
+        PEXPIREAT k 1700000000499 => :1
+        TTL k => :0
+        EXPIREAT k 1700000060 => :1
+        TTL k => :60
+        EXPIRE k 1 NX XX => -ERR NX and XX, GT or LT options at the same time are not compatible
+        EXPIRE k 1 GT LT => -ERR GT and LT options at the same time are not compatible
+        EXPIRE k 1 what => -ERR Unsupported option what
+        EXPIRE k a => -ERR value is not an integer or out of range
+        EXPIRE k 9223372036854775807 => -ERR invalid expire time in 'expire' command
+        EXPIRE k -9223372036854775808 => -ERR invalid expire time in 'expire' command
+        PEXPIRE k 9223372036854775807 => -ERR invalid expire time in 'pexpire' command
+        EXPIRE k -1 => :1
+        EXISTS k => :0
+        ",
+    );
+}
+
+#[test]
+fn a_key_whose_time_is_over_is_gone() {
+    let mut client = Harness::new();
+    client.transcript(
+        "
+        SET k v PX 100 => +OK
+        SET stays v => +OK
+        ",
+    );
+    client.now_ms += 100;
+    client.transcript(
+        "
+        GET k => nil
+        EXPIRE k 10 => :0
+        SETNX k new => :1
+        TTL k => :-1
+        DEL k stays => :2
+        ",
+    );
+    assert_eq!(client.store.expired(), 1);
+}

@@ -1,0 +1,12 @@
+//! Strings and counters.
+
+pub(crate) mod conditional;
+pub(crate) mod counter;
+pub(crate) mod get;
+pub(crate) mod lifetime;
+pub(crate) mod range;
+pub(crate) mod set;
+pub(crate) mod set_many;
+
+#[cfg(test)]
+mod tests;

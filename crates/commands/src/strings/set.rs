@@ -1,0 +1,106 @@
+//! Writing one string: SET, SETNX, SETEX, PSETEX.
+
+use storage::Value;
+use types::{Change, Expiry};
+use wire::{Arguments, error};
+
+use super::conditional::Condition;
+use super::lifetime::{Lifetime, TimeUnit};
+use crate::arguments::{integer, is};
+use crate::failure::{DONE, Executed, Failure};
+use crate::unit::{Unit, argument};
+
+/// The options of SET.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options<'a> {
+    condition: Condition<'a>,
+    lifetime: Lifetime<'a>,
+    gets: bool,
+}
+
+impl<'a> Options<'a> {
+    #[inline]
+    fn parse(arguments: Arguments<'a>) -> Result<Options<'a>, Failure> {
+        let (mut options, mut index) = (Options::default(), 3);
+        while index < arguments.len() {
+            let taken = options.lifetime.take_option(arguments, &mut index)?
+                || options.condition.take_existence(arguments, &mut index)?
+                || options.condition.take_comparison(arguments, &mut index)?;
+            if taken {
+                continue;
+            }
+            if !is(argument(arguments, index), "GET") {
+                return Err(error::SYNTAX.into());
+            }
+            options.gets = true;
+            index += 1;
+        }
+        Ok(options)
+    }
+}
+
+/// SET key value [NX | XX | IFEQ v | IFNE v | IFDEQ digest | IFDNE digest] [GET] [EX s | PX ms | EXAT s | PXAT ms |
+/// KEEPTTL].
+#[inline]
+pub(crate) fn set(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let options = Options::parse(arguments)?;
+    let expiry = options.lifetime.expiry(unit.now_ms, "set")?;
+    let key = unit.first_key(arguments, 1);
+    if (options.gets || !matches!(options.condition, Condition::None)) && !judge(options, arguments, unit)? {
+        return DONE;
+    }
+    unit.store.apply(&key, &Change::put_string(argument(arguments, 2), expiry))?;
+    if !options.gets {
+        unit.reply.ok();
+    }
+    DONE
+}
+
+/// Whether the condition holds. Writes the old value if it is asked for, and the refusal.
+fn judge(options: Options<'_>, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Result<bool, Failure> {
+    let key = unit.first_key(arguments, 1);
+    let value = match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
+        Some(Value::String { bytes, .. }) => Some(bytes),
+        Some(Value::List(_)) if options.gets || options.condition.compares() => {
+            return Err(error::WRONG_TYPE.into());
+        }
+        Some(Value::List(_)) => Some(&[][..]),
+        None => None,
+    };
+    let holds = options.condition.holds(value);
+    match value {
+        Some(value) if options.gets => unit.reply.bulk(value),
+        _ if options.gets || !holds => unit.reply.null(),
+        _ => {}
+    }
+    Ok(holds)
+}
+
+/// SETNX key value.
+pub(crate) fn setnx(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let key = unit.first_key(arguments, 1);
+    let absent = unit.store.read(&key, unit.now_ms).is_none();
+    if absent {
+        unit.store.apply(&key, &Change::put_string(argument(arguments, 2), Expiry::Clear))?;
+    }
+    unit.reply.integer(i64::from(absent));
+    DONE
+}
+
+/// SETEX key seconds value.
+pub(crate) fn setex(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    set_for(arguments, unit, TimeUnit::Seconds, "setex")
+}
+
+/// PSETEX key milliseconds value.
+pub(crate) fn psetex(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    set_for(arguments, unit, TimeUnit::Milliseconds, "psetex")
+}
+
+fn set_for(arguments: Arguments<'_>, unit: &mut Unit<'_>, time: TimeUnit, command: &'static str) -> Executed {
+    let at_ms = time.deadline_ms(integer(argument(arguments, 2))?, unit.now_ms, command)?;
+    let key = unit.first_key(arguments, 1);
+    unit.store.apply(&key, &Change::put_string(argument(arguments, 3), Expiry::At(at_ms)))?;
+    unit.reply.ok();
+    DONE
+}

@@ -1,0 +1,30 @@
+//! Typed looks at a key: its string or its list, or WRONGTYPE.
+
+use storage::{Key, Store, Value};
+use types::List;
+use wire::error;
+
+use crate::failure::Failure;
+
+/// The bytes of a string; `None` when the key does not exist.
+#[inline]
+pub(crate) fn string<'s>(store: &'s mut Store, key: &Key<'_>, now_ms: u64) -> Result<Option<&'s [u8]>, Failure> {
+    match store.read(key, now_ms) {
+        None => Ok(None),
+        Some(record) => match record.value {
+            Value::String { bytes, .. } => Ok(Some(bytes)),
+            Value::List(_) => Err(error::WRONG_TYPE.into()),
+        },
+    }
+}
+
+/// A list; `None` when the key does not exist.
+pub(crate) fn list<'s>(store: &'s mut Store, key: &Key<'_>, now_ms: u64) -> Result<Option<&'s List>, Failure> {
+    match store.read(key, now_ms) {
+        None => Ok(None),
+        Some(record) => match record.value {
+            Value::List(list) => Ok(Some(list)),
+            Value::String { .. } => Err(error::WRONG_TYPE.into()),
+        },
+    }
+}
