@@ -1,1 +1,12 @@
-//! (being laid)
+//! Ring 5: how Zerohop is measured, and what it is measured against.
+//!
+//! - [`load`]: the load generator behind `zerohop bench`; drives any RESP server, and memcached's text protocol
+//! - [`null`]: a server that does nothing, on epoll and on io_uring: the practical limit of this machine
+//! - [`cli`]: the options of the load generator as a person types them
+//!
+//! The comparisons themselves (`cargo x bench`) are a chore, and live with the other chores: they start these programs,
+//! pin them, interleave them and judge the ratios.
+
+pub mod cli;
+pub mod load;
+pub mod null;

@@ -8,6 +8,7 @@ use crate::listener::Listener;
 use crate::log_files::{LogFiles, LogFilesConfig};
 use crate::mailbox::Mailbox;
 use crate::thread::pin_current_thread;
+use crate::uring::{self, Uring};
 use base::limits::CONNECTIONS_PER_CORE_MAX;
 use base::street::Machine;
 use std::io;
@@ -32,6 +33,16 @@ pub enum ChosenBackend {
     Uring,
     /// See [`crate::epoll`].
     Epoll,
+}
+
+/// io_uring: when the kernel does the work of an operation that became possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TaskWork {
+    /// Only while the core waits for it (`IORING_SETUP_DEFER_TASKRUN`).
+    #[default]
+    Deferred,
+    /// At any system call of the core (`IORING_SETUP_COOP_TASKRUN`).
+    Cooperative,
 }
 
 impl ChosenBackend {
@@ -64,13 +75,15 @@ impl Backend {
 /// # Errors
 /// The reason in words for an operator.
 pub fn probe() -> Result<(), String> {
-    Err(String::from("not built yet"))
+    uring::probe()
 }
 
 /// What one core needs to run.
 pub struct CoreConfig {
     /// What it runs on.
     pub backend: ChosenBackend,
+    /// For io_uring only.
+    pub task_work: TaskWork,
     /// Its bound sockets.
     pub listeners: Vec<Listener>,
     /// Connections it serves at once; more are told so and closed.
@@ -84,7 +97,8 @@ pub struct CoreConfig {
 impl CoreConfig {
     /// A core with these sockets, no log, not pinned.
     pub fn new(backend: ChosenBackend, listeners: Vec<Listener>) -> CoreConfig {
-        CoreConfig { backend, listeners, connections_max: CONNECTIONS_PER_CORE_MAX, log: None, cpu: None }
+        let task_work = TaskWork::default();
+        CoreConfig { backend, task_work, listeners, connections_max: CONNECTIONS_PER_CORE_MAX, log: None, cpu: None }
     }
 }
 
@@ -102,7 +116,10 @@ pub fn run_core<M: Machine>(config: CoreConfig, machine: M, mailbox: Mailbox<M::
         None => None,
     };
     match config.backend {
-        ChosenBackend::Uring => Err(io::Error::new(io::ErrorKind::Unsupported, "not built yet")),
+        ChosenBackend::Uring => {
+            let driver = Uring::new(config.task_work, config.listeners, config.connections_max, &doorbell)?;
+            enter(driver, machine, mailbox, log)
+        }
         ChosenBackend::Epoll => {
             let driver = Epoll::new(config.listeners, config.connections_max, &doorbell)?;
             enter(driver, machine, mailbox, log)

@@ -121,15 +121,6 @@ impl ConnectionTable {
         self.free.push(id.index);
         socket
     }
-
-    /// Ids of all slots that hold a socket.
-    pub fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.slots
-            .iter()
-            .enumerate()
-            .filter(|(_, slot)| slot.socket.is_some())
-            .map(|(index, slot)| ConnectionId { index: index as u32, generation: slot.generation })
-    }
 }
 
 #[cfg(test)]

@@ -43,7 +43,6 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             self.mailbox.deliver(&mut output.hops);
             if stop {
                 self.finish_sends(&mut events);
-                self.driver.shut_down();
                 return Ok(self.machine);
             }
             timeout_us = self.next_timeout_us(now, &output, &events);

@@ -36,9 +36,6 @@ pub(crate) trait Driver {
 
     /// Connections with a send under way.
     fn sends_under_way(&self) -> usize;
-
-    /// End every operation the kernel still holds, so that buffers may be freed.
-    fn shut_down(&mut self);
 }
 
 /// How soon to look again for what will not wake us: file descriptors to come free, room in a full mailbox.

@@ -276,6 +276,4 @@ impl Driver for Epoll {
     fn sends_under_way(&self) -> usize {
         self.sends_under_way
     }
-
-    fn shut_down(&mut self) {}
 }

@@ -20,11 +20,6 @@ impl EventList {
         self.events.push(event);
     }
 
-    #[inline]
-    pub fn push_quiet(&mut self, event: Event) {
-        self.events.push(event);
-    }
-
     /// Push one way or the other.
     #[inline]
     pub fn push_completion(&mut self, event: Event, quiet: bool) {

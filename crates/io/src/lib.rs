@@ -37,8 +37,9 @@ mod epoll;
 mod event_list;
 mod log_files;
 mod receive_slab;
+mod uring;
 
-pub use backend::{Backend, ChosenBackend, CoreConfig, probe, run_core};
+pub use backend::{Backend, ChosenBackend, CoreConfig, TaskWork, probe, run_core};
 pub use listener::Listener;
 pub use log_files::LogFilesConfig;
 pub use mailbox::{Mailbox, StreetHandle, mesh};

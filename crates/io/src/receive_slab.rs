@@ -45,8 +45,12 @@ pub(crate) struct ReceiveSlab {
     mapping: Mapping,
 }
 
+/// Distance of two provided buffers, bytes.
+const STRIDE: usize = RECEIVE_BYTES + 64;
+
 impl ReceiveSlab {
-    pub const BYTES: usize = RECEIVE_BUFFERS * RECEIVE_BYTES;
+    /// All of it: room for every buffer, a stride apart.
+    pub const BYTES: usize = RECEIVE_BUFFERS * STRIDE;
 
     pub fn new() -> io::Result<ReceiveSlab> {
         Ok(ReceiveSlab { mapping: Mapping::new(Self::BYTES)? })
@@ -67,9 +71,16 @@ impl ReceiveSlab {
         unsafe { std::slice::from_raw_parts_mut(self.mapping.as_ptr().add(offset), RECEIVE_BYTES) }
     }
 
-    /// Where the buffer of that number begins.
-    pub fn buffer_address(&self, buffer: u16) -> u64 {
+    /// Where the buffer of that number begins in [`ReceiveSlab::bytes`].
+    #[inline]
+    pub fn buffer_offset(buffer: u16) -> u32 {
         assert!((buffer as usize) < RECEIVE_BUFFERS, "a buffer beyond the slab");
-        self.mapping.as_ptr() as u64 + buffer as u64 * RECEIVE_BYTES as u64
+        u32::from(buffer) * STRIDE as u32
+    }
+
+    /// Where the buffer of that number begins in memory.
+    #[inline]
+    pub fn buffer_address(&self, buffer: u16) -> u64 {
+        self.mapping.as_ptr() as u64 + u64::from(Self::buffer_offset(buffer))
     }
 }

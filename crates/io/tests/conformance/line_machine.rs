@@ -4,7 +4,7 @@
 
 use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
 use base::street::{Effect, Event, Machine, TickInput, TickOutput};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Unsent bytes at which a connection is no longer read.
 const PAUSE_BYTES: usize = 64 << 10;
@@ -14,7 +14,7 @@ const SEND_BYTES: usize = 32 << 10;
 #[derive(Default)]
 struct Client {
     input: Vec<u8>,
-    output: Vec<u8>,
+    output: VecDeque<u8>,
     sending: bool,
     paused: bool,
     closing: bool,
@@ -72,8 +72,8 @@ impl LineMachine {
 
     fn reply(&mut self, connection: ConnectionId, text: &[u8]) {
         if let Some(client) = self.clients.get_mut(&connection) {
-            client.output.extend_from_slice(text);
-            client.output.push(b'\n');
+            client.output.extend(text);
+            client.output.push_back(b'\n');
         }
     }
 
@@ -197,8 +197,7 @@ impl LineMachine {
     fn flush(&mut self, effects: &mut Vec<Effect>) {
         for (&connection, client) in &mut self.clients {
             if !client.sending && !client.output.is_empty() {
-                let rest = client.output.split_off(client.output.len().min(SEND_BYTES));
-                let buffer = std::mem::replace(&mut client.output, rest);
+                let buffer = client.output.drain(..client.output.len().min(SEND_BYTES)).collect();
                 client.sending = true;
                 effects.push(Effect::Send { connection, buffer });
             }

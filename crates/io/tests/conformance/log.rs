@@ -1,14 +1,11 @@
 //! The log's files: order, content, sync, failure.
 
-use crate::node::{Node, Scratch, Setup, on_each_backend};
+use crate::node::{Node, Scratch, SegmentName, Setup, on_each_backend};
 use std::fs;
 use std::io::Read;
 
 fn node_with_log(scratch: &Scratch, backend: io::ChosenBackend, quiet: bool) -> Node {
-    let log = Some((
-        scratch.path().to_owned(),
-        (|segment: base::ids::SegmentNumber| format!("log-{}", segment.0)) as fn(_) -> String,
-    ));
+    let log = Some((scratch.path().to_owned(), (|segment| format!("log-{}", segment.0)) as SegmentName));
     Node::start(backend, quiet, Setup { log, ..Setup::default() })
 }
 
@@ -71,7 +68,7 @@ fn a_segment_that_exists_is_never_overwritten() {
 fn after_a_failed_write_no_reply_leaves_any_more() {
     on_each_backend(|backend, quiet| {
         // Every write to this device fails with "no space left".
-        let log = Some(("/dev".into(), (|_| String::from("full")) as fn(_) -> String));
+        let log = Some(("/dev".into(), (|_| String::from("full")) as SegmentName));
         let node = Node::start(backend, quiet, Setup { log, ..Setup::default() });
         let mut before = node.client();
         assert_eq!(before.ask("ECHO before"), "before");

@@ -26,12 +26,15 @@ pub struct Node {
     handle: StreetHandle,
 }
 
+/// How a test calls its segments.
+pub type SegmentName = fn(SegmentNumber) -> String;
+
 /// What a scenario may change of a node.
 pub struct Setup {
     pub cores: u16,
     pub connections_max: usize,
     /// Directory and file name of each segment.
-    pub log: Option<(PathBuf, fn(SegmentNumber) -> String)>,
+    pub log: Option<(PathBuf, SegmentName)>,
 }
 
 impl Default for Setup {

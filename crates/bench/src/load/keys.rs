@@ -1,0 +1,141 @@
+//! Which key a request names, and the bytes of that key.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::rng::{Rng, mix};
+
+use super::plan::{Distribution, KeySpace};
+use super::zipf::Zipf;
+
+const KEY_PREFIX: &[u8] = b"key:";
+
+/// Draws keys for one generator thread.
+#[derive(Clone, Debug)]
+pub struct KeyChooser {
+    space: KeySpace,
+    zipf: Option<Arc<Zipf>>,
+    /// Keys that exist, over all threads; `Insert` adds to it.
+    existing: Arc<AtomicU64>,
+    sequence: u64,
+    sequence_step: u64,
+}
+
+impl KeyChooser {
+    /// A chooser for the first thread; [`KeyChooser::for_thread`] makes the others.
+    pub fn new(space: KeySpace) -> KeyChooser {
+        let zipf = match space.distribution {
+            Distribution::Zipf(theta) | Distribution::Latest(theta) => Some(Arc::new(Zipf::new(space.count, theta))),
+            Distribution::Uniform | Distribution::Sequential => None,
+        };
+        KeyChooser { space, zipf, existing: Arc::new(AtomicU64::new(space.count)), sequence: 0, sequence_step: 1 }
+    }
+
+    /// The same keys, drawn by another thread: it shares the count of keys and takes its own turn of the sequence.
+    pub fn for_thread(&self, thread: usize, threads: usize) -> KeyChooser {
+        KeyChooser { sequence: thread as u64, sequence_step: threads as u64, ..self.clone() }
+    }
+
+    /// The number of the next key.
+    pub fn draw(&mut self, rng: &mut Rng) -> u64 {
+        let count = self.space.count;
+        match (&self.zipf, self.space.distribution) {
+            (Some(zipf), Distribution::Latest(_)) => {
+                let newest = self.existing.load(Ordering::Relaxed) - 1;
+                newest.saturating_sub(zipf.draw(rng))
+            }
+            // Scrambled: the rank is hashed, so popular keys do not lie side by side (YCSB does the same; two ranks may
+            // meet in one key).
+            (Some(zipf), _) => mix(zipf.draw(rng).wrapping_add(1)) % count,
+            (None, Distribution::Sequential) => {
+                let number = self.sequence % count;
+                self.sequence = self.sequence.wrapping_add(self.sequence_step);
+                number
+            }
+            (None, _) => rng.below(count),
+        }
+    }
+
+    /// The number of a key that did not exist, bounded by what `key_bytes` can write.
+    pub fn insert(&mut self) -> u64 {
+        let number = self.existing.fetch_add(1, Ordering::Relaxed);
+        number % 10u64.saturating_pow(self.space.bytes.min(19) as u32)
+    }
+
+    /// Keys that exist now.
+    pub fn existing(&self) -> u64 {
+        self.existing.load(Ordering::Relaxed)
+    }
+}
+
+/// Writes key `number` in exactly `bytes` bytes: as much of `key:` as fits, zeros, digits.
+pub fn write_key(out: &mut Vec<u8>, number: u64, bytes: usize) {
+    let start = out.len();
+    out.resize(start + bytes, b'0');
+    let key = &mut out[start..];
+    let mut rest = number;
+    let mut at = bytes;
+    while rest > 0 && at > 0 {
+        at -= 1;
+        key[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let prefix = KEY_PREFIX.len().min(at);
+    // A short key drops the prefix whole rather than in part, so that all keys of a run look alike.
+    if prefix == KEY_PREFIX.len() && bytes >= KEY_PREFIX.len() + 10 {
+        key[..prefix].copy_from_slice(KEY_PREFIX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(count: u64, distribution: Distribution) -> KeySpace {
+        KeySpace { count, bytes: 15, distribution }
+    }
+
+    fn key(number: u64, bytes: usize) -> String {
+        let mut out = Vec::new();
+        write_key(&mut out, number, bytes);
+        String::from_utf8(out).expect("digits are text")
+    }
+
+    #[test]
+    fn keys_have_exactly_the_length_asked_for() {
+        assert_eq!(key(42, 15), "key:00000000042");
+        assert_eq!(key(0, 15), "key:00000000000");
+        assert_eq!(key(42, 8), "00000042");
+        assert_eq!(key(7, 1), "7");
+    }
+
+    #[test]
+    fn every_distribution_stays_in_the_key_space() {
+        for distribution in
+            [Distribution::Uniform, Distribution::Zipf(0.99), Distribution::Latest(0.99), Distribution::Sequential]
+        {
+            let mut chooser = KeyChooser::new(space(10, distribution));
+            let mut rng = Rng::new(3);
+            assert!((0..1000).all(|_| chooser.draw(&mut rng) < 10), "{distribution:?}");
+        }
+    }
+
+    #[test]
+    fn threads_share_the_sequence_without_overlap() {
+        let first = KeyChooser::new(space(6, Distribution::Sequential));
+        let (mut a, mut b) = (first.for_thread(0, 2), first.for_thread(1, 2));
+        let mut rng = Rng::new(1);
+        let mut seen: Vec<u64> = (0..3).flat_map(|_| [a.draw(&mut rng), b.draw(&mut rng)]).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn the_latest_key_is_the_most_popular() {
+        let mut chooser = KeyChooser::new(space(100, Distribution::Latest(0.99)));
+        let mut rng = Rng::new(9);
+        assert_eq!(chooser.insert(), 100);
+        let newest = (0..10_000).filter(|_| chooser.draw(&mut rng) == 100).count();
+        assert!(newest > 1000, "{newest} of 10,000 draws named the newest key");
+    }
+}

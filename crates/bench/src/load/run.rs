@@ -1,0 +1,236 @@
+//! One run from plan to report: dial, preload, warm up, open the window, close it, add up.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::connection::Connection;
+use super::dial::Stream;
+use super::generator::Generator;
+use super::keys::KeyChooser;
+use super::measure::{Observations, Window};
+use super::plan::{LoadPlan, Stop};
+use super::preload::preload;
+use super::process::{ProcessCpu, machine_busy_ns, server_pid};
+use super::report::{Latency, LittlesLaw, Offered, Report, ServerCost};
+use super::request::Requests;
+use super::route::{Destination, destinations};
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Runs `plan`. The error is one sentence for the person who asked.
+pub fn run(plan: &LoadPlan) -> Result<Report, String> {
+    if let Some(problem) = plan.problem() {
+        return Err(problem);
+    }
+    let destinations = destinations(plan)?;
+    if plan.connections < destinations.len() {
+        return Err(format!("the cluster has {} instances: use at least as many connections", destinations.len()));
+    }
+    let pids = server_pids(plan, &destinations);
+    if plan.preload {
+        let bar = progress_bar(plan, plan.keys.count, "preload {bar:40} {pos}/{len} keys, {eta} left");
+        preload(plan, &destinations, |done| bar.set_position(done))?;
+        bar.finish_and_clear();
+    }
+    let window = Arc::new(Window::new(plan.threads));
+    let threads = start_threads(plan, &destinations, &window)?;
+    let measured = measure(plan, &window, &threads, &pids);
+    window.stop();
+    let mut observations = Observations::new();
+    for thread in threads {
+        observations.merge(&thread.join().map_err(|_| "a generator thread broke an invariant".to_string())??);
+    }
+    Ok(report(plan, &observations, &measured, &pids))
+}
+
+fn server_pids(plan: &LoadPlan, destinations: &[Destination]) -> Vec<u32> {
+    let mut pids: Vec<u32> = Vec::new();
+    for destination in destinations {
+        match server_pid(plan, &destination.target) {
+            Some(pid) if !pids.contains(&pid) => pids.push(pid),
+            Some(_) => {}
+            // The cost of half the servers would be a wrong number.
+            None => return Vec::new(),
+        }
+    }
+    pids
+}
+
+type GeneratorThread = JoinHandle<Result<Observations, String>>;
+
+fn start_threads(
+    plan: &LoadPlan,
+    destinations: &[Destination],
+    window: &Arc<Window>,
+) -> Result<Vec<GeneratorThread>, String> {
+    let mut connections: Vec<Vec<Connection>> = (0..plan.threads).map(|_| Vec::new()).collect();
+    for number in 0..plan.connections {
+        let destination = &destinations[number % destinations.len()];
+        let socket = Stream::open_ready(&destination.target, plan)?
+            .into_nonblocking()
+            .map_err(|error| format!("cannot set a socket non-blocking: {error}"))?;
+        let connection = Connection::new(socket, plan.dialect, destination.slots.clone());
+        connections[number / destinations.len() % plan.threads].push(connection);
+    }
+    let keys = KeyChooser::new(plan.keys);
+    let mut threads = Vec::new();
+    for (thread, connections) in connections.into_iter().enumerate() {
+        let thread_keys = keys.for_thread(thread, plan.threads);
+        let requests = Requests::new(plan, thread_keys, plan.seed.wrapping_add(thread as u64));
+        let budget = match plan.stop {
+            Stop::After(_) => None,
+            Stop::Requests(total) => {
+                let share = total / plan.threads as u64;
+                Some(share + u64::from((thread as u64) < total % plan.threads as u64))
+            }
+        };
+        let generator = Generator::new(plan, thread, Arc::clone(window), requests, connections, budget)?;
+        let cpu = (!plan.pin_cpus.is_empty()).then(|| plan.pin_cpus[thread % plan.pin_cpus.len()]);
+        let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn(move || {
+            if let Some(cpu) = cpu {
+                pin(cpu)?;
+            }
+            generator.run()
+        });
+        threads.push(spawned.map_err(|error| format!("cannot start a thread: {error}"))?);
+    }
+    Ok(threads)
+}
+
+fn pin(cpu: usize) -> Result<(), String> {
+    if cpu >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(format!("there is no CPU {cpu}"));
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    rustix::thread::sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to CPU {cpu}: {error}"))
+}
+
+/// Counters at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    at_ns: u64,
+    completed: u64,
+    server: Option<ProcessCpu>,
+    generator: Option<ProcessCpu>,
+    machine_ns: Option<u64>,
+}
+
+impl Reading {
+    fn take(window: &Window, at_ns: u64, pids: &[u32]) -> Reading {
+        let completed = window.completed();
+        let server = pids.iter().map(|pid| ProcessCpu::of(*pid)).try_fold(ProcessCpu::default(), |sum, one| {
+            one.map(|one| ProcessCpu {
+                run_ns: sum.run_ns + one.run_ns,
+                user_ns: sum.user_ns + one.user_ns,
+                system_ns: sum.system_ns + one.system_ns,
+                context_switches: sum.context_switches + one.context_switches,
+            })
+        });
+        Reading {
+            at_ns,
+            completed,
+            server: server.filter(|_| !pids.is_empty()),
+            generator: ProcessCpu::of(std::process::id()),
+            machine_ns: machine_busy_ns(),
+        }
+    }
+}
+
+fn measure(plan: &LoadPlan, window: &Window, threads: &[GeneratorThread], pids: &[u32]) -> (Reading, Reading) {
+    let any_ended = || threads.iter().any(GeneratorThread::is_finished);
+    let bar = match plan.stop {
+        Stop::After(length) => progress_bar(plan, length.as_millis() as u64, "{bar:40} {msg}"),
+        Stop::Requests(total) => progress_bar(plan, total, "{bar:40} {pos}/{len} {msg}"),
+    };
+    bar.set_message("warming up");
+    wait_until(window, window.now_ns() + plan.warm_up.as_nanos() as u64, any_ended, || {});
+    let first = Reading::take(window, window.open(), pids);
+    let show = || {
+        let elapsed_ns = window.now_ns() - first.at_ns;
+        let completed = window.completed() - first.completed;
+        bar.set_position(match plan.stop {
+            Stop::After(_) => elapsed_ns / 1_000_000,
+            Stop::Requests(_) => completed,
+        });
+        bar.set_message(format!("{:.0} requests/s", completed as f64 / (elapsed_ns.max(1) as f64 / 1e9)));
+    };
+    match plan.stop {
+        Stop::After(length) => wait_until(window, first.at_ns + length.as_nanos() as u64, any_ended, show),
+        Stop::Requests(_) => {
+            wait_until(window, u64::MAX, || threads.iter().all(GeneratorThread::is_finished), show);
+        }
+    }
+    let last = Reading::take(window, window.close(), pids);
+    bar.finish_and_clear();
+    (first, last)
+}
+
+/// Sleeps until `end_ns` of the run's clock or until `enough`, looking up ten times a second.
+fn wait_until(window: &Window, end_ns: u64, enough: impl Fn() -> bool, show: impl Fn()) {
+    loop {
+        let now = window.now_ns();
+        if now >= end_ns || enough() {
+            return;
+        }
+        std::thread::sleep(Duration::from_nanos(end_ns - now).min(LOOK_EVERY));
+        show();
+    }
+}
+
+fn report(plan: &LoadPlan, seen: &Observations, (first, last): &(Reading, Reading), pids: &[u32]) -> Report {
+    let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
+    let requests = last.completed - first.completed;
+    let per_second = requests as f64 / seconds;
+    let latency_us = Latency::of(&seen.latency_ns);
+    let server_cpu = last.server.zip(first.server).map(|(last, first)| last.since(first));
+    let per_request_us = |ns: u64| ns as f64 / 1e3 / requests.max(1) as f64;
+    let server = server_cpu.zip(pids.first()).map(|(cpu, pid)| ServerCost {
+        pid: *pid,
+        us_per_request: per_request_us(cpu.run_ns),
+        user_us_per_request: per_request_us(cpu.user_ns),
+        system_us_per_request: per_request_us(cpu.system_ns),
+        context_switches_per_request: cpu.context_switches as f64 / requests.max(1) as f64,
+        cores: cpu.run_ns as f64 / 1e9 / seconds,
+    });
+    let generator_ns = last.generator.zip(first.generator).map_or(0, |(last, first)| last.since(first).run_ns);
+    let foreign_cores = server_cpu.zip(last.machine_ns.zip(first.machine_ns)).map(|(cpu, (last, first))| {
+        (last.saturating_sub(first) as f64 - cpu.run_ns as f64 - generator_ns as f64).max(0.0) / 1e9 / seconds
+    });
+    let littles_law = plan.open_loop.is_none().then(|| LittlesLaw {
+        in_flight: (plan.connections * plan.pipeline) as f64,
+        throughput_times_latency: per_second * latency_us.mean / 1e6,
+    });
+    let offered = plan.open_loop.map(|open| Offered {
+        per_second: open.per_second,
+        unsent: seen.unsent,
+        behind_ms: seen.behind_ns as f64 / 1e6,
+    });
+    Report {
+        workload: plan.to_string(),
+        requests,
+        seconds,
+        per_second,
+        latency_us,
+        errors: seen.tally.errors,
+        first_error: seen.tally.first_error.clone(),
+        misses: seen.tally.misses,
+        server,
+        generator_cores: generator_ns as f64 / 1e9 / seconds,
+        foreign_cores,
+        littles_law,
+        offered,
+    }
+}
+
+fn progress_bar(plan: &LoadPlan, length: u64, template: &str) -> ProgressBar {
+    if !plan.progress || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template(template).expect("the templates of this file are well formed");
+    ProgressBar::new(length).with_style(style)
+}

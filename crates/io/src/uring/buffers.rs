@@ -1,0 +1,86 @@
+//! The ring of provided buffers: the kernel picks one whenever bytes arrive, so that idle connections own none.
+//!
+//! ```text
+//!   ring   [ buffer 3 | buffer 7 | ... ]  tail ─► written here, read by the kernel
+//!   slab   [ 0 | 1 | 2 | 3 | ... ]        one stride apart: the room of a receive and one cache line, so that the
+//!                                         first lines of small requests fall into different cache sets
+//! ```
+
+use super::ring::Ring;
+use crate::receive_slab::{Mapping, ReceiveSlab};
+use base::limits::{RECEIVE_BUFFERS, RECEIVE_BYTES};
+use io_uring::types::BufRingEntry;
+use std::io;
+use std::mem::size_of;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+const _: () = assert!(RECEIVE_BUFFERS.is_power_of_two() && RECEIVE_BUFFERS <= 1 << 15, "the kernel's rule");
+
+/// The only group of provided buffers.
+pub(crate) const BUFFER_GROUP: u16 = 0;
+
+/// See the module. The kernel reads the ring and writes the slab as long as the io_uring lives.
+pub(crate) struct Buffers {
+    slab: ReceiveSlab,
+    ring: Mapping,
+    tail: u16,
+    /// Handed out this tick.
+    used: Vec<u16>,
+}
+
+impl Buffers {
+    /// Makes the buffers and tells the kernel of them.
+    pub fn new(uring: &Ring) -> io::Result<Buffers> {
+        let ring = Mapping::new(RECEIVE_BUFFERS * size_of::<BufRingEntry>())?;
+        let mut buffers =
+            Buffers { slab: ReceiveSlab::new()?, ring, tail: 0, used: Vec::with_capacity(RECEIVE_BUFFERS) };
+        // SAFETY: the mapping is page-aligned, large enough, zeroed, and outlives the io_uring by its place in `Uring`.
+        unsafe {
+            uring.submitter().register_buf_ring_with_flags(
+                buffers.ring.as_ptr() as u64,
+                RECEIVE_BUFFERS as u16,
+                BUFFER_GROUP,
+                0,
+            )?;
+        }
+        buffers.used.extend(0..RECEIVE_BUFFERS as u16);
+        buffers.release();
+        Ok(buffers)
+    }
+
+    /// All bytes that spans point into.
+    pub fn bytes(&self) -> &[u8] {
+        self.slab.bytes()
+    }
+
+    /// The kernel filled this buffer; where it begins.
+    #[inline]
+    pub fn take(&mut self, buffer: u16) -> u32 {
+        self.used.push(buffer);
+        ReceiveSlab::buffer_offset(buffer)
+    }
+
+    /// Gives everything taken back to the kernel.
+    #[inline]
+    pub fn release(&mut self) {
+        if self.used.is_empty() {
+            return;
+        }
+        for &buffer in &self.used {
+            let slot = usize::from(self.tail) & (RECEIVE_BUFFERS - 1);
+            // SAFETY: `slot` lies inside the mapping; the kernel does not read an entry before the tail passes it.
+            let entry = unsafe { &mut *self.ring.as_ptr().cast::<BufRingEntry>().add(slot) };
+            entry.set_addr(self.slab.buffer_address(buffer));
+            entry.set_len(RECEIVE_BYTES as u32);
+            entry.set_bid(buffer);
+            self.tail = self.tail.wrapping_add(1);
+        }
+        self.used.clear();
+        // SAFETY: the tail lies in the first entry's reserved field, inside the mapping and aligned; the kernel reads
+        // it with acquire order, so it sees the entries written above.
+        unsafe {
+            let tail = BufRingEntry::tail(self.ring.as_ptr().cast::<BufRingEntry>()).cast_mut();
+            AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
+        }
+    }
+}

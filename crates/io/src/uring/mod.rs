@@ -1,0 +1,369 @@
+//! The backend of few system calls: one io_uring_enter per tick submits every send and waits for whatever comes.
+//!
+//! ```text
+//!   per connection   multishot receive ──► buffer from the provided ring ──► Received, returned after the tick
+//!                    send (owns its buffer until its completion) ──────────► SendDone
+//!   per core         multishot polls of the doorbell and of the listeners
+//!
+//!   slot:  open ──► Closed told ──► draining: receive cancelled, last completion read ──► free
+//! ```
+//!
+//! A slot and its socket outlive the connection until the kernel has let go of both operations, so that no late
+//! completion can meet a stranger and no buffer is freed under the kernel's hands.
+
+mod buffers;
+mod probe;
+mod ring;
+mod token;
+
+pub(crate) use probe::probe;
+
+use crate::acceptor::Acceptor;
+use crate::backend::TaskWork;
+use crate::connection_table::ConnectionTable;
+use crate::doorbell::Doorbell;
+use crate::driver::Driver;
+use crate::event_list::EventList;
+use crate::listener::Listener;
+use base::ids::ConnectionId;
+use base::street::{Event, Span};
+use buffers::{BUFFER_GROUP, Buffers};
+use io_uring::{opcode, squeue, types};
+use ring::{Completion, Ring};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use token::Operation;
+
+/// How long the end of a core waits for the kernel to let go, microseconds per attempt, and how many attempts.
+const DRAIN_WAIT_US: u64 = 100_000;
+const DRAIN_ATTEMPTS: u32 = 50;
+
+pub(crate) struct Uring {
+    ring: Ring,
+    buffers: Buffers,
+    table: ConnectionTable,
+    acceptor: Acceptor,
+    doorbell: Arc<Doorbell>,
+    completions: Vec<Completion>,
+    /// Receives that ended because no buffer was left; armed again once buffers are back.
+    starved: Vec<ConnectionId>,
+    sends_under_way: usize,
+    /// Counts collects, from 1.
+    tick: NonZeroU64,
+    /// The kernel took no operation; the loop ends with this.
+    fault: Option<io::Error>,
+}
+
+impl Uring {
+    pub fn new(
+        task_work: TaskWork,
+        listeners: Vec<Listener>,
+        connections_max: usize,
+        doorbell: &Arc<Doorbell>,
+    ) -> io::Result<Uring> {
+        let ring = Ring::new(task_work)?;
+        let buffers = Buffers::new(&ring)?;
+        let mut uring = Uring {
+            ring,
+            buffers,
+            table: ConnectionTable::new(connections_max),
+            acceptor: Acceptor::new(listeners, SocketFlags::empty()),
+            doorbell: Arc::clone(doorbell),
+            completions: Vec::with_capacity(1024),
+            starved: Vec::new(),
+            sends_under_way: 0,
+            tick: NonZeroU64::MIN,
+            fault: None,
+        };
+        uring.watch_doorbell();
+        for index in 0..uring.acceptor.sockets().count() {
+            uring.watch_listener(index);
+        }
+        match uring.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(uring),
+        }
+    }
+
+    /// Queues an operation that points to no memory of ours.
+    fn push(&mut self, entry: squeue::Entry, operation: Operation) {
+        // SAFETY: nothing pointed to.
+        if let Err(error) = unsafe { self.ring.push(&entry.user_data(operation.pack())) } {
+            self.fault.get_or_insert(error);
+        }
+    }
+
+    fn watch_doorbell(&mut self) {
+        let entry = poll_entry(self.doorbell.eventfd());
+        self.push(entry, Operation::Doorbell);
+    }
+
+    fn watch_listener(&mut self, index: usize) {
+        let entry = self.acceptor.sockets().nth(index).map(poll_entry).expect("a listener of this core");
+        self.push(entry, Operation::Listener(index));
+    }
+
+    fn arm_receive(&mut self, id: ConnectionId) {
+        let Some(connection) = self.table.open(id) else { return };
+        if connection.receive_armed || !connection.wants_receive() {
+            return;
+        }
+        connection.receive_armed = true;
+        connection.receive_cancelling = false;
+        let entry = opcode::RecvMulti::new(types::Fd(connection.socket().as_raw_fd()), BUFFER_GROUP).build();
+        self.push(entry, Operation::Receive(id));
+    }
+
+    fn cancel_receive(&mut self, id: ConnectionId) {
+        let Some(connection) = self.table.in_slot(id) else { return };
+        if connection.receive_armed && !connection.receive_cancelling {
+            connection.receive_cancelling = true;
+            let entry = opcode::AsyncCancel::new(Operation::Receive(id).pack()).build();
+            self.push(entry, Operation::Cancel);
+        }
+    }
+
+    /// Queues what is left of the buffer under way.
+    #[inline]
+    fn push_send(&mut self, id: ConnectionId) {
+        let Some(connection) = self.table.in_slot(id) else { return };
+        let Some(buffer) = &connection.sending else { return };
+        let rest = &buffer[connection.sent_bytes..];
+        // WAITALL: the kernel goes on by itself after a partial send.
+        let flags = SendFlags::NOSIGNAL.bits() | RecvFlags::WAITALL.bits();
+        let entry = opcode::Send::new(
+            types::Fd(connection.socket().as_raw_fd()),
+            rest.as_ptr(),
+            rest.len().min(1 << 30) as u32,
+        )
+        .flags(flags as i32)
+        .build()
+        .user_data(Operation::Send(id).pack());
+        // SAFETY: the buffer stays in the slot, unmoved on the heap and unwritten, until this operation's completion
+        // was read; the slot is not freed before (`free_if_drained`), not even when the core ends (`Drop`).
+        if let Err(error) = unsafe { self.ring.push(&entry) } {
+            self.fault.get_or_insert(error);
+        }
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: Completion, events: &mut EventList) {
+        match Operation::unpack(completion.token) {
+            Operation::Receive(id) => self.received_completion(id, completion, events),
+            Operation::Send(id) => self.send_completion(id, completion.outcome(), events),
+            Operation::Listener(index) => {
+                self.acceptor.mark_ready(index);
+                if !completion.more() {
+                    self.watch_listener(index);
+                }
+            }
+            Operation::Doorbell if completion.more() => {}
+            Operation::Doorbell => self.watch_doorbell(),
+            Operation::Cancel => {}
+        }
+    }
+
+    #[inline]
+    fn received_completion(&mut self, id: ConnectionId, completion: Completion, events: &mut EventList) {
+        let start = completion.buffer().map(|buffer| self.buffers.take(buffer));
+        let Some(connection) = self.table.in_slot(id) else {
+            unreachable!("a slot is not freed while its receive is armed")
+        };
+        connection.receive_armed = completion.more();
+        if !connection.open {
+            return self.free_if_drained(id);
+        }
+        match (completion.outcome(), start) {
+            (Ok(0), _) => {
+                connection.peer_closed = true;
+                events.push(Event::PeerClosed { connection: id });
+            }
+            (Ok(count), Some(start)) => {
+                events.push(Event::Received { connection: id, span: Span { start, len: count as u32 } });
+                if !completion.more() {
+                    self.arm_receive(id);
+                }
+            }
+            (Ok(_), None) => unreachable!("bytes are received into provided buffers only"),
+            (Err(Errno::NOBUFS), _) => self.starved.push(id),
+            (Err(Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => self.arm_receive(id),
+            (Err(_), _) => self.broke(id, events),
+        }
+    }
+
+    #[inline]
+    fn send_completion(&mut self, id: ConnectionId, outcome: Result<usize, Errno>, events: &mut EventList) {
+        let tick = self.tick;
+        let Some(connection) = self.table.in_slot(id) else {
+            unreachable!("a slot is not freed while its send is under way")
+        };
+        let buffer_bytes = connection.sending.as_ref().expect("a send that completes was under way").len();
+        connection.sent_bytes += outcome.unwrap_or(0);
+        let retry = match outcome {
+            Ok(count) => count > 0 && connection.sent_bytes < buffer_bytes,
+            Err(error) => matches!(error, Errno::INTR | Errno::AGAIN),
+        };
+        if connection.open && retry {
+            connection.quiet_send_tick = None;
+            return self.push_send(id);
+        }
+        let buffer = connection.sending.take().expect("checked above");
+        self.sends_under_way -= 1;
+        if !connection.open {
+            return self.free_if_drained(id);
+        }
+        if connection.sent_bytes < buffer_bytes {
+            return self.broke(id, events);
+        }
+        let quiet = connection.quiet_send_tick == Some(tick);
+        let close = connection.close_after_send;
+        events.push_completion(Event::SendDone { connection: id, buffer }, quiet);
+        if close {
+            self.broke(id, events);
+        }
+    }
+
+    /// The connection is over, by fault or by wish; its slot follows when the kernel has let go.
+    fn broke(&mut self, id: ConnectionId, events: &mut EventList) {
+        let Some(connection) = self.table.open(id) else { return };
+        connection.open = false;
+        let sending = connection.sending.is_some();
+        events.push(Event::Closed { connection: id });
+        self.cancel_receive(id);
+        if sending {
+            let entry = opcode::AsyncCancel::new(Operation::Send(id).pack()).build();
+            self.push(entry, Operation::Cancel);
+        }
+        self.free_if_drained(id);
+    }
+
+    fn free_if_drained(&mut self, id: ConnectionId) {
+        let Some(connection) = self.table.in_slot(id) else { return };
+        if !connection.open && !connection.receive_armed && connection.sending.is_none() {
+            drop(self.table.release(id));
+        }
+    }
+
+    fn accept(&mut self, events: &mut EventList) {
+        let mut admitted = Vec::new();
+        self.acceptor.accept(&mut self.table, events, |_, id| {
+            admitted.push(id);
+            true
+        });
+        for id in admitted {
+            self.arm_receive(id);
+        }
+    }
+}
+
+fn poll_entry(descriptor: BorrowedFd<'_>) -> squeue::Entry {
+    opcode::PollAdd::new(types::Fd(descriptor.as_raw_fd()), u32::from(PollFlags::IN.bits())).multi(true).build()
+}
+
+impl Driver for Uring {
+    fn collect(&mut self, timeout_us: Option<u64>, events: &mut EventList) -> io::Result<()> {
+        let want = u32::from(timeout_us != Some(0));
+        self.ring.enter(want, timeout_us)?;
+        self.completions.clear();
+        self.ring.read_completions(&mut self.completions);
+        for index in 0..self.completions.len() {
+            let completion = self.completions[index];
+            self.completed(completion, events);
+        }
+        self.tick = self.tick.saturating_add(1);
+        if self.acceptor.has_more() || self.acceptor.is_starved() {
+            self.accept(events);
+        }
+        match self.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    fn received(&self) -> &[u8] {
+        self.buffers.bytes()
+    }
+
+    #[inline]
+    fn release_received(&mut self) {
+        self.buffers.release();
+        for index in 0..self.starved.len() {
+            self.arm_receive(self.starved[index]);
+        }
+        self.starved.clear();
+    }
+
+    #[inline]
+    fn send(&mut self, id: ConnectionId, buffer: Vec<u8>, quiet: bool, _events: &mut EventList) {
+        let tick = self.tick;
+        let Some(connection) = self.table.open(id) else { return };
+        assert!(connection.sending.is_none() && !buffer.is_empty(), "one send at a time, and of something");
+        connection.sending = Some(buffer);
+        connection.sent_bytes = 0;
+        connection.quiet_send_tick = quiet.then_some(tick);
+        self.sends_under_way += 1;
+        self.push_send(id);
+    }
+
+    fn close(&mut self, id: ConnectionId, events: &mut EventList) {
+        let Some(connection) = self.table.open(id) else { return };
+        if connection.sending.is_some() {
+            connection.close_after_send = true;
+            connection.receive_paused = true;
+            self.cancel_receive(id);
+        } else {
+            self.broke(id, events);
+        }
+    }
+
+    fn pause_receive(&mut self, id: ConnectionId, _events: &mut EventList) {
+        if let Some(connection) = self.table.open(id) {
+            connection.receive_paused = true;
+            self.cancel_receive(id);
+        }
+    }
+
+    fn resume_receive(&mut self, id: ConnectionId, _events: &mut EventList) {
+        if let Some(connection) = self.table.open(id) {
+            connection.receive_paused = connection.close_after_send;
+            self.arm_receive(id);
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        self.acceptor.has_more()
+    }
+
+    fn wants_retry(&self) -> bool {
+        self.acceptor.is_starved()
+    }
+
+    fn sends_under_way(&self) -> usize {
+        self.sends_under_way
+    }
+}
+
+impl Drop for Uring {
+    /// Ends every operation before the memory it points to is freed.
+    fn drop(&mut self) {
+        let entry = opcode::AsyncCancel2::new(types::CancelBuilder::any()).build();
+        self.push(entry, Operation::Cancel);
+        for _ in 0..DRAIN_ATTEMPTS {
+            if self.ring.in_flight() == 0 || self.ring.enter(1, Some(DRAIN_WAIT_US)).is_err() {
+                break;
+            }
+            self.completions.clear();
+            self.ring.read_completions(&mut self.completions);
+        }
+        if self.ring.in_flight() > 0 {
+            // Memory that the kernel may still write must never be used again: end here rather than corrupt.
+            eprintln!("zerohop: io_uring did not end {} operations", self.ring.in_flight());
+            std::process::abort();
+        }
+    }
+}
