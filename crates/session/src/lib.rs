@@ -1,1 +1,37 @@
-//! (being laid)
+//! Ring 3: one connection. Who it is, what it may run, what it has queued, and the order of its replies; it executes
+//! the commands about itself and does no I/O.
+//!
+//! ```text
+//!  received bytes ──► Input ──► wire::parse ──► Session::gate ──┬─ Run ──► Session::execute, commands, node
+//!                                                               ├─ Queue ► Transaction
+//!  sent bytes ◄────── Output ◄── replies in request order ◄─────┴─ Refused
+//! ```
+//!
+//! - [`Session`]: identity, rights, database, protocol, transaction
+//! - [`Input`]: the bytes of a request that is not complete yet
+//! - [`Output`]: replies in request order, whenever they become ready or durable
+
+mod client;
+mod describe;
+mod execute;
+mod filter;
+mod gate;
+mod handshake;
+mod help;
+mod input;
+mod name;
+mod output;
+mod secret;
+mod session;
+mod stretch;
+mod transaction;
+
+pub use describe::Buffers;
+pub use execute::{ConnectionContext, ConnectionOutcome};
+pub use filter::{ClientFilter, ClientKind};
+pub use gate::Gate;
+pub use help::write_help;
+pub use input::{Input, Rest};
+pub use output::{Mark, Output, Pressure, Ticket};
+pub use session::{Opening, ReplyMode, Session};
+pub use transaction::{QueuedCommand, Transaction, WatchedKey};

@@ -1,0 +1,96 @@
+//! The gate every request passes: does it exist, may it run, does it run now. Redis's order of questions, so that the
+//! same request gets the same first error.
+
+use crate::output::Output;
+use crate::session::{ReplyMode, Session};
+use wire::Arguments;
+use wire::error;
+use wire::registry::{CommandId, CommandSpec, Flags, Resolved};
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Gate {
+    /// Execute it.
+    Run(&'static CommandSpec),
+    /// Inside MULTI: once it may run here (slot, memory), [`Session::queue`] it; otherwise reply and
+    /// [`Session::spoil`].
+    Queue(&'static CommandSpec),
+    /// An error was written.
+    Refused,
+}
+
+impl Session {
+    /// Decides about one request. Nothing but two branches for an authenticated connection outside MULTI.
+    #[inline]
+    pub fn gate(&mut self, resolved: Resolved, arguments: Arguments<'_>, output: &mut Output) -> Gate {
+        if let Resolved::Command(spec) = resolved
+            && self.plain
+        {
+            self.last_command = Some(spec);
+            return Gate::Run(spec);
+        }
+        self.gate_slowly(resolved, arguments, output)
+    }
+
+    #[cold]
+    fn gate_slowly(&mut self, resolved: Resolved, arguments: Arguments<'_>, output: &mut Output) -> Gate {
+        self.advance_reply_mode(resolved, arguments, output);
+        let reply = &mut output.reply(self.protocol);
+        let spec = match resolved {
+            Resolved::Command(spec) => spec,
+            Resolved::UnknownCommand => {
+                error::unknown_command(reply, arguments);
+                return self.refused();
+            }
+            Resolved::UnknownSubcommand(container) => {
+                error::unknown_subcommand(reply, container.name, arguments.get(1).unwrap_or_default());
+                return self.refused();
+            }
+            Resolved::WrongArity(spec) => {
+                error::wrong_arity(reply, spec.full_name);
+                return self.refused();
+            }
+        };
+        self.last_command = Some(spec);
+        if !self.authenticated && !spec.flags.contains(Flags::NO_AUTH) {
+            error::NO_AUTH.write(reply);
+            return self.refused();
+        }
+        if self.transaction.is_none() || runs_inside_multi(spec.id) {
+            return Gate::Run(spec);
+        }
+        if spec.flags.contains(Flags::NO_MULTI) {
+            error::NOT_IN_TRANSACTION.write(reply);
+            return self.refused();
+        }
+        Gate::Queue(spec)
+    }
+
+    fn refused(&mut self) -> Gate {
+        self.spoil();
+        Gate::Refused
+    }
+
+    /// Whether this request is answered. CLIENT REPLY ON is, whatever held before it.
+    fn advance_reply_mode(&mut self, resolved: Resolved, arguments: Arguments<'_>, output: &mut Output) {
+        self.reply_mode = match self.reply_mode {
+            ReplyMode::SkipNext => ReplyMode::Skip,
+            ReplyMode::Skip | ReplyMode::On => ReplyMode::On,
+            ReplyMode::Off if turns_replies_on(resolved, arguments) => ReplyMode::On,
+            ReplyMode::Off => ReplyMode::Off,
+        };
+        output.set_muted(self.reply_mode != ReplyMode::On);
+        self.settle();
+    }
+}
+
+/// The commands that a transaction's own life consists of.
+fn runs_inside_multi(id: CommandId) -> bool {
+    use CommandId::{Discard, Exec, Multi, Quit, Reset, Watch};
+    matches!(id, Exec | Discard | Multi | Watch | Quit | Reset)
+}
+
+fn turns_replies_on(resolved: Resolved, arguments: Arguments<'_>) -> bool {
+    matches!(resolved, Resolved::Command(spec) if spec.id == CommandId::ClientReply)
+        && arguments.get(2).is_some_and(|mode| mode.eq_ignore_ascii_case(b"on"))
+}

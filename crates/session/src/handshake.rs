@@ -1,0 +1,129 @@
+//! HELLO and AUTH: which protocol, and who is speaking.
+
+use crate::execute::ConnectionContext;
+use crate::name;
+use crate::secret::is_secret;
+use crate::session::Session;
+use base::Door;
+use wire::number::parse_integer;
+use wire::{Arguments, Protocol, Reply, error};
+
+/// The version of Redis whose behaviour clients may expect.
+const REDIS_VERSION: &[u8] = b"7.2.4";
+/// The one user there is.
+const DEFAULT_USER: &[u8] = b"default";
+
+/// What HELLO asks for; applied only when all of it is granted.
+#[derive(Default)]
+struct Greeting<'a> {
+    protocol: Option<Protocol>,
+    credentials: Option<(&'a [u8], &'a [u8])>,
+    name: Option<Box<[u8]>>,
+}
+
+impl Session {
+    /// `HELLO [version [AUTH user password] [SETNAME name]]`.
+    pub(crate) fn hello(&mut self, arguments: Arguments<'_>, context: &ConnectionContext<'_>, reply: &mut Reply<'_>) {
+        let Some(greeting) = read_greeting(arguments, reply) else { return };
+        if let Some((user, password)) = greeting.credentials
+            && !self.authenticate(user, password, context)
+        {
+            return error::WRONG_PASSWORD.write(reply);
+        }
+        if !self.authenticated {
+            return error::NO_AUTH_HELLO.write(reply);
+        }
+        if let Some(name) = greeting.name {
+            self.name = name;
+        }
+        if let Some(protocol) = greeting.protocol {
+            self.protocol = protocol;
+        }
+        self.write_greeting(reply);
+    }
+
+    /// `AUTH [user] password`.
+    pub(crate) fn auth(&mut self, arguments: Arguments<'_>, context: &ConnectionContext<'_>, reply: &mut Reply<'_>) {
+        let (user, password) = match arguments.len() {
+            2 if context.password.is_none() => return error::NO_PASSWORD_SET.write(reply),
+            2 => (DEFAULT_USER, &arguments[1]),
+            3 => (&arguments[1], &arguments[2]),
+            _ => return error::SYNTAX.write(reply),
+        };
+        if self.authenticate(user, password, context) {
+            reply.ok();
+        } else {
+            error::WRONG_PASSWORD.write(reply);
+        }
+    }
+
+    /// A wrong user costs as much time as a wrong password.
+    fn authenticate(&mut self, user: &[u8], password: &[u8], context: &ConnectionContext<'_>) -> bool {
+        let password_fits = context.password.is_none_or(|secret| is_secret(secret, password));
+        if user != DEFAULT_USER || !password_fits {
+            return false;
+        }
+        self.authenticated = true;
+        self.settle();
+        true
+    }
+
+    /// In the new protocol. The server calls itself `redis` because clients look for that; INFO has the name.
+    fn write_greeting(&self, reply: &mut Reply<'_>) {
+        let mut encoded = Vec::with_capacity(160);
+        let greeting = &mut Reply::new(&mut encoded, self.protocol);
+        let mode: &[u8] = if self.door == Door::Cluster { b"cluster" } else { b"standalone" };
+        greeting.map(7);
+        greeting.bulk(b"server");
+        greeting.bulk(b"redis");
+        greeting.bulk(b"version");
+        greeting.bulk(REDIS_VERSION);
+        greeting.bulk(b"proto");
+        greeting.integer(self.protocol.number());
+        greeting.bulk(b"id");
+        greeting.integer(self.client_id as i64);
+        greeting.bulk(b"mode");
+        greeting.bulk(mode);
+        greeting.bulk(b"role");
+        greeting.bulk(b"master");
+        greeting.bulk(b"modules");
+        greeting.array(0);
+        reply.raw(&encoded);
+    }
+}
+
+/// `None` when an error was written.
+fn read_greeting<'a>(arguments: Arguments<'a>, reply: &mut Reply<'_>) -> Option<Greeting<'a>> {
+    let mut greeting = Greeting::default();
+    let Some(version) = arguments.get(1) else { return Some(greeting) };
+    greeting.protocol = match parse_integer(version) {
+        Some(2) => Some(Protocol::Resp2),
+        Some(3) => Some(Protocol::Resp3),
+        Some(_) => {
+            error::NO_PROTOCOL.write(reply);
+            return None;
+        }
+        None => {
+            error::PROTOCOL_NOT_INTEGER.write(reply);
+            return None;
+        }
+    };
+    let mut rest = arguments.from(2);
+    while let Some(option) = rest.get(0) {
+        if option.eq_ignore_ascii_case(b"auth")
+            && let (Some(user), Some(password)) = (rest.get(1), rest.get(2))
+        {
+            greeting.credentials = Some((user, password));
+            rest = rest.from(3);
+        } else if option.eq_ignore_ascii_case(b"setname")
+            && let Some(name) = rest.get(1)
+        {
+            greeting.name = Some(name::accept(reply, "Client names", name)?);
+            rest = rest.from(2);
+        } else {
+            reply.error_bytes("ERR", &[b"Syntax error in HELLO option '", option, b"'"].concat());
+            return None;
+        }
+    }
+    Some(greeting)
+}

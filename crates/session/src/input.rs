@@ -1,0 +1,120 @@
+//! The bytes of a request that is not complete yet. Empty, and without memory, while a connection sends whole requests.
+
+use base::limits;
+use base::planted::{Bug, is_planted};
+use base::street::Span;
+use wire::request::{Progress, resume};
+use wire::{ParseLimits, Parsed, parse};
+
+/// The incoming side of one connection.
+///
+/// The caller parses received bytes where they lie as long as [`Input::is_empty`]; otherwise it [appends](Input::append)
+/// them, [takes](Input::take) the whole and gives back what is left over by [`Input::keep`].
+///
+/// Memory grows with the bytes that arrived, never with the bytes that were announced (CVE-2021-32675).
+#[derive(Debug, Default)]
+pub struct Input {
+    bytes: Vec<u8>,
+    /// Length below which parsing again is wasted work.
+    needed: usize,
+    /// How far the request at the start of `bytes` is understood, and the arguments found so far.
+    progress: Progress,
+    spans: Vec<Span>,
+}
+
+impl Input {
+    /// The limits for a connection in that state.
+    pub fn parse_limits(authenticated: bool) -> &'static ParseLimits {
+        if authenticated || is_planted(Bug::M20UnauthenticatedAllocation) {
+            &ParseLimits::AUTHENTICATED
+        } else {
+            &ParseLimits::UNAUTHENTICATED
+        }
+    }
+
+    /// Whether nothing is left over from earlier.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes kept.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Memory kept, bytes.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.spans.capacity() * size_of::<Span>()
+    }
+
+    /// Adds received bytes; whether there are enough now to parse.
+    pub fn append(&mut self, received: &[u8]) -> bool {
+        self.bytes.extend_from_slice(received);
+        self.bytes.len() >= self.needed
+    }
+
+    /// Gives up the bytes; parsing begins at their start.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// One attempt at the request that begins at `start` of `bytes`: what was understood of it before is not read
+    /// again. On success its arguments are appended to `arguments`; when it is incomplete they are not, and the
+    /// caller ends the round with [`Input::keep`].
+    #[inline]
+    pub fn next(&mut self, bytes: &[u8], start: usize, arguments: &mut Vec<Span>, limits: &ParseLimits) -> Parsed {
+        debug_assert!(self.progress.remaining == 0 || start == 0, "a half-read request is the first one kept");
+        let first = arguments.len();
+        self.needed = 0;
+        let parsed = if self.progress.remaining == 0 {
+            parse(bytes, start, arguments, limits)
+        } else {
+            arguments.append(&mut self.spans);
+            resume(bytes, start, std::mem::take(&mut self.progress), arguments, limits)
+        };
+        if let Parsed::Incomplete { needed, progress } = parsed {
+            self.remember(start, needed, progress, arguments.drain(first..));
+        }
+        parsed
+    }
+
+    /// Keeps what a round of parsing left over. Memory that the rest does not need is given back.
+    pub fn keep(&mut self, rest: Rest<'_>) {
+        debug_assert!(self.bytes.is_empty(), "bytes are taken before they are kept");
+        match rest {
+            Rest::Received(bytes) => self.bytes.extend_from_slice(bytes),
+            Rest::Taken(mut bytes, start) => {
+                bytes.drain(..start);
+                if bytes.capacity() > 2 * limits::RECEIVE_BYTES.max(bytes.len()) {
+                    bytes.shrink_to_fit();
+                }
+                self.bytes = bytes;
+            }
+        }
+        if self.bytes.is_empty() {
+            *self = Input::default();
+        } else if is_planted(Bug::M20UnauthenticatedAllocation) {
+            let len = self.bytes.len();
+            self.bytes.resize(self.needed.max(len), 0);
+            self.bytes.truncate(len);
+        }
+    }
+
+    /// Notes how far the request at `start` is understood; its spans become relative to it.
+    fn remember(&mut self, start: usize, needed: usize, progress: Progress, spans: std::vec::Drain<'_, Span>) {
+        self.needed = needed;
+        self.progress = progress;
+        if progress.remaining > 0 {
+            self.spans.extend(spans.map(|span| Span { start: span.start - start as u32, len: span.len }));
+        }
+    }
+}
+
+/// What one round of parsing left over.
+pub enum Rest<'a> {
+    /// The end of received bytes.
+    Received(&'a [u8]),
+    /// The vector of [`Input::take`], and where in it the rest begins.
+    Taken(Vec<u8>, usize),
+}

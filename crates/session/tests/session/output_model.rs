@@ -1,0 +1,197 @@
+//! Reply order against a model: random interleavings of replies, gaps, holds, commits and sends.
+
+use base::LogOrdinal;
+use base::limits;
+use base::rng::Rng;
+use session::{Output, Pressure, Ticket};
+use wire::Protocol;
+
+#[derive(Default)]
+struct Reply {
+    bytes: Vec<u8>,
+    ready: bool,
+    held_until: u64,
+}
+
+/// What the output is compared with: every reply ever asked for, in request order.
+#[derive(Default)]
+struct Model {
+    replies: Vec<Reply>,
+    open: Vec<(Ticket, usize)>,
+    committed: u64,
+    next_ordinal: u64,
+    received: Vec<u8>,
+}
+
+impl Model {
+    fn expected(&self) -> Vec<u8> {
+        let leaves = |reply: &&Reply| reply.ready && reply.held_until <= self.committed;
+        self.replies.iter().take_while(leaves).flat_map(|reply| reply.bytes.clone()).collect()
+    }
+
+    fn pending(&self) -> usize {
+        let ready: usize = self.replies.iter().filter(|reply| reply.ready).map(|reply| reply.bytes.len()).sum();
+        ready - self.received.len()
+    }
+}
+
+/// A reply that says which request it answers.
+fn reply_bytes(number: usize, rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    wire::Reply::new(&mut bytes, Protocol::Resp2).simple(&format!("{number}{}", "x".repeat(rng.below(20) as usize)));
+    bytes
+}
+
+fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
+    match rng.below(7) {
+        0 | 1 => {
+            let bytes = reply_bytes(model.replies.len(), rng);
+            let mark = output.mark();
+            output.reply(Protocol::Resp2).raw(&bytes);
+            model.replies.push(Reply { bytes, ready: true, held_until: 0 });
+            if rng.chance(1, 3) {
+                model.next_ordinal += rng.below(2);
+                output.hold(mark, LogOrdinal(model.next_ordinal));
+                let last = model.replies.last_mut().unwrap();
+                last.held_until = model.next_ordinal;
+            }
+        }
+        2 => {
+            let ticket = output.reserve();
+            model.open.push((ticket, model.replies.len()));
+            model.replies.push(Reply::default());
+        }
+        3 | 4 if !model.open.is_empty() => {
+            let (ticket, number) = model.open.swap_remove(rng.below(model.open.len() as u64) as usize);
+            let bytes = reply_bytes(number, rng);
+            model.replies[number].bytes = bytes.clone();
+            model.replies[number].ready = true;
+            output.fill(ticket, bytes);
+        }
+        5 => {
+            model.committed = model.committed.max(rng.below(model.next_ordinal + 1));
+            output.release(LogOrdinal(model.committed));
+        }
+        _ => {
+            if let Some(bytes) = output.take_sendable(Vec::new) {
+                assert!(!bytes.is_empty());
+                model.received.extend_from_slice(&bytes);
+                output.sent();
+            }
+        }
+    }
+}
+
+/// One random life of a connection, to its end.
+fn check(seed: u64) -> Result<(), String> {
+    let (mut output, mut model, mut rng) = (Output::default(), Model::default(), Rng::new(seed));
+    for number in 0..200 {
+        step(&mut output, &mut model, &mut rng);
+        if !model.expected().starts_with(&model.received) {
+            return Err(format!("seed {seed}, step {number}: sent out of order or too early"));
+        }
+        if output.pending_bytes() != model.pending() {
+            return Err(format!("seed {seed}, step {number}: {} pending", output.pending_bytes()));
+        }
+    }
+    while let Some((ticket, number)) = model.open.pop() {
+        model.replies[number] = Reply { bytes: reply_bytes(number, &mut rng), ready: true, held_until: 0 };
+        output.fill(ticket, model.replies[number].bytes.clone());
+    }
+    model.committed = model.next_ordinal;
+    output.release(LogOrdinal(model.committed));
+    model.received.extend(output.take_sendable(Vec::new).unwrap_or_default());
+    if model.received != model.expected() || !output.is_empty() {
+        return Err(format!("seed {seed}: the replies are not those of the requests"));
+    }
+    Ok(())
+}
+
+#[test]
+fn replies_leave_in_request_order_and_not_before_their_commit() {
+    let _unplanted = crate::rig::unplanted();
+    (0..3000).try_for_each(check).unwrap();
+}
+
+#[cfg(feature = "planted")]
+#[test]
+fn m14_swapped_replies_are_caught() {
+    let caught = crate::rig::with_planted(base::planted::Bug::M14RepliesSwapped, || (0..20).any(|s| check(s).is_err()));
+    assert!(caught, "the model does not see that replies changed places");
+}
+
+#[test]
+fn a_hold_covers_what_follows_it_even_a_gap() {
+    let _unplanted = crate::rig::unplanted();
+    let mut output = Output::default();
+    output.reply(Protocol::Resp2).raw(b"a");
+    let mark = output.mark();
+    let ticket = output.reserve();
+    output.hold(mark, LogOrdinal(4));
+    output.reply(Protocol::Resp2).raw(b"c");
+    output.fill(ticket, b"b".to_vec());
+    assert_eq!(output.take_sendable(Vec::new).unwrap(), b"a");
+    output.sent();
+    assert!(output.is_held());
+    assert!(!output.release(LogOrdinal(3)));
+    assert!(output.release(LogOrdinal(4)));
+    assert_eq!(output.take_sendable(Vec::new).unwrap(), b"bc");
+}
+
+#[test]
+fn an_earlier_mark_held_later_is_still_covered() {
+    let _unplanted = crate::rig::unplanted();
+    let mut output = Output::default();
+    let first = output.mark();
+    output.reply(Protocol::Resp2).raw(b"a");
+    let second = output.mark();
+    output.reply(Protocol::Resp2).raw(b"b");
+    output.hold(second, LogOrdinal(2));
+    output.hold(first, LogOrdinal(1));
+    assert!(output.take_sendable(Vec::new).is_none());
+    output.release(LogOrdinal(1));
+    assert_eq!(output.take_sendable(Vec::new).unwrap(), b"a");
+}
+
+#[test]
+fn one_send_at_a_time_into_the_spare_buffer() {
+    let _unplanted = crate::rig::unplanted();
+    let mut output = Output::default();
+    output.reply(Protocol::Resp2).raw(b"one");
+    let sent = output.take_sendable(|| Vec::with_capacity(64)).unwrap();
+    output.reply(Protocol::Resp2).raw(b"two");
+    assert!(output.take_sendable(|| panic!("no spare is needed")).is_none());
+    assert_eq!(output.pending_bytes(), 6);
+    output.sent();
+    assert_eq!((sent.as_slice(), output.pending_bytes()), (&b"one"[..], 3));
+    let second = output.take_sendable(Vec::new).unwrap();
+    assert_eq!((second.as_slice(), second.capacity()), (&b"two"[..], 64));
+}
+
+#[test]
+fn pressure_counts_everything_unsent() {
+    let _unplanted = crate::rig::unplanted();
+    let mut output = Output::default();
+    let ticket = output.reserve();
+    output.reply(Protocol::Resp2).raw(&vec![b'x'; limits::OUTPUT_PAUSE_BYTES]);
+    assert_eq!(output.pressure(), Pressure::Ok);
+    output.fill(ticket, vec![b'y']);
+    assert_eq!(output.pressure(), Pressure::Pause);
+    drop(output.take_sendable(Vec::new).unwrap());
+    assert_eq!(output.pressure(), Pressure::Pause);
+    output.sent();
+    assert_eq!(output.pressure(), Pressure::Ok);
+}
+
+#[test]
+fn muted_replies_vanish_wherever_they_come_from() {
+    let _unplanted = crate::rig::unplanted();
+    let mut output = Output::default();
+    output.set_muted(true);
+    output.reply(Protocol::Resp2).raw(b"no");
+    let ticket = output.reserve();
+    output.set_muted(false);
+    output.reply(Protocol::Resp2).raw(b"yes");
+    output.fill(ticket, b"no".to_vec());
+    assert_eq!(output.take_sendable(Vec::new).unwrap(), b"yes");
+}

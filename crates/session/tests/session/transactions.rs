@@ -1,0 +1,105 @@
+//! MULTI, EXEC, DISCARD, WATCH as a connection sees them.
+
+use crate::rig::Rig;
+use base::limits;
+use session::ConnectionOutcome;
+
+#[test]
+fn queued_requests_come_back_in_order() {
+    let mut rig = Rig::standalone();
+    rig.watch("w");
+    assert_eq!(rig.say("MULTI"), "+OK\r\n");
+    assert!(rig.session.is_in_transaction() && rig.session.is_watching());
+    assert_eq!(rig.say("SET k v"), "+QUEUED\r\n");
+    assert_eq!(rig.say("CLIENT GETNAME"), "+QUEUED\r\n");
+    assert_eq!(rig.say("EXEC"), "");
+    let transaction = rig.transaction();
+    let queued: Vec<String> =
+        transaction.commands().map(|command| format!("{} {:?}", command.spec.full_name, command.arguments)).collect();
+    assert_eq!(queued, [r#"set ["SET", "k", "v"]"#, r#"client|getname ["CLIENT", "GETNAME"]"#]);
+    assert_eq!((transaction.len(), transaction.watched()[0].key.as_slice()), (2, &b"w"[..]));
+    assert!(!rig.session.is_in_transaction() && !rig.session.is_watching());
+    assert_eq!(rig.say("GET k"), "+RUN get\r\n");
+}
+
+#[test]
+fn a_refused_request_aborts_exec() {
+    for refused in ["NOSUCH", "GET", "CLIENT NOSUCH"] {
+        let mut rig = Rig::standalone();
+        rig.say("MULTI");
+        assert!(rig.say(refused).starts_with("-ERR "));
+        assert_eq!(rig.say("SET k v"), "+QUEUED\r\n");
+        assert_eq!(rig.say("EXEC"), "-EXECABORT Transaction discarded because of previous errors.\r\n");
+        assert_eq!(rig.say("EXEC"), "-ERR EXEC without MULTI\r\n");
+    }
+}
+
+#[test]
+fn a_request_the_shard_refuses_aborts_exec() {
+    let mut rig = Rig::standalone();
+    rig.say("MULTI");
+    rig.session.spoil();
+    assert!(rig.say("EXEC").starts_with("-EXECABORT"));
+    rig.session.spoil();
+    rig.say("MULTI");
+    rig.say("EXEC");
+    assert!(rig.transaction().is_empty());
+}
+
+#[test]
+fn nested_multi_and_watch_inside_are_errors_that_do_not_abort() {
+    let mut rig = Rig::standalone();
+    rig.say("MULTI");
+    assert_eq!(rig.say("MULTI"), "-ERR MULTI calls can not be nested\r\n");
+    assert_eq!(rig.say("WATCH k"), "-ERR WATCH inside MULTI is not allowed\r\n");
+    rig.say("EXEC");
+    assert!(rig.transaction().is_empty());
+}
+
+#[test]
+fn discard_forgets_queue_and_watches() {
+    let mut rig = Rig::standalone();
+    assert_eq!(rig.say("DISCARD"), "-ERR DISCARD without MULTI\r\n");
+    rig.watch("w");
+    rig.say("MULTI");
+    rig.say("SET k v");
+    assert_eq!(rig.say("DISCARD"), "+OK\r\n");
+    assert!(!rig.session.is_in_transaction() && !rig.session.is_watching());
+}
+
+#[test]
+fn watch_is_for_the_shard_and_bounded() {
+    let mut rig = Rig::standalone();
+    assert_eq!(rig.say("WATCH a b"), "");
+    assert!(matches!(rig.outcome, ConnectionOutcome::Watch));
+    for _ in 0..limits::WATCHED_KEYS_MAX {
+        rig.watch("w");
+    }
+    assert_eq!(rig.say("WATCH a"), "-ERR too many keys are watched by this connection\r\n");
+    assert_eq!(rig.say("UNWATCH"), "+OK\r\n");
+    rig.say("WATCH a");
+    assert!(matches!(rig.outcome, ConnectionOutcome::Watch));
+}
+
+#[test]
+fn a_transaction_has_an_end() {
+    let mut rig = Rig::standalone();
+    rig.say("MULTI");
+    for _ in 0..limits::TRANSACTION_COMMANDS_MAX {
+        rig.send(&[b"PING"]);
+    }
+    rig.received();
+    assert_eq!(rig.say("PING"), "-ERR transaction is too large\r\n");
+    assert!(rig.say("EXEC").starts_with("-EXECABORT"));
+}
+
+#[test]
+fn quit_and_reset_end_a_transaction_at_once() {
+    let mut rig = Rig::standalone();
+    rig.say("MULTI");
+    assert_eq!(rig.say("RESET"), "+RESET\r\n");
+    assert!(!rig.session.is_in_transaction());
+    rig.say("MULTI");
+    assert_eq!(rig.say("QUIT"), "+OK\r\n");
+    assert!(matches!(rig.outcome, ConnectionOutcome::Close) && rig.session.is_closing());
+}
