@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{Outcome, process, workspace};
+use crate::{Outcome, peers, process, workspace};
 
 /// One thing a suite needs.
 pub struct Need {
@@ -19,18 +19,24 @@ pub struct Need {
 pub enum Source {
     /// Debian packages, installed as root.
     Debian(&'static [&'static str]),
+    /// Peers (`cargo x peers`), unpacked into `target/peers` without root.
+    Peers(&'static [&'static str]),
     /// Python packages with versions, installed into a virtual environment under `target/xtask`.
     Python(&'static [&'static str]),
     /// Nothing we may install; the text says how a person gets it.
     ByHand(&'static str),
 }
 
-/// `redis-cli`, `redis-benchmark` and, under another name, the server: Debian ships one binary for server and checker
-/// in redis-tools, which unlike the package redis-server starts no daemon on the machine.
-pub const REDIS: Need =
-    Need { name: "Redis 7.0 with its tools", program: "redis-cli", source: Source::Debian(&["redis-tools"]) };
+/// The oracle, and the tools that come with it.
+pub const REDIS: Need = Need {
+    name: "Redis 7.0 with its tools",
+    program: "redis-server",
+    source: Source::Peers(&["redis-server", "redis-cli"]),
+};
+/// The newer oracle.
+pub const VALKEY: Need = Need { name: "Valkey", program: "valkey-server", source: Source::Peers(&["valkey-server"]) };
 /// memcached, a peer of the measurements.
-pub const MEMCACHED: Need = Need { name: "memcached", program: "memcached", source: Source::Debian(&["memcached"]) };
+pub const MEMCACHED: Need = Need { name: "memcached", program: "memcached", source: Source::Peers(&["memcached"]) };
 /// valgrind, which counts instructions.
 pub const VALGRIND: Need = Need { name: "valgrind", program: "valgrind", source: Source::Debian(&["valgrind"]) };
 /// Python with virtual environments.
@@ -60,7 +66,8 @@ impl Need {
             Source::Python(packages) => {
                 std::fs::read_to_string(python_stamp()).is_ok_and(|stamp| stamp == packages.join("\n"))
             }
-            _ => find(self.program).is_some(),
+            Source::Peers(names) => names.iter().all(|name| peers::is_here(name)),
+            Source::Debian(_) | Source::ByHand(_) => find(self.program).is_some(),
         }
     }
 
@@ -68,20 +75,16 @@ impl Need {
     pub fn advice(&self) -> String {
         match &self.source {
             Source::Debian(packages) => format!("apt-get install {}", packages.join(" ")),
+            Source::Peers(_) => "cargo x peers, which says what it lacks".to_owned(),
             Source::Python(packages) => format!("cargo x test installs {} with pip", packages.join(", ")),
             Source::ByHand(how) => (*how).to_owned(),
         }
     }
 }
 
-/// The folder whose programs suites see before those of PATH.
-pub fn program_folder() -> PathBuf {
-    workspace::tools_folder().join("bin")
-}
-
-/// The path of a program, the chores' own folder first.
+/// The path of a program, fetched peers first.
 pub fn find(program: &str) -> Option<PathBuf> {
-    process::find(program, &program_folder())
+    process::find(program, &peers::program_folder())
 }
 
 /// The interpreter of the virtual environment that [`REDIS_PY`] makes.
@@ -95,7 +98,6 @@ fn python_stamp() -> PathBuf {
 
 /// Tries to meet what is not met; prints each step. What is still missing afterwards is asked again by the caller.
 pub fn install(missing: &[&Need]) -> Outcome<()> {
-    std::fs::create_dir_all(program_folder()).map_err(|error| format!("target/xtask/bin: {error}"))?;
     let debian: Vec<&str> = missing
         .iter()
         .filter_map(|need| if let Source::Debian(packages) = need.source { Some(packages) } else { None })
@@ -105,13 +107,24 @@ pub fn install(missing: &[&Need]) -> Outcome<()> {
     if !debian.is_empty() && is_root() && find("apt-get").is_some() {
         install_debian(&debian)?;
     }
-    name_redis_server()?;
     for need in missing {
-        if let Source::Python(packages) = need.source {
-            install_python(packages)?;
+        match need.source {
+            Source::Python(packages) => install_python(packages)?,
+            Source::Peers(names) => fetch_peers(names),
+            Source::Debian(_) | Source::ByHand(_) => {}
         }
     }
     Ok(())
+}
+
+/// A peer that cannot be fetched is told and left to the list of what is missing.
+fn fetch_peers(names: &[&str]) {
+    for name in names {
+        match peers::find_or_fetch(name) {
+            Ok(peer) => println!("found {}: {}", peer.name, peer.version),
+            Err(message) => println!("{name}: {message}"),
+        }
+    }
 }
 
 /// Whether packages may be installed: apt wants root.
@@ -132,18 +145,6 @@ fn install_debian(packages: &[&str]) -> Outcome<()> {
         println!("apt-get could not install all of it; what is missing is listed below");
     }
     Ok(())
-}
-
-/// Gives Debian's combined Redis binary the name under which it is a server.
-fn name_redis_server() -> Outcome<()> {
-    let link = program_folder().join("redis-server");
-    if find("redis-server").is_some() {
-        return Ok(());
-    }
-    match find("redis-check-rdb") {
-        Some(binary) => std::os::unix::fs::symlink(binary, &link).map_err(|error| format!("redis-server: {error}")),
-        None => Ok(()),
-    }
 }
 
 fn install_python(packages: &[&str]) -> Outcome<()> {

@@ -63,6 +63,16 @@ pub fn run(_arguments: &[String]) -> Outcome<ExitCode> {
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Whether the peer `name` runs here without anything being fetched.
+pub fn is_here(name: &str) -> bool {
+    KINDS.iter().any(|kind| kind.name == name && find(kind).is_some())
+}
+
+/// The folder with the programs that were fetched.
+pub fn program_folder() -> PathBuf {
+    folder().join("bin")
+}
+
 /// The peer `name`: fetched before, installed on this machine in the right version, or fetched now.
 pub fn find_or_fetch(name: &str) -> Outcome<Peer> {
     let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| format!("no peer is called `{name}`"))?;

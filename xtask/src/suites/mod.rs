@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::needs::{self, Need};
-use crate::{Outcome, process, workspace};
+use crate::{Outcome, peers, process, workspace};
 
 /// Tests counted by their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,15 @@ impl Counts {
     /// One test with this verdict.
     pub fn one(passed: bool) -> Counts {
         Counts { passed: usize::from(passed), failed: usize::from(!passed), skipped: 0 }
+    }
+
+    /// `N passed, N failed[, N skipped]` -> counts.
+    pub fn parse(line: &str) -> Option<Counts> {
+        let mut parts = line.trim().split(", ");
+        let mut count = |what: &str| parts.next()?.strip_suffix(what)?.trim_end().parse::<usize>().ok();
+        let (passed, failed) = (count("passed")?, count("failed")?);
+        let skipped = count("skipped").unwrap_or(0);
+        Some(Counts { passed, failed, skipped })
     }
 
     /// Adds `other`.
@@ -76,7 +85,7 @@ impl Context {
     /// A command that finds the programs `cargo x test` installed, started at the root.
     pub fn command(&self, program: &str) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::iter::once(needs::program_folder()).chain(std::env::split_paths(&path));
+        let folders = std::iter::once(peers::program_folder()).chain(std::env::split_paths(&path));
         let joined = std::env::join_paths(folders).expect("folders of PATH hold no separator");
         let program = needs::find(program).unwrap_or_else(|| program.into());
         let mut command = Command::new(program);
@@ -94,8 +103,47 @@ impl Context {
         Ok(workspace::target_folder().join("checked/zerohop"))
     }
 
+    /// Runs a program whose last line of counts is `N passed, N failed[, N skipped]`, and shows what it prints.
+    pub fn counted(&self, command: &mut Command) -> Outcome<Counts> {
+        let mut last = None;
+        let succeeded = process::lines(command, |line| last = Counts::parse(line).or(last))?;
+        let counts = last.ok_or_else(|| format!("`{}` ended without its counts", process::describe(command)))?;
+        if !succeeded && counts.failed == 0 {
+            return Err(format!("`{}` failed although it counts no failure", process::describe(command)));
+        }
+        Ok(counts)
+    }
+
     /// A seed from the commit: runs of one commit agree, commits differ.
     pub fn seed(&self) -> u64 {
         u64::from_str_radix(self.commit.get(..15).unwrap_or("0"), 16).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Context, Counts};
+    use std::process::Command;
+
+    #[test]
+    fn lines_of_counts_are_read() {
+        assert_eq!(Counts::parse("3 passed, 1 failed"), Some(Counts { passed: 3, failed: 1, skipped: 0 }));
+        assert_eq!(Counts::parse("3 passed, 1 failed, 2 skipped"), Some(Counts { passed: 3, failed: 1, skipped: 2 }));
+        assert_eq!(Counts::parse("passed, failed"), None);
+        assert_eq!(Counts::parse("test result: ok. 3 passed; 1 failed"), None);
+    }
+
+    #[test]
+    fn a_program_that_fails_or_does_not_count_is_an_error() {
+        let context = Context { root: std::env::temp_dir(), commit: "f".repeat(40) };
+        let shell = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            context.counted(&mut command)
+        };
+        assert_eq!(shell("echo 2 passed, 0 failed"), Ok(Counts { passed: 2, failed: 0, skipped: 0 }));
+        assert_eq!(shell("echo 2 passed, 1 failed; exit 1"), Ok(Counts { passed: 2, failed: 1, skipped: 0 }));
+        assert!(shell("echo 2 passed, 0 failed; exit 1").is_err());
+        assert!(shell("true").is_err());
     }
 }
