@@ -96,8 +96,18 @@ mod tests {
         assert_eq!(crc16(b"123456789"), 0x31C3);
         assert_eq!(crc16(b""), 0);
         // Answers of CLUSTER KEYSLOT of redis-server 7.0.15.
-        for (key, slot) in [("foo", 12182), ("bar", 5061), ("hello", 866), ("somekey", 11058), ("foo{hash_tag}", 2515)]
-        {
+        for (key, slot) in [
+            ("foo", 12182),
+            ("bar", 5061),
+            ("hello", 866),
+            ("somekey", 11058),
+            ("foo{hash_tag}", 2515),
+            ("{user1000}.following", 3443),
+            ("foo{}{bar}", 8363),
+            ("foo{{bar}}zap", 4015),
+            ("foo{bar}{zap}", 5061),
+            ("", 0),
+        ] {
             assert_eq!(slot_of(key.as_bytes()).number(), slot, "{key}");
         }
     }

@@ -76,14 +76,40 @@ errors! {
     BITOP_NOT = "ERR" "BITOP NOT must be called with a single source key.";
     /// LCS with both result forms.
     LCS_OPTIONS = "ERR" "If you want both the length and indexes, please just use IDX.";
+    /// LCS of something else than strings.
+    LCS_NOT_STRING = "ERR" "The specified keys must contain string values";
+    /// LPOS COUNT below zero.
+    COUNT_NEGATIVE = "ERR" "COUNT can't be negative";
+    /// LPOS MAXLEN below zero.
+    MAXLEN_NEGATIVE = "ERR" "MAXLEN can't be negative";
+    /// LMPOP and BLMPOP without a key.
+    NUMKEYS_NOT_POSITIVE = "ERR" "numkeys should be greater than 0";
+    /// LMPOP and BLMPOP of nothing.
+    COUNT_NOT_POSITIVE = "ERR" "count should be greater than 0";
+    /// EXPIRE's conditions.
+    EXPIRE_NX_WITH_OTHERS = "ERR" "NX and XX, GT or LT options at the same time are not compatible";
+    /// EXPIRE's conditions.
+    EXPIRE_GT_WITH_LT = "ERR" "GT and LT options at the same time are not compatible";
+    /// OBJECT FREQ without an LFU policy.
+    NOT_LFU = "ERR" "An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
+    /// SLOWLOG GET below -1.
+    SLOWLOG_COUNT = "ERR" "count should be greater than or equal to -1";
+    /// CLIENT SETNAME and HELLO SETNAME.
+    CLIENT_NAME = "ERR" "Client names cannot contain spaces, newlines or special characters.";
+    /// CLIENT KILL without a match.
+    NO_SUCH_CLIENT = "ERR" "No such client";
     /// LPOS RANK 0.
     LPOS_RANK = "ERR" "RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list";
-    /// MSET with an odd number.
-    MSET_ARITY = "ERR" "wrong number of arguments for 'mset' command";
     /// SELECT outside the databases.
     DATABASE_OUT_OF_RANGE = "ERR" "DB index is out of range";
     /// SELECT on a cluster port.
     SELECT_IN_CLUSTER = "ERR" "SELECT is not allowed in cluster mode";
+    /// MOVE on a cluster port.
+    MOVE_IN_CLUSTER = "ERR" "MOVE is not allowed in cluster mode";
+    /// CLUSTER COUNTKEYSINSLOT and others beyond the slots.
+    INVALID_SLOT = "ERR" "Invalid slot";
+    /// CLUSTER GETKEYSINSLOT beyond the slots, or of less than no keys.
+    INVALID_SLOT_OR_COUNT = "ERR" "Invalid slot or number of keys";
     /// COPY onto itself, MOVE into the same database.
     SAME_OBJECT = "ERR" "source and destination objects are the same";
     /// SCAN with a cursor that is none.
@@ -192,6 +218,37 @@ pub fn unknown_subcommand(reply: &mut Reply<'_>, container: &str, subcommand: &[
 /// `ERR wrong number of arguments for 'client|setname' command`; `full_name` as the registry spells it.
 pub fn wrong_arity(reply: &mut Reply<'_>, full_name: &str) {
     reply.error("ERR", &format!("wrong number of arguments for '{full_name}' command"));
+}
+
+/// `ERR Syntax error in HELLO option 'foo'`.
+pub fn hello_option(reply: &mut Reply<'_>, option: &[u8]) {
+    quoted(reply, "Syntax error in HELLO option ", option);
+}
+
+/// `ERR Unknown category 'foo'`; for ACL CAT.
+pub fn unknown_category(reply: &mut Reply<'_>, category: &[u8]) {
+    quoted(reply, "Unknown category ", category);
+}
+
+/// `ERR Unknown node foo`; for CLUSTER REPLICAS and others that name an instance.
+pub fn unknown_node(reply: &mut Reply<'_>, id: &[u8]) {
+    let mut whole = b"Unknown node ".to_vec();
+    whole.extend_from_slice(c_string(id, ECHO_BYTES_MAX));
+    reply.error_bytes("ERR", &whole);
+}
+
+/// `ERR Unknown option or number of arguments for CONFIG SET - 'foo'`.
+pub fn unknown_parameter(reply: &mut Reply<'_>, parameter: &[u8]) {
+    quoted(reply, "Unknown option or number of arguments for CONFIG SET - ", parameter);
+}
+
+/// A text that ends with what the client sent, in quotes.
+fn quoted(reply: &mut Reply<'_>, text: &str, echoed: &[u8]) {
+    let mut whole = text.as_bytes().to_vec();
+    whole.push(b'\'');
+    whole.extend_from_slice(c_string(echoed, ECHO_BYTES_MAX));
+    whole.push(b'\'');
+    reply.error_bytes("ERR", &whole);
 }
 
 /// `ERR invalid expire time in 'set' command`.

@@ -28,6 +28,8 @@ pub const OK: &[u8] = b"+OK\r\n";
 pub const QUEUED: &[u8] = b"+QUEUED\r\n";
 /// `+PONG` CR LF.
 pub const PONG: &[u8] = b"+PONG\r\n";
+/// `+RESET` CR LF.
+pub const RESET: &[u8] = b"+RESET\r\n";
 /// `:0` CR LF.
 pub const ZERO: &[u8] = b":0\r\n";
 /// `:1` CR LF.
