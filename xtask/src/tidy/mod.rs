@@ -6,6 +6,7 @@ mod edges;
 mod headers;
 mod limits_page;
 mod links;
+mod modules;
 mod places;
 mod purity;
 mod size;
@@ -49,6 +50,8 @@ const RULES: &[Rule] = &[
     Rule { name: "dependency-reasons", check: edges::check_reasons },
     Rule { name: "purity", check: purity::check },
     Rule { name: "file-header", check: headers::check },
+    Rule { name: "dead-files", check: modules::check_declared },
+    Rule { name: "test-binaries", check: modules::check_test_binaries },
     Rule { name: "size", check: size::check },
     Rule { name: "words", check: words::check },
     Rule { name: "places", check: places::check },
