@@ -22,12 +22,8 @@ fn measure(name: &str, items: usize, mut run: impl FnMut()) {
 }
 
 fn multibulk(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
+    let mut bytes = Vec::new();
+    wire::request::encode(words.iter().copied(), &mut bytes);
     bytes
 }
 

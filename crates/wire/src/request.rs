@@ -10,10 +10,12 @@
 //! split, the outcome is the same (CVE-2026-27623 and its kin were states left over between two reads).
 
 mod arguments;
+mod encode;
 mod inline;
 mod multibulk;
 
 pub use arguments::{Arguments, ArgumentsIter};
+pub use encode::encode;
 pub use inline::unquote_inline;
 pub use multibulk::resume;
 

@@ -32,12 +32,8 @@ fn every_split_into_two_means_the_same() {
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let word = proptest::collection::vec(any::<u8>(), 0..40);
     let multibulk = proptest::collection::vec(word, 1..12).prop_map(|words| {
-        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            bytes.extend_from_slice(&word);
-            bytes.extend_from_slice(b"\r\n");
-        }
+        let mut bytes = Vec::new();
+        wire::request::encode(words.iter().map(Vec::as_slice), &mut bytes);
         bytes
     });
     let inline = "[ -~]{0,30}(\r)?\n".prop_map(String::into_bytes);
@@ -64,12 +60,8 @@ proptest! {
 
     #[test]
     fn arguments_survive(words in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 1..20)) {
-        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-        for word in &words {
-            bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            bytes.extend_from_slice(word);
-            bytes.extend_from_slice(b"\r\n");
-        }
+        let mut bytes = Vec::new();
+        wire::request::encode(words.iter().map(Vec::as_slice), &mut bytes);
         prop_assert_eq!(crate::corpus::arguments_of(&bytes), words);
     }
 
