@@ -15,6 +15,7 @@ mod sim;
 mod suites;
 mod test;
 mod tidy;
+mod watchdog;
 mod workspace;
 
 use std::process::ExitCode;

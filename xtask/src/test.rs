@@ -2,10 +2,11 @@
 //! `N passed, N failed` (and `, N skipped` where something was left out).
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::needs::{self, Need};
 use crate::suites::{Context, Counts, SUITES, Suite, Turn};
+use crate::watchdog::Watchdog;
 use crate::{Outcome, workspace};
 
 /// What the command line asks for.
@@ -126,9 +127,10 @@ fn meet_needs(chosen: &[&'static Suite], no_install: bool) -> Outcome<Vec<&'stat
     Ok(unmet())
 }
 
-fn run_all(chosen: &[&Suite], context: &Context, missing: &[&Need]) -> Counts {
+fn run_all(chosen: &[&'static Suite], context: &Context, missing: &[&Need]) -> Counts {
     let mut total = Counts::default();
     let mut table = String::new();
+    let begun = Instant::now();
     for suite in chosen {
         let lacking = suite.needs.iter().find(|need| missing.iter().any(|absent| absent.name == need.name));
         println!("\n== {}: {}", suite.name, suite.about);
@@ -138,10 +140,7 @@ fn run_all(chosen: &[&Suite], context: &Context, missing: &[&Need]) -> Counts {
                 println!("skipped: it needs {}", need.name);
                 Counts { skipped: 1, ..Counts::default() }
             }
-            None => (suite.run)(context).unwrap_or_else(|message| {
-                println!("{}: {message}", suite.name);
-                Counts::one(false)
-            }),
+            None => run_one(suite, context, total),
         };
         let seconds = started.elapsed().as_secs();
         let over = if seconds > suite.budget_seconds { "  over its budget" } else { "" };
@@ -151,8 +150,22 @@ fn run_all(chosen: &[&Suite], context: &Context, missing: &[&Need]) -> Counts {
         ));
         total.add(counts);
     }
-    println!("\n{table}");
+    println!("\n{table}{:<18}{:>52} s", "all", begun.elapsed().as_secs());
     total
+}
+
+/// Runs one suite under a watchdog that closes the whole run when the suite hangs.
+fn run_one(suite: &'static Suite, context: &Context, mut so_far: Counts) -> Counts {
+    so_far.add(Counts::one(false));
+    let _watchdog = Watchdog::new(Duration::from_secs(suite.budget_seconds), move || {
+        println!("{} hangs: it took three times its budget of {} s", suite.name, suite.budget_seconds);
+        println!("{}", summary(so_far));
+        std::process::exit(1);
+    });
+    (suite.run)(context).unwrap_or_else(|message| {
+        println!("{}: {message}", suite.name);
+        Counts::one(false)
+    })
 }
 
 fn tell_missing(missing: &[&Need]) {
