@@ -1,20 +1,26 @@
 //! Lists: an ordered sequence of byte strings, kept as chunks of length-prefixed elements.
 //!
 //! Canonical encoding: `{ length v · bytes }*` from head to tail (v = LEB128 varint).
+//!
+//! Ends cost the same however long the list is; an index costs a walk over the chunks before it (from the nearer end);
+//! a change in the middle rewrites one chunk.
+
+mod chunk;
 
 use std::collections::VecDeque;
 
-use crate::change::{ChangeError, End, put_varint, take_bytes, take_varint};
+use crate::change::{ChangeError, End, take_bytes, take_varint};
+use chunk::{Chunk, pack};
 
 /// An ordered sequence of byte strings with cheap ends.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct List {
-    elements: VecDeque<Box<[u8]>>,
-    bytes: usize,
+    /// None of them empty.
+    chunks: VecDeque<Chunk>,
+    len: usize,
+    /// Sum of the chunks' own.
+    heap_bytes: usize,
 }
-
-/// What an element costs beyond its bytes: pointer, length and the allocator's own.
-const ELEMENT_OVERHEAD_BYTES: usize = 32;
 
 impl List {
     /// An empty list. A key never holds one: it goes with its last element.
@@ -24,101 +30,231 @@ impl List {
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.elements.len()
+        self.len
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.elements.is_empty()
+        self.len == 0
     }
 
     /// Bytes of memory beyond the struct itself.
     pub fn heap_bytes(&self) -> usize {
-        self.bytes + self.elements.len() * ELEMENT_OVERHEAD_BYTES
+        self.heap_bytes
     }
 
     /// The element at `index` from the head.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
-        self.elements.get(index).map(|element| &**element)
+        let (chunk, within) = self.locate(index)?;
+        self.chunks[chunk].get(within)
     }
 
     /// Elements from `start` towards the tail.
     pub fn iter_from(&self, start: usize) -> impl Iterator<Item = &[u8]> {
-        self.elements.range(start.min(self.len())..).map(|element| &**element)
+        let (chunk, within) = self.locate(start).unwrap_or((self.chunks.len(), 0));
+        self.chunks.range(chunk..).flat_map(Chunk::iter).skip(within)
     }
 
     /// Elements from the tail towards the head.
     pub fn iter_backward(&self) -> impl Iterator<Item = &[u8]> {
-        self.elements.iter().rev().map(|element| &**element)
+        self.chunks.iter().rev().flat_map(|chunk| chunk.iter().rev())
+    }
+
+    /// Chunk and position within it of the element at `index`.
+    fn locate(&self, index: usize) -> Option<(usize, usize)> {
+        let from_tail = self.len.checked_sub(index + 1)?;
+        if index <= from_tail {
+            let mut left = index;
+            for (number, chunk) in self.chunks.iter().enumerate() {
+                match left.checked_sub(chunk.len()) {
+                    Some(rest) => left = rest,
+                    None => return Some((number, left)),
+                }
+            }
+        } else {
+            let mut left = from_tail;
+            for (number, chunk) in self.chunks.iter().enumerate().rev() {
+                match left.checked_sub(chunk.len()) {
+                    Some(rest) => left = rest,
+                    None => return Some((number, chunk.len() - 1 - left)),
+                }
+            }
+        }
+        None
     }
 
     /// Add at one end.
     pub fn push(&mut self, end: End, element: &[u8]) {
-        self.bytes += element.len();
-        match end {
-            End::Head => self.elements.push_front(element.into()),
-            End::Tail => self.elements.push_back(element.into()),
+        let at_end = match end {
+            End::Head => self.chunks.front(),
+            End::Tail => self.chunks.back(),
+        };
+        if !at_end.is_some_and(|chunk| chunk.has_room(element.len())) {
+            self.add_chunk(end);
         }
+        self.change_end(end, |chunk| match end {
+            End::Head => chunk.push_front(element),
+            End::Tail => chunk.push_back(element),
+        });
+        self.len += 1;
+    }
+
+    fn add_chunk(&mut self, end: End) {
+        if self.chunks.is_empty() {
+            self.chunks.reserve_exact(1); // Most lists are short.
+        }
+        self.heap_bytes += Chunk::default().heap_bytes();
+        match end {
+            End::Head => self.chunks.push_front(Chunk::default()),
+            End::Tail => self.chunks.push_back(Chunk::default()),
+        }
+    }
+
+    /// Change the chunk at one end, and drop it when nothing is left in it.
+    fn change_end<T>(&mut self, end: End, change: impl FnOnce(&mut Chunk) -> T) -> Option<T> {
+        let chunk = match end {
+            End::Head => self.chunks.front_mut(),
+            End::Tail => self.chunks.back_mut(),
+        }?;
+        let before = chunk.heap_bytes();
+        let result = change(chunk);
+        self.heap_bytes = self.heap_bytes + chunk.heap_bytes() - before;
+        if chunk.is_empty() {
+            self.heap_bytes -= chunk.heap_bytes();
+            match end {
+                End::Head => self.chunks.pop_front(),
+                End::Tail => self.chunks.pop_back(),
+            };
+        }
+        Some(result)
     }
 
     /// Take from one end.
     pub fn pop(&mut self, end: End) -> Option<Box<[u8]>> {
-        let element = match end {
-            End::Head => self.elements.pop_front(),
-            End::Tail => self.elements.pop_back(),
-        }?;
-        self.bytes -= element.len();
+        let element = self.change_end(end, |chunk| match end {
+            End::Head => {
+                let element: Box<[u8]> = chunk.get(0).expect("no chunk is empty").into();
+                chunk.drop_front(1);
+                element
+            }
+            End::Tail => {
+                let element: Box<[u8]> = chunk.get(chunk.len() - 1).expect("no chunk is empty").into();
+                chunk.drop_back(1);
+                element
+            }
+        })?;
+        self.len -= 1;
         Some(element)
+    }
+
+    /// Drop up to `count` elements from one end, without looking at them.
+    fn drop_end(&mut self, end: End, mut count: usize) {
+        while count > 0 {
+            let dropped = self.change_end(end, |chunk| {
+                let dropped = count.min(chunk.len());
+                match end {
+                    End::Head => chunk.drop_front(dropped),
+                    End::Tail => chunk.drop_back(dropped),
+                }
+                dropped
+            });
+            let Some(dropped) = dropped else { return };
+            self.len -= dropped;
+            count -= dropped;
+        }
     }
 
     /// Replace the element at `index`, which must exist.
     pub fn set(&mut self, index: usize, element: &[u8]) {
-        self.bytes = self.bytes + element.len() - self.elements[index].len();
-        self.elements[index] = element.into();
+        let (number, within) = self.locate(index).expect("a change of an element was planned against its list");
+        if self.chunks[number].overwrite(within, element) {
+            return;
+        }
+        let old = std::mem::take(&mut self.chunks[number]);
+        let elements = old.iter().enumerate().map(|(place, old)| if place == within { element } else { old });
+        self.replace(number, &old, pack(elements));
     }
 
     /// Insert so that the element has `index` afterwards; `index` is at most the length.
     pub fn insert(&mut self, index: usize, element: &[u8]) {
-        self.bytes += element.len();
-        self.elements.insert(index, element.into());
+        let Some((number, within)) = self.locate(index) else {
+            return self.push(End::Tail, element);
+        };
+        let old = std::mem::take(&mut self.chunks[number]);
+        let head = old.iter().take(within);
+        let elements = head.chain(std::iter::once(element)).chain(old.iter().skip(within));
+        self.replace(number, &old, pack(elements));
+        self.len += 1;
+    }
+
+    /// Put `new` where the chunk `number` was, whose content is in `old`.
+    fn replace(&mut self, number: usize, old: &Chunk, new: Vec<Chunk>) {
+        self.heap_bytes -= old.heap_bytes();
+        self.heap_bytes += new.iter().map(Chunk::heap_bytes).sum::<usize>();
+        let mut new = new.into_iter();
+        match new.next() {
+            Some(first) => self.chunks[number] = first,
+            None => drop(self.chunks.remove(number)),
+        }
+        for (further, chunk) in new.enumerate() {
+            self.chunks.insert(number + 1 + further, chunk);
+        }
     }
 
     /// Remove equal elements as LREM counts them; how many went.
     pub fn remove_equal(&mut self, count: i64, element: &[u8]) -> usize {
         let most = if count == 0 { usize::MAX } else { usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) };
-        let mut removed = 0;
-        let keep = |candidate: &Box<[u8]>, removed: &mut usize| {
-            let goes = *removed < most && **candidate == *element;
-            *removed += usize::from(goes);
-            !goes
-        };
-        if count < 0 {
-            let mut kept: VecDeque<Box<[u8]>> = VecDeque::with_capacity(self.elements.len());
-            while let Some(candidate) = self.elements.pop_back() {
-                if keep(&candidate, &mut removed) {
-                    kept.push_front(candidate);
-                }
+        let backward = count < 0;
+        let (mut removed, mut visited, mut goes) = (0, 0, Vec::new());
+        while visited < self.chunks.len() && removed < most {
+            let number = if backward { self.chunks.len() - 1 - visited } else { visited };
+            let before = (removed, self.chunks.len());
+            goes.clear();
+            goes.resize(self.chunks[number].len(), false);
+            for step in 0..goes.len() {
+                let place = if backward { goes.len() - 1 - step } else { step };
+                goes[place] = removed < most && self.chunks[number].get(place) == Some(element);
+                removed += usize::from(goes[place]);
             }
-            self.elements = kept;
-        } else {
-            self.elements.retain(|candidate| keep(candidate, &mut removed));
+            if removed > before.0 {
+                let old = std::mem::take(&mut self.chunks[number]);
+                let kept = old.iter().enumerate().filter(|(place, _)| !goes[*place]).map(|(_, element)| element);
+                self.replace(number, &old, pack(kept));
+            }
+            visited += 1 + self.chunks.len() - before.1;
         }
-        self.bytes -= removed * element.len();
+        self.len -= removed;
+        self.merge_small();
         removed
+    }
+
+    /// Join neighbours that are small together, so that removals cannot leave a chunk per element.
+    fn merge_small(&mut self) {
+        let mut number = 0;
+        while number + 1 < self.chunks.len() {
+            let together = self.chunks[number].encoded().len() + self.chunks[number + 1].encoded().len();
+            if together > chunk::CHUNK_BYTES_MAX / 2 {
+                number += 1;
+                continue;
+            }
+            let next = self.chunks.remove(number + 1).expect("the index is below the length");
+            let first = &mut self.chunks[number];
+            self.heap_bytes -= next.heap_bytes() + first.heap_bytes();
+            next.iter().for_each(|element| first.push_back(element));
+            self.heap_bytes += first.heap_bytes();
+        }
     }
 
     /// Keep `length` elements from `start`.
     pub fn trim(&mut self, start: usize, length: usize) {
-        self.elements.truncate(start.saturating_add(length));
-        self.elements.drain(..start.min(self.elements.len()));
-        self.bytes = self.elements.iter().map(|element| element.len()).sum();
+        self.drop_end(End::Tail, self.len.saturating_sub(start.saturating_add(length)));
+        self.drop_end(End::Head, start);
     }
 
     /// Append the canonical encoding to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        for element in &self.elements {
-            put_varint(out, element.len() as u64);
-            out.extend_from_slice(element);
+        for chunk in &self.chunks {
+            out.extend_from_slice(chunk.encoded());
         }
     }
 
@@ -133,42 +269,12 @@ impl List {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn list_of(elements: &[&str]) -> List {
-        let mut list = List::new();
-        for element in elements {
-            list.push(End::Tail, element.as_bytes());
-        }
-        list
-    }
-
-    #[test]
-    fn canonical_encoding_round_trips() {
-        let list = list_of(&["a", "", "long element with spaces"]);
-        let mut bytes = Vec::new();
-        list.encode(&mut bytes);
-        assert_eq!(List::decode(&bytes), Ok(list));
-        assert_eq!(List::decode(&[5, b'x']), Err(ChangeError::Truncated));
-    }
-
-    #[test]
-    fn removal_counts_from_either_end() {
-        let mut list = list_of(&["x", "a", "x", "b", "x"]);
-        assert_eq!(list.remove_equal(-2, b"x"), 2);
-        assert_eq!(list, list_of(&["x", "a", "b"]));
-        assert_eq!(list.remove_equal(0, b"x"), 1);
-        assert_eq!(list, list_of(&["a", "b"]));
-    }
-
-    #[test]
-    fn trim_keeps_a_window() {
-        let mut list = list_of(&["a", "b", "c", "d"]);
-        list.trim(1, 2);
-        assert_eq!(list, list_of(&["b", "c"]));
-        list.trim(5, 2);
-        assert!(list.is_empty());
+/// Equal elements in equal order; how they are cut into chunks is no difference.
+impl PartialEq for List {
+    fn eq(&self, other: &List) -> bool {
+        self.len == other.len && self.iter_from(0).eq(other.iter_from(0))
     }
 }
+
+#[cfg(test)]
+mod tests;
