@@ -51,6 +51,33 @@ pub(crate) fn database(text: &[u8]) -> Result<base::Database, Failure> {
     }
 }
 
+const TIMEOUT_TOO_LONG: ErrorReply = ErrorReply::new("ERR", "timeout is out of range");
+
+/// The deadline of a blocking command whose timeout is in seconds, with a fraction; 0 is never. Unix milliseconds.
+pub(crate) fn timeout_seconds(text: &[u8], now_ms: u64) -> Result<Option<u64>, Failure> {
+    let seconds = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
+    let seconds = seconds.filter(|seconds| !seconds.is_nan()).ok_or(error::TIMEOUT_NOT_FLOAT)?;
+    let milliseconds = (seconds * 1000.0).ceil();
+    if milliseconds >= i64::MAX as f64 {
+        return Err(TIMEOUT_TOO_LONG.into());
+    }
+    deadline_after(milliseconds as i64, now_ms)
+}
+
+/// The deadline of a blocking command whose timeout is in whole milliseconds; 0 is never. Unix milliseconds.
+pub(crate) fn timeout_milliseconds(text: &[u8], now_ms: u64) -> Result<Option<u64>, Failure> {
+    deadline_after(integer_or(text, error::TIMEOUT_NOT_INTEGER)?, now_ms)
+}
+
+fn deadline_after(milliseconds: i64, now_ms: u64) -> Result<Option<u64>, Failure> {
+    if milliseconds == 0 {
+        return Ok(None);
+    }
+    let milliseconds = u64::try_from(milliseconds).map_err(|_| error::TIMEOUT_NEGATIVE)?;
+    let deadline_ms = now_ms.checked_add(milliseconds).filter(|deadline_ms| i64::try_from(*deadline_ms).is_ok());
+    deadline_ms.map(Some).ok_or(TIMEOUT_TOO_LONG.into())
+}
+
 /// LEFT or RIGHT.
 pub(crate) fn end(text: &[u8]) -> Result<End, Failure> {
     if is(text, "LEFT") {

@@ -5,7 +5,7 @@ use wire::registry::{COMMAND_ID_COUNT, CommandId as Id, CommandSpec};
 
 use crate::failure::Executed;
 use crate::unit::{Outcome, Unit};
-use crate::{expiry, keyspace, strings};
+use crate::{expiry, keyspace, lists, own, strings};
 
 /// What executes one command.
 type Handler = fn(Arguments<'_>, &mut Unit<'_>) -> Executed;
@@ -27,9 +27,12 @@ pub fn execute(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut 
     }
 }
 
-/// The reply of a command that asked to block and whose deadline passed.
-pub fn timed_out(_spec: &'static CommandSpec, _arguments: Arguments<'_>, unit: &mut Unit<'_>) {
-    unit.reply.null_array();
+/// Write the reply of a command that asked to block and whose deadline passed.
+pub fn timed_out(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>) {
+    match spec.id {
+        Id::ZhWait => own::reply_version(false, arguments, unit),
+        _ => unit.reply.null_array(),
+    }
 }
 
 const fn build() -> [Option<Handler>; COMMAND_ID_COUNT] {
@@ -47,7 +50,7 @@ const fn build() -> [Option<Handler>; COMMAND_ID_COUNT] {
     table
 }
 
-const FAMILIES: [&[(Id, Handler)]; 3] = [&STRINGS, &KEYS, &EXPIRY];
+const FAMILIES: [&[(Id, Handler)]; 5] = [&STRINGS, &KEYS, &EXPIRY, &LISTS, &OWN];
 
 const STRINGS: [(Id, Handler); 24] = [
     (Id::Get, strings::get::get),
@@ -99,3 +102,30 @@ const EXPIRY: [(Id, Handler); 9] = [
     (Id::Pexpiretime, expiry::pexpiretime),
     (Id::Persist, expiry::persist),
 ];
+
+const LISTS: [(Id, Handler); 22] = [
+    (Id::Lpush, lists::ends::lpush),
+    (Id::Rpush, lists::ends::rpush),
+    (Id::Lpushx, lists::ends::lpushx),
+    (Id::Rpushx, lists::ends::rpushx),
+    (Id::Lpop, lists::ends::lpop),
+    (Id::Rpop, lists::ends::rpop),
+    (Id::Llen, lists::ends::llen),
+    (Id::Lrange, lists::windows::lrange),
+    (Id::Ltrim, lists::windows::ltrim),
+    (Id::Lindex, lists::elements::lindex),
+    (Id::Lset, lists::elements::lset),
+    (Id::Linsert, lists::elements::linsert),
+    (Id::Lrem, lists::elements::lrem),
+    (Id::Lpos, lists::position::lpos),
+    (Id::Lmove, lists::transfer::lmove),
+    (Id::Rpoplpush, lists::transfer::rpoplpush),
+    (Id::Lmpop, lists::several::lmpop),
+    (Id::Blpop, lists::blocking::blpop),
+    (Id::Brpop, lists::blocking::brpop),
+    (Id::Blmove, lists::blocking::blmove),
+    (Id::Brpoplpush, lists::blocking::brpoplpush),
+    (Id::Blmpop, lists::blocking::blmpop),
+];
+
+const OWN: [(Id, Handler); 2] = [(Id::ZhGet, own::zh_get), (Id::ZhWait, own::zh_wait)];

@@ -73,7 +73,6 @@ impl Harness {
     }
 
     /// What a blocked command answers when its time is over.
-    #[allow(dead_code, reason = "the blocking commands follow")]
     pub(crate) fn time_out(&mut self, line: &str) -> String {
         let words: Vec<Vec<u8>> = split(line);
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();

@@ -13,14 +13,12 @@
 //! - [`scan`], [`glob`]: what the shard needs for the commands that visit every core
 
 mod arguments;
-// mod bits;
 mod dispatch;
 mod expiry;
 mod failure;
 mod keyspace;
-// mod lists;
-// mod object;
-// mod own;
+mod lists;
+mod own;
 mod strings;
 pub mod unit;
 mod values;
@@ -29,6 +27,8 @@ mod values;
 mod harness;
 #[cfg(test)]
 mod keyspace_tests;
+#[cfg(test)]
+mod own_tests;
 
 pub use dispatch::{execute, timed_out};
 pub use unit::{Block, Outcome, Reason, Unit};
