@@ -3,9 +3,16 @@
 //! - [`format`]: segment, group and record headers, byte for byte
 //! - [`buffer`]: records of the tick under way
 //! - [`writer`]: groups into segments; what is written, what is durable
+//! - [`manifest`]: which logs there are and where they end
 //! - [`replay`]: from a segment's bytes back to changes; tells a torn tail from damage
 
 pub mod buffer;
 pub mod format;
+pub mod manifest;
+pub mod replay;
+pub mod writer;
 
 pub use buffer::LogBuffer;
+pub use manifest::{MANIFEST_FILE_NAME, Manifest};
+pub use replay::{Damage, Recovery, Replayed, recover};
+pub use writer::{LogIdentity, LogWriter};
