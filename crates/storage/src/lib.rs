@@ -23,4 +23,4 @@ pub mod store;
 pub use group::{DatabaseCount, Record, SlotGroup, Value};
 pub use heap::HeapFull;
 pub use key::Key;
-pub use store::{ScanCursor, Store};
+pub use store::{LentPart, ScanCursor, Store};

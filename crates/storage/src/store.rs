@@ -29,14 +29,25 @@ pub struct Uncommitted {
     pub version: Version,
 }
 
+/// What a unit did to the groups that one core lent: the lender appends it to its own log.
+#[derive(Debug, Default)]
+pub struct LentPart {
+    /// Its records; empty in durability `memory`.
+    pub log: LogBuffer,
+    /// Slot, hash and version of every changed key.
+    pub touched: Vec<(Slot, u64, Version)>,
+    /// Everything went.
+    pub cleared: bool,
+}
+
 /// See the module.
 pub struct Store {
     core: CoreId,
     seed: u64,
     groups: Vec<Option<Box<SlotGroup>>>,
     log: Option<LogBuffer>,
-    /// Records of lent groups, to be appended by their owners.
-    lent_logs: Vec<(CoreId, LogBuffer)>,
+    /// What a unit did to lent groups, for their owners.
+    lent: Vec<(CoreId, LentPart)>,
     /// Keys changed since [`Store::take_touched`], if anybody asked.
     touched: Vec<(Slot, u64)>,
     tracks_touched: bool,
@@ -58,7 +69,7 @@ impl Store {
             seed,
             groups: (0..SLOT_GROUP_COUNT).map(|_| None).collect(),
             log: logs.then(LogBuffer::default),
-            lent_logs: Vec::new(),
+            lent: Vec::new(),
             touched: Vec::new(),
             tracks_touched: false,
             tracks_uncommitted: None,
@@ -186,22 +197,32 @@ impl Store {
             .expect("the router sends a key only where its group is");
         let version = group.next_version(key.slot);
         group.apply(key, change, version)?;
+        self.changes += 1;
+        if group.owner != self.core {
+            let owner = group.owner;
+            self.note_lent(owner, key, version, change);
+            return Ok(version);
+        }
         if let Some(ordinal) = self.tracks_uncommitted {
             self.uncommitted_partitions += usize::from(group.mark_uncommitted(key.slot, version));
             self.uncommitted.push_back(Uncommitted { ordinal, slot: key.slot, version });
         }
         if let Some(log) = &mut self.log {
-            if group.owner == self.core {
-                log.append(key, version, change);
-            } else {
-                lent_log(&mut self.lent_logs, group.owner).append(key, version, change);
-            }
+            log.append(key, version, change);
         }
         if self.tracks_touched {
             self.touched.push((key.slot, key.hash));
         }
-        self.changes += 1;
         Ok(version)
+    }
+
+    fn note_lent(&mut self, owner: CoreId, key: &Key<'_>, version: Version, change: &Change<'_>) {
+        let logs = self.log.is_some();
+        let part = lent_part(&mut self.lent, owner);
+        if logs {
+            part.log.append(key, version, change);
+        }
+        part.touched.push((key.slot, key.hash, version));
     }
 
     /// Replay: perform a change that was logged, under the version it had.
@@ -209,13 +230,23 @@ impl Store {
         self.group_of_mut(key.slot).apply(key, change, version)
     }
 
-    /// Forget all keys of the own groups, of one database or of all, and log it.
+    /// Forget all keys of the groups that are here, lent ones included, of one database or of all, and log it.
     pub fn clear(&mut self, database: Option<Database>) {
+        let mut owners: Vec<CoreId> = self.groups().map(|group| group.owner).collect();
+        owners.dedup();
         self.replay_clear(database);
-        if let Some(log) = &mut self.log {
-            log.append_clear(database);
-        }
         self.changes += 1;
+        for owner in owners {
+            if owner != self.core {
+                let part = lent_part(&mut self.lent, owner);
+                part.cleared = true;
+                if self.log.is_some() {
+                    part.log.append_clear(database);
+                }
+            } else if let Some(log) = &mut self.log {
+                log.append_clear(database);
+            }
+        }
     }
 
     /// Replay of [`Store::clear`].
@@ -381,9 +412,40 @@ impl Store {
         self.log.as_mut()
     }
 
-    /// Records of lent groups since the last call, by owner.
-    pub fn take_lent_logs(&mut self) -> Vec<(CoreId, LogBuffer)> {
-        std::mem::take(&mut self.lent_logs)
+    /// What was done to lent groups since the last call, by owner.
+    pub fn take_lent(&mut self) -> Vec<(CoreId, LentPart)> {
+        std::mem::take(&mut self.lent)
+    }
+
+    /// From now on the own records of a unit over several cores are kept apart; returns those of the tick so far, to be
+    /// given back to [`Store::end_unit`]. `None` in durability `memory`.
+    pub fn begin_unit(&mut self) -> Option<LogBuffer> {
+        self.log.as_mut().map(std::mem::take)
+    }
+
+    /// The unit's own records; the tick's are in place again.
+    pub fn end_unit(&mut self, tick: Option<LogBuffer>) -> Option<LogBuffer> {
+        std::mem::replace(&mut self.log, tick)
+    }
+
+    /// A lender takes note of what a unit did to its groups, which are here again.
+    pub fn adopt(&mut self, touched: &[(Slot, u64, Version)]) {
+        for &(slot, hash, version) in touched {
+            if let Some(ordinal) = self.tracks_uncommitted {
+                let group = self.group_of_mut(slot);
+                let newly = usize::from(group.mark_uncommitted(slot, version));
+                self.uncommitted_partitions += newly;
+                self.uncommitted.push_back(Uncommitted { ordinal, slot, version });
+            }
+            if self.tracks_touched {
+                self.touched.push((slot, hash));
+            }
+        }
+    }
+
+    /// Whether any change here is not committed yet.
+    pub fn has_uncommitted(&self) -> bool {
+        self.uncommitted_partitions > 0
     }
 
     /// Note the keys that change from now on, or stop noting them.
@@ -419,10 +481,10 @@ impl Store {
     }
 }
 
-fn lent_log(logs: &mut Vec<(CoreId, LogBuffer)>, owner: CoreId) -> &mut LogBuffer {
-    let index = logs.iter().position(|(core, _)| *core == owner).unwrap_or_else(|| {
-        logs.push((owner, LogBuffer::default()));
-        logs.len() - 1
+fn lent_part(parts: &mut Vec<(CoreId, LentPart)>, owner: CoreId) -> &mut LentPart {
+    let index = parts.iter().position(|(core, _)| *core == owner).unwrap_or_else(|| {
+        parts.push((owner, LentPart::default()));
+        parts.len() - 1
     });
-    &mut logs[index].1
+    &mut parts[index].1
 }

@@ -102,6 +102,11 @@ impl LogBuffer {
         let mut body = Vec::new();
         UnitMark { unit, records: part.records, cores: cores.to_vec() }.encode(&mut body);
         self.append_special(tag::UNIT, &body);
+        self.append_all(part);
+    }
+
+    /// Append `part`'s records as they are.
+    pub fn append_all(&mut self, part: &LogBuffer) {
         self.bytes.extend_from_slice(&part.bytes[GROUP_HEADER_BYTES..]);
         self.records += part.records;
     }
