@@ -51,6 +51,7 @@ pub struct Store {
     /// Keys changed since [`Store::take_touched`], if anybody asked.
     touched: Vec<(Slot, u64)>,
     tracks_touched: bool,
+    touched_all: bool,
     /// The log group that changes of this tick belong to, when promises take longer than the tick.
     tracks_uncommitted: Option<LogOrdinal>,
     uncommitted: std::collections::VecDeque<Uncommitted>,
@@ -72,6 +73,7 @@ impl Store {
             lent: Vec::new(),
             touched: Vec::new(),
             tracks_touched: false,
+            touched_all: false,
             tracks_uncommitted: None,
             uncommitted: std::collections::VecDeque::new(),
             uncommitted_partitions: 0,
@@ -216,6 +218,20 @@ impl Store {
         Ok(version)
     }
 
+    /// Every own partition moved on by one version: readers of absence and watchers have to know.
+    fn note_cleared(&mut self) {
+        self.touched_all = self.tracks_touched;
+        let Some(ordinal) = self.tracks_uncommitted else { return };
+        for group in self.groups.iter_mut().flatten().filter(|group| group.owner == self.core) {
+            for position in 0..=u8::MAX {
+                let slot = group.id().slot(position);
+                let version = group.last_version(slot);
+                self.uncommitted_partitions += usize::from(group.mark_uncommitted(slot, version));
+                self.uncommitted.push_back(Uncommitted { ordinal, slot, version });
+            }
+        }
+    }
+
     fn note_lent(&mut self, owner: CoreId, key: &Key<'_>, version: Version, change: &Change<'_>) {
         let logs = self.log.is_some();
         let part = lent_part(&mut self.lent, owner);
@@ -236,6 +252,7 @@ impl Store {
         owners.dedup();
         self.replay_clear(database);
         self.changes += 1;
+        self.note_cleared();
         for owner in owners {
             if owner != self.core {
                 let part = lent_part(&mut self.lent, owner);
@@ -429,7 +446,10 @@ impl Store {
     }
 
     /// A lender takes note of what a unit did to its groups, which are here again.
-    pub fn adopt(&mut self, touched: &[(Slot, u64, Version)]) {
+    pub fn adopt(&mut self, touched: &[(Slot, u64, Version)], cleared: bool) {
+        if cleared {
+            self.note_cleared();
+        }
         for &(slot, hash, version) in touched {
             if let Some(ordinal) = self.tracks_uncommitted {
                 let group = self.group_of_mut(slot);
@@ -454,9 +474,10 @@ impl Store {
         self.touched.clear();
     }
 
-    /// Move the slots and hashes of the keys changed since the last call into `out`.
-    pub fn take_touched(&mut self, out: &mut Vec<(Slot, u64)>) {
+    /// Move the slots and hashes of the keys changed since the last call into `out`; true when all keys may have.
+    pub fn take_touched(&mut self, out: &mut Vec<(Slot, u64)>) -> bool {
         out.append(&mut self.touched);
+        std::mem::take(&mut self.touched_all)
     }
 
     /// From now on every change belongs to log group `ordinal` and is uncommitted until [`Store::commit`] reaches it;

@@ -1,0 +1,254 @@
+//! Append, commit, reply: what the tick changed becomes a log group, and replies leave when their promise holds.
+
+use base::{Effect, LogOrdinal, TickOutput};
+use session::Pressure;
+
+use crate::connection::Stall;
+use crate::hop::{HopBatch, HopReply, HopRequest, Origin};
+use crate::owned_request::OwnedRequest;
+use crate::shard::{Durability, EXPIRY_INTERVAL_US, SYNC_INTERVAL_US, Shard};
+use crate::waiters::Target;
+use commands::Outcome;
+use session::Ticket;
+use wire::Arguments;
+
+/// Keys examined by one step of expiry; a step is well under a millisecond.
+const EXPIRY_STEP_KEYS: usize = 2048;
+
+impl Shard {
+    /// What is due by time: deadlines of waiters, expiry.
+    pub(crate) fn maintain(&mut self) {
+        let now_us = self.now.monotonic_us;
+        if self.waiters.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
+            for waiter in self.waiters.take_overdue(now_us) {
+                let arguments = waiter.request.arguments();
+                self.answer(waiter.target, |reply| commands::timed_out(waiter.request.spec, arguments, reply));
+            }
+            self.track_touched();
+        }
+        if now_us >= self.last_expiry_us + EXPIRY_INTERVAL_US && self.store.has_expiring() {
+            self.last_expiry_us = now_us;
+            let expired = self.store.expire_step(self.now.unix_ms, EXPIRY_STEP_KEYS);
+            if expired * 4 > EXPIRY_STEP_KEYS {
+                // Much is due: go on in the next tick instead of the next interval.
+                self.last_expiry_us = now_us.saturating_sub(EXPIRY_INTERVAL_US);
+            }
+            if expired > 0 && !self.waiters.is_empty() {
+                self.fire_waiters();
+            }
+        }
+    }
+
+    /// Seals what was changed into a log group and asks for its write and sync.
+    pub(crate) fn append(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        if self.stopping {
+            if let Some(buffer) = self.store.log_mut().filter(|_| !self.node.is_sealed()) {
+                buffer.append_seal();
+                self.node.set_sealed();
+            }
+        }
+        if let Some(buffer) = self.store.log_mut().filter(|buffer| !buffer.is_empty()) {
+            log.seal(buffer, self.now, &mut self.effects);
+        }
+        let due = match self.durability {
+            Durability::Memory => false,
+            Durability::Commit => true,
+            Durability::Interval => self.stopping || self.now.monotonic_us >= self.last_sync_us + SYNC_INTERVAL_US,
+        };
+        if due && !log.is_syncing() && log.sealed() > log.durable() {
+            self.last_sync_us = self.now.monotonic_us;
+            log.sync(&mut self.effects);
+        }
+    }
+
+    /// The highest group whose promise holds once this tick's effects are done in order.
+    fn commit_horizon(&self) -> LogOrdinal {
+        let Some(log) = &self.log else { return LogOrdinal(u64::MAX) };
+        let own = if self.durability == Durability::Commit { log.durable() } else { log.sealed() };
+        match self.units.first_pending() {
+            Some(pending) => own.min(LogOrdinal(pending.0.saturating_sub(1))),
+            None => own,
+        }
+    }
+
+    /// Highest group that is as durable as promised on this core alone.
+    pub(crate) fn logged_horizon(&self) -> LogOrdinal {
+        let Some(log) = &self.log else { return LogOrdinal(u64::MAX) };
+        if self.durability == Durability::Commit { log.durable() } else { log.sealed() }
+    }
+
+    /// Releases what waited for groups that are committed now.
+    pub(crate) fn commit(&mut self) {
+        if self.log.is_none() {
+            return;
+        }
+        self.advance_units();
+        let horizon = self.commit_horizon();
+        if horizon <= self.committed {
+            return;
+        }
+        self.committed = horizon;
+        if self.log.as_ref().is_some_and(|log| log.failure().is_some()) {
+            return;
+        }
+        self.store.commit(horizon);
+        for index in std::mem::take(&mut self.held) {
+            let Some(connection) = self.connections.at(index) else { continue };
+            connection.output.release(horizon);
+            connection.held_listed = connection.output.is_held();
+            if connection.held_listed {
+                self.held.push(index);
+            }
+            self.list_for_flush(index);
+        }
+        while let Some((_, origin, bytes)) = self.held_replies.pop_front_if(|(until, ..)| *until <= horizon) {
+            self.outbox[usize::from(origin.core.0)].push_reply(origin, &bytes);
+        }
+        self.release_durable_waiters();
+    }
+
+    /// One send per connection; closes those that are done.
+    pub(crate) fn reply(&mut self, output: &mut TickOutput<HopBatch>) {
+        output.effects.append(&mut self.effects);
+        let mut flush = std::mem::take(&mut self.flush);
+        for index in flush.drain(..) {
+            let Some(connection) = self.connections.at(index) else { continue };
+            connection.flush_listed = false;
+            let spare = &mut self.spare_buffers;
+            if let Some(buffer) = connection.output.take_sendable(|| spare.pop().unwrap_or_default()) {
+                output.effects.push(Effect::Send { connection: connection.id, buffer });
+            }
+            match connection.output.pressure() {
+                Pressure::Ok => {}
+                Pressure::Pause if connection.stall == Stall::None => connection.stall = Stall::Output,
+                Pressure::Pause => {}
+                Pressure::Close => connection.session.set_closing(),
+            }
+            let overflow = connection.output.pressure() == Pressure::Close;
+            let done = connection.session.is_closing() && connection.output.is_empty();
+            if (done || overflow) && !connection.close_asked {
+                connection.close_asked = true;
+                output.effects.push(Effect::Close { connection: connection.id });
+            }
+        }
+        self.flush = flush;
+    }
+
+    /// Hands the batches for other cores over.
+    pub(crate) fn send_hops(&mut self, output: &mut TickOutput<HopBatch>) {
+        if self.outbox.len() == 1 {
+            return;
+        }
+        for (core, batch) in self.outbox.iter_mut().enumerate() {
+            if !batch.is_empty() {
+                output.hops.push((base::CoreId(core as u16), std::mem::take(batch)));
+            }
+        }
+    }
+
+    /// When to tick again if nothing happens.
+    pub(crate) fn schedule(&mut self, output: &mut TickOutput<HopBatch>) {
+        let unsynced = self.durability == Durability::Interval
+            && self.log.as_ref().is_some_and(|log| log.sealed() > log.durable() && !log.is_syncing());
+        let deadlines = [
+            self.waiters.next_deadline_us(),
+            unsynced.then_some(self.last_sync_us + SYNC_INTERVAL_US),
+            self.store.has_expiring().then_some(self.last_expiry_us + EXPIRY_INTERVAL_US),
+            self.paused_until.map(|(until_us, _)| until_us),
+        ];
+        output.deadline_us = deadlines.into_iter().flatten().min();
+        output.more = !self.resume.is_empty();
+        output.quiet_completions = !self.stopping && self.flush.is_empty();
+        let log_is_safe = self.log.as_ref().is_none_or(|log| {
+            log.failure().is_some() || (self.node.is_sealed() && log.durable() == log.sealed())
+        });
+        if self.stopping && log_is_safe {
+            output.effects.push(Effect::Stop);
+        }
+    }
+
+    /// The connection has output, or has to be closed.
+    #[inline]
+    pub(crate) fn list_for_flush(&mut self, index: u32) {
+        let Some(connection) = self.connections.at(index) else { return };
+        if !connection.flush_listed {
+            connection.flush_listed = true;
+            self.flush.push(index);
+        }
+    }
+
+    /// Changes are tracked until committed while that takes longer than a tick.
+    pub(crate) fn update_tracking(&mut self) {
+        self.tracks = self.log.is_some()
+            && (self.durability == Durability::Commit || self.units.first_pending().is_some());
+        let ordinal = self.log.as_ref().filter(|_| self.tracks).map(|log| log.next_ordinal());
+        self.store.track_uncommitted(ordinal);
+    }
+
+    pub(crate) fn track_touched(&mut self) {
+        self.store.track_touched(!self.waiters.is_empty());
+    }
+
+    /// A forwarded request arrived.
+    pub(crate) fn on_hop_request(&mut self, request: HopRequest, arguments: Arguments<'_>) {
+        let owned = OwnedRequest::new(request.spec, arguments);
+        if !self.parked_hops.is_empty() || !self.has_keys_of(&owned) {
+            self.parked_hops.push_back((owned, request.origin, request.database, request.protocol));
+            return;
+        }
+        self.run_forwarded(owned, request.origin, request.database, request.protocol);
+    }
+
+    /// Executes a request for another core's connection.
+    pub(crate) fn run_forwarded(
+        &mut self,
+        request: OwnedRequest,
+        origin: Origin,
+        database: base::Database,
+        protocol: wire::Protocol,
+    ) {
+        self.statistics.note_command(request.spec.id);
+        let mut bytes = std::mem::take(&mut self.statistics.reply_scratch);
+        bytes.clear();
+        let changes = self.store.changes();
+        if request.spec.is_write() && self.node.log_failure().is_some() {
+            wire::Reply::new(&mut bytes, protocol).error("MISCONF", "writes are refused because the log failed");
+            return self.send_hop_reply(origin, &bytes, None);
+        }
+        match self.execute_into(&request, database, protocol, true, &mut bytes) {
+            Outcome::Done => {
+                let until = if self.tracks { self.commitment(changes) } else { None };
+                self.send_hop_reply(origin, &bytes, until);
+                if !self.waiters.is_empty() {
+                    self.fire_waiters();
+                }
+            }
+            Outcome::Block(block) => self.wait(Target::Remote(origin, protocol), database, request, block),
+        }
+        self.statistics.reply_scratch = bytes;
+    }
+
+    /// Sends an answer to the core that forwarded the request, now or once `until` is committed.
+    pub(crate) fn send_hop_reply(&mut self, origin: Origin, bytes: &[u8], until: Option<LogOrdinal>) {
+        match until.filter(|until| *until > self.committed) {
+            Some(until) => self.held_replies.push_back((until, origin, bytes.to_vec())),
+            None => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes),
+        }
+    }
+
+    /// The answer to a request that was forwarded.
+    pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(reply.connection) else { return };
+        connection.output.fill(Ticket::from_u64(reply.ticket), bytes.to_vec());
+        let goes_on = match connection.stall {
+            Stall::Waiter => true,
+            Stall::Gaps => connection.output.gaps() == 0,
+            _ => false,
+        };
+        if goes_on {
+            self.unstall(reply.connection);
+        }
+        self.list_for_flush(reply.connection.index);
+    }
+}

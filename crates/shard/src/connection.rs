@@ -1,0 +1,116 @@
+//! The connections of one core, and why some of them do not run right now.
+
+use base::ConnectionId;
+use session::{Input, Output, Session};
+
+/// Why a connection's requests wait. Its received bytes are kept, in order, until it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stall {
+    /// It runs.
+    None,
+    /// A request that must see all earlier ones answered waits for other cores.
+    Gaps,
+    /// A unit over several cores runs for it.
+    Unit,
+    /// A blocking command waits for a key.
+    Waiter,
+    /// A slot group it needs is lent to another core.
+    Parked,
+    /// It does not read its replies.
+    Output,
+    /// WAITAOF waits for the disk.
+    Durable,
+}
+
+/// One connection.
+pub struct Connection {
+    /// The street's name for it.
+    pub id: ConnectionId,
+    /// Who it is and what it may do.
+    pub session: Session,
+    /// Bytes of requests that have not run.
+    pub input: Input,
+    /// Replies that have not left.
+    pub output: Output,
+    /// Why its requests wait.
+    pub stall: Stall,
+    /// The street was told not to read from it.
+    pub receive_paused: bool,
+    /// The street was told to close it.
+    pub close_asked: bool,
+    /// It is in the list of connections to flush.
+    pub flush_listed: bool,
+    /// It is in the list of connections with replies held back.
+    pub held_listed: bool,
+}
+
+impl Connection {
+    /// A connection that just arrived.
+    pub fn new(id: ConnectionId, session: Session) -> Connection {
+        Connection {
+            id,
+            session,
+            input: Input::default(),
+            output: Output::default(),
+            stall: Stall::None,
+            receive_paused: false,
+            close_asked: false,
+            flush_listed: false,
+            held_listed: false,
+        }
+    }
+}
+
+/// Connections by the street's index.
+#[derive(Default)]
+pub struct Connections {
+    slots: Vec<Option<Box<Connection>>>,
+    count: usize,
+}
+
+impl Connections {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Add one; its index was free.
+    pub fn insert(&mut self, connection: Connection) {
+        let index = connection.id.index as usize;
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
+        }
+        assert!(self.slots[index].is_none(), "the street reuses an index only after Closed");
+        self.slots[index] = Some(Box::new(connection));
+        self.count += 1;
+    }
+
+    /// Remove it, if it is still the one that had this id.
+    pub fn remove(&mut self, id: ConnectionId) -> Option<Box<Connection>> {
+        self.get_mut(id)?;
+        self.count -= 1;
+        self.slots[id.index as usize].take()
+    }
+
+    /// The connection of this id, if it still exists.
+    #[inline]
+    pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.at(id.index).filter(|connection| connection.id == id)
+    }
+
+    /// The connection at an index.
+    #[inline]
+    pub fn at(&mut self, index: u32) -> Option<&mut Connection> {
+        self.slots.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    /// All of them, by index.
+    pub fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.slots.iter().flatten().map(|connection| &**connection)
+    }
+
+    /// All of them, by index.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.slots.iter_mut().flatten().map(|connection| &mut **connection)
+    }
+}

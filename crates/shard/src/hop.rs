@@ -1,0 +1,180 @@
+//! What cores of one node tell each other: at most one batch per pair and tick.
+//!
+//! ```text
+//!   core A                                        core B
+//!   request of a plain client ── HopRequest ──►   executes, appends, commits
+//!   output gap is filled      ◄── HopReply ───    when its promise holds
+//!
+//!   a unit over several cores: Lend ► Lent ► (runs) ► Return ► Logged ► Committed
+//! ```
+
+use base::{ConnectionId, CoreId, Database, Span};
+use storage::{LentPart, SlotGroup};
+use wire::registry::CommandSpec;
+use wire::{Arguments, Protocol};
+
+/// Where the answer to a forwarded request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The core that holds the connection.
+    pub core: CoreId,
+    /// The connection.
+    pub connection: ConnectionId,
+    /// Its output's ticket.
+    pub ticket: u64,
+}
+
+/// A request on its way to its key's core.
+#[derive(Clone, Copy, Debug)]
+pub struct HopRequest {
+    /// Who asked.
+    pub origin: Origin,
+    /// What.
+    pub spec: &'static CommandSpec,
+    /// The connection's numbered keyspace.
+    pub database: Database,
+    /// How to encode the reply.
+    pub protocol: Protocol,
+    first_span: u32,
+    span_count: u32,
+}
+
+/// The answer to a forwarded request.
+#[derive(Clone, Copy, Debug)]
+pub struct HopReply {
+    /// Whom it is for.
+    pub connection: ConnectionId,
+    /// Its gap.
+    pub ticket: u64,
+    bytes: Span,
+}
+
+/// One unit's number: the running core in the top 16 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnitId(pub u64);
+
+impl UnitId {
+    /// The `count`th unit that `core` runs.
+    pub fn new(core: CoreId, count: u64) -> UnitId {
+        UnitId(u64::from(core.0) << 48 | count)
+    }
+
+    /// The core that runs it.
+    pub fn runner(self) -> CoreId {
+        CoreId((self.0 >> 48) as u16)
+    }
+}
+
+/// A step of a unit over several cores, or news about a connection.
+pub enum Control {
+    /// The connection is gone: forget what it waits for.
+    Cancel(Origin),
+    /// Lend these slot groups (bit i is group i) as soon as all are at home and nobody local reserved them.
+    Lend {
+        /// For which unit.
+        unit: UnitId,
+        /// Which groups.
+        groups: u64,
+    },
+    /// Here they are.
+    Lent {
+        /// For which unit.
+        unit: UnitId,
+        /// The groups.
+        groups: Vec<Box<SlotGroup>>,
+        /// Some of their contents are not committed yet: what is read from them waits for [`Control::Logged`].
+        uncommitted: bool,
+    },
+    /// Back, with what was done to them.
+    Return {
+        /// By which unit.
+        unit: UnitId,
+        /// The groups.
+        groups: Vec<Box<SlotGroup>>,
+        /// Changes, to be appended to the lender's log.
+        part: LentPart,
+        /// All cores whose logs get a part; one only means that the part stands for itself.
+        cores: Vec<u16>,
+        /// The runner waits for [`Control::Logged`].
+        confirm: bool,
+    },
+    /// The lender's promise holds for its part.
+    Logged {
+        /// Of which unit.
+        unit: UnitId,
+    },
+    /// All parts are logged: the lender may acknowledge past it.
+    Committed {
+        /// Which unit.
+        unit: UnitId,
+    },
+    /// Shutdown was asked of one core by a client: all of them stop.
+    Shutdown,
+}
+
+/// Everything one core tells another in one tick. Controls are handled first: a unit starts only when its connection
+/// waits for no reply, so no request of the same batch belongs before them.
+#[derive(Default)]
+pub struct HopBatch {
+    arena: Vec<u8>,
+    spans: Vec<Span>,
+    requests: Vec<HopRequest>,
+    replies: Vec<HopReply>,
+    /// In order.
+    pub controls: Vec<Control>,
+}
+
+impl HopBatch {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.replies.is_empty() && self.controls.is_empty()
+    }
+
+    /// Add a request; its arguments are copied.
+    pub fn push_request(
+        &mut self,
+        origin: Origin,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        database: Database,
+        protocol: Protocol,
+    ) {
+        let first_span = self.spans.len() as u32;
+        for argument in arguments.iter() {
+            let span = self.store(argument);
+            self.spans.push(span);
+        }
+        let span_count = self.spans.len() as u32 - first_span;
+        self.requests.push(HopRequest { origin, spec, database, protocol, first_span, span_count });
+    }
+
+    /// Add a reply; its bytes are copied.
+    pub fn push_reply(&mut self, origin: Origin, bytes: &[u8]) {
+        let bytes = self.store(bytes);
+        self.replies.push(HopReply { connection: origin.connection, ticket: origin.ticket, bytes });
+    }
+
+    /// Whether another request of that many bytes still fits the 32-bit spans.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.arena.len() + bytes <= u32::MAX as usize / 2
+    }
+
+    /// The requests with their arguments.
+    pub fn requests(&self) -> impl Iterator<Item = (HopRequest, Arguments<'_>)> {
+        self.requests.iter().map(|request| {
+            let spans = &self.spans[request.first_span as usize..][..request.span_count as usize];
+            (*request, Arguments::new(&self.arena, spans))
+        })
+    }
+
+    /// The replies with their bytes.
+    pub fn replies(&self) -> impl Iterator<Item = (HopReply, &[u8])> {
+        self.replies.iter().map(|reply| (*reply, reply.bytes.of(&self.arena)))
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Span {
+        let span = Span { start: self.arena.len() as u32, len: bytes.len() as u32 };
+        self.arena.extend_from_slice(bytes);
+        span
+    }
+}

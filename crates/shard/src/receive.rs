@@ -1,0 +1,150 @@
+//! Receive: what happened outside, one handler per kind of event.
+
+use base::{ConnectionId, CoreId, Door, Event, Now, Span};
+use session::{Opening, Pressure, Session};
+
+use crate::connection::{Connection, Stall};
+use crate::hop::{Control, HopBatch, Origin};
+use crate::shard::Shard;
+use crate::waiters::Target;
+
+/// Bytes of one connection that arrived in this tick.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Whose.
+    pub connection: ConnectionId,
+    /// Where; empty for a connection that only goes on after a stall.
+    pub span: Span,
+}
+
+impl Shard {
+    pub(crate) fn begin(&mut self, now: Now) {
+        self.statistics.note_tick(now);
+        self.now = now;
+        self.update_tracking();
+        if self.paused_until.is_some_and(|(until_us, _)| until_us <= now.monotonic_us) {
+            self.end_pause();
+        }
+    }
+
+    /// Handles control events; arrivals of bytes are returned for the next stages.
+    pub(crate) fn receive(&mut self, events: &mut Vec<Event>) -> Vec<Arrival> {
+        let mut arrivals = std::mem::take(&mut self.statistics.arrivals_scratch);
+        arrivals.clear();
+        for event in events.drain(..) {
+            match event {
+                Event::Received { connection, span } => arrivals.push(Arrival { connection, span }),
+                Event::SendDone { connection, buffer } => self.on_send_done(connection, buffer),
+                Event::Accepted { connection, door, peer, local } => self.on_accepted(connection, door, peer, local),
+                Event::PeerClosed { connection } => self.on_peer_closed(connection),
+                Event::Closed { connection } => self.on_closed(connection),
+                Event::LogWritten { ordinal, buffer } => {
+                    self.log_mut("written").on_log_written(ordinal, buffer);
+                }
+                Event::LogSynced { ordinal } => self.log_mut("synced").on_log_synced(ordinal),
+                Event::SegmentReady { segment } => self.log_mut("extended").on_segment_ready(segment),
+                Event::LogFailed { reason } => self.on_log_failed(reason),
+                Event::ShutdownRequested => self.stopping = true,
+            }
+        }
+        arrivals
+    }
+
+    fn log_mut(&mut self, what: &str) -> &mut storage::log::LogWriter {
+        match &mut self.log {
+            Some(log) => log,
+            None => unreachable!("no log was ever asked to be {what}"),
+        }
+    }
+
+    fn on_accepted(&mut self, id: ConnectionId, door: Door, peer: String, local: String) {
+        let opening = Opening {
+            connection: id,
+            client_id: self.node.next_client_id(self.core),
+            door,
+            peer,
+            local,
+            now: self.now,
+            requires_password: self.node.password().is_some(),
+        };
+        self.connections.insert(Connection::new(id, Session::new(opening)));
+        self.statistics.connections_accepted += 1;
+    }
+
+    fn on_send_done(&mut self, id: ConnectionId, mut buffer: Vec<u8>) {
+        buffer.clear();
+        if self.spare_buffers.len() < SPARE_BUFFERS_MAX && buffer.capacity() <= SPARE_BUFFER_BYTES_MAX {
+            self.spare_buffers.push(buffer);
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.output.sent();
+        if connection.stall == Stall::Output && connection.output.pressure() == Pressure::Ok {
+            connection.stall = Stall::None;
+            self.resume.push(id);
+        }
+        if !connection.output.is_empty() || connection.session.is_closing() {
+            self.list_for_flush(id.index);
+        }
+    }
+
+    fn on_peer_closed(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.stall == Stall::Waiter {
+            // A client that hung up does not take an element off a list later.
+            self.forget_waiting(id);
+        } else {
+            connection.session.set_closing();
+        }
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.session.set_closing();
+            self.list_for_flush(id.index);
+        }
+    }
+
+    fn on_closed(&mut self, id: ConnectionId) {
+        self.forget_waiting(id);
+        self.connections.remove(id);
+    }
+
+    /// The connection waits for nothing any more, here or on another core.
+    pub(crate) fn forget_waiting(&mut self, id: ConnectionId) {
+        let core = self.core;
+        self.waiters.forget(|target| *target == Target::Local(id));
+        self.track_touched();
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let was_waiting = std::mem::replace(&mut connection.stall, Stall::None) == Stall::Waiter;
+        if !was_waiting || self.outbox.len() == 1 {
+            return;
+        }
+        for (other, batch) in self.outbox.iter_mut().enumerate() {
+            if other != usize::from(core.0) {
+                batch.controls.push(Control::Cancel(Origin { core, connection: id, ticket: 0 }));
+            }
+        }
+    }
+
+    fn on_log_failed(&mut self, reason: String) {
+        self.log_mut("broken").on_log_failed(reason.clone());
+        self.node.note_log_failure(&reason);
+    }
+
+    /// Messages of other cores: controls first, then answers, then requests.
+    pub(crate) fn take_hops(&mut self, hops: &mut Vec<(CoreId, HopBatch)>) {
+        for (from, mut batch) in hops.drain(..) {
+            for control in std::mem::take(&mut batch.controls) {
+                self.on_control(from, control);
+            }
+            for (reply, bytes) in batch.replies() {
+                self.on_hop_reply(reply, bytes);
+            }
+            for (request, arguments) in batch.requests() {
+                self.on_hop_request(request, arguments);
+            }
+        }
+    }
+}
+
+/// Output buffers kept for the next replies.
+const SPARE_BUFFERS_MAX: usize = 64;
+/// Larger ones go back to the allocator.
+const SPARE_BUFFER_BYTES_MAX: usize = 64 << 10;

@@ -1,0 +1,401 @@
+//! Execute: one request, from the gate to its reply, or to where it has to go first.
+
+use base::{ConnectionId, Database, Door, LogOrdinal};
+use commands::{Block, Outcome, Unit};
+use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Mark};
+use storage::Key;
+use wire::registry::{CommandSpec, Family};
+use wire::{Arguments, Protocol, Reply, error};
+
+use crate::connection::Stall;
+use crate::hop::Origin;
+use crate::owned_request::OwnedRequest;
+use crate::route::{Hint, Route, route};
+use crate::shard::Shard;
+use crate::unit::UnitWork;
+use crate::waiters::{Target, Waiter};
+use crate::window::{Decoded, WindowRequest};
+
+impl Shard {
+    /// Runs one request of the window; true when its connection has to wait with what follows.
+    #[inline]
+    pub(crate) fn run_request(&mut self, request: &WindowRequest, arguments: Arguments<'_>) -> bool {
+        let index = request.connection;
+        let Some(connection) = self.connections.at(index) else { return false };
+        if connection.stall != Stall::None || connection.session.is_closing() {
+            return false;
+        }
+        let resolved = match request.decoded {
+            Decoded::Request(resolved) => resolved,
+            Decoded::Malformed(error) => {
+                error.write(&mut connection.output.reply(connection.session.protocol()));
+                connection.session.set_closing();
+                self.list_for_flush(index);
+                return false;
+            }
+        };
+        self.statistics.requests += 1;
+        let gate = connection.session.gate(resolved, arguments, &mut connection.output);
+        self.list_for_flush(index);
+        match gate {
+            Gate::Run(spec) => self.run(index, spec, request.hint, arguments),
+            Gate::Queue(spec) => self.queue(index, spec, arguments),
+            Gate::Refused => self.statistics.errors += 1,
+        }
+        self.connections.at(index).is_some_and(|connection| connection.stall != Stall::None)
+    }
+
+    #[inline]
+    fn run(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
+        self.statistics.note_command(spec.id);
+        if let Some((_, writes_only)) = self.paused_until {
+            if self.put_off(index, spec, arguments, writes_only) {
+                return;
+            }
+        }
+        match spec.family {
+            Family::Data => self.run_data(index, spec, hint, arguments),
+            Family::Connection => self.run_connection(index, spec, arguments),
+            Family::Node => self.run_node(index, spec, arguments),
+        }
+    }
+
+    /// A request inside MULTI: refused now if it can never run, queued otherwise.
+    fn queue(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        let Some(connection) = self.connections.at(index) else { return };
+        let door_database = (connection.session.door(), connection.session.database());
+        let refusal = spec.family == Family::Data && {
+            let place = (self.core, &*self.table, &self.store);
+            let place = route(spec, arguments, None, door_database, place, &mut self.route_scratch);
+            self.refuse(index, spec, &place)
+        };
+        let Some(connection) = self.connections.at(index) else { return };
+        if refusal {
+            return connection.session.spoil();
+        }
+        let reply = &mut connection.output.reply(connection.session.protocol());
+        connection.session.queue(spec, arguments, reply);
+    }
+
+    /// Writes the error of a request that does not belong here; true if there is one.
+    fn refuse(&mut self, index: u32, spec: &'static CommandSpec, place: &Route<'_>) -> bool {
+        let refuses_writes = spec.is_write() && self.node.log_failure().is_some();
+        let Some(connection) = self.connections.at(index) else { return true };
+        let mut reply = connection.output.reply(connection.session.protocol());
+        match *place {
+            Route::Moved(slot) => {
+                let endpoint = self.table.moved(slot);
+                let host = if endpoint.host.is_empty() { host_of(connection.session.local()) } else { &endpoint.host };
+                error::moved(&mut reply, slot, host, endpoint.port);
+            }
+            Route::CrossSlot => error::CROSS_SLOT.write(&mut reply),
+            Route::KeyTooLong => {
+                reply.error("ERR", &format!("key is too long (limit: {} bytes)", base::limits::KEY_BYTES_MAX));
+            }
+            _ if refuses_writes => {
+                let reason = self.node.log_failure().unwrap_or_default();
+                reply.error("MISCONF", &format!("writes are refused because the log failed: {reason}"));
+            }
+            _ => return false,
+        }
+        self.statistics.errors += 1;
+        true
+    }
+
+    #[inline]
+    fn run_data(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
+        let Some(connection) = self.connections.at(index) else { return };
+        let (door, database) = (connection.session.door(), connection.session.database());
+        let place = (self.core, &*self.table, &self.store);
+        let place = route(spec, arguments, hint, (door, database), place, &mut self.route_scratch);
+        match place {
+            Route::Here(first_key) if self.node.log_failure().is_none() => {
+                self.run_here(index, spec, first_key, arguments);
+            }
+            _ if self.refuse(index, spec, &place) => {}
+            Route::Here(first_key) => self.run_here(index, spec, first_key, arguments),
+            Route::Parked => self.stall_and_repeat(index, spec, arguments, Stall::Parked),
+            Route::Hop(core) => self.forward(index, core, spec, arguments),
+            Route::Spread if spec.flags.contains(wire::registry::Flags::BLOCKING) => {
+                let Some(connection) = self.connections.at(index) else { return };
+                connection.output.reply(connection.session.protocol()).error(
+                    "ERR",
+                    "a blocking command's keys have to live on one core: give them a common {hash tag}",
+                );
+            }
+            Route::Spread => {
+                let masks = self.route_scratch.masks.clone();
+                let work = UnitWork::Command(OwnedRequest::new(spec, arguments));
+                self.start_unit(index, masks, work);
+            }
+            Route::Moved(_) | Route::CrossSlot | Route::KeyTooLong => unreachable!("refused above"),
+        }
+    }
+
+    /// All the request's keys are here: execute it.
+    #[inline]
+    pub(crate) fn run_here(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        first_key: Option<Key<'_>>,
+        arguments: Arguments<'_>,
+    ) {
+        let random = self.rng.next_u64();
+        let Some(connection) = self.connections.at(index) else { return };
+        let mark = self.tracks.then(|| connection.output.mark());
+        let changes = self.store.changes();
+        let mut unit = Unit {
+            store: &mut self.store,
+            reply: connection.output.reply(connection.session.protocol()),
+            now_ms: self.now.unix_ms,
+            database: connection.session.database(),
+            first_key,
+            random,
+            may_block: true,
+        };
+        let outcome = commands::execute(spec, arguments, &mut unit);
+        let (id, database) = (connection.id, connection.session.database());
+        if let Some(mark) = mark {
+            self.hold_if_uncommitted(index, mark, changes);
+        }
+        if let Outcome::Block(block) = outcome {
+            self.wait(Target::Local(id), database, OwnedRequest::new(spec, arguments), block);
+        } else if !self.waiters.is_empty() {
+            self.fire_waiters();
+        }
+    }
+
+    /// Holds the reply written since `mark` until what it reveals or promises is committed.
+    pub(crate) fn hold_if_uncommitted(&mut self, index: u32, mark: Mark, changes_before: u64) {
+        let Some(until) = self.commitment(changes_before) else { return };
+        let Some(connection) = self.connections.at(index) else { return };
+        connection.output.hold(mark, until);
+        if !connection.held_listed && connection.output.is_held() {
+            connection.held_listed = true;
+            self.held.push(index);
+        }
+    }
+
+    /// The log group that has to be committed before a reply may leave; `None` when it depends on none.
+    pub(crate) fn commitment(&mut self, changes_before: u64) -> Option<LogOrdinal> {
+        let saw = self.store.take_saw_uncommitted();
+        let wrote = self.store.changes() != changes_before;
+        if base::planted::is_planted(base::planted::Bug::M1AckBeforeFsync) {
+            return None;
+        }
+        let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
+        let log = self.log.as_ref()?;
+        match (wrote || saw, pending) {
+            (false, _) => None,
+            (true, true) => Some(log.next_ordinal()),
+            (true, false) => Some(log.sealed()),
+        }
+    }
+
+    /// Sends a request to its key's core.
+    fn forward(&mut self, index: u32, core: base::CoreId, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        let own_core = self.core;
+        let blocks = spec.flags.contains(wire::registry::Flags::BLOCKING);
+        let Some(connection) = self.connections.at(index) else { return };
+        let bytes: usize = arguments.iter().map(<[u8]>::len).sum();
+        let batch = &mut self.outbox[usize::from(core.0)];
+        let full = connection.output.gaps() >= base::limits::HOPS_PENDING_PER_CONNECTION_MAX || !batch.has_room(bytes);
+        if full || (blocks && connection.output.gaps() > 0) {
+            return self.stall_and_repeat(index, spec, arguments, Stall::Gaps);
+        }
+        let origin =
+            Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
+        batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
+        if blocks {
+            connection.stall = Stall::Waiter;
+        }
+        self.statistics.hops += 1;
+    }
+
+    /// The connection waits, and this request runs again first when it goes on.
+    pub(crate) fn stall_and_repeat(
+        &mut self,
+        index: u32,
+        _spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        stall: Stall,
+    ) {
+        let Some(connection) = self.connections.at(index) else { return };
+        connection.stall = stall;
+        let mut request = Vec::new();
+        wire::request::encode(arguments, &mut request);
+        connection.input.put_back(&request);
+        if stall == Stall::Parked {
+            let id = connection.id;
+            self.units.parked.push(id);
+        }
+    }
+
+    /// A blocking command waits for its keys.
+    pub(crate) fn wait(&mut self, target: Target, database: Database, request: OwnedRequest, block: Block) {
+        let hashes =
+            block.keys.iter().map(|name| self.store.key(name, database, placement::slot_of(name)).hash).collect();
+        let deadline_us = block.deadline_ms.map(|at_ms| {
+            self.now.monotonic_us.saturating_add(at_ms.saturating_sub(self.now.unix_ms).saturating_mul(1000))
+        });
+        if self.waiters.len() >= base::limits::WAITERS_MAX {
+            return self.answer(target, |reply| reply.error("BUSY", "too many blocked clients on this core"));
+        }
+        if let Target::Local(id) = target {
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.stall = Stall::Waiter;
+            }
+        }
+        self.waiters.insert(Waiter { request, target, database, hashes }, deadline_us);
+        self.track_touched();
+    }
+
+    /// Runs the waiters of the keys that changed, until a round changes nothing.
+    pub(crate) fn fire_waiters(&mut self) {
+        let mut touched = Vec::new();
+        loop {
+            touched.clear();
+            let all = self.store.take_touched(&mut touched);
+            if touched.is_empty() && !all {
+                break;
+            }
+            for id in self.waiters.touched(&touched, all) {
+                self.fire(id);
+            }
+        }
+        self.track_touched();
+    }
+
+    fn fire(&mut self, id: u64) {
+        let Some(waiter) = self.waiters.get(id) else { return };
+        let (target, database, request) = (waiter.target, waiter.database, waiter.request.clone());
+        let protocol = match target {
+            Target::Local(connection) => self.connections.get_mut(connection).map(|c| c.session.protocol()),
+            Target::Remote(_, protocol) => Some(protocol),
+        };
+        let Some(protocol) = protocol else { return };
+        let mut bytes = Vec::new();
+        let changes = self.store.changes();
+        let outcome = self.execute_into(&request, database, protocol, true, &mut bytes);
+        if outcome == Outcome::Done {
+            self.waiters.remove(id);
+            let until = if self.tracks { self.commitment(changes) } else { None };
+            self.deliver(target, &bytes, until);
+        }
+    }
+
+    /// Executes a request whose keys are all here, its reply going to `out`.
+    pub(crate) fn execute_into(
+        &mut self,
+        request: &OwnedRequest,
+        database: Database,
+        protocol: Protocol,
+        may_block: bool,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let mut unit = Unit {
+            random: self.rng.next_u64(),
+            store: &mut self.store,
+            reply: Reply::new(out, protocol),
+            now_ms: self.now.unix_ms,
+            database,
+            first_key: None,
+            may_block,
+        };
+        commands::execute(request.spec, request.arguments(), &mut unit)
+    }
+
+    /// Answers a waiter with a reply that depends on no change.
+    pub(crate) fn answer(&mut self, target: Target, write: impl FnOnce(&mut Reply<'_>)) {
+        let protocol = match target {
+            Target::Local(id) => self.connections.get_mut(id).map_or(Protocol::Resp2, |c| c.session.protocol()),
+            Target::Remote(_, protocol) => protocol,
+        };
+        let mut bytes = Vec::new();
+        write(&mut Reply::new(&mut bytes, protocol));
+        self.deliver(target, &bytes, None);
+    }
+
+    /// Gives a waiter its reply; a local connection goes on.
+    pub(crate) fn deliver(&mut self, target: Target, bytes: &[u8], until: Option<LogOrdinal>) {
+        match target {
+            Target::Remote(origin, _) => self.send_hop_reply(origin, bytes, until),
+            Target::Local(id) => {
+                let Some(connection) = self.connections.get_mut(id) else { return };
+                let mark = connection.output.mark();
+                connection.output.reply(connection.session.protocol()).raw(bytes);
+                if let Some(until) = until {
+                    connection.output.hold(mark, until);
+                    if !connection.held_listed && connection.output.is_held() {
+                        connection.held_listed = true;
+                        self.held.push(id.index);
+                    }
+                }
+                self.unstall(id);
+            }
+        }
+    }
+
+    /// The connection goes on with the requests it kept.
+    pub(crate) fn unstall(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.stall = Stall::None;
+        self.resume.push(id);
+        self.list_for_flush(id.index);
+    }
+
+    fn run_connection(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        let password = self.node.password().map(<[u8]>::to_vec);
+        let Some(connection) = self.connections.at(index) else { return };
+        let context = ConnectionContext {
+            now: self.now,
+            password: password.as_deref(),
+            buffers: Buffers {
+                input_bytes: connection.input.len(),
+                input_capacity: connection.input.capacity(),
+                output_bytes: connection.output.pending_bytes(),
+                blocked: connection.stall == Stall::Waiter,
+            },
+        };
+        let mut reply = connection.output.reply(connection.session.protocol());
+        let outcome = connection.session.execute(spec, arguments, &context, &mut reply);
+        match outcome {
+            ConnectionOutcome::Done | ConnectionOutcome::Close => {}
+            ConnectionOutcome::Watch => self.start_watch(index, spec, arguments),
+            ConnectionOutcome::Exec(transaction) => self.start_exec(index, transaction),
+            outcome => self.start_gather_for(index, outcome),
+        }
+    }
+
+    /// CLIENT PAUSE: true when the request has to wait.
+    fn put_off(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        writes_only: bool,
+    ) -> bool {
+        let is_client = spec.full_name.starts_with("client");
+        if is_client || (writes_only && !spec.is_write() && spec.full_name != "exec") {
+            return false;
+        }
+        self.stall_and_repeat(index, spec, arguments, Stall::Parked);
+        true
+    }
+
+    pub(crate) fn end_pause(&mut self) {
+        self.paused_until = None;
+        self.unpark();
+    }
+
+    /// The door decides the personality.
+    pub(crate) fn door(&mut self, index: u32) -> Door {
+        self.connections.at(index).map_or(Door::Standalone, |connection| connection.session.door())
+    }
+}
+
+/// The host of a printed `host:port`.
+fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}

@@ -1,0 +1,185 @@
+//! One core's machine: its state, and the tick as the list of stages.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::rng::Rng;
+use base::{ConnectionId, CoreId, Database, Effect, LogOrdinal, Machine, Now, TickInput, TickOutput};
+use placement::NodeTable;
+use storage::log::{LogIdentity, LogWriter};
+use storage::{SlotGroup, Store};
+use wire::Protocol;
+
+use crate::connection::Connections;
+use crate::gather::Gathers;
+use crate::hop::{HopBatch, Origin};
+use crate::node::NodeState;
+use crate::owned_request::OwnedRequest;
+use crate::route::RouteScratch;
+use crate::statistics::Statistics;
+use crate::unit::Units;
+use crate::waiters::Waiters;
+use crate::window::Window;
+
+/// What an acknowledged write survives (decision 7 of the architecture).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing: no log.
+    Memory,
+    /// The death of the process; a power cut may cost the last second.
+    Interval,
+    /// A power cut.
+    Commit,
+}
+
+impl Durability {
+    /// As options and INFO spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Memory => "memory",
+            Durability::Interval => "interval",
+            Durability::Commit => "commit",
+        }
+    }
+}
+
+/// How often durability `interval` syncs, microseconds: the most a power cut may cost.
+pub const SYNC_INTERVAL_US: u64 = 1_000_000;
+/// How often expiry is swept while keys have one, microseconds.
+pub(crate) const EXPIRY_INTERVAL_US: u64 = 100_000;
+
+/// What one core is told when it is made.
+pub struct ShardConfig {
+    /// Which core.
+    pub core: CoreId,
+    /// The node's address book.
+    pub table: Arc<NodeTable>,
+    /// Randomness of this process: seeds the keys' hash and everything else that is drawn.
+    pub seed: u64,
+    /// What a write survives.
+    pub durability: Durability,
+    /// Whose log it is; `None` exactly in durability `memory`.
+    pub log: Option<LogIdentity>,
+    /// What the node commands tell about the world.
+    pub node: NodeState,
+}
+
+/// One core's machine.
+pub struct Shard {
+    pub(crate) core: CoreId,
+    pub(crate) table: Arc<NodeTable>,
+    pub(crate) durability: Durability,
+    pub(crate) now: Now,
+    pub(crate) rng: Rng,
+    pub(crate) store: Store,
+    pub(crate) log: Option<LogWriter>,
+    pub(crate) connections: Connections,
+    pub(crate) window: Window,
+    pub(crate) route_scratch: RouteScratch,
+    pub(crate) waiters: Waiters,
+    pub(crate) units: Units,
+    pub(crate) gathers: Gathers,
+    pub(crate) node: NodeState,
+    pub(crate) statistics: Statistics,
+    /// One batch per core of the node, sent at the tick's end.
+    pub(crate) outbox: Vec<HopBatch>,
+    /// Forwarded requests whose groups are lent.
+    pub(crate) parked_hops: VecDeque<(OwnedRequest, Origin, Database, Protocol)>,
+    /// Answers to forwarded requests that wait for their log group.
+    pub(crate) held_replies: VecDeque<(LogOrdinal, Origin, Vec<u8>)>,
+    /// Connections whose output may leave.
+    pub(crate) flush: Vec<u32>,
+    /// Connections with output that waits for a log group.
+    pub(crate) held: Vec<u32>,
+    /// Connections that go on after a stall.
+    pub(crate) resume: Vec<ConnectionId>,
+    /// Effects of this tick that are not sends: they come before them.
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) spare_buffers: Vec<Vec<u8>>,
+    /// The last group whose promise holds.
+    pub(crate) committed: LogOrdinal,
+    /// Every change is uncommitted at first: durability `commit`, or a unit over several cores is under way.
+    pub(crate) tracks: bool,
+    pub(crate) last_sync_us: u64,
+    pub(crate) last_expiry_us: u64,
+    pub(crate) stopping: bool,
+    pub(crate) paused_until: Option<(u64, bool)>,
+}
+
+impl Shard {
+    /// A shard with empty groups; [`Shard::store_mut`] is for replay.
+    pub fn new(config: ShardConfig) -> Shard {
+        let logs = config.durability != Durability::Memory;
+        assert_eq!(logs, config.log.is_some(), "a log exactly when the durability has one");
+        let mut store = Store::new(config.core, config.seed, logs);
+        for group in config.table.groups_of(config.core) {
+            store.insert_group(Box::new(SlotGroup::new(group, config.core)));
+        }
+        let zero_fill = config.durability == Durability::Commit;
+        let core_count = config.table.instances().len();
+        Shard {
+            core: config.core,
+            durability: config.durability,
+            now: Now::default(),
+            rng: Rng::new(config.seed ^ u64::from(config.core.0)),
+            store,
+            log: config.log.map(|identity| LogWriter::new(identity, zero_fill)),
+            connections: Connections::default(),
+            window: Window::default(),
+            route_scratch: RouteScratch::default(),
+            waiters: Waiters::default(),
+            units: Units::new(config.core),
+            gathers: Gathers::default(),
+            node: config.node,
+            statistics: Statistics::default(),
+            outbox: (0..core_count).map(|_| HopBatch::default()).collect(),
+            parked_hops: VecDeque::new(),
+            held_replies: VecDeque::new(),
+            flush: Vec::new(),
+            held: Vec::new(),
+            resume: Vec::new(),
+            effects: Vec::new(),
+            spare_buffers: Vec::new(),
+            committed: LogOrdinal(0),
+            tracks: config.durability == Durability::Commit,
+            last_sync_us: 0,
+            last_expiry_us: 0,
+            stopping: false,
+            paused_until: None,
+            table: config.table,
+        }
+    }
+
+    /// The data, for replay before the first tick.
+    pub fn store_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// The data, to look at.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Tiny segments, for the simulator.
+    pub fn set_segment_bytes(&mut self, segment_bytes: u64) {
+        self.log = self.log.take().map(|log| log.with_segment_bytes(segment_bytes));
+    }
+}
+
+impl Machine for Shard {
+    type Message = HopBatch;
+
+    fn tick(&mut self, mut input: TickInput<'_, HopBatch>, output: &mut TickOutput<HopBatch>) {
+        self.begin(input.now);
+        let arrivals = self.receive(input.events);
+        self.take_hops(input.hops);
+        self.serve(&arrivals, input.received);
+        self.maintain();
+        self.append();
+        self.commit();
+        self.reply(output);
+        self.send_hops(output);
+        self.schedule(output);
+        input.events.clear();
+    }
+}

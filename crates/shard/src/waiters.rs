@@ -1,0 +1,144 @@
+//! Who waits for a key: ZH.WAIT and blocked pops, found by the write path, none delaying another.
+//!
+//! A waiter keeps its request. When one of its keys changes the request runs again, oldest waiter first, and either
+//! answers or goes on waiting (ZHT's callback without its polling thread: `systems.md` 3.1, public code weaknesses).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use base::{ConnectionId, Database, Slot};
+use hashbrown::HashMap;
+use wire::Protocol;
+
+use crate::hop::Origin;
+use crate::owned_request::OwnedRequest;
+
+/// Where a waiter's answer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A connection of this core.
+    Local(ConnectionId),
+    /// A connection of another core.
+    Remote(Origin, Protocol),
+}
+
+/// A request that waits.
+pub struct Waiter {
+    /// What to run again.
+    pub request: OwnedRequest,
+    /// Who asked.
+    pub target: Target,
+    /// In which numbered keyspace.
+    pub database: Database,
+    /// Which keys it waits for.
+    pub hashes: Vec<u64>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Waiters {
+    all: BTreeMap<u64, Waiter>,
+    by_hash: HashMap<u64, Vec<u64>, std::hash::BuildHasherDefault<HashIsHash>>,
+    deadlines: BinaryHeap<Reverse<(u64, u64)>>,
+    count_ever: u64,
+}
+
+/// The keys' hashes are hashes already.
+#[derive(Default)]
+pub struct HashIsHash(u64);
+
+impl std::hash::Hasher for HashIsHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("only u64 keys are hashed")
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+impl Waiters {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Let a request wait, until `deadline_us` if given.
+    pub fn insert(&mut self, waiter: Waiter, deadline_us: Option<u64>) {
+        let id = self.count_ever;
+        self.count_ever += 1;
+        for hash in &waiter.hashes {
+            self.by_hash.entry(*hash).or_default().push(id);
+        }
+        if let Some(deadline_us) = deadline_us {
+            self.deadlines.push(Reverse((deadline_us, id)));
+        }
+        self.all.insert(id, waiter);
+    }
+
+    /// Take out the waiters of the changed keys, oldest first; those that have to go on waiting come back by
+    /// [`Waiters::put_back`].
+    pub fn touched(&self, touched: &[(Slot, u64)], all: bool) -> Vec<u64> {
+        if all {
+            return self.all.keys().copied().collect();
+        }
+        let ids: BTreeSet<u64> =
+            touched.iter().filter_map(|(_, hash)| self.by_hash.get(hash)).flatten().copied().collect();
+        ids.into_iter().collect()
+    }
+
+    /// A waiter that still waits.
+    pub fn get(&self, id: u64) -> Option<&Waiter> {
+        self.all.get(&id)
+    }
+
+    /// It waits no longer.
+    pub fn remove(&mut self, id: u64) -> Option<Waiter> {
+        let waiter = self.all.remove(&id)?;
+        for hash in &waiter.hashes {
+            if let Some(ids) = self.by_hash.get_mut(hash) {
+                ids.retain(|other| *other != id);
+                if ids.is_empty() {
+                    self.by_hash.remove(hash);
+                }
+            }
+        }
+        Some(waiter)
+    }
+
+    /// Those whose deadline has come, oldest deadline first.
+    pub fn take_overdue(&mut self, now_us: u64) -> Vec<Waiter> {
+        let mut overdue = Vec::new();
+        while self.deadlines.peek().is_some_and(|Reverse((deadline_us, _))| *deadline_us <= now_us) {
+            let Reverse((_, id)) = self.deadlines.pop().expect("peeked");
+            overdue.extend(self.remove(id));
+        }
+        overdue
+    }
+
+    /// The next deadline; one of a waiter that is gone may show, which costs one tick.
+    pub fn next_deadline_us(&self) -> Option<u64> {
+        self.deadlines.peek().map(|Reverse((deadline_us, _))| *deadline_us)
+    }
+
+    /// Forget the waiter of a target that is gone.
+    pub fn forget(&mut self, is_gone: impl Fn(&Target) -> bool) {
+        let ids: Vec<u64> =
+            self.all.iter().filter(|(_, waiter)| is_gone(&waiter.target)).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.remove(id);
+        }
+        if self.all.is_empty() {
+            self.deadlines.clear();
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The window: requests that were decoded and run together, so that their memory arrives while others are decoded.
+
+use base::Span;
+use base::limits::PREFETCH_WINDOW;
+use wire::registry::Resolved;
+use wire::{Arguments, ProtocolError};
+
+use crate::route::Hint;
+
+/// What was decoded.
+#[derive(Clone, Copy, Debug)]
+pub enum Decoded {
+    /// A request, looked up in the registry.
+    Request(Resolved),
+    /// The stream cannot be understood any further.
+    Malformed(ProtocolError),
+}
+
+/// One decoded request of a connection; its bytes and arguments lie in the window's base.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowRequest {
+    /// The connection's index.
+    pub connection: u32,
+    /// What it is.
+    pub decoded: Decoded,
+    /// Slot and hash of the key, for commands routed by one.
+    pub hint: Option<Hint>,
+    /// Offset after its last byte.
+    pub end: u32,
+    first_span: u32,
+    span_count: u32,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Window {
+    /// In the order they run.
+    pub requests: Vec<WindowRequest>,
+    /// Argument spans of all of them; the parser appends here.
+    pub spans: Vec<Span>,
+}
+
+impl Window {
+    /// Whether it should run now.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.requests.len() >= PREFETCH_WINDOW
+    }
+
+    /// The arguments whose spans begin at `first_span`.
+    #[inline]
+    pub fn arguments_from<'a>(&'a self, base: &'a [u8], first_span: usize) -> Arguments<'a> {
+        Arguments::new(base, &self.spans[first_span..])
+    }
+
+    /// The arguments of a request.
+    #[inline]
+    pub fn arguments<'a>(&'a self, base: &'a [u8], request: &WindowRequest) -> Arguments<'a> {
+        let first = request.first_span as usize;
+        Arguments::new(base, &self.spans[first..first + request.span_count as usize])
+    }
+
+    /// Add what was decoded; its spans begin at `first_span` and are the last ones.
+    #[inline]
+    pub fn push(&mut self, connection: u32, decoded: Decoded, hint: Option<Hint>, end: usize, first_span: usize) {
+        self.requests.push(WindowRequest {
+            connection,
+            decoded,
+            hint,
+            end: end as u32,
+            first_span: first_span as u32,
+            span_count: (self.spans.len() - first_span) as u32,
+        });
+    }
+
+    /// Forget everything; keep the memory of ordinary windows.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.spans.clear();
+        self.spans.shrink_to(PREFETCH_WINDOW * 64);
+    }
+
+    /// Where the decoded requests of a connection end, if it has any after position `index`.
+    pub fn last_end(&self, connection: u32, index: usize) -> Option<u32> {
+        self.requests[index + 1..].iter().rfind(|request| request.connection == connection).map(|request| request.end)
+    }
+}
