@@ -246,7 +246,9 @@ impl Shard {
             Stall::Gaps => connection.output.gaps() == 0,
             _ => false,
         };
-        if goes_on {
+        if connection.stall == Stall::Unit && connection.output.gaps() == 0 {
+            self.gaps_closed(reply.connection);
+        } else if goes_on {
             self.unstall(reply.connection);
         }
         self.list_for_flush(reply.connection.index);

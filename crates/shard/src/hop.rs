@@ -10,6 +10,8 @@
 
 use base::{ConnectionId, CoreId, Database, Span};
 use storage::{LentPart, SlotGroup};
+
+use crate::gather::{Answer, Question};
 use wire::registry::CommandSpec;
 use wire::{Arguments, Protocol};
 
@@ -107,6 +109,20 @@ pub enum Control {
     Committed {
         /// Which unit.
         unit: UnitId,
+    },
+    /// A question to every core.
+    Ask {
+        /// The asker's number for it.
+        gather: u64,
+        /// What.
+        question: Question,
+    },
+    /// Its answer.
+    Answer {
+        /// The asker's number for it.
+        gather: u64,
+        /// What.
+        answer: Answer,
     },
     /// Shutdown was asked of one core by a client: all of them stop.
     Shutdown,

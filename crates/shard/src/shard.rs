@@ -13,7 +13,7 @@ use wire::Protocol;
 use crate::connection::Connections;
 use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
-use crate::node::NodeState;
+use crate::state::NodeState;
 use crate::owned_request::OwnedRequest;
 use crate::route::RouteScratch;
 use crate::statistics::Statistics;

@@ -279,19 +279,19 @@ impl Store {
         })
     }
 
-    /// Visit about `most` keys of `database` from `cursor` on; where to go on, or `None` at the end of what is here.
-    /// Expired keys are not shown.
+    /// Visit about `most` keys of `database` from `cursor` on, in groups below number `end`; where to go on, or `None`
+    /// when none is left. Expired keys are not shown.
     pub fn scan(
         &self,
         cursor: ScanCursor,
-        most: usize,
+        (most, end): (usize, u8),
         database: Database,
         now_ms: u64,
         mut visit: impl FnMut(Record<'_>),
     ) -> Option<ScanCursor> {
         let (mut group_number, mut position) = ((cursor.0 >> 32) as usize, cursor.0 as u32);
         let mut examined = 0;
-        while group_number < self.groups.len() {
+        while group_number < usize::from(end) {
             let Some(group) = self.groups[group_number].as_deref() else {
                 (group_number, position) = (group_number + 1, 0);
                 continue;
@@ -359,7 +359,7 @@ impl Store {
     ) -> Option<()> {
         let mut cursor = Some(from);
         while let Some(from) = cursor.filter(|_| keys.is_empty()) {
-            cursor = self.scan(from, 16, database, now_ms, |record| keys.push(record.key.to_vec()));
+            cursor = self.scan(from, (16, SLOT_GROUP_COUNT), database, now_ms, |record| keys.push(record.key.to_vec()));
         }
         cursor.map(|_| ())
     }

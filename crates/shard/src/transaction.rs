@@ -1,0 +1,168 @@
+//! The work of a unit: one command over several cores, EXEC, WATCH, or a command over the whole keyspace.
+
+use base::{ConnectionId, Door};
+use session::{Buffers, ConnectionContext, Transaction, WatchedKey};
+use wire::registry::{CommandSpec, Family, Flags, key_positions};
+use wire::{Arguments, Protocol, Reply};
+
+use crate::owned_request::OwnedRequest;
+use crate::route::{GroupMasks, add_group, all_groups};
+use crate::shard::Shard;
+use crate::unit::UnitWork;
+
+impl Shard {
+    pub(crate) fn start_watch(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        let mut masks = GroupMasks::new();
+        self.add_keys(spec, arguments, &mut masks);
+        self.start_unit(index, masks, UnitWork::Watch(OwnedRequest::new(spec, arguments)));
+    }
+
+    pub(crate) fn start_exec(&mut self, index: u32, transaction: Box<Transaction>) {
+        let mut masks = GroupMasks::new();
+        for watched in transaction.watched() {
+            add_group(&mut masks, &self.table, watched.slot);
+        }
+        let door = self.door(index);
+        for command in transaction.commands() {
+            match command.spec.family {
+                Family::Data => self.add_keys(command.spec, command.arguments, &mut masks),
+                Family::Node if needs_keyspace(command.spec) => masks = self.whole_keyspace(door),
+                Family::Node | Family::Connection => {}
+            }
+        }
+        masks.sort_unstable_by_key(|(core, _)| *core);
+        self.start_unit(index, masks, UnitWork::Exec(transaction));
+    }
+
+    /// All groups that a door shows: of every core, or of this instance.
+    pub(crate) fn whole_keyspace(&self, door: Door) -> GroupMasks {
+        let mut masks = all_groups(&self.table);
+        if door == Door::Cluster {
+            masks.retain(|(core, _)| *core == self.core);
+        }
+        masks
+    }
+
+    fn add_keys(&self, spec: &'static CommandSpec, arguments: Arguments<'_>, masks: &mut GroupMasks) {
+        let mut positions = Vec::new();
+        // A request that contradicts itself gets its own error and touches nothing.
+        if key_positions(spec, arguments, &mut positions).is_err() {
+            return;
+        }
+        for name in positions.iter().filter_map(|position| arguments.get(position.index)) {
+            add_group(masks, &self.table, placement::slot_of(name));
+        }
+        masks.sort_unstable_by_key(|(core, _)| *core);
+    }
+
+    /// Runs a unit's work; all its groups are here. The reply's bytes.
+    pub(crate) fn run_work(&mut self, id: ConnectionId, work: &UnitWork) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let Some(connection) = self.connections.get_mut(id) else { return bytes };
+        let (protocol, database) = (connection.session.protocol(), connection.session.database());
+        match work {
+            UnitWork::Command(request) => {
+                self.execute_into(request, database, protocol, false, &mut bytes);
+            }
+            UnitWork::Watch(request) => self.watch(id, request, &mut bytes),
+            UnitWork::Exec(transaction) => self.exec(id, transaction, protocol, &mut bytes),
+            UnitWork::Keyspace(request) => {
+                self.run_keyspace(id, request.spec, request.arguments(), &mut bytes);
+            }
+        }
+        bytes
+    }
+
+    fn watch(&mut self, id: ConnectionId, request: &OwnedRequest, bytes: &mut Vec<u8>) {
+        let now_ms = self.now.unix_ms;
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let database = connection.session.database();
+        for name in request.arguments().from(1).iter() {
+            let slot = placement::slot_of(name);
+            let key = self.store.key(name, database, slot);
+            let version = self.store.version(&key, now_ms);
+            let removed_version = self.removed_version(slot);
+            let Some(connection) = self.connections.get_mut(id) else { return };
+            let key = name.to_vec();
+            connection.session.watch(WatchedKey { key, database, slot, version, removed_version });
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        Reply::new(bytes, connection.session.protocol()).ok();
+    }
+
+    fn removed_version(&self, slot: base::Slot) -> base::Version {
+        self.store.group(slot.group()).map_or_else(Default::default, |group| group.removed_version(slot))
+    }
+
+    fn exec(&mut self, id: ConnectionId, transaction: &Transaction, protocol: Protocol, bytes: &mut Vec<u8>) {
+        if transaction.watched().iter().any(|watched| self.has_changed(watched)) {
+            return Reply::new(bytes, protocol).null_array();
+        }
+        Reply::new(bytes, protocol).array(transaction.len());
+        for command in transaction.commands() {
+            self.exec_one(id, command.spec, command.arguments, bytes);
+        }
+    }
+
+    fn exec_one(
+        &mut self,
+        id: ConnectionId,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        bytes: &mut Vec<u8>,
+    ) {
+        self.statistics.note_command(spec.id);
+        let password = self.node.password().map(<[u8]>::to_vec);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (protocol, database) = (connection.session.protocol(), connection.session.database());
+        match spec.family {
+            Family::Data if spec.is_write() && self.node.log_failure().is_some() => {
+                Reply::new(bytes, protocol).error("MISCONF", "writes are refused because the log failed");
+            }
+            Family::Data => {
+                let mut unit = commands::Unit {
+                    random: self.rng.next_u64(),
+                    store: &mut self.store,
+                    reply: Reply::new(bytes, protocol),
+                    now_ms: self.now.unix_ms,
+                    database,
+                    first_key: None,
+                    may_block: false,
+                };
+                commands::execute(spec, arguments, &mut unit);
+            }
+            Family::Connection => {
+                let context =
+                    ConnectionContext { now: self.now, password: password.as_deref(), buffers: Buffers::default() };
+                let mut reply = Reply::new(bytes, protocol);
+                let start = reply.len();
+                connection.session.execute(spec, arguments, &context, &mut reply);
+                if reply.len() == start {
+                    reply.error("ERR", &format!("'{}' over all cores is not possible inside MULTI", spec.full_name));
+                }
+            }
+            Family::Node if needs_keyspace(spec) => self.run_keyspace(id, spec, arguments, bytes),
+            Family::Node => {
+                let request = OwnedRequest::new(spec, arguments);
+                let counters = [self.counters()];
+                let reply = self.run_node_with(&request, id, &counters);
+                bytes.extend_from_slice(&reply);
+            }
+        }
+    }
+
+    /// Whether a watched key is not what it was. An absent key that may have come and gone counts as changed.
+    fn has_changed(&mut self, watched: &WatchedKey) -> bool {
+        let key = self.store.key(&watched.key, watched.database, watched.slot);
+        let version = self.store.version(&key, self.now.unix_ms);
+        version != watched.version
+            || (version == base::Version::ABSENT && self.removed_version(watched.slot) != watched.removed_version)
+    }
+}
+
+/// Whether a node command reads or changes the whole keyspace.
+pub(crate) fn needs_keyspace(spec: &CommandSpec) -> bool {
+    use wire::registry::CommandId as Id;
+    debug_assert!(!spec.flags.contains(Flags::BLOCKING));
+    matches!(spec.id, Id::Dbsize | Id::Flushdb | Id::Flushall | Id::Keys | Id::Scan | Id::Randomkey)
+}
