@@ -54,6 +54,13 @@ impl Input {
         self.bytes.len() >= self.needed
     }
 
+    /// Puts requests that were parsed but did not run back before everything kept.
+    pub fn put_back(&mut self, earlier: &[u8]) {
+        self.bytes.splice(..0, earlier.iter().copied());
+        (self.needed, self.progress) = (0, Progress::default());
+        self.spans = Vec::new();
+    }
+
     /// Gives up the bytes; parsing begins at their start.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)

@@ -21,8 +21,7 @@ impl Shard {
         let now_us = self.now.monotonic_us;
         if self.waiters.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
             for waiter in self.waiters.take_overdue(now_us) {
-                let arguments = waiter.request.arguments();
-                self.answer(waiter.target, |reply| commands::timed_out(waiter.request.spec, arguments, reply));
+                self.time_out(&waiter);
             }
             self.track_touched();
         }
@@ -160,9 +159,10 @@ impl Shard {
         output.deadline_us = deadlines.into_iter().flatten().min();
         output.more = !self.resume.is_empty();
         output.quiet_completions = !self.stopping && self.flush.is_empty();
-        let log_is_safe = self.log.as_ref().is_none_or(|log| {
-            log.failure().is_some() || (self.node.is_sealed() && log.durable() == log.sealed())
-        });
+        let log_is_safe = self
+            .log
+            .as_ref()
+            .is_none_or(|log| log.failure().is_some() || (self.node.is_sealed() && log.durable() == log.sealed()));
         if self.stopping && log_is_safe {
             output.effects.push(Effect::Stop);
         }
@@ -180,8 +180,8 @@ impl Shard {
 
     /// Changes are tracked until committed while that takes longer than a tick.
     pub(crate) fn update_tracking(&mut self) {
-        self.tracks = self.log.is_some()
-            && (self.durability == Durability::Commit || self.units.first_pending().is_some());
+        self.tracks =
+            self.log.is_some() && (self.durability == Durability::Commit || self.units.first_pending().is_some());
         let ordinal = self.log.as_ref().filter(|_| self.tracks).map(|log| log.next_ordinal());
         self.store.track_uncommitted(ordinal);
     }

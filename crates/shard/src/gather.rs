@@ -173,7 +173,7 @@ impl Shard {
             Purpose::Kill { by_address: true } if gather.count == 0 => {
                 self.answer(target, |reply| reply.error("ERR", "No such client"));
             }
-            Purpose::Kill { by_address: true } | Purpose::Ok => self.answer(target, Reply::ok),
+            Purpose::Kill { by_address: true } | Purpose::Ok => self.answer(target, |reply| reply.ok()),
             Purpose::Kill { by_address: false } | Purpose::Sum => {
                 self.answer(target, |reply| reply.integer(gather.count as i64));
             }

@@ -1,1 +1,37 @@
-//! (being laid)
+//! Ring 3: one core's machine. Composes session, commands and storage into the tick.
+//!
+//! ```text
+//!  events ─► receive ─► decode ─► route ─► execute ─► append ─► commit ─► reply ─► effects
+//!            (receive)  (serve)   (route)  (run)      (commit: three stages)
+//!                                    │
+//!                                    ├─ another core ─────► hop
+//!                                    ├─ several cores ────► unit      lends slot groups
+//!                                    ├─ every core's facts ► gather
+//!                                    └─ not now ──────────► waiters
+//! ```
+//!
+//! It never reads a clock, a socket or a file: what it knows it was told in [`base::TickInput`], what it wants stands in
+//! [`base::TickOutput`].
+
+pub mod commit;
+pub mod connection;
+pub mod gather;
+pub mod hop;
+pub mod keyspace;
+pub mod node_commands;
+pub mod owned_request;
+pub mod receive;
+pub mod route;
+pub mod run;
+pub mod serve;
+pub mod shard;
+pub mod state;
+pub mod statistics;
+pub mod transaction;
+pub mod unit;
+pub mod waiters;
+pub mod window;
+
+pub use hop::HopBatch;
+pub use shard::{Durability, Shard, ShardConfig};
+pub use state::NodeState;

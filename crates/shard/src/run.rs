@@ -118,10 +118,10 @@ impl Shard {
             Route::Hop(core) => self.forward(index, core, spec, arguments),
             Route::Spread if spec.flags.contains(wire::registry::Flags::BLOCKING) => {
                 let Some(connection) = self.connections.at(index) else { return };
-                connection.output.reply(connection.session.protocol()).error(
-                    "ERR",
-                    "a blocking command's keys have to live on one core: give them a common {hash tag}",
-                );
+                connection
+                    .output
+                    .reply(connection.session.protocol())
+                    .error("ERR", "a blocking command's keys have to live on one core: give them a common {hash tag}");
             }
             Route::Spread => {
                 let masks = self.route_scratch.masks.clone();
@@ -204,8 +204,7 @@ impl Shard {
         if full || (blocks && connection.output.gaps() > 0) {
             return self.stall_and_repeat(index, spec, arguments, Stall::Gaps);
         }
-        let origin =
-            Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
+        let origin = Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
         batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
         if blocks {
             connection.stall = Stall::Waiter;
@@ -308,13 +307,18 @@ impl Shard {
 
     /// Answers a waiter with a reply that depends on no change.
     pub(crate) fn answer(&mut self, target: Target, write: impl FnOnce(&mut Reply<'_>)) {
-        let protocol = match target {
-            Target::Local(id) => self.connections.get_mut(id).map_or(Protocol::Resp2, |c| c.session.protocol()),
-            Target::Remote(_, protocol) => protocol,
-        };
+        let protocol = self.protocol_of(target);
         let mut bytes = Vec::new();
         write(&mut Reply::new(&mut bytes, protocol));
         self.deliver(target, &bytes, None);
+    }
+
+    /// How to encode a reply for a waiter.
+    pub(crate) fn protocol_of(&mut self, target: Target) -> Protocol {
+        match target {
+            Target::Local(id) => self.connections.get_mut(id).map_or(Protocol::Resp2, |c| c.session.protocol()),
+            Target::Remote(_, protocol) => protocol,
+        }
     }
 
     /// Gives a waiter its reply; a local connection goes on.
@@ -369,13 +373,7 @@ impl Shard {
     }
 
     /// CLIENT PAUSE: true when the request has to wait.
-    fn put_off(
-        &mut self,
-        index: u32,
-        spec: &'static CommandSpec,
-        arguments: Arguments<'_>,
-        writes_only: bool,
-    ) -> bool {
+    fn put_off(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>, writes_only: bool) -> bool {
         let is_client = spec.full_name.starts_with("client");
         if is_client || (writes_only && !spec.is_write() && spec.full_name != "exec") {
             return false;

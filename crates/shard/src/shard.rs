@@ -13,9 +13,9 @@ use wire::Protocol;
 use crate::connection::Connections;
 use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
-use crate::state::NodeState;
 use crate::owned_request::OwnedRequest;
 use crate::route::RouteScratch;
+use crate::state::NodeState;
 use crate::statistics::Statistics;
 use crate::unit::Units;
 use crate::waiters::Waiters;
@@ -169,7 +169,7 @@ impl Shard {
 impl Machine for Shard {
     type Message = HopBatch;
 
-    fn tick(&mut self, mut input: TickInput<'_, HopBatch>, output: &mut TickOutput<HopBatch>) {
+    fn tick(&mut self, input: TickInput<'_, HopBatch>, output: &mut TickOutput<HopBatch>) {
         self.begin(input.now);
         let arrivals = self.receive(input.events);
         self.take_hops(input.hops);

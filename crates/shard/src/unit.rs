@@ -351,14 +351,7 @@ impl Shard {
         self.gather_groups(unit);
     }
 
-    fn on_return(
-        &mut self,
-        unit: UnitId,
-        groups: Vec<Box<SlotGroup>>,
-        part: &LentPart,
-        cores: &[u16],
-        confirm: bool,
-    ) {
+    fn on_return(&mut self, unit: UnitId, groups: Vec<Box<SlotGroup>>, part: &LentPart, cores: &[u16], confirm: bool) {
         groups.into_iter().for_each(|group| self.store.insert_group(group));
         if cores.len() > 1 {
             self.begin_unit_group();
@@ -384,8 +377,7 @@ impl Shard {
 
     /// Groups came home: who waited for them goes on.
     pub(crate) fn unpark(&mut self) {
-        let home: Vec<UnitId> =
-            self.units.running.iter().filter(|(_, run)| run.waits).map(|(unit, _)| *unit).collect();
+        let home: Vec<UnitId> = self.units.running.iter().filter(|(_, run)| run.waits).map(|(unit, _)| *unit).collect();
         for unit in home {
             let gaps = self.units.running.get(&unit).map(|run| run.connection);
             let gaps = gaps.and_then(|id| self.connections.get_mut(id)).map_or(0, |c| c.output.gaps());

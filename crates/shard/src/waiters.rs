@@ -115,6 +115,12 @@ impl Waiters {
         Some(waiter)
     }
 
+    /// The waiter of a target, which waits no longer.
+    pub fn take_of(&mut self, target: Target) -> Option<Waiter> {
+        let id = self.all.iter().find(|(_, waiter)| waiter.target == target).map(|(id, _)| *id)?;
+        self.remove(id)
+    }
+
     /// Those whose deadline has come, oldest deadline first.
     pub fn take_overdue(&mut self, now_us: u64) -> Vec<Waiter> {
         let mut overdue = Vec::new();
@@ -132,8 +138,7 @@ impl Waiters {
 
     /// Forget the waiter of a target that is gone.
     pub fn forget(&mut self, is_gone: impl Fn(&Target) -> bool) {
-        let ids: Vec<u64> =
-            self.all.iter().filter(|(_, waiter)| is_gone(&waiter.target)).map(|(id, _)| *id).collect();
+        let ids: Vec<u64> = self.all.iter().filter(|(_, waiter)| is_gone(&waiter.target)).map(|(id, _)| *id).collect();
         for id in ids {
             self.remove(id);
         }

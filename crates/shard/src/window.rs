@@ -2,8 +2,9 @@
 
 use base::Span;
 use base::limits::PREFETCH_WINDOW;
+use wire::Arguments;
 use wire::registry::Resolved;
-use wire::{Arguments, ProtocolError};
+use wire::request::ProtocolError;
 
 use crate::route::Hint;
 

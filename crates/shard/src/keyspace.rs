@@ -1,0 +1,139 @@
+//! Commands over the whole keyspace; a unit has brought every slot group that the connection's door shows.
+
+use base::{ConnectionId, Database, Door, SLOT_GROUP_COUNT, SlotGroupId};
+use storage::ScanCursor;
+use wire::registry::{CommandId as Id, CommandSpec};
+use wire::{Arguments, Reply, error};
+
+use crate::owned_request::OwnedRequest;
+use crate::shard::Shard;
+use crate::unit::UnitWork;
+
+impl Shard {
+    /// Starts a command over the keyspace. SCAN needs one core's groups at a time; the others need them all.
+    pub(crate) fn start_keyspace(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        let door = self.door(index);
+        let mut masks = self.whole_keyspace(door);
+        if spec.id == Id::Scan {
+            let group = scan_group(arguments).unwrap_or(0);
+            masks.retain(|(_, mask)| mask >> group & 1 == 1);
+        }
+        self.start_unit(index, masks, UnitWork::Keyspace(OwnedRequest::new(spec, arguments)));
+    }
+
+    /// Runs it; the groups are here.
+    pub(crate) fn run_keyspace(
+        &mut self,
+        id: ConnectionId,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        bytes: &mut Vec<u8>,
+    ) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (protocol, database, door) =
+            (connection.session.protocol(), connection.session.database(), connection.session.door());
+        let mut reply = Reply::new(bytes, protocol);
+        match spec.id {
+            Id::Dbsize => reply.integer(self.store.count(database).keys as i64),
+            Id::Flushdb | Id::Flushall => self.flush(spec.id, database, arguments, &mut reply),
+            Id::Randomkey => {
+                let random = self.rng.next_u64();
+                match self.store.random_key(database, self.now.unix_ms, random) {
+                    Some(name) => reply.bulk(&name),
+                    None => reply.null(),
+                }
+            }
+            Id::Keys => self.keys(database, &arguments[1], &mut reply),
+            _ => self.scan(database, door, arguments, &mut reply),
+        }
+    }
+
+    fn flush(&mut self, id: Id, database: Database, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
+        let is_mode = |word: &[u8]| word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async");
+        match (arguments.len(), arguments.get(1)) {
+            (1, _) => {}
+            (2, Some(word)) if is_mode(word) => {}
+            _ => return error::SYNTAX.write(reply),
+        }
+        if let Some(reason) = self.node.log_failure() {
+            return reply.error("MISCONF", &format!("writes are refused because the log failed: {reason}"));
+        }
+        self.store.clear((id == Id::Flushdb).then_some(database));
+        reply.ok();
+    }
+
+    fn keys(&mut self, database: Database, pattern: &[u8], reply: &mut Reply<'_>) {
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut cursor = Some(ScanCursor(0));
+        while let Some(from) = cursor {
+            let bounds = (usize::MAX, SLOT_GROUP_COUNT);
+            cursor = self.store.scan(from, bounds, database, self.now.unix_ms, |record| {
+                if interim::matches(pattern, record.key) {
+                    names.push(record.key.to_vec());
+                }
+            });
+        }
+        // A walk may show an entry twice; KEYS does not.
+        names.sort_unstable();
+        names.dedup();
+        reply.array(names.len());
+        names.iter().for_each(|name| reply.bulk(name));
+    }
+
+    fn scan(&mut self, database: Database, door: Door, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
+        let options = match interim::parse(arguments) {
+            Ok(options) => options,
+            Err(failure) => return failure.write(reply),
+        };
+        let from = ScanCursor(options.cursor);
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let end = self.end_of_core(from);
+        let next = self.store.scan(from, (options.count, end), database, self.now.unix_ms, |record| {
+            let wanted = options.kind.is_none_or(|kind| kind == record.value.kind());
+            if wanted && options.pattern.is_none_or(|pattern| interim::matches(pattern, record.key)) {
+                names.push(record.key.to_vec());
+            }
+        });
+        let more_cores = door == Door::Standalone && end < SLOT_GROUP_COUNT;
+        let next = next.or(more_cores.then_some(ScanCursor(u64::from(end) << 32)));
+        reply.array(2);
+        reply.bulk(next.map_or(0, |cursor| cursor.0).to_string().as_bytes());
+        reply.array(names.len());
+        names.iter().for_each(|name| reply.bulk(name));
+    }
+
+    /// The group after the last one of the core that owns the cursor's group.
+    fn end_of_core(&self, cursor: ScanCursor) -> u8 {
+        let group = group_of(cursor);
+        let owner = self.table.group_owner(group);
+        let mine = SlotGroupId::all().filter(|group| self.table.group_owner(*group) == owner);
+        mine.map(|group| group.number() + 1).max().unwrap_or(SLOT_GROUP_COUNT)
+    }
+}
+
+fn group_of(cursor: ScanCursor) -> SlotGroupId {
+    let number = (cursor.0 >> 32).min(u64::from(SLOT_GROUP_COUNT) - 1) as u8;
+    SlotGroupId::new(number).expect("bounded above")
+}
+
+/// The slot group that a SCAN's cursor stands in; `None` for a cursor that is no number.
+fn scan_group(arguments: Arguments<'_>) -> Option<u8> {
+    let options = interim::parse(arguments).ok()?;
+    Some(group_of(ScanCursor(options.cursor)).number())
+}
+
+mod interim {
+    pub struct O<'a> {
+        pub cursor: u64,
+        pub pattern: Option<&'a [u8]>,
+        pub count: usize,
+        pub kind: Option<types::Kind>,
+    }
+    pub fn parse(a: wire::Arguments<'_>) -> Result<O<'_>, wire::ErrorReply> {
+        let cursor = std::str::from_utf8(&a[1]).ok().and_then(|t| t.parse().ok()).unwrap_or(0);
+        Ok(O { cursor, pattern: None, count: 10, kind: None })
+    }
+    pub fn matches(_: &[u8], _: &[u8]) -> bool {
+        true
+    }
+}
