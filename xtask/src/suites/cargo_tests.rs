@@ -39,7 +39,7 @@ pub const WORKSPACE: Suite = Suite {
 pub fn cargo_test(arguments: &[&str]) -> Outcome<Counts> {
     let mut counts = Counts::default();
     let mut cargo = workspace::cargo();
-    cargo.args(["test", "--no-fail-fast"]).args(arguments);
+    cargo.args(["test", "--quiet", "--no-fail-fast"]).args(arguments);
     let succeeded = process::lines(&mut cargo, |line| {
         if let Some(result) = parse_result(line) {
             counts.add(result);
