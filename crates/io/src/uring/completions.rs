@@ -88,7 +88,7 @@ impl Uring {
             return self.broke(id, events);
         }
         let quiet = connection.quiet_send_tick == Some(tick);
-        let close = connection.close_after_send;
+        let close = connection.closes_after_send;
         events.push_completion(Event::SendDone { connection: id, buffer }, quiet);
         if close {
             self.broke(id, events);

@@ -25,13 +25,12 @@ use crate::connection_table::ConnectionTable;
 use crate::doorbell::Doorbell;
 use crate::driver::Driver;
 use crate::event_list::EventList;
-use crate::listener::Listener;
 use base::ids::ConnectionId;
 use buffers::{BUFFER_GROUP, Buffers};
 use io_uring::{opcode, squeue, types};
 use ring::{Completion, Ring};
 use rustix::event::PollFlags;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -65,9 +64,9 @@ pub(crate) struct Uring {
 impl Uring {
     pub fn new(
         task_work: TaskWork,
-        listeners: Vec<Listener>,
+        acceptor: Acceptor,
         connections_max: usize,
-        doorbell: &Arc<Doorbell>,
+        doorbell: Arc<Doorbell>,
     ) -> io::Result<Uring> {
         let ring = Ring::new(task_work)?;
         let buffers = Buffers::new(&ring)?;
@@ -75,8 +74,8 @@ impl Uring {
             ring,
             buffers,
             table: ConnectionTable::new(connections_max),
-            acceptor: Acceptor::new(listeners, SocketFlags::empty()),
-            doorbell: Arc::clone(doorbell),
+            acceptor,
+            doorbell,
             completions: Vec::with_capacity(1024),
             starved: Vec::new(),
             sends_under_way: 0,
@@ -238,8 +237,7 @@ impl Driver for Uring {
     fn close(&mut self, id: ConnectionId, events: &mut EventList) {
         let Some(connection) = self.table.open(id) else { return };
         if connection.sending.is_some() {
-            connection.close_after_send = true;
-            connection.receive_paused = true;
+            connection.close_after_send();
             self.cancel_receive(id);
         } else {
             self.broke(id, events);
@@ -255,7 +253,7 @@ impl Driver for Uring {
 
     fn resume_receive(&mut self, id: ConnectionId, _events: &mut EventList) {
         if let Some(connection) = self.table.open(id) {
-            connection.receive_paused = connection.close_after_send;
+            connection.receive_paused = connection.closes_after_send;
             self.arm_receive(id);
         }
     }
