@@ -27,11 +27,23 @@ impl ConfigChange {
 pub struct Config {
     /// Parallel to [`KEYS`].
     values: Vec<Vec<u8>>,
+    live: Live,
+}
+
+/// What requests are measured by: looked up once per change instead of once per request.
+#[derive(Clone, Debug, Default)]
+struct Live {
+    password: Option<Vec<u8>>,
+    memory_bytes_max: Option<u64>,
+    idle_timeout_s: Option<u64>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { values: KEYS.iter().map(|key| key.default.as_bytes().to_vec()).collect() }
+        let values = KEYS.iter().map(|key| key.default.as_bytes().to_vec()).collect();
+        let mut config = Config { values, live: Live::default() };
+        config.settle();
+        config
     }
 }
 
@@ -43,6 +55,7 @@ impl Config {
     pub fn preset(&mut self, name: &str, value: &[u8]) -> Result<(), String> {
         let index = find(name.as_bytes()).ok_or_else(|| format!("there is no setting '{name}'"))?;
         self.values[index] = canonical(KEYS[index].kind, value).map_err(|reason| format!("{name}: {reason}"))?;
+        self.settle();
         Ok(())
     }
 
@@ -51,21 +64,34 @@ impl Config {
         for change in changes {
             self.values[change.index].clone_from(&change.value);
         }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let positive = |number: i64| u64::try_from(number).ok().filter(|&number| number > 0);
+        self.live = Live {
+            password: Some(self.value("requirepass").to_vec()).filter(|password| !password.is_empty()),
+            memory_bytes_max: positive(self.integer("maxmemory")),
+            idle_timeout_s: positive(self.integer("timeout")),
+        };
     }
 
     /// What AUTH must present; `None` when nothing.
+    #[inline]
     pub fn password(&self) -> Option<&[u8]> {
-        Some(self.value("requirepass")).filter(|password| !password.is_empty())
+        self.live.password.as_deref()
     }
 
     /// Bytes above which writes that may grow memory are refused; `None` without a limit.
+    #[inline]
     pub fn memory_bytes_max(&self) -> Option<u64> {
-        u64::try_from(self.integer("maxmemory")).ok().filter(|&bytes| bytes > 0)
+        self.live.memory_bytes_max
     }
 
     /// Idle seconds after which a connection is closed; `None` for never.
+    #[inline]
     pub fn idle_timeout_s(&self) -> Option<u64> {
-        u64::try_from(self.integer("timeout")).ok().filter(|&seconds| seconds > 0)
+        self.live.idle_timeout_s
     }
 
     /// Value of a number.

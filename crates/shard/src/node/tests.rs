@@ -202,9 +202,8 @@ fn config_set_is_all_or_nothing() {
     assert_eq!(node.send(&[b"CONFIG", b"SET", b"save", b"900 1  300 10"]), b"+OK\r\n");
     assert_eq!(node.config.value("save"), b"900 1 300 10");
     for (request, error) in [
-        ("CONFIG SET timeout 1 nonsense 2", "-ERR Unknown option or number of arguments for CONFIG SET - 'nonsense'"),
-        ("CONFIG SET timeout", "-ERR wrong number of arguments for 'config|set' command"),
-        ("CONFIG SET timeout 1 hz", "-ERR wrong number of arguments for 'config|set' command"),
+        ("CONFIG SET timeout 1 nonsense 2", "Unknown option or number of arguments for CONFIG SET - 'nonsense'"),
+        ("CONFIG SET timeout 1 hz", "wrong number of arguments for 'config|set' command"),
         ("CONFIG SET timeout 1 hz 0", "argument must be between 1 and 500 inclusive"),
         ("CONFIG SET timeout 1 timeout 2", "'timeout') - duplicate parameter"),
         ("CONFIG SET timeout 1 port 2", "'port') - can't set immutable config"),
@@ -214,9 +213,6 @@ fn config_set_is_all_or_nothing() {
         ("CONFIG SET maxmemory-policy x", "argument(s) must be one of the following: volatile-lru, "),
         ("CONFIG SET save 1", "Invalid save parameters"),
     ] {
-        if request.split(' ').count() < 4 {
-            continue;
-        }
         let reply = node.say(request);
         assert!(reply.starts_with("-ERR ") && reply.contains(error), "{request}: {reply}");
         assert_eq!(node.config.idle_timeout_s(), Some(30), "{request}");
