@@ -160,6 +160,11 @@ impl Shard {
         &self.store
     }
 
+    /// Why it stopped acknowledging, if it did.
+    pub fn failure(&self) -> Option<&str> {
+        self.node.log_failure()
+    }
+
     /// Tiny segments, for the simulator.
     pub fn set_segment_bytes(&mut self, segment_bytes: u64) {
         self.log = self.log.take().map(|log| log.with_segment_bytes(segment_bytes));

@@ -250,7 +250,7 @@ impl Store {
     pub fn clear(&mut self, database: Option<Database>) {
         let mut owners: Vec<CoreId> = self.groups().map(|group| group.owner).collect();
         owners.dedup();
-        self.replay_clear(database);
+        self.groups.iter_mut().flatten().for_each(|group| group.clear(database));
         self.changes += 1;
         self.note_cleared();
         for owner in owners {
@@ -266,9 +266,11 @@ impl Store {
         }
     }
 
-    /// Replay of [`Store::clear`].
-    pub fn replay_clear(&mut self, database: Option<Database>) {
-        self.groups.iter_mut().flatten().for_each(|group| group.clear(database));
+    /// Replay of [`Store::clear`], group by group: the cores may have been others.
+    pub fn replay_clear_group(&mut self, group: SlotGroupId, database: Option<Database>) {
+        if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {
+            group.clear(database);
+        }
     }
 
     /// Keys and expiring keys of a database in the groups that are here.

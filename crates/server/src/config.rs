@@ -1,0 +1,52 @@
+//! What a node is told before it starts; plain values, checked by whoever read them from options, file or environment.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use io::Backend;
+use shard::Durability;
+
+/// Settings of one node.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Addresses to listen on.
+    pub bind: Vec<IpAddr>,
+    /// Port of the standalone personality; instance i listens on the i-th port after it.
+    pub port: u16,
+    /// Where the data lies; `None` keeps nothing.
+    pub directory: Option<PathBuf>,
+    /// Cores, and so instances.
+    pub cores: u16,
+    /// What an acknowledged write survives.
+    pub durability: Durability,
+    /// What moves the bytes.
+    pub backend: Backend,
+    /// What AUTH must present.
+    pub password: Option<Vec<u8>>,
+    /// Host that cluster clients are told; empty: the one they are connected to.
+    pub announce_host: String,
+    /// First instance port that cluster clients are told; `None`: the real one.
+    pub announce_port_base: Option<u16>,
+    /// Path of a Unix socket with the standalone personality.
+    pub unix_socket: Option<PathBuf>,
+    /// Pin core i to the i-th CPU this process may use.
+    pub pin: bool,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        NodeConfig {
+            bind: vec![IpAddr::from([127, 0, 0, 1])],
+            port: 6379,
+            directory: None,
+            cores: 1,
+            durability: Durability::Interval,
+            backend: Backend::Auto,
+            password: None,
+            announce_host: String::new(),
+            announce_port_base: None,
+            unix_socket: None,
+            pin: false,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The data directory at start: lock, manifest, replay, and a new incarnation's first segments.
+//!
+//! ```text
+//!   LOCK       held while a process uses the directory; says which
+//!   MANIFEST   store id, incarnation, where earlier logs end
+//!   *.log      segments: <incarnation>-<core>-<number>
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base::{CoreId, Slot};
+use io::files::{DirectoryLock, LockError, list_directory, replace_file, sync_directory};
+use placement::NodeTable;
+use shard::Shard;
+use storage::Store;
+use storage::log::manifest::ManifestError;
+use storage::log::{LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
+
+/// Name of the lock file.
+pub const LOCK_FILE_NAME: &str = "LOCK";
+
+/// An open directory whose contents were verified, before its data is replayed.
+pub struct DataDirectory {
+    path: PathBuf,
+    lock: DirectoryLock,
+    manifest: Option<Manifest>,
+    names: Vec<String>,
+}
+
+/// Why a directory cannot be used. The texts say what to do.
+#[derive(Debug)]
+pub enum DirectoryError {
+    /// Another process uses it; what that process says about itself.
+    Held(String),
+    /// The operating system refused something.
+    Io(String),
+    /// The contents are damaged or not ours.
+    Refused(String),
+}
+
+impl std::fmt::Display for DirectoryError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DirectoryError::Held(text) | DirectoryError::Io(text) | DirectoryError::Refused(text) => {
+                formatter.write_str(text)
+            }
+        }
+    }
+}
+
+impl std::error::Error for DirectoryError {}
+
+impl DataDirectory {
+    /// Locks the directory, making it if it does not exist, and reads its manifest. `about` is for whoever finds it
+    /// locked.
+    ///
+    /// # Errors
+    /// When it is held, unreadable, or holds something else than a store.
+    pub fn open(path: &Path, about: &str) -> Result<DataDirectory, DirectoryError> {
+        let at = |what: &str, error: std::io::Error| DirectoryError::Io(format!("{what} {}: {error}", path.display()));
+        let is_new = !path.exists();
+        fs::create_dir_all(path).map_err(|error| at("cannot make the data directory", error))?;
+        if is_new {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+                .map_err(|error| at("cannot protect the data directory", error))?;
+        }
+        let lock = DirectoryLock::acquire(&path.join(LOCK_FILE_NAME), about).map_err(|error| match error {
+            LockError::Held { holder } => DirectoryError::Held(holder),
+            LockError::Io(error) => at("cannot lock the data directory", error),
+        })?;
+        let names = list_directory(path).map_err(|error| at("cannot read the data directory", error))?;
+        let manifest = read_manifest(path, &names)?;
+        Ok(DataDirectory { path: path.to_owned(), lock, manifest, names })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Says something new about this process to whoever finds the directory locked.
+    ///
+    /// # Errors
+    /// When the lock file cannot be written.
+    pub fn announce(&self, about: &str) -> Result<(), DirectoryError> {
+        self.lock.write(about).map_err(|error| DirectoryError::Io(format!("cannot write {LOCK_FILE_NAME}: {error}")))
+    }
+
+    /// The store's identity; a new directory gets `fresh`.
+    pub fn store_id(&self, fresh: [u8; 16]) -> [u8; 16] {
+        self.manifest.as_ref().map_or(fresh, |manifest| manifest.store_id)
+    }
+
+    /// The number that [`DataDirectory::begin`] will give this opening.
+    pub fn next_incarnation(&self) -> u64 {
+        self.manifest.as_ref().map_or(1, |manifest| manifest.incarnation + 1)
+    }
+
+    /// Replays all logs into `apply`.
+    ///
+    /// # Errors
+    /// Damage, with file and offset.
+    pub fn replay(
+        &self,
+        apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
+    ) -> Result<Recovery, DirectoryError> {
+        let Some(manifest) = &self.manifest else { return Ok(Recovery::default()) };
+        let mut read = |name: &str| fs::read(self.path.join(name)).map_err(|error| error.to_string());
+        recover(manifest, &self.names, &mut read, apply)
+            .map_err(|damage| DirectoryError::Refused(format!("{}: {damage}", self.path.display())))
+    }
+
+    /// Begins a new incarnation: closes the old logs in the manifest, makes every core's first segment, and only then
+    /// says that the node serves.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn begin(
+        &self,
+        store_id: [u8; 16],
+        cores: u16,
+        recovery: &Recovery,
+    ) -> Result<Vec<LogIdentity>, DirectoryError> {
+        let incarnation = self.next_incarnation();
+        let closed = recovery.chains.clone();
+        let mut manifest = Manifest { store_id, incarnation, cores, serving: false, closed };
+        self.write_manifest(&manifest)?;
+        let identities: Vec<LogIdentity> =
+            (0..cores).map(|core| LogIdentity { store_id, incarnation, core, cores }).collect();
+        for identity in &identities {
+            self.make_first_segment(identity)?;
+        }
+        sync_directory(&self.path).map_err(|error| self.cannot_write(&error))?;
+        manifest.serving = true;
+        self.write_manifest(&manifest)?;
+        Ok(identities)
+    }
+
+    fn make_first_segment(&self, identity: &LogIdentity) -> Result<(), DirectoryError> {
+        let header = LogWriter::first_segment(identity);
+        let path = self.path.join(header.file_name());
+        let write = || -> std::io::Result<()> {
+            use std::io::Write;
+            let mut file = fs::File::create(&path)?;
+            file.write_all(&header.encode())?;
+            file.sync_all()
+        };
+        write().map_err(|error| self.cannot_write(&error))
+    }
+
+    fn write_manifest(&self, manifest: &Manifest) -> Result<(), DirectoryError> {
+        replace_file(&self.path.join(MANIFEST_FILE_NAME), &manifest.encode()).map_err(|error| self.cannot_write(&error))
+    }
+
+    fn cannot_write(&self, error: &std::io::Error) -> DirectoryError {
+        DirectoryError::Io(format!("cannot write to the data directory {}: {error}", self.path.display()))
+    }
+}
+
+fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
+    let shown = path.join(MANIFEST_FILE_NAME).display().to_string();
+    if !names.iter().any(|name| name == MANIFEST_FILE_NAME) {
+        if names.iter().any(|name| name.ends_with(".log")) {
+            let text = format!("{shown} is missing although there are log segments; restore it from a copy");
+            return Err(DirectoryError::Refused(text));
+        }
+        return Ok(None);
+    }
+    let bytes = fs::read(path.join(MANIFEST_FILE_NAME)).map_err(|error| DirectoryError::Io(format!("{shown}: {error}")))?;
+    match Manifest::decode(&bytes) {
+        Ok(manifest) => Ok(Some(manifest)),
+        Err(ManifestError::Damaged) => {
+            Err(DirectoryError::Refused(format!("{shown} at offset 0: the manifest is damaged; restore it from a copy")))
+        }
+        Err(ManifestError::Format(format)) => Err(DirectoryError::Refused(format!(
+            "{shown} has format {format}, this version reads format {}; use the version that wrote it",
+            storage::log::format::FORMAT_VERSION
+        ))),
+    }
+}
+
+/// Performs a replayed change on the shard that owns it now.
+///
+/// # Errors
+/// When the change cannot be performed, with the reason.
+pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) -> Result<(), String> {
+    match replayed {
+        Replayed::Change { slot, database, key, version, change } => {
+            let store = store_of(shards, table.owner(slot));
+            let key = store.key(key, database, slot);
+            store.replay(&key, &change, version).map_err(|_| "the slot group is full".to_string())
+        }
+        Replayed::Clear { core, cores, database } => {
+            let written = NodeTable::even([0; 16], cores, "", 1).map_err(|error| error.to_string())?;
+            for group in written.groups_of(CoreId(core)) {
+                let slot = Slot::wrapping(group.slot(0).number());
+                store_of(shards, table.owner(slot)).replay_clear_group(group, database);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn store_of(shards: &mut [Shard], core: CoreId) -> &mut Store {
+    shards[usize::from(core.0)].store_mut()
+}

@@ -1,0 +1,194 @@
+//! A node: its cores as threads, from start to stop.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use base::CoreId;
+use io::{ChosenBackend, CoreConfig, LogFilesConfig, StreetHandle, mesh, run_core};
+use placement::NodeTable;
+use shard::{Durability, NodeState, Shard, ShardConfig};
+use storage::log::{LogIdentity, Recovery};
+
+use crate::config::NodeConfig;
+use crate::data_directory::{DataDirectory, DirectoryError, apply};
+use crate::ports::{self, PortError};
+
+/// Why a node does not start or did not stop cleanly. The texts say what to do.
+#[derive(Debug)]
+pub enum NodeError {
+    /// The data directory.
+    Directory(DirectoryError),
+    /// A port.
+    Port(PortError),
+    /// Anything else.
+    Other(String),
+}
+
+impl std::fmt::Display for NodeError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NodeError::Directory(error) => error.fmt(formatter),
+            NodeError::Port(error) => error.fmt(formatter),
+            NodeError::Other(text) => formatter.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl From<DirectoryError> for NodeError {
+    fn from(error: DirectoryError) -> Self {
+        NodeError::Directory(error)
+    }
+}
+
+impl From<PortError> for NodeError {
+    fn from(error: PortError) -> Self {
+        NodeError::Port(error)
+    }
+}
+
+/// A running node.
+pub struct Node {
+    threads: Vec<JoinHandle<Result<Shard, String>>>,
+    handle: StreetHandle,
+    directory: Option<DataDirectory>,
+    recovery: Recovery,
+    backend: ChosenBackend,
+    passed_over: Option<String>,
+}
+
+impl Node {
+    /// Opens the data, binds the ports, replays, and starts the cores. `about` is what the directory's lock says.
+    ///
+    /// # Errors
+    /// See [`NodeError`]; nothing is left running.
+    pub fn start(config: &NodeConfig, about: &str) -> Result<Node, NodeError> {
+        let other = |error: std::io::Error| NodeError::Other(error.to_string());
+        let (backend, passed_over) = config.backend.choose().map_err(NodeError::Other)?;
+        let durability = if config.directory.is_none() { Durability::Memory } else { config.durability };
+        let mut config = config.clone();
+        config.durability = durability;
+        let listeners = ports::bind(&config)?;
+        let directory = match &config.directory {
+            Some(path) => Some(DataDirectory::open(path, about)?),
+            None => None,
+        };
+        let fresh_id = [io::thread::random_seed().map_err(other)?, io::thread::random_seed().map_err(other)?];
+        let fresh_id: [u8; 16] =
+            fresh_id.map(u64::to_le_bytes).as_flattened().try_into().expect("two times eight bytes");
+        let store_id = directory.as_ref().map_or(fresh_id, |directory| directory.store_id(fresh_id));
+        let port_base = config.announce_port_base.unwrap_or(config.port + 1);
+        let table = NodeTable::even(store_id, config.cores, &config.announce_host, port_base)
+            .map_err(|error| NodeError::Other(error.to_string()))?;
+        let table = Arc::new(table);
+        let seed = io::thread::random_seed().map_err(other)?;
+        let (shards, recovery) = make_shards(&config, &table, seed, store_id, directory.as_ref())?;
+        let (mailboxes, handle) = mesh(usize::from(config.cores)).map_err(other)?;
+        let mut threads = Vec::new();
+        for ((shard, mailbox), listeners) in shards.into_iter().zip(mailboxes).zip(listeners) {
+            let core_config = core_config(&config, backend, listeners, &shard, directory.as_ref());
+            let name = format!("core-{}", shard.0.core);
+            let run = move || run_core(core_config, shard.1, mailbox).map_err(|error| error.to_string());
+            threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(other)?);
+        }
+        Ok(Node { threads, handle, directory, recovery, backend, passed_over })
+    }
+
+    /// What replay found.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// What moves the bytes, and why io_uring was passed over if it was.
+    pub fn backend(&self) -> (ChosenBackend, Option<&str>) {
+        (self.backend, self.passed_over.as_deref())
+    }
+
+    /// Asks the cores to stop; from any thread or signal handler's thread.
+    pub fn handle(&self) -> StreetHandle {
+        self.handle.clone()
+    }
+
+    /// The open data directory.
+    pub fn directory(&self) -> Option<&DataDirectory> {
+        self.directory.as_ref()
+    }
+
+    /// Waits until all cores have stopped.
+    ///
+    /// # Errors
+    /// When one of them stopped for another reason than being asked to.
+    pub fn join(self) -> Result<(), NodeError> {
+        let mut failure = None;
+        for thread in self.threads {
+            match thread.join() {
+                Ok(Ok(shard)) => failure = failure.or(shard.failure().map(str::to_string)),
+                Ok(Err(error)) => failure = failure.or(Some(error)),
+                Err(_) => failure = failure.or(Some("a core ended by a panic".to_string())),
+            }
+        }
+        match failure {
+            None => Ok(()),
+            Some(text) => Err(NodeError::Other(text)),
+        }
+    }
+}
+
+type Identified = (LogIdentity, Shard);
+
+fn make_shards(
+    config: &NodeConfig,
+    table: &Arc<NodeTable>,
+    seed: u64,
+    store_id: [u8; 16],
+    directory: Option<&DataDirectory>,
+) -> Result<(Vec<Identified>, Recovery), NodeError> {
+    // Replay needs stores, the logs' identities need the replay's end: shards are made with the numbers they will have.
+    let logs = config.durability != Durability::Memory;
+    let incarnation = directory.map_or(0, DataDirectory::next_incarnation);
+    let identity = |core| LogIdentity { store_id, incarnation, core, cores: config.cores };
+    let mut shards: Vec<Shard> = (0..config.cores)
+        .map(|core| {
+            Shard::new(ShardConfig {
+                core: CoreId(core),
+                table: Arc::clone(table),
+                seed,
+                durability: config.durability,
+                log: logs.then(|| identity(core)),
+                node: NodeState::new(config.password.clone()),
+            })
+        })
+        .collect();
+    let mut recovery = Recovery::default();
+    if let Some(directory) = directory {
+        recovery = directory.replay(&mut |replayed| apply(&mut shards, table, replayed))?;
+        if logs {
+            directory.begin(store_id, config.cores, &recovery)?;
+        }
+    }
+    let shards = shards.into_iter().enumerate().map(|(core, shard)| (identity(core as u16), shard)).collect();
+    Ok((shards, recovery))
+}
+
+fn core_config(
+    config: &NodeConfig,
+    backend: ChosenBackend,
+    listeners: Vec<io::Listener>,
+    (identity, _): &Identified,
+    directory: Option<&DataDirectory>,
+) -> CoreConfig {
+    let mut core = CoreConfig::new(backend, listeners);
+    let identity = *identity;
+    core.log = directory.filter(|_| config.durability != Durability::Memory).map(|directory| LogFilesConfig {
+        directory: directory.path().to_owned(),
+        file_name: Box::new(move |segment| {
+            storage::log::format::segment_file_name(identity.incarnation, identity.core, segment)
+        }),
+    });
+    if config.pin {
+        let cpus = io::thread::allowed_cpus().unwrap_or_default();
+        core.cpu = cpus.get(usize::from(identity.core) % cpus.len().max(1)).copied();
+    }
+    core
+}
