@@ -1,5 +1,5 @@
 //! Integration tests of `session`: reply order against a model, requests in every split, commands of a connection.
-#![allow(clippy::unwrap_used, clippy::disallowed_types)]
+#![allow(clippy::unwrap_used)]
 
 mod commands;
 mod input;
