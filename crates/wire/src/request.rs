@@ -27,7 +27,7 @@ use base::street::Span;
 pub struct ParseLimits {
     /// Most arguments of one request.
     pub arguments_max: usize,
-    /// Longest argument, bytes.
+    /// Longest argument, bytes; at least 999, which the parser never questions.
     pub bulk_bytes_max: usize,
     /// Longest request with all its framing, bytes.
     pub request_bytes_max: usize,

@@ -66,15 +66,16 @@ const fn name_key(name: &[u8]) -> Option<NameKey> {
     Some(NameKey { first: lower_case(first), last: lower_case(last), len: len as u64 })
 }
 
-/// Lower-cases eight ASCII letters at once and leaves every other byte alone.
+/// Lower-cases eight ASCII letters at once. Other ASCII stays as it is; bytes above it may change but stay above it, and
+/// no name has any.
 #[inline(always)]
 const fn lower_case(word: u64) -> u64 {
     const EVERY: u64 = 0x0101_0101_0101_0101;
     let low_bits = word & (0x7f * EVERY);
-    // Bit 7 of a byte says: at least 'A', above 'Z', ASCII.
+    // Bit 7 of a byte says: at least 'A', above 'Z'.
     let from_a = low_bits + (0x80 - b'A' as u64) * EVERY;
     let above_z = low_bits + (0x7f - b'Z' as u64) * EVERY;
-    let letter = from_a & !above_z & !word & (0x80 * EVERY);
+    let letter = from_a & !above_z & (0x80 * EVERY);
     word | letter >> 2
 }
 

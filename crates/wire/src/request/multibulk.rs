@@ -88,22 +88,27 @@ fn incomplete(start: usize, at: usize, remaining: usize, needed: usize) -> Parse
     Parsed::Incomplete { needed, progress: Progress { remaining, next: at - start } }
 }
 
-/// `$d` or `$dd` and CR LF: the length and where the data begins. `None` leaves the case to [`read_length`].
+/// `$` and one to three digits: the length and where the data begins. `None` leaves the case to [`read_length`]. The six
+/// bytes it looks at are there whenever the argument is whole.
 #[inline(always)]
 fn read_short_length(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
-    let head = bytes.get(at..)?.first_chunk::<5>()?;
-    let tens = head[1].wrapping_sub(b'0');
-    if head[0] != b'$' || tens > 9 {
+    let head = bytes.get(at..)?.first_chunk::<ARGUMENT_BYTES_MIN>()?;
+    let digit = |index: usize| usize::from(head[index].wrapping_sub(b'0'));
+    let ends_at = |index: usize| head[index] == b'\r' && head[index + 1] == b'\n';
+    if head[0] != b'$' || digit(1) > 9 {
         return None;
     }
-    if head[2] == b'\r' && head[3] == b'\n' {
-        return Some((usize::from(tens), at + 4));
+    if ends_at(2) {
+        return Some((digit(1), at + 4));
     }
-    let units = head[2].wrapping_sub(b'0');
-    if units <= 9 && tens != 0 && head[3] == b'\r' && head[4] == b'\n' {
-        return Some((usize::from(tens) * 10 + usize::from(units), at + 5));
+    if digit(1) == 0 || digit(2) > 9 {
+        return None;
     }
-    None
+    let two = digit(1) * 10 + digit(2);
+    if ends_at(3) {
+        return Some((two, at + 5));
+    }
+    (digit(3) <= 9 && ends_at(4)).then(|| (two * 10 + digit(3), at + 6))
 }
 
 fn read_length(bytes: &[u8], at: usize, limits: &ParseLimits) -> Count {

@@ -123,14 +123,9 @@ impl Receiver {
             Parsed::Incomplete { needed, progress } => {
                 assert!(needed > self.pending.len() - start, "asks for what is there");
                 self.needed = needed;
-                if start == 0 && self.handling == Handling::Resuming {
-                    self.progress = progress;
-                }
-                // A request that does not begin the buffer will move to its front; its spans would not.
-                if start != 0 {
-                    self.reset();
-                    self.needed = needed;
-                }
+                self.progress = progress;
+                // The request moves to the front of the buffer, and with it the arguments found so far.
+                self.spans.iter_mut().for_each(|span| span.start -= start as u32);
                 None
             }
             Parsed::Error(error) => {
