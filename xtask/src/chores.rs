@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, deny, dist, peers, sim, test, tidy};
+use crate::{Outcome, bench, deny, dist, peers, sim, test, tidy};
 
 /// One chore of `cargo x`.
 pub struct Chore {
@@ -53,6 +53,12 @@ const CHORES: &[Chore] = &[
         usage: "[--check]",
         about: "the static binary and the Debian package; --check starts each in an empty root",
         run: dist::run,
+    },
+    Chore {
+        name: "bench",
+        usage: "[NAME [--quick] [--pairs N] [--slice SECONDS] [--io uring,epoll] [--only CELL] ...]",
+        about: "comparisons with peers and with the practical limit; results are kept in bench/results",
+        run: bench::run,
     },
     Chore {
         name: "peers",

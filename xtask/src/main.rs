@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "the suites that use the rest of `needs` and `suites` land next")]
 
+mod bench;
 mod chores;
 mod debian_package;
 mod deny;

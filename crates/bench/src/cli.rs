@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::load::plan::{Dialect, Distribution, KeySpace, LoadPlan, OpenLoop, Operation, Stop, Target};
+use crate::load::plan::{DEFAULT_PREFIX, Dialect, Distribution, KeySpace, LoadPlan, OpenLoop, Operation, Stop, Target};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -110,6 +110,9 @@ pub struct BenchArguments {
     /// Length of a key, bytes
     #[arg(long, default_value_t = 15)]
     pub key_bytes: usize,
+    /// What every key begins with; a hash tag such as {0} puts all keys into one slot
+    #[arg(long, default_value = DEFAULT_PREFIX)]
+    pub key_prefix: String,
     /// Length of a value, bytes, or a range LOW-HIGH [default: 132]
     #[arg(long, value_name = "BYTES")]
     pub value_bytes: Option<String>,
@@ -215,7 +218,12 @@ pub fn plan(arguments: BenchArguments) -> Result<LoadPlan, String> {
         threads: arguments.threads,
         pipeline: arguments.pipeline,
         mix,
-        keys: KeySpace { count: arguments.keys, bytes: arguments.key_bytes, distribution },
+        keys: KeySpace {
+            prefix: arguments.key_prefix,
+            count: arguments.keys,
+            bytes: arguments.key_bytes,
+            distribution,
+        },
         value_bytes,
         open_loop: arguments.rate.map(|per_second| OpenLoop { per_second, poisson: !arguments.fixed_gaps }),
         preload: arguments.preload,

@@ -8,8 +8,6 @@ use base::rng::{Rng, mix};
 use super::plan::{Distribution, KeySpace};
 use super::zipf::Zipf;
 
-const KEY_PREFIX: &[u8] = b"key:";
-
 /// Draws keys for one generator thread.
 #[derive(Clone, Debug)]
 pub struct KeyChooser {
@@ -23,12 +21,18 @@ pub struct KeyChooser {
 
 impl KeyChooser {
     /// A chooser for the first thread; [`KeyChooser::for_thread`] makes the others.
-    pub fn new(space: KeySpace) -> KeyChooser {
+    pub fn new(space: &KeySpace) -> KeyChooser {
         let zipf = match space.distribution {
             Distribution::Zipf(theta) | Distribution::Latest(theta) => Some(Arc::new(Zipf::new(space.count, theta))),
             Distribution::Uniform | Distribution::Sequential => None,
         };
-        KeyChooser { space, zipf, existing: Arc::new(AtomicU64::new(space.count)), sequence: 0, sequence_step: 1 }
+        KeyChooser {
+            space: space.clone(),
+            zipf,
+            existing: Arc::new(AtomicU64::new(space.count)),
+            sequence: 0,
+            sequence_step: 1,
+        }
     }
 
     /// The same keys, drawn by another thread: it shares the count of keys and takes its own turn of the sequence.
@@ -59,7 +63,8 @@ impl KeyChooser {
     /// The number of a key that did not exist, bounded by what `key_bytes` can write.
     pub fn insert(&mut self) -> u64 {
         let number = self.existing.fetch_add(1, Ordering::Relaxed);
-        number % 10u64.saturating_pow(self.space.bytes.min(19) as u32)
+        let digits = self.space.bytes - self.space.prefix.len();
+        number % 10u64.saturating_pow(digits.min(19) as u32)
     }
 
     /// Keys that exist now.
@@ -68,22 +73,39 @@ impl KeyChooser {
     }
 }
 
-/// Writes key `number` in exactly `bytes` bytes: as much of `key:` as fits, zeros, digits.
-pub fn write_key(out: &mut Vec<u8>, number: u64, bytes: usize) {
-    let start = out.len();
-    out.resize(start + bytes, b'0');
-    let key = &mut out[start..];
-    let mut rest = number;
-    let mut at = bytes;
-    while rest > 0 && at > 0 {
-        at -= 1;
-        key[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
+/// The fixed part of every key: the prefix, then zeros where digits will stand.
+#[derive(Clone, Debug)]
+pub struct KeyForm {
+    blank: Vec<u8>,
+    prefix_bytes: usize,
+}
+
+impl KeyForm {
+    /// The form of the keys of `space`.
+    pub fn new(space: &KeySpace) -> KeyForm {
+        let mut blank = space.prefix.clone().into_bytes();
+        let prefix_bytes = blank.len();
+        blank.resize(space.bytes.max(prefix_bytes), b'0');
+        KeyForm { blank, prefix_bytes }
     }
-    let prefix = KEY_PREFIX.len().min(at);
-    // A short key drops the prefix whole rather than in part, so that all keys of a run look alike.
-    if prefix == KEY_PREFIX.len() && bytes >= KEY_PREFIX.len() + 10 {
-        key[..prefix].copy_from_slice(KEY_PREFIX);
+
+    /// Length of every key, bytes.
+    pub fn bytes(&self) -> usize {
+        self.blank.len()
+    }
+
+    /// Appends key `number`.
+    pub fn write(&self, out: &mut Vec<u8>, number: u64) {
+        let start = out.len();
+        out.extend_from_slice(&self.blank);
+        let mut rest = number;
+        for digit in out[start + self.prefix_bytes..].iter_mut().rev() {
+            if rest == 0 {
+                break;
+            }
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
     }
 }
 
@@ -92,21 +114,22 @@ mod tests {
     use super::*;
 
     fn space(count: u64, distribution: Distribution) -> KeySpace {
-        KeySpace { count, bytes: 15, distribution }
+        KeySpace { prefix: "key:".into(), count, bytes: 15, distribution }
     }
 
-    fn key(number: u64, bytes: usize) -> String {
+    fn key(number: u64, prefix: &str, bytes: usize) -> String {
+        let space = KeySpace { prefix: prefix.into(), bytes, ..space(1, Distribution::Uniform) };
         let mut out = Vec::new();
-        write_key(&mut out, number, bytes);
+        KeyForm::new(&space).write(&mut out, number);
         String::from_utf8(out).expect("digits are text")
     }
 
     #[test]
     fn keys_have_exactly_the_length_asked_for() {
-        assert_eq!(key(42, 15), "key:00000000042");
-        assert_eq!(key(0, 15), "key:00000000000");
-        assert_eq!(key(42, 8), "00000042");
-        assert_eq!(key(7, 1), "7");
+        assert_eq!(key(42, "key:", 15), "key:00000000042");
+        assert_eq!(key(0, "key:", 15), "key:00000000000");
+        assert_eq!(key(42, "", 8), "00000042");
+        assert_eq!(key(7, "{0}", 4), "{0}7");
     }
 
     #[test]
@@ -114,7 +137,7 @@ mod tests {
         for distribution in
             [Distribution::Uniform, Distribution::Zipf(0.99), Distribution::Latest(0.99), Distribution::Sequential]
         {
-            let mut chooser = KeyChooser::new(space(10, distribution));
+            let mut chooser = KeyChooser::new(&space(10, distribution));
             let mut rng = Rng::new(3);
             assert!((0..1000).all(|_| chooser.draw(&mut rng) < 10), "{distribution:?}");
         }
@@ -122,7 +145,7 @@ mod tests {
 
     #[test]
     fn threads_share_the_sequence_without_overlap() {
-        let first = KeyChooser::new(space(6, Distribution::Sequential));
+        let first = KeyChooser::new(&space(6, Distribution::Sequential));
         let (mut a, mut b) = (first.for_thread(0, 2), first.for_thread(1, 2));
         let mut rng = Rng::new(1);
         let mut seen: Vec<u64> = (0..3).flat_map(|_| [a.draw(&mut rng), b.draw(&mut rng)]).collect();
@@ -132,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_latest_key_is_the_most_popular() {
-        let mut chooser = KeyChooser::new(space(100, Distribution::Latest(0.99)));
+        let mut chooser = KeyChooser::new(&space(100, Distribution::Latest(0.99)));
         let mut rng = Rng::new(9);
         assert_eq!(chooser.insert(), 100);
         let newest = (0..10_000).filter(|_| chooser.draw(&mut rng) == 100).count();

@@ -5,6 +5,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What keys begin with unless told otherwise.
+pub const DEFAULT_PREFIX: &str = "key:";
+
 /// Where the server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -63,9 +66,11 @@ pub enum Distribution {
     Sequential,
 }
 
-/// The keys of a run: numbers below `count`, written as decimal digits after `key:`, in exactly `bytes` bytes.
-#[derive(Clone, Copy, Debug)]
+/// The keys of a run: numbers below `count`, written as decimal digits after `prefix`, in exactly `bytes` bytes.
+#[derive(Clone, Debug)]
 pub struct KeySpace {
+    /// What every key begins with, such as a hash tag that puts all of them into one slot.
+    pub prefix: String,
     /// Number of different keys.
     pub count: u64,
     /// Length of every key, bytes.
@@ -148,7 +153,12 @@ impl LoadPlan {
             threads: 1,
             pipeline: 1,
             mix: vec![(1, Operation::Get)],
-            keys: KeySpace { count: 1_000_000, bytes: 15, distribution: Distribution::Uniform },
+            keys: KeySpace {
+                prefix: DEFAULT_PREFIX.into(),
+                count: 1_000_000,
+                bytes: 15,
+                distribution: Distribution::Uniform,
+            },
             value_bytes: 132..=132,
             open_loop: None,
             preload: false,
@@ -163,9 +173,12 @@ impl LoadPlan {
 
     /// What makes the plan impossible, in words for the person who typed it.
     pub fn problem(&self) -> Option<String> {
-        let largest = self.keys.count.saturating_sub(1).to_string().len();
+        let largest = self.keys.prefix.len() + self.keys.count.saturating_sub(1).to_string().len();
         if self.keys.count == 0 || self.keys.bytes < largest {
-            return Some(format!("{} keys need --key-bytes of at least {largest}", self.keys.count));
+            return Some(format!(
+                "{} keys after the prefix {:?} need --key-bytes of at least {largest}",
+                self.keys.count, self.keys.prefix
+            ));
         }
         if self.connections == 0 || self.threads == 0 || self.pipeline == 0 || self.threads > self.connections {
             return Some(

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use super::keys::KeyChooser;
+use super::keys::{KeyChooser, KeyForm};
 use super::plan::LoadPlan;
 use super::request::Requests;
 use super::route::Destination;
@@ -15,8 +15,9 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// Writes keys `0..count` to the destinations that own them; `on_progress` hears how many are done.
 pub fn preload(plan: &LoadPlan, destinations: &[Destination], mut on_progress: impl FnMut(u64)) -> Result<(), String> {
-    let mut requests = Requests::new(plan, KeyChooser::new(plan.keys), plan.seed);
-    let mut key_bytes = Vec::new();
+    let mut requests = Requests::new(plan, KeyChooser::new(&plan.keys), plan.seed);
+    let form = KeyForm::new(&plan.keys);
+    let mut key = Vec::new();
     let mut done = 0;
     for destination in destinations {
         let mut stream = super::dial::Stream::open_ready(&destination.target, plan)?;
@@ -25,9 +26,9 @@ pub fn preload(plan: &LoadPlan, destinations: &[Destination], mut on_progress: i
         let mut output = Vec::new();
         let mut input = vec![0u8; 64 << 10];
         let mut keys = (0..plan.keys.count).filter(|number| {
-            key_bytes.clear();
-            super::keys::write_key(&mut key_bytes, *number, plan.keys.bytes);
-            destination.slots.as_ref().is_none_or(|slots| slots.owns(&key_bytes))
+            key.clear();
+            form.write(&mut key, *number);
+            destination.slots.as_ref().is_none_or(|slots| slots.owns(&key))
         });
         loop {
             let mut waiting = 0u64;

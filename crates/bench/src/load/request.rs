@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use base::rng::Rng;
 
-use super::keys::{KeyChooser, write_key};
+use super::keys::{KeyChooser, KeyForm};
 use super::plan::{Dialect, LoadPlan, Operation};
 use super::route::SlotSet;
 
@@ -26,7 +26,7 @@ enum Segment {
 struct Draws {
     rng: Rng,
     keys: KeyChooser,
-    key_bytes: usize,
+    key_form: KeyForm,
     value_bytes: RangeInclusive<usize>,
     value_pool: Vec<u8>,
 }
@@ -60,7 +60,13 @@ impl Requests {
             get: template(plan, &Operation::Get),
             set: template(plan, &Operation::Set),
             mix,
-            draws: Draws { rng, keys, key_bytes: plan.keys.bytes, value_bytes: plan.value_bytes.clone(), value_pool },
+            draws: Draws {
+                rng,
+                keys,
+                key_form: KeyForm::new(&plan.keys),
+                value_bytes: plan.value_bytes.clone(),
+                value_pool,
+            },
         }
     }
 
@@ -119,7 +125,7 @@ impl Draws {
             match segment {
                 Segment::Literal(bytes) => out.extend_from_slice(bytes),
                 Segment::Key => match key {
-                    Some(number) => write_key(out, number, self.key_bytes),
+                    Some(number) => self.key_form.write(out, number),
                     None => last = Some(self.draw_key(out, slots)),
                 },
                 Segment::FixedValue(bytes) => self.put_value(out, *bytes),
@@ -139,7 +145,7 @@ impl Draws {
         let start = out.len();
         loop {
             let number = self.keys.draw(&mut self.rng);
-            write_key(out, number, self.key_bytes);
+            self.key_form.write(out, number);
             if slots.is_none_or(|slots| slots.owns(&out[start..])) {
                 return number;
             }
@@ -154,8 +160,8 @@ impl Draws {
         let existing = self.keys.existing();
         out.extend_from_slice(format!("*{}\r\n$4\r\nMGET\r\n", length + 1).as_bytes());
         for step in 0..length {
-            out.extend_from_slice(format!("${}\r\n", self.key_bytes).as_bytes());
-            write_key(out, (first + step) % existing, self.key_bytes);
+            out.extend_from_slice(format!("${}\r\n", self.key_form.bytes()).as_bytes());
+            self.key_form.write(out, (first + step) % existing);
             out.extend_from_slice(b"\r\n");
         }
     }
@@ -256,19 +262,19 @@ impl TemplateWriter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Distribution, KeySpace, Target};
+    use super::super::plan::Target;
     use super::*;
 
     fn plan(operation: Operation) -> LoadPlan {
         let mut plan = LoadPlan::new(Target::Tcp("127.0.0.1:1".into()));
         plan.mix = vec![(1, operation)];
-        plan.keys = KeySpace { count: 1, bytes: 15, distribution: Distribution::Uniform };
+        plan.keys.count = 1;
         plan.value_bytes = 3..=3;
         plan
     }
 
     fn rendered(plan: &LoadPlan, requests: usize) -> String {
-        let mut renderer = Requests::new(plan, KeyChooser::new(plan.keys), plan.seed);
+        let mut renderer = Requests::new(plan, KeyChooser::new(&plan.keys), plan.seed);
         let (mut out, mut follow_up) = (Vec::new(), None);
         for _ in 0..requests {
             renderer.append(&mut out, None, &mut follow_up);

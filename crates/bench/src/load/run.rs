@@ -76,7 +76,7 @@ fn start_threads(
         let connection = Connection::new(socket, plan.dialect, destination.slots.clone());
         connections[number / destinations.len() % plan.threads].push(connection);
     }
-    let keys = KeyChooser::new(plan.keys);
+    let keys = KeyChooser::new(&plan.keys);
     let mut threads = Vec::new();
     for (thread, connections) in connections.into_iter().enumerate() {
         let thread_keys = keys.for_thread(thread, plan.threads);

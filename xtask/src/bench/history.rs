@@ -1,0 +1,77 @@
+//! `z1`, `z6`, `z9`: claims of the ZHT thesis, repeated here.
+
+use super::options::Options;
+use super::programs::{self, Zerohop};
+use super::results::{Bar, CPU, Results, THROUGHPUT};
+use super::slice::{Entrant, Load, interleaved, preload, quiet_slice};
+use crate::Outcome;
+
+/// Z1 (section 2.2.4): an event loop reaches at least 3 times the throughput of a thread per request.
+pub fn run_z1(options: &Options, results: &mut Results) -> Outcome<()> {
+    let threads = programs::thread_per_request().ready()?;
+    let zerohops = programs::zerohops(&options.backends, |backend| Zerohop::new(backend, &options.durability));
+    let load = Load::new("get", 1, options.keys).connections(256);
+    let servers: Vec<_> = std::iter::once(&threads).chain(zerohops.iter().map(|(_, server)| server)).collect();
+    for server in &servers {
+        preload(server, &load)?;
+    }
+    let entrants: Vec<Entrant<'_>> = servers.iter().map(|server| Entrant::new(server, &load)).collect();
+    let rounds = interleaved("z1-get-256c", &entrants, options)?;
+    results.keep(&rounds);
+    for zerohop in 1..servers.len() {
+        results.compare(&rounds, (zerohop, 0), &THROUGHPUT, Bar::AtLeast(3.0));
+    }
+    Ok(())
+}
+
+/// Z6 (section 2.3.5.1): throughput against memcached, which keeps nothing; `interval` durability here.
+pub fn run_z6(options: &Options, results: &mut Results) -> Outcome<()> {
+    let memcached = programs::memcached()?.ready()?;
+    let zerohops = programs::zerohops(&options.backends, |backend| Zerohop::new(backend, "interval"));
+    let speaks_memcached = |load: &Load| load.clone().with(&["--memcached"]);
+    let load = Load::new("get", 1, options.keys);
+    preload(&memcached, &speaks_memcached(&load))?;
+    for (_, server) in &zerohops {
+        preload(server, &load)?;
+    }
+    for (op, pipeline) in [("get", 1), ("set", 1), ("get", 16), ("set", 16)] {
+        let cell = format!("z6-{op}-P{pipeline}");
+        if !options.wants(&cell) {
+            continue;
+        }
+        let load = Load::new(op, pipeline, options.keys);
+        let first = Entrant::new(&memcached, &speaks_memcached(&load));
+        let others = zerohops.iter().map(|(_, server)| Entrant::new(server, &load));
+        let entrants: Vec<Entrant<'_>> = std::iter::once(first).chain(others).collect();
+        let rounds = interleaved(&cell, &entrants, options)?;
+        results.keep(&rounds);
+        for zerohop in 1..entrants.len() {
+            results.compare(&rounds, (zerohop, 0), &THROUGHPUT, Bar::AtLeast(0.95));
+            results.compare(&rounds, (zerohop, 0), &CPU, Bar::None);
+        }
+    }
+    Ok(())
+}
+
+/// Z9 (table 2.1): p99 over mean latency at moderate load. Open loop at half of what a closed loop reaches.
+pub fn run_z9(options: &Options, results: &mut Results) -> Outcome<()> {
+    let redis = programs::redis_like("redis-server", None)?.ready()?;
+    let zerohops = programs::zerohops(&options.backends, |backend| Zerohop::new(backend, &options.durability));
+    let closed = Load::new("get", 1, options.keys);
+    let servers: Vec<_> = std::iter::once(&redis).chain(zerohops.iter().map(|(_, server)| server)).collect();
+    let mut entrants = Vec::new();
+    for server in &servers {
+        preload(server, &closed)?;
+        let saturated = quiet_slice(&Entrant::new(server, &closed), options)?;
+        let half = format!("{:.0}", saturated.per_second / 2.0);
+        entrants.push(Entrant::new(server, &closed.clone().with(&["--rate", &half])));
+    }
+    let rounds = interleaved("z9-half-load", &entrants, options)?;
+    results.keep(&rounds);
+    for (index, name) in rounds.names.iter().enumerate() {
+        let ratios = rounds.column(index, |slice| slice.p99_us / slice.mean_us);
+        let bar = if index == 0 { Bar::None } else { Bar::AtMost(1.86) };
+        results.value("z9-half-load", name, "p99 / mean latency", &ratios, bar)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! `idle`: what an empty node costs when nobody asks anything.
+
+use std::fs;
+use std::time::Duration;
+
+use super::options::Options;
+use super::programs::{self, Zerohop};
+use super::results::{Bar, Results};
+use super::server::Server;
+use crate::Outcome;
+
+/// Time for a started server to come to rest.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Measures all servers over the same minute.
+pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
+    let zerohops = programs::zerohops(&options.backends, |backend| Zerohop::new(backend, "interval"));
+    let redis = programs::redis_like("redis-server", Some("everysec"))?.ready()?;
+    let servers: Vec<&Server> = zerohops.iter().map(|(_, server)| server).chain([&redis]).collect();
+    std::thread::sleep(SETTLE);
+    let before = servers.iter().map(|server| run_time_ns(server.pid())).collect::<Outcome<Vec<u64>>>()?;
+    println!("waiting {} s", options.idle_seconds);
+    std::thread::sleep(Duration::from_secs(options.idle_seconds));
+    for (server, before) in servers.iter().zip(before) {
+        let used_ns = run_time_ns(server.pid())? - before;
+        let percent = used_ns as f64 / 1e9 / options.idle_seconds as f64 * 100.0;
+        let is_zerohop = server.name.starts_with("zerohop");
+        let bar = |most: f64| if is_zerohop { Bar::AtMost(most) } else { Bar::None };
+        results.value("idle", &server.name, "% of a core", &[percent], bar(0.1))?;
+        results.value("idle", &server.name, "MB resident", &[resident_mb(server.pid())?], bar(16.0))?;
+    }
+    Ok(())
+}
+
+fn run_time_ns(pid: u32) -> Outcome<u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| format!("process {pid} is gone: {error}"))?;
+    let of_task = |path: std::path::PathBuf| -> Option<u64> {
+        fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
+    };
+    Ok(tasks.flatten().filter_map(|task| of_task(task.path())).sum())
+}
+
+fn resident_mb(pid: u32) -> Outcome<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    kilobytes.map(|kilobytes| kilobytes / 1024.0).ok_or_else(|| format!("process {pid} does not tell its memory"))
+}

@@ -1,0 +1,87 @@
+//! `instructions`: user-space instructions per request. A count does not depend on how busy the machine is; it also does
+//! not see cache misses or the kernel, so it explains a CPU time and never replaces one.
+//!
+//! `perf` counts them on a machine whose processor shows its counters; otherwise callgrind runs the server. Two loads
+//! of different length in two runs are subtracted, so that start, preload and end cancel out.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use super::options::Options;
+use super::programs::{self, Zerohop, built};
+use super::results::{Bar, Results};
+use super::server::Start;
+use crate::{Outcome, process};
+
+const KEYS: &str = "20000";
+const REQUESTS: [u64; 2] = [20_000, 120_000];
+
+/// Runs what starts under callgrind.
+pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
+    if process::output(Command::new("valgrind").arg("--version").stderr(Stdio::null())).is_err() {
+        return Err("valgrind is not installed (Debian package valgrind)".to_owned());
+    }
+    results.note(format!(
+        "hardware counters: {}; counted by callgrind",
+        if perf_counts() { "available" } else { "not supported here" }
+    ));
+    for (op, pipeline) in [("get", 1), ("set", 1), ("get", 16), ("set", 16)] {
+        let cell = format!("{op}-P{pipeline}");
+        if !options.wants(&cell) {
+            continue;
+        }
+        for backend in &options.backends {
+            measure(results, &cell, (op, pipeline), || Ok(programs::null(backend, op)));
+            measure(results, &cell, (op, pipeline), || Ok(Zerohop::new(backend, &options.durability).start()));
+        }
+        measure(results, &cell, (op, pipeline), || programs::redis_like("redis-server", None));
+        measure(results, &cell, (op, pipeline), || programs::redis_like("valkey-server", None));
+    }
+    Ok(())
+}
+
+fn perf_counts() -> bool {
+    let output = Command::new("perf").args(["stat", "-e", "instructions:u", "true"]).output();
+    output.is_ok_and(|output| {
+        output.status.success() && !String::from_utf8_lossy(&output.stderr).contains("not supported")
+    })
+}
+
+fn measure(results: &mut Results, cell: &str, load: (&str, usize), make: impl Fn() -> Outcome<Start>) {
+    let counts = REQUESTS.map(|requests| make().and_then(|start| count(start, load, requests)));
+    match counts {
+        [Ok((name, few)), Ok((_, many))] => {
+            let per_request = (many - few) / (REQUESTS[1] - REQUESTS[0]) as f64;
+            if let Err(message) = results.value(cell, &name, "user instructions/request", &[per_request], Bar::None) {
+                println!("NOT MEASURED: {message}");
+            }
+        }
+        [Err(message), _] | [_, Err(message)] => println!("NOT MEASURED: {message}"),
+    }
+}
+
+/// Instructions of a whole run with so many requests.
+fn count(mut start: Start, (op, pipeline): (&str, usize), requests: u64) -> Outcome<(String, f64)> {
+    let program = programs::behind_starter(&mut start);
+    start.words[0] = program;
+    let valgrind = ["valgrind", "--quiet", "--tool=callgrind", "--callgrind-out-file={dir}/counts"];
+    start.words.splice(0..0, valgrind.map(str::to_owned));
+    let is_null = start.name.starts_with("null");
+    let mut server = start.ready()?;
+    let mut load = Command::new(built("load-generator"));
+    load.args(["--target", &format!("127.0.0.1:{}", server.port), "--server-pid", &server.pid().to_string()])
+        .args(["--op", op, "--pipeline", &pipeline.to_string(), "--keys", KEYS, "--pin", "1"])
+        .args(["--requests", &requests.to_string(), "--warm-up", "0", "--json"]);
+    if !is_null {
+        load.arg("--preload");
+    }
+    process::output(&mut load)?;
+    let folder = server.end()?;
+    let text = fs::read_to_string(folder.join("counts"))
+        .map_err(|error| format!("callgrind wrote no counts for {}: {error}", server.name))?;
+    let total = text
+        .lines()
+        .find_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    total.map(|total| (server.name.clone(), total)).ok_or_else(|| format!("no total in the counts of {}", server.name))
+}

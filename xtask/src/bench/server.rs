@@ -1,0 +1,163 @@
+//! A server under measurement: started pinned, awaited, and killed when dropped.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{Outcome, workspace};
+
+const READY_WITHIN: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How long a server may take to end after SIGTERM before it is killed.
+const END_WITHIN: Duration = Duration::from_secs(10);
+
+/// A running server on the loopback address.
+#[derive(Debug)]
+pub struct Server {
+    /// Name in tables.
+    pub name: String,
+    /// Main port.
+    pub port: u16,
+    child: Child,
+    folder: PathBuf,
+}
+
+/// A server that is about to be started.
+#[derive(Debug)]
+pub struct Start {
+    /// Name in tables.
+    pub name: String,
+    /// Program and arguments; `{port}` and `{dir}` are replaced.
+    pub words: Vec<String>,
+    /// Environment of the program.
+    pub environment: Vec<(String, String)>,
+    /// CPUs it may run on, as taskset writes them.
+    pub cpus: String,
+    /// Neighbouring ports that must be free too.
+    pub ports_beside: u16,
+}
+
+impl Start {
+    /// `name`, from `program` with `arguments`, on CPU 0.
+    pub fn new(name: &str, program: &Path, arguments: &[&str]) -> Start {
+        let program = program.display().to_string();
+        let words = std::iter::once(program).chain(arguments.iter().map(|word| (*word).to_owned())).collect();
+        Start { name: name.to_owned(), words, environment: Vec::new(), cpus: "0".into(), ports_beside: 0 }
+    }
+
+    /// Starts it and waits until it accepts connections.
+    pub fn ready(self) -> Outcome<Server> {
+        let mut server = self.spawn()?;
+        server.await_ready()?;
+        Ok(server)
+    }
+
+    /// Starts it without waiting.
+    pub fn spawn(self) -> Outcome<Server> {
+        let port = free_port(self.ports_beside)?;
+        let folder = data_folder(&self.name, port)?;
+        let replaced =
+            |word: &String| word.replace("{port}", &port.to_string()).replace("{dir}", &folder.display().to_string());
+        let messages = fs::File::create(folder.join("messages"))
+            .map_err(|error| format!("cannot write in {}: {error}", folder.display()))?;
+        // taskset becomes the program, so the process id is the server's own.
+        let child = Command::new("taskset")
+            .args(["-c", &self.cpus])
+            .args(self.words.iter().map(replaced))
+            .envs(self.environment)
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(messages)
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", self.name))?;
+        Ok(Server { name: self.name, port, child, folder })
+    }
+}
+
+impl Server {
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until a connection is accepted.
+    pub fn await_ready(&mut self) -> Outcome<()> {
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            if connect(self.port).is_some() {
+                return Ok(());
+            }
+            self.check_alive()?;
+            if Instant::now() > deadline {
+                return Err(format!("{} accepts no connection within {READY_WITHIN:?}", self.name));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// An error with the server's own words if it has ended.
+    pub fn check_alive(&mut self) -> Outcome<()> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                let messages = fs::read_to_string(self.folder.join("messages")).unwrap_or_default();
+                let last = messages.lines().last().unwrap_or("it said nothing");
+                Err(format!("{} ended ({status}): {last}", self.name))
+            }
+            Err(error) => Err(format!("{} was lost: {error}", self.name)),
+        }
+    }
+
+    /// Ends it with SIGTERM, so that it may write what it has to, and keeps its folder until the returned value drops.
+    pub fn end(&mut self) -> Outcome<PathBuf> {
+        let status = Command::new("kill").arg(self.pid().to_string()).status();
+        if !status.is_ok_and(|status| status.success()) {
+            return Err(format!("cannot signal {}", self.name));
+        }
+        let deadline = Instant::now() + END_WITHIN;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(Some(_)) => return Ok(self.folder.clone()),
+                Ok(None) => std::thread::sleep(LOOK_EVERY),
+                Err(error) => return Err(format!("{} was lost: {error}", self.name)),
+            }
+        }
+        Err(format!("{} did not end within {END_WITHIN:?} of SIGTERM", self.name))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing of it remains afterwards.
+        if self.child.kill().is_ok() && self.child.wait().is_err() {
+            eprintln!("{} could not be waited for", self.name);
+        }
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            eprintln!("cannot remove {}: {error}", self.folder.display());
+        }
+    }
+}
+
+/// A connection to `port` on the loopback address, if one is accepted.
+pub fn connect(port: u16) -> Option<TcpStream> {
+    TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), CONNECT_TIMEOUT).ok()
+}
+
+/// A port that is free, with `beside` free ones after it. Below the range the kernel hands out to clients.
+fn free_port(beside: u16) -> Outcome<u16> {
+    let seed = std::process::id() as u16;
+    (0..500u16)
+        .map(|attempt| 12_000 + (seed.wrapping_add(attempt.wrapping_mul(37))) % 9_000)
+        .find(|port| (0..=beside).all(|step| TcpListener::bind((Ipv4Addr::LOCALHOST, port + step)).is_ok()))
+        .ok_or_else(|| "no free port was found".to_owned())
+}
+
+fn data_folder(name: &str, port: u16) -> Outcome<PathBuf> {
+    let folder = workspace::root().join("target/bench-data").join(format!("{name}-{port}"));
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    Ok(folder)
+}

@@ -1,0 +1,211 @@
+//! One slice: a short closed or open loop against one server, and slices interleaved over several.
+
+use std::process::Command;
+
+use serde::Deserialize;
+
+use super::options::Options;
+use super::programs::built;
+use super::server::Server;
+use crate::{Outcome, process};
+
+/// A slice during which anything else used more than this many cores is repeated.
+const FOREIGN_CORES_MAX: f64 = 0.15;
+/// How often a disturbed slice is tried; the quietest try counts, and its disturbance is printed.
+const TRIES_MAX: usize = 4;
+
+/// What a slice sends.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Options of the load generator that say what is sent.
+    pub words: Vec<String>,
+    /// Connections.
+    pub connections: usize,
+    /// Requests in flight per connection.
+    pub pipeline: usize,
+    /// Keys.
+    pub keys: u64,
+    /// CPU of the generator; `None` lets it float.
+    pub pin: Option<usize>,
+}
+
+impl Load {
+    /// `op` on `keys` keys from 50 connections, the generator on CPU 1.
+    pub fn new(op: &str, pipeline: usize, keys: u64) -> Load {
+        Load { words: vec!["--op".into(), op.into()], connections: 50, pipeline, keys, pin: Some(1) }
+    }
+
+    /// With more options of the load generator.
+    pub fn with(mut self, words: &[&str]) -> Load {
+        self.words.extend(words.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// With so many connections.
+    pub fn connections(mut self, connections: usize) -> Load {
+        self.connections = connections;
+        self
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct ServerCost {
+    us_per_request: f64,
+    cores: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Latency {
+    mean: f64,
+    p50: f64,
+    p99: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct LoadReport {
+    per_second: f64,
+    latency_us: Latency,
+    errors: u64,
+    first_error: Option<String>,
+    misses: u64,
+    server: Option<ServerCost>,
+    generator_cores: f64,
+    foreign_cores: Option<f64>,
+}
+
+/// What one slice showed.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice {
+    /// Server CPU per request, microseconds.
+    pub us_per_request: f64,
+    /// Replies per second.
+    pub per_second: f64,
+    /// Mean latency, microseconds.
+    pub mean_us: f64,
+    /// Median latency, microseconds.
+    pub p50_us: f64,
+    /// 99th percentile, microseconds.
+    pub p99_us: f64,
+    /// Cores the server kept busy.
+    pub server_cores: f64,
+    /// Cores the generator kept busy.
+    pub generator_cores: f64,
+    /// Cores anything else kept busy.
+    pub foreign_cores: f64,
+}
+
+/// One server in a comparison, with what is sent to it.
+pub struct Entrant<'a> {
+    /// Name in tables.
+    pub name: String,
+    /// The server.
+    pub server: &'a Server,
+    /// Its load.
+    pub load: Load,
+}
+
+impl<'a> Entrant<'a> {
+    /// Named apart from the same server under another load.
+    pub fn named(mut self, what: &str) -> Entrant<'a> {
+        self.name = format!("{} {what}", self.name);
+        self
+    }
+
+    /// `load` on `server`.
+    pub fn new(server: &'a Server, load: &Load) -> Entrant<'a> {
+        Entrant { name: server.name.clone(), server, load: load.clone() }
+    }
+}
+
+/// Writes every key of `load` once.
+pub fn preload(server: &Server, load: &Load) -> Outcome<()> {
+    let mut load = load.clone();
+    load.pipeline = 1;
+    load.words.push("--preload".into());
+    generate(server, &load, 0.05, 0.0).map(|_| ())
+}
+
+/// All slices of a cell.
+pub struct Rounds {
+    /// The load, in a word.
+    pub cell: String,
+    /// Names of the entrants.
+    pub names: Vec<String>,
+    /// `slices[round][entrant]`.
+    slices: Vec<Vec<Slice>>,
+}
+
+impl Rounds {
+    /// One number of every slice of an entrant, in the order of the rounds.
+    pub fn column(&self, entrant: usize, of: fn(&Slice) -> f64) -> Vec<f64> {
+        self.slices.iter().map(|round| of(&round[entrant])).collect()
+    }
+}
+
+/// `pairs` rounds over all entrants, the order turned by one each round.
+pub fn interleaved(cell: &str, entrants: &[Entrant<'_>], options: &Options) -> Outcome<Rounds> {
+    let mut rounds = Vec::new();
+    for round in 0..options.pairs {
+        let mut slices = vec![None; entrants.len()];
+        for step in 0..entrants.len() {
+            let index = (round + step) % entrants.len();
+            slices[index] = Some(quiet_slice(&entrants[index], options)?);
+        }
+        rounds.push(slices.into_iter().flatten().collect());
+    }
+    let names = entrants.iter().map(|entrant| entrant.name.clone()).collect();
+    Ok(Rounds { cell: cell.to_owned(), names, slices: rounds })
+}
+
+/// One slice, tried again while the machine is disturbed.
+pub fn quiet_slice(entrant: &Entrant<'_>, options: &Options) -> Outcome<Slice> {
+    let mut quietest: Option<Slice> = None;
+    for _ in 0..TRIES_MAX {
+        let slice = generate(entrant.server, &entrant.load, options.slice_seconds, options.warm_up_seconds)?;
+        if quietest.is_none_or(|best| slice.foreign_cores < best.foreign_cores) {
+            quietest = Some(slice);
+        }
+        if slice.foreign_cores <= FOREIGN_CORES_MAX {
+            break;
+        }
+    }
+    quietest.ok_or_else(|| "no slice was measured".to_owned())
+}
+
+fn generate(server: &Server, load: &Load, seconds: f64, warm_up: f64) -> Outcome<Slice> {
+    let mut command = Command::new(built("load-generator"));
+    command
+        .args(["--target", &format!("127.0.0.1:{}", server.port), "--server-pid", &server.pid().to_string()])
+        .args(["--connections", &load.connections.to_string(), "--pipeline", &load.pipeline.to_string()])
+        .args(["--keys", &load.keys.to_string(), "--duration", &seconds.to_string()])
+        .args(["--warm-up", &warm_up.to_string(), "--json"])
+        .args(&load.words);
+    if let Some(cpu) = load.pin {
+        command.args(["--pin", &cpu.to_string()]);
+    }
+    let text = process::output(&mut command)?;
+    let report: LoadReport = serde_json::from_str(&text)
+        .map_err(|error| format!("the load generator's report is not understood: {error}"))?;
+    let name = &server.name;
+    if report.errors > 0 {
+        return Err(format!(
+            "{name} answered {} errors, first: {}",
+            report.errors,
+            report.first_error.unwrap_or_default()
+        ));
+    }
+    if report.misses > 0 {
+        return Err(format!("{name} lacks {} keys that were loaded", report.misses));
+    }
+    let cost = report.server.ok_or_else(|| format!("the process of {name} cannot be seen"))?;
+    Ok(Slice {
+        us_per_request: cost.us_per_request,
+        per_second: report.per_second,
+        mean_us: report.latency_us.mean,
+        p50_us: report.latency_us.p50,
+        p99_us: report.latency_us.p99,
+        server_cores: cost.cores,
+        generator_cores: report.generator_cores,
+        foreign_cores: report.foreign_cores.unwrap_or(f64::NAN),
+    })
+}
