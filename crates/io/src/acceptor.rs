@@ -13,6 +13,8 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketAddrAny, SocketFlags, acceptfrom_with, getsockname, send};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Connections taken from one listener per tick, so that a burst of clients does not hold up those already served.
 const ACCEPTS_PER_TICK_MAX: usize = 64;
@@ -32,14 +34,14 @@ pub(crate) struct Acceptor {
     spare: Option<OwnedFd>,
     /// Out of descriptors: accept again only after a while.
     starved: bool,
-    refused: u64,
+    refused: Arc<AtomicU64>,
 }
 
 impl Acceptor {
     /// `flags` for accepted sockets: epoll wants them non-blocking, io_uring does not.
-    pub fn new(listeners: Vec<Listener>, flags: SocketFlags) -> Acceptor {
+    pub fn new(listeners: Vec<Listener>, flags: SocketFlags, refused: Arc<AtomicU64>) -> Acceptor {
         let listeners = listeners.into_iter().map(|listener| Watched { listener, ready: true }).collect();
-        Acceptor { listeners, flags: flags | SocketFlags::CLOEXEC, spare: any_descriptor(), starved: false, refused: 0 }
+        Acceptor { listeners, flags: flags | SocketFlags::CLOEXEC, spare: any_descriptor(), starved: false, refused }
     }
 
     /// The sockets to watch, in the order that [`Acceptor::mark_ready`] counts.
@@ -116,7 +118,7 @@ impl Acceptor {
     }
 
     fn refuse(&mut self, socket: &OwnedFd) {
-        self.refused += 1;
+        self.refused.fetch_add(1, Ordering::Relaxed);
         // Best effort: the client sees the words, or a closed connection.
         send(socket, REFUSAL, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).ok();
     }

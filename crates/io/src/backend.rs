@@ -1,5 +1,6 @@
 //! Which backend serves a core, chosen at run time, and the entry into its loop.
 
+use crate::acceptor::Acceptor;
 use crate::clock::Clock;
 use crate::core_loop::CoreLoop;
 use crate::driver::Driver;
@@ -11,8 +12,10 @@ use crate::thread::pin_current_thread;
 use crate::uring::{self, Uring};
 use base::limits::CONNECTIONS_PER_CORE_MAX;
 use base::street::Machine;
+use rustix::net::SocketFlags;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// What the operator asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -88,6 +91,8 @@ pub struct CoreConfig {
     pub listeners: Vec<Listener>,
     /// Connections it serves at once; more are told so and closed.
     pub connections_max: usize,
+    /// Counts those; for INFO, and one for all cores if shared.
+    pub connections_refused: Arc<AtomicU64>,
     /// Where its log lies; without, no disk thread is started and log effects fail.
     pub log: Option<LogFilesConfig>,
     /// The CPU to stay on.
@@ -98,7 +103,15 @@ impl CoreConfig {
     /// A core with these sockets, no log, not pinned.
     pub fn new(backend: ChosenBackend, listeners: Vec<Listener>) -> CoreConfig {
         let task_work = TaskWork::default();
-        CoreConfig { backend, task_work, listeners, connections_max: CONNECTIONS_PER_CORE_MAX, log: None, cpu: None }
+        CoreConfig {
+            backend,
+            task_work,
+            listeners,
+            connections_max: CONNECTIONS_PER_CORE_MAX,
+            connections_refused: Arc::default(),
+            log: None,
+            cpu: None,
+        }
     }
 }
 
@@ -115,13 +128,19 @@ pub fn run_core<M: Machine>(config: CoreConfig, machine: M, mailbox: Mailbox<M::
         Some(log) => Some(LogFiles::start(log, mailbox.core(), Arc::clone(&doorbell))?),
         None => None,
     };
+    let accepted = match config.backend {
+        ChosenBackend::Uring => SocketFlags::empty(),
+        // io_uring waits by itself; epoll must not be made to wait.
+        ChosenBackend::Epoll => SocketFlags::NONBLOCK,
+    };
+    let acceptor = Acceptor::new(config.listeners, accepted, config.connections_refused);
     match config.backend {
         ChosenBackend::Uring => {
-            let driver = Uring::new(config.task_work, config.listeners, config.connections_max, &doorbell)?;
+            let driver = Uring::new(config.task_work, acceptor, config.connections_max, doorbell)?;
             enter(driver, machine, mailbox, log)
         }
         ChosenBackend::Epoll => {
-            let driver = Epoll::new(config.listeners, config.connections_max, &doorbell)?;
+            let driver = Epoll::new(acceptor, config.connections_max, &doorbell)?;
             enter(driver, machine, mailbox, log)
         }
     }

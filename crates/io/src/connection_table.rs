@@ -8,7 +8,11 @@
 //! The table grows with the connections and never beyond its bound, so that an idle node pays for none.
 
 use base::ids::ConnectionId;
+use rustix::net::sockopt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// How long a closing connection's peer may take nothing of its last reply, milliseconds.
+const CLOSE_LINGER_MS: u32 = 10_000;
 
 /// What both backends know of a connection.
 pub(crate) struct Connection {
@@ -22,7 +26,7 @@ pub(crate) struct Connection {
     /// The peer's end of stream was told.
     pub peer_closed: bool,
     /// Close as soon as the send under way is done.
-    pub close_after_send: bool,
+    pub closes_after_send: bool,
     /// The buffer under way. The kernel may read it until the send completes, so it must not move on the heap.
     pub sending: Option<Vec<u8>>,
     /// How much of `sending` the kernel took.
@@ -45,7 +49,7 @@ impl Connection {
             open: false,
             receive_paused: false,
             peer_closed: false,
-            close_after_send: false,
+            closes_after_send: false,
             sending: None,
             sent_bytes: 0,
             interest: None,
@@ -58,6 +62,16 @@ impl Connection {
     /// The socket of a slot in use.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_ref().expect("a slot in use has a socket").as_fd()
+    }
+
+    /// From now on only the send under way is awaited, and not for ever: a peer that takes nothing for
+    /// [`CLOSE_LINGER_MS`] is cut off by the kernel, which needs no timer of ours. A Unix socket's peer is a process
+    /// of this machine and waited for.
+    pub fn close_after_send(&mut self) {
+        self.closes_after_send = true;
+        self.receive_paused = true;
+        // Fails on a Unix socket only.
+        sockopt::set_tcp_user_timeout(self.socket(), CLOSE_LINGER_MS).ok();
     }
 
     /// Whether bytes of the peer are wanted.

@@ -9,7 +9,7 @@ use base::street::{Effect, Event, Machine, Now, TickInput, TickOutput};
 use std::io;
 
 /// How long replies under way may still take when the machine has stopped, microseconds.
-const STOP_GRACE_US: u64 = 1_000_000;
+const STOP_GRACE_US: u64 = 3_000_000;
 
 /// Everything one core's loop holds.
 pub(crate) struct CoreLoop<D, M: Machine> {

@@ -14,7 +14,6 @@ use crate::connection_table::{Connection, ConnectionTable};
 use crate::doorbell::Doorbell;
 use crate::driver::Driver;
 use crate::event_list::EventList;
-use crate::listener::Listener;
 use crate::receive_slab::ReceiveSlab;
 use base::ids::ConnectionId;
 use base::limits::RECEIVE_BUFFERS;
@@ -22,10 +21,9 @@ use base::street::{Event, Span};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 /// Received bytes begin at multiples of a cache line.
 const RECEIVE_ALIGNMENT: usize = 64;
@@ -44,11 +42,10 @@ pub(crate) struct Epoll {
 }
 
 impl Epoll {
-    pub fn new(listeners: Vec<Listener>, connections_max: usize, doorbell: &Arc<Doorbell>) -> io::Result<Epoll> {
+    pub fn new(acceptor: Acceptor, connections_max: usize, doorbell: &Doorbell) -> io::Result<Epoll> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let edge = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, doorbell.eventfd(), EventData::new_u64(TOKEN_DOORBELL), edge)?;
-        let acceptor = Acceptor::new(listeners, SocketFlags::NONBLOCK);
         for (index, socket) in acceptor.sockets().enumerate() {
             // Exclusive: of several cores that share a socket, a connection wakes one.
             let data = EventData::new_u64(TOKEN_LISTENERS - index as u64);
@@ -127,7 +124,7 @@ impl Epoll {
         let buffer = connection.sending.take().expect("a send that completes was under way");
         self.sends_under_way -= 1;
         events.push(Event::SendDone { connection: id, buffer });
-        if connection.close_after_send {
+        if connection.closes_after_send {
             self.broke(id, events);
         } else {
             self.watch(id, events);
@@ -243,8 +240,7 @@ impl Driver for Epoll {
     fn close(&mut self, id: ConnectionId, events: &mut EventList) {
         let Some(connection) = self.table.open(id) else { return };
         if connection.sending.is_some() {
-            connection.close_after_send = true;
-            connection.receive_paused = true;
+            connection.close_after_send();
             self.watch(id, events);
         } else {
             self.broke(id, events);
@@ -260,7 +256,7 @@ impl Driver for Epoll {
 
     fn resume_receive(&mut self, id: ConnectionId, events: &mut EventList) {
         if let Some(connection) = self.table.open(id) {
-            connection.receive_paused = connection.close_after_send;
+            connection.receive_paused = connection.closes_after_send;
             self.watch(id, events);
         }
     }

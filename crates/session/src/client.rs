@@ -2,11 +2,10 @@
 
 use crate::execute::{ConnectionContext, ConnectionOutcome};
 use crate::filter::ClientFilter;
-use crate::help::write_help;
 use crate::name;
 use crate::session::{ReplyMode, Session};
 use wire::number::parse_integer;
-use wire::registry::{CommandId as Id, CommandSpec, lookup};
+use wire::registry::{CommandId as Id, CommandSpec, spec as registry_entry, write_help};
 use wire::{Arguments, Reply, error};
 
 impl Session {
@@ -35,7 +34,7 @@ impl Session {
             Id::ClientTracking => tracking(&arguments[2], reply),
             Id::ClientTrackinginfo => tracking_info(reply),
             Id::ClientCaching => caching(&arguments[2], reply),
-            Id::ClientHelp => write_help(lookup(b"client").expect("CLIENT HELP has a container"), reply),
+            Id::ClientHelp => write_help(registry_entry(Id::Client), reply),
             Id::ClientList => {
                 return ClientFilter::for_list(arguments, reply).map_or(DONE, ConnectionOutcome::ListClients);
             }

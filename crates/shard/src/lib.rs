@@ -18,6 +18,7 @@ pub mod connection;
 pub mod gather;
 pub mod hop;
 pub mod keyspace;
+pub mod node;
 pub mod node_commands;
 pub mod owned_request;
 pub mod receive;

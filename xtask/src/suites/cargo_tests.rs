@@ -25,6 +25,21 @@ fn clippy(targets: &[&str], lints: &[&str]) -> Outcome<bool> {
     process::shown(&mut clippy)
 }
 
+/// The documentation of every crate builds and its links arrive.
+pub const DOCUMENTATION: Suite = Suite {
+    name: "documentation",
+    about: "cargo doc: every link between documented items arrives",
+    needs: &[],
+    budget_seconds: 60,
+    turn: Turn::Fixed,
+    run: |_| {
+        let mut doc = workspace::cargo();
+        doc.args(["doc", "--quiet", "--workspace", "--no-deps", "--keep-going"]);
+        doc.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links");
+        process::shown(&mut doc).map(Counts::one)
+    },
+};
+
 /// Every test of every crate, at release speed with assertions on.
 pub const WORKSPACE: Suite = Suite {
     name: "workspace",
@@ -39,7 +54,7 @@ pub const WORKSPACE: Suite = Suite {
 pub fn cargo_test(arguments: &[&str]) -> Outcome<Counts> {
     let mut counts = Counts::default();
     let mut cargo = workspace::cargo();
-    cargo.args(["test", "--no-fail-fast"]).args(arguments);
+    cargo.args(["test", "--quiet", "--no-fail-fast"]).args(arguments);
     let succeeded = process::lines(&mut cargo, |line| {
         if let Some(result) = parse_result(line) {
             counts.add(result);

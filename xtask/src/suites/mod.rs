@@ -70,8 +70,15 @@ pub struct Suite {
 }
 
 /// All suites, cheapest verdict first.
-pub const SUITES: &[Suite] =
-    &[house::FORMAT, house::TIDY, house::DENY, cargo_tests::CLIPPY, cargo_tests::WORKSPACE, dist::ARTEFACTS];
+pub const SUITES: &[Suite] = &[
+    house::FORMAT,
+    house::TIDY,
+    house::DENY,
+    cargo_tests::CLIPPY,
+    cargo_tests::DOCUMENTATION,
+    cargo_tests::WORKSPACE,
+    dist::ARTEFACTS,
+];
 
 /// What a suite is given.
 pub struct Context {

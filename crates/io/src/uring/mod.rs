@@ -12,6 +12,7 @@
 //! completion can meet a stranger and no buffer is freed under the kernel's hands.
 
 mod buffers;
+mod completions;
 mod probe;
 mod ring;
 mod token;
@@ -24,15 +25,12 @@ use crate::connection_table::ConnectionTable;
 use crate::doorbell::Doorbell;
 use crate::driver::Driver;
 use crate::event_list::EventList;
-use crate::listener::Listener;
 use base::ids::ConnectionId;
-use base::street::{Event, Span};
 use buffers::{BUFFER_GROUP, Buffers};
 use io_uring::{opcode, squeue, types};
 use ring::{Completion, Ring};
 use rustix::event::PollFlags;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -53,6 +51,10 @@ pub(crate) struct Uring {
     /// Receives that ended because no buffer was left; armed again once buffers are back.
     starved: Vec<ConnectionId>,
     sends_under_way: usize,
+    /// Sends were queued whose completions may be told late.
+    has_quiet_sends: bool,
+    /// Something happened that is no event but must end the wait: the doorbell, a client, a lack of buffers.
+    woken: bool,
     /// Counts collects, from 1.
     tick: NonZeroU64,
     /// The kernel took no operation; the loop ends with this.
@@ -62,9 +64,9 @@ pub(crate) struct Uring {
 impl Uring {
     pub fn new(
         task_work: TaskWork,
-        listeners: Vec<Listener>,
+        acceptor: Acceptor,
         connections_max: usize,
-        doorbell: &Arc<Doorbell>,
+        doorbell: Arc<Doorbell>,
     ) -> io::Result<Uring> {
         let ring = Ring::new(task_work)?;
         let buffers = Buffers::new(&ring)?;
@@ -72,11 +74,13 @@ impl Uring {
             ring,
             buffers,
             table: ConnectionTable::new(connections_max),
-            acceptor: Acceptor::new(listeners, SocketFlags::empty()),
-            doorbell: Arc::clone(doorbell),
+            acceptor,
+            doorbell,
             completions: Vec::with_capacity(1024),
             starved: Vec::new(),
             sends_under_way: 0,
+            has_quiet_sends: false,
+            woken: false,
             tick: NonZeroU64::MIN,
             fault: None,
         };
@@ -151,102 +155,17 @@ impl Uring {
         }
     }
 
+    /// Submits what is queued, waits for `want` results, and handles all there are.
     #[inline]
-    fn completed(&mut self, completion: Completion, events: &mut EventList) {
-        match Operation::unpack(completion.token) {
-            Operation::Receive(id) => self.received_completion(id, completion, events),
-            Operation::Send(id) => self.send_completion(id, completion.outcome(), events),
-            Operation::Listener(index) => {
-                self.acceptor.mark_ready(index);
-                if !completion.more() {
-                    self.watch_listener(index);
-                }
-            }
-            Operation::Doorbell if completion.more() => {}
-            Operation::Doorbell => self.watch_doorbell(),
-            Operation::Cancel => {}
+    fn turn(&mut self, want: u32, timeout_us: Option<u64>, events: &mut EventList) -> io::Result<()> {
+        self.ring.enter(want, timeout_us)?;
+        self.completions.clear();
+        self.ring.read_completions(&mut self.completions);
+        for index in 0..self.completions.len() {
+            let completion = self.completions[index];
+            self.completed(completion, events);
         }
-    }
-
-    #[inline]
-    fn received_completion(&mut self, id: ConnectionId, completion: Completion, events: &mut EventList) {
-        let start = completion.buffer().map(|buffer| self.buffers.take(buffer));
-        let Some(connection) = self.table.in_slot(id) else {
-            unreachable!("a slot is not freed while its receive is armed")
-        };
-        connection.receive_armed = completion.more();
-        if !connection.open {
-            return self.free_if_drained(id);
-        }
-        match (completion.outcome(), start) {
-            (Ok(0), _) => {
-                connection.peer_closed = true;
-                events.push(Event::PeerClosed { connection: id });
-            }
-            (Ok(count), Some(start)) => {
-                events.push(Event::Received { connection: id, span: Span { start, len: count as u32 } });
-                if !completion.more() {
-                    self.arm_receive(id);
-                }
-            }
-            (Ok(_), None) => unreachable!("bytes are received into provided buffers only"),
-            (Err(Errno::NOBUFS), _) => self.starved.push(id),
-            (Err(Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => self.arm_receive(id),
-            (Err(_), _) => self.broke(id, events),
-        }
-    }
-
-    #[inline]
-    fn send_completion(&mut self, id: ConnectionId, outcome: Result<usize, Errno>, events: &mut EventList) {
-        let tick = self.tick;
-        let Some(connection) = self.table.in_slot(id) else {
-            unreachable!("a slot is not freed while its send is under way")
-        };
-        let buffer_bytes = connection.sending.as_ref().expect("a send that completes was under way").len();
-        connection.sent_bytes += outcome.unwrap_or(0);
-        let retry = match outcome {
-            Ok(count) => count > 0 && connection.sent_bytes < buffer_bytes,
-            Err(error) => matches!(error, Errno::INTR | Errno::AGAIN),
-        };
-        if connection.open && retry {
-            connection.quiet_send_tick = None;
-            return self.push_send(id);
-        }
-        let buffer = connection.sending.take().expect("checked above");
-        self.sends_under_way -= 1;
-        if !connection.open {
-            return self.free_if_drained(id);
-        }
-        if connection.sent_bytes < buffer_bytes {
-            return self.broke(id, events);
-        }
-        let quiet = connection.quiet_send_tick == Some(tick);
-        let close = connection.close_after_send;
-        events.push_completion(Event::SendDone { connection: id, buffer }, quiet);
-        if close {
-            self.broke(id, events);
-        }
-    }
-
-    /// The connection is over, by fault or by wish; its slot follows when the kernel has let go.
-    fn broke(&mut self, id: ConnectionId, events: &mut EventList) {
-        let Some(connection) = self.table.open(id) else { return };
-        connection.open = false;
-        let sending = connection.sending.is_some();
-        events.push(Event::Closed { connection: id });
-        self.cancel_receive(id);
-        if sending {
-            let entry = opcode::AsyncCancel::new(Operation::Send(id).pack()).build();
-            self.push(entry, Operation::Cancel);
-        }
-        self.free_if_drained(id);
-    }
-
-    fn free_if_drained(&mut self, id: ConnectionId) {
-        let Some(connection) = self.table.in_slot(id) else { return };
-        if !connection.open && !connection.receive_armed && connection.sending.is_none() {
-            drop(self.table.release(id));
-        }
+        Ok(())
     }
 
     fn accept(&mut self, events: &mut EventList) {
@@ -267,13 +186,17 @@ fn poll_entry(descriptor: BorrowedFd<'_>) -> squeue::Entry {
 
 impl Driver for Uring {
     fn collect(&mut self, timeout_us: Option<u64>, events: &mut EventList) -> io::Result<()> {
-        let want = u32::from(timeout_us != Some(0));
-        self.ring.enter(want, timeout_us)?;
-        self.completions.clear();
-        self.ring.read_completions(&mut self.completions);
-        for index in 0..self.completions.len() {
-            let completion = self.completions[index];
-            self.completed(completion, events);
+        let may_wait = timeout_us != Some(0);
+        self.woken = false;
+        if may_wait && std::mem::take(&mut self.has_quiet_sends) {
+            // Most sends complete at once. Their completions must not end the wait, so they are read before it; that
+            // costs a second entry only where the core was going to sleep.
+            self.turn(0, None, events)?;
+            if !events.is_prompt() && !self.woken {
+                self.turn(1, timeout_us, events)?;
+            }
+        } else {
+            self.turn(u32::from(may_wait), timeout_us, events)?;
         }
         self.tick = self.tick.saturating_add(1);
         if self.acceptor.has_more() || self.acceptor.is_starved() {
@@ -306,6 +229,7 @@ impl Driver for Uring {
         connection.sending = Some(buffer);
         connection.sent_bytes = 0;
         connection.quiet_send_tick = quiet.then_some(tick);
+        self.has_quiet_sends |= quiet;
         self.sends_under_way += 1;
         self.push_send(id);
     }
@@ -313,8 +237,7 @@ impl Driver for Uring {
     fn close(&mut self, id: ConnectionId, events: &mut EventList) {
         let Some(connection) = self.table.open(id) else { return };
         if connection.sending.is_some() {
-            connection.close_after_send = true;
-            connection.receive_paused = true;
+            connection.close_after_send();
             self.cancel_receive(id);
         } else {
             self.broke(id, events);
@@ -330,7 +253,7 @@ impl Driver for Uring {
 
     fn resume_receive(&mut self, id: ConnectionId, _events: &mut EventList) {
         if let Some(connection) = self.table.open(id) {
-            connection.receive_paused = connection.close_after_send;
+            connection.receive_paused = connection.closes_after_send;
             self.arm_receive(id);
         }
     }

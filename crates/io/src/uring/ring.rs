@@ -46,6 +46,8 @@ impl Completion {
 /// See the module.
 pub(crate) struct Ring {
     ring: IoUring,
+    /// Of every entry.
+    enter_flags: EnterFlags,
     /// Operations whose last completion has not been read.
     in_flight: usize,
 }
@@ -62,7 +64,12 @@ impl Ring {
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel's io_uring is too old"));
         }
-        Ok(Ring { ring, in_flight: 0 })
+        let mut enter_flags = EnterFlags::GETEVENTS;
+        if ring.params().is_feature_no_iowait() {
+            // Waiting for clients is no waiting for a disk: an idle node must not look busy in `top`.
+            enter_flags |= EnterFlags::NO_IOWAIT;
+        }
+        Ok(Ring { ring, enter_flags, in_flight: 0 })
     }
 
     /// For registrations.
@@ -95,7 +102,7 @@ impl Ring {
     pub fn enter(&mut self, want: u32, timeout_us: Option<u64>) -> io::Result<()> {
         let queued = self.ring.submission().len() as u32;
         let submitter = self.ring.submitter();
-        let flags = EnterFlags::GETEVENTS;
+        let flags = self.enter_flags;
         let result = match timeout_us {
             Some(us) if want > 0 => {
                 let timeout = Timespec::new().sec(us / 1_000_000).nsec((us % 1_000_000) as u32 * 1000);

@@ -1,9 +1,11 @@
 //! Connections: split input, half close, reset, many, slow, too many.
 
-use crate::node::{Client, Node, Setup, on_each_backend};
+use crate::node::{Client, Node, Scratch, Setup, on_each_backend};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::time::Duration;
 
 #[test]
@@ -178,6 +180,74 @@ fn a_deadline_wakes_an_idle_core_and_nothing_else_does() {
         let woke = client.ask("TIMER 40");
         let ticks: u64 = woke.split(' ').nth(2).unwrap().parse().unwrap();
         assert!((1..=4).contains(&ticks), "an idle core must sleep until its deadline: {woke}");
+        node.stop();
+    });
+}
+
+#[test]
+fn the_unix_socket_is_served_by_all_cores() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("unix");
+        let path = scratch.path().join("s");
+        let node = Node::start(backend, quiet, Setup { cores: 2, unix: Some(path.clone()), ..Setup::default() });
+        for round in 0..50 {
+            let mut stream = UnixStream::connect(&path).unwrap();
+            stream.write_all(format!("ECHO {round}\n").as_bytes()).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            assert_eq!(reply, format!("{round}\n"));
+        }
+        let accepted: u64 = node.stop().iter().map(|machine| machine.accepted).sum();
+        assert_eq!(accepted, 50);
+    });
+}
+
+#[test]
+fn a_stopping_core_lets_the_reply_under_way_leave() {
+    on_each_backend(|backend, quiet| {
+        let node = Node::start(backend, quiet, Setup::default());
+        let mut client = node.client();
+        client.send(b"WHOLE 12000000\n");
+        // Once its first byte is here, the send is under way, and the rest does not fit into the sockets.
+        let mut all = vec![0u8; 1];
+        client.stream.read_exact(&mut all).unwrap();
+        node.handle.request_shutdown();
+        client.stream.read_to_end(&mut all).unwrap();
+        assert_eq!(all.len(), 12_000_001);
+        node.stop();
+    });
+}
+
+/// Runs the next test in a process of its own, whose descriptors may run out.
+#[test]
+fn without_descriptors_clients_are_told_and_the_core_goes_on() {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "connections::descriptors_run_out", "--nocapture"])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[test]
+#[ignore = "started by the test above, in a process of its own"]
+fn descriptors_run_out() {
+    on_each_backend(|backend, quiet| {
+        let node = Node::start(backend, quiet, Setup::default());
+        let mut first = node.client();
+        assert_eq!(first.ask("ECHO in"), "in");
+        // Leave the process one descriptor, the next client's own; the node's side of it finds none.
+        let mut fill: Vec<std::fs::File> = Vec::new();
+        while let Ok(file) = std::fs::File::open("/dev/null") {
+            fill.push(file);
+        }
+        fill.pop();
+        let mut refused = node.client();
+        assert_eq!(refused.line(), "-ERR max number of clients reached");
+        assert_eq!(first.ask("ECHO still"), "still");
+        fill.clear();
+        let mut late = node.client();
+        assert_eq!(late.ask("ECHO again"), "again");
         node.stop();
     });
 }

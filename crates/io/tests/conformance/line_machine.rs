@@ -1,6 +1,6 @@
 //! A machine that answers lines, so that a street can be tested without a store: each line is a command.
 //!
-//! `ECHO t` | `BIG n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `LOG t` | `SYNC` | `CREATE n`
+//! `ECHO t` | `BIG n` | `WHOLE n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `LOG t` | `SYNC` | `CREATE n`
 
 use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
 use base::street::{Effect, Event, Machine, TickInput, TickOutput};
@@ -15,6 +15,8 @@ const SEND_BYTES: usize = 32 << 10;
 struct Client {
     input: Vec<u8>,
     output: VecDeque<u8>,
+    /// A reply to be sent by one effect, however long.
+    whole: Option<Vec<u8>>,
     sending: bool,
     paused: bool,
     closing: bool,
@@ -83,6 +85,10 @@ impl LineMachine {
         match word {
             "ECHO" => self.reply(id, rest.as_bytes()),
             "BIG" => self.reply(id, &vec![b'x'; rest.parse().unwrap()]),
+            "WHOLE" => {
+                let bytes = [vec![b'w'; rest.parse().unwrap()], b"\n".to_vec()].concat();
+                self.clients.get_mut(&id).unwrap().whole = Some(bytes);
+            }
             "QUIT" => {
                 self.reply(id, b"bye");
                 self.clients.get_mut(&id).unwrap().closing = true;
@@ -143,7 +149,7 @@ impl LineMachine {
     fn event(&mut self, event: Event, received: &[u8], now_us: u64, output: &mut TickOutput<Message>) {
         match event {
             Event::Accepted { connection, peer, local, .. } => {
-                assert!(peer.contains(':') && local.contains(':'));
+                assert!(peer.contains([':', '/']) && local.contains([':', '/']));
                 self.accepted += 1;
                 assert!(self.clients.insert(connection, Client::default()).is_none());
             }
@@ -170,7 +176,7 @@ impl LineMachine {
             }
             Event::LogFailed { reason } => {
                 self.trace.push(format!("failed {reason}"));
-                if let Some(id) = self.created_reply.take() {
+                if let Some(id) = self.created_reply.take().or(self.synced_reply.take()) {
                     self.reply(id, b"refused");
                 }
             }
@@ -196,6 +202,12 @@ impl LineMachine {
     /// Sends, pauses, resumes and closes as each client's output demands.
     fn flush(&mut self, effects: &mut Vec<Effect>) {
         for (&connection, client) in &mut self.clients {
+            if !client.sending
+                && let Some(buffer) = client.whole.take()
+            {
+                client.sending = true;
+                effects.push(Effect::Send { connection, buffer });
+            }
             if !client.sending && !client.output.is_empty() {
                 let buffer = client.output.drain(..client.output.len().min(SEND_BYTES)).collect();
                 client.sending = true;

@@ -94,3 +94,30 @@ fn after_a_failed_write_no_reply_leaves_any_more() {
         assert!(trace[0].starts_with("failed /dev/full: "), "{trace:?}");
     });
 }
+
+#[test]
+fn a_failed_sync_is_told_and_no_later_one_succeeds() {
+    on_each_backend(|backend, quiet| {
+        // This device takes every write and knows no sync.
+        let log = Some(("/dev".into(), (|_| String::from("null")) as SegmentName));
+        let node = Node::start(backend, quiet, Setup { log, ..Setup::default() });
+        let mut client = node.client();
+        assert_eq!(client.ask("LOG taken"), "logged");
+        assert_eq!(client.ask("SYNC"), "refused");
+        client.send(b"SYNC\nECHO on\n");
+        assert_eq!(client.line(), "on", "a reply that promises nothing may still leave");
+        let trace = node.stop().remove(0).trace;
+        assert_eq!(trace[0], "written 1");
+        assert!(trace[1].starts_with("failed /dev/null: "), "{trace:?}");
+        assert_eq!(trace.len(), 2, "{trace:?}");
+    });
+}
+
+#[test]
+fn a_node_without_a_directory_refuses_to_log() {
+    on_each_backend(|backend, quiet| {
+        let node = Node::start(backend, quiet, Setup::default());
+        assert_eq!(node.client().ask("CREATE 1"), "refused");
+        node.stop();
+    });
+}

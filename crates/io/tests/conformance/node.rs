@@ -23,7 +23,7 @@ pub fn on_each_backend(scenario: impl Fn(ChosenBackend, bool)) {
 pub struct Node {
     threads: Vec<JoinHandle<LineMachine>>,
     pub addresses: Vec<SocketAddr>,
-    handle: StreetHandle,
+    pub handle: StreetHandle,
 }
 
 /// How a test calls its segments.
@@ -35,23 +35,28 @@ pub struct Setup {
     pub connections_max: usize,
     /// Directory and file name of each segment.
     pub log: Option<(PathBuf, SegmentName)>,
+    /// A Unix socket that every core takes connections from.
+    pub unix: Option<PathBuf>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { cores: 1, connections_max: 1000, log: None }
+        Setup { cores: 1, connections_max: 1000, log: None, unix: None }
     }
 }
 
 impl Node {
     pub fn start(backend: ChosenBackend, quiet: bool, setup: Setup) -> Node {
         let (mailboxes, handle) = mesh(setup.cores.into()).unwrap();
+        let unix = setup.unix.map(|path| Listener::unix(&path, 0o700, Door::Standalone).unwrap());
         let mut addresses = Vec::new();
         let mut threads = Vec::new();
         for (core, mailbox) in mailboxes.into_iter().enumerate() {
             let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Door::Standalone, false).unwrap();
             addresses.push(listener.address().unwrap());
-            let mut config = CoreConfig::new(backend, vec![listener]);
+            let mut listeners = vec![listener];
+            listeners.extend(unix.as_ref().map(|unix| unix.try_clone().unwrap()));
+            let mut config = CoreConfig::new(backend, listeners);
             config.connections_max = setup.connections_max;
             config.log =
                 setup.log.clone().map(|(directory, name)| LogFilesConfig { directory, file_name: Box::new(name) });

@@ -1,0 +1,120 @@
+//! What node commands are told: who the node is, and what each core counted. Plain values, so that a core can send its
+//! own to another and an answer is a pure function of them.
+
+use super::config::Config;
+use super::statistics::{Counters, Gauges, KeyspaceFacts, Statistics};
+use base::limits::DATABASE_COUNT;
+use base::{CoreId, Door, Now};
+use placement::NodeTable;
+
+/// What does not change while the node runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeIdentity {
+    /// 40 hexadecimal digits, new at every start; also the replication id.
+    pub run_id: String,
+    /// Process id.
+    pub process_id: u32,
+    /// Port of the standalone personality; 0 without one.
+    pub port: u16,
+    /// Path of the Unix socket; empty without one.
+    pub unix_socket: String,
+    /// Path of the program.
+    pub executable: String,
+    /// Where the data is; empty when it is kept in memory only.
+    pub directory: String,
+    /// Operating system, release and machine.
+    pub operating_system: String,
+    /// What moves the bytes: `io_uring`, `epoll` or `sim`.
+    pub io_driver: String,
+    /// `memory`, `interval` or `commit`.
+    pub durability: String,
+    /// Cores, and so instances.
+    pub cores: u16,
+    /// When the node was up.
+    pub started: Now,
+}
+
+/// What only the operating system knows; sampled by the street.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessFacts {
+    /// Resident memory, bytes.
+    pub resident_bytes: u64,
+    /// The most it ever was, bytes.
+    pub resident_bytes_max: u64,
+    /// Memory of the machine, bytes.
+    pub machine_bytes: u64,
+    /// Time in the kernel, microseconds.
+    pub cpu_system_us: u64,
+    /// Time in the program, microseconds.
+    pub cpu_user_us: u64,
+}
+
+/// What one core knows of itself.
+#[derive(Clone, Debug, Default)]
+pub struct CoreFacts {
+    /// What it counted since start or CONFIG RESETSTAT.
+    pub statistics: Statistics,
+    /// How things stand.
+    pub gauges: Gauges,
+    /// Its keys, by database.
+    pub keyspace: [KeyspaceFacts; DATABASE_COUNT as usize],
+}
+
+/// All that an answer may depend on, apart from the request.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeFacts<'a> {
+    /// The tick's clock reading.
+    pub now: Now,
+    /// How the asking connection came in.
+    pub door: Door,
+    /// The core that answers.
+    pub core: CoreId,
+    /// Our address as the asking connection sees it; its host stands in where none is announced.
+    pub local: &'a str,
+    /// Who the node is.
+    pub identity: &'a NodeIdentity,
+    /// The operating system's view.
+    pub process: ProcessFacts,
+    /// Settings.
+    pub config: &'a Config,
+    /// Who owns what.
+    pub table: &'a NodeTable,
+    /// Of every core when [`super::plan`] said so, otherwise of this one or none.
+    pub cores: &'a [CoreFacts],
+}
+
+impl NodeFacts<'_> {
+    /// Counters of all given cores.
+    pub(super) fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        self.cores.iter().for_each(|core| sum.add(&core.statistics.counters));
+        sum
+    }
+
+    /// Gauges of all given cores.
+    pub(super) fn gauges(&self) -> Gauges {
+        let mut sum = Gauges::default();
+        self.cores.iter().for_each(|core| sum.add(&core.gauges));
+        sum
+    }
+
+    /// Host of our address as the asking connection sees it; loopback on a Unix socket.
+    pub(super) fn local_host(&self) -> &str {
+        match self.local.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                host.trim_start_matches('[').trim_end_matches(']')
+            }
+            _ => "127.0.0.1",
+        }
+    }
+
+    /// Seconds since the node was up.
+    pub(super) fn uptime_s(&self) -> u64 {
+        self.now.monotonic_us.saturating_sub(self.identity.started.monotonic_us) / 1_000_000
+    }
+
+    /// Whether acknowledged writes are in a log.
+    pub(super) fn keeps_log(&self) -> bool {
+        self.identity.durability != "memory"
+    }
+}

@@ -1,0 +1,266 @@
+//! INFO: which sections, and the text of those that describe the node as a service. [`super::memory`] and the rest of
+//! the folder have theirs.
+
+use super::facts::NodeFacts;
+use super::statistics::Calls;
+use base::Door;
+use std::fmt::{Display, Write};
+use wire::{Arguments, Reply};
+
+/// The version of Redis whose behaviour clients may expect; ours follows it.
+const REDIS_VERSION: &str = "7.2.4";
+
+/// Lines `name:value` under headings.
+#[derive(Default)]
+pub(super) struct InfoText(String);
+
+impl InfoText {
+    pub(super) fn heading(&mut self, title: &str) {
+        if !self.0.is_empty() {
+            self.0.push_str("\r\n");
+        }
+        write!(self.0, "# {title}\r\n").expect("writing to a String cannot fail");
+    }
+
+    pub(super) fn line(&mut self, name: impl Display, value: impl Display) {
+        write!(self.0, "{name}:{value}\r\n").expect("writing to a String cannot fail");
+    }
+
+    pub(super) fn lines(&mut self, lines: &[(&str, u64)]) {
+        lines.iter().for_each(|(name, value)| self.line(name, value));
+    }
+}
+
+struct Section {
+    name: &'static str,
+    /// Shown by INFO without arguments.
+    is_default: bool,
+    write: fn(&NodeFacts<'_>, &mut InfoText),
+}
+
+const fn section(name: &'static str, is_default: bool, write: fn(&NodeFacts<'_>, &mut InfoText)) -> Section {
+    Section { name, is_default, write }
+}
+
+static SECTIONS: [Section; 14] = [
+    section("server", true, write_server),
+    section("clients", true, write_clients),
+    section("memory", true, super::memory::write_info),
+    section("persistence", true, write_persistence),
+    section("stats", true, write_stats),
+    section("replication", true, write_replication),
+    section("cpu", true, write_cpu),
+    section("modules", true, |_, text| text.heading("Modules")),
+    section("commandstats", false, write_command_statistics),
+    section("errorstats", true, write_error_statistics),
+    section("latencystats", false, |_, text| text.heading("Latencystats")),
+    section("cluster", true, write_cluster),
+    section("keyspace", true, write_keyspace),
+    section("zerohop", true, write_zerohop),
+];
+
+/// `INFO [section...]`.
+pub(super) fn execute(arguments: Arguments<'_>, facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
+    let wanted = arguments.from(1);
+    let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    let is_wanted = |section: &Section| {
+        (wanted.is_empty() && section.is_default)
+            || wanted.iter().any(|word| {
+                is(word, section.name)
+                    || is(word, "all")
+                    || is(word, "everything")
+                    || (is(word, "default") && section.is_default)
+            })
+    };
+    let mut text = InfoText::default();
+    for section in SECTIONS.iter().filter(|section| is_wanted(section)) {
+        (section.write)(facts, &mut text);
+    }
+    reply.verbatim(b"txt", text.0.as_bytes());
+}
+
+fn write_server(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    let identity = facts.identity;
+    let uptime_s = facts.uptime_s();
+    text.heading("Server");
+    text.line("redis_version", REDIS_VERSION);
+    text.line("server_name", "zerohop");
+    text.line("zerohop_version", env!("CARGO_PKG_VERSION"));
+    text.line("redis_mode", if facts.door == Door::Cluster { "cluster" } else { "standalone" });
+    text.line("os", &identity.operating_system);
+    text.line("arch_bits", usize::BITS);
+    text.line("multiplexing_api", &identity.io_driver);
+    text.line("process_id", identity.process_id);
+    text.line("run_id", &identity.run_id);
+    let instance = facts.table.instance(facts.core);
+    match (facts.door, instance) {
+        (Door::Cluster, Some(instance)) => text.line("tcp_port", instance.endpoint.port),
+        _ => text.line("tcp_port", identity.port),
+    }
+    text.line("server_time_usec", facts.now.unix_ms * 1000);
+    text.line("uptime_in_seconds", uptime_s);
+    text.line("uptime_in_days", uptime_s / 86_400);
+    text.line("hz", facts.config.integer("hz"));
+    text.line("configured_hz", facts.config.integer("hz"));
+    text.line("lru_clock", (facts.now.unix_ms / 1000) & 0x00ff_ffff);
+    text.line("executable", &identity.executable);
+    text.line("config_file", "");
+    text.line("io_threads_active", 0);
+}
+
+fn write_clients(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    let gauges = facts.gauges();
+    text.heading("Clients");
+    text.line("connected_clients", gauges.connections);
+    text.line("cluster_connections", 0);
+    text.line("maxclients", facts.config.integer("maxclients"));
+    text.line("client_recent_max_input_buffer", 0);
+    text.line("client_recent_max_output_buffer", 0);
+    text.line("blocked_clients", gauges.blocked_connections);
+    text.line("tracking_clients", 0);
+    text.line("watching_clients", gauges.watching_connections);
+    text.line("clients_in_timeout_table", gauges.blocked_connections);
+}
+
+fn write_persistence(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    let (gauges, counters) = (facts.gauges(), facts.counters());
+    let is_failed = gauges.log_failed > 0;
+    text.heading("Persistence");
+    text.lines(&[("loading", 0), ("async_loading", 0)]);
+    text.line("durability", &facts.identity.durability);
+    text.line("log_status", if is_failed { "failed" } else { "ok" });
+    text.lines(&[
+        ("log_segments", gauges.log_segments),
+        ("log_groups_written", counters.log_groups),
+        ("log_groups_unsynced", gauges.log_groups_unsynced),
+        ("log_bytes_written", counters.log_bytes),
+        ("log_syncs", counters.log_syncs),
+        ("log_last_sync_unix_ms", gauges.log_synced_unix_ms),
+        ("rdb_changes_since_last_save", if facts.keeps_log() { 0 } else { counters.changes }),
+        ("rdb_bgsave_in_progress", 0),
+        ("rdb_last_save_time", gauges.log_synced_unix_ms / 1000),
+    ]);
+    text.line("rdb_last_bgsave_status", "ok");
+    text.lines(&[("aof_enabled", u64::from(facts.keeps_log())), ("aof_rewrite_in_progress", 0)]);
+    text.line("aof_last_bgrewrite_status", "ok");
+    text.line("aof_last_write_status", if is_failed { "err" } else { "ok" });
+}
+
+fn write_stats(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    let (gauges, counters) = (facts.gauges(), facts.counters());
+    text.heading("Stats");
+    text.lines(&[
+        ("total_connections_received", counters.connections_accepted),
+        ("total_commands_processed", counters.commands),
+        ("instantaneous_ops_per_sec", gauges.commands_per_second),
+        ("total_net_input_bytes", counters.input_bytes),
+        ("total_net_output_bytes", counters.output_bytes),
+        ("rejected_connections", counters.connections_refused),
+        ("sync_full", 0),
+        ("sync_partial_ok", 0),
+        ("sync_partial_err", 0),
+        ("expired_keys", counters.expired_keys),
+        ("evicted_keys", 0),
+        ("evicted_clients", 0),
+        ("keyspace_hits", counters.keyspace_hits),
+        ("keyspace_misses", counters.keyspace_misses),
+        ("pubsub_channels", 0),
+        ("pubsub_patterns", 0),
+        ("latest_fork_usec", 0),
+        ("total_forks", 0),
+        ("tracking_total_keys", 0),
+        ("total_error_replies", counters.errors),
+        ("acl_access_denied_auth", counters.authentication_failures),
+        ("acl_access_denied_cmd", 0),
+    ]);
+}
+
+/// Without replicas the node is a primary on its own.
+fn write_replication(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    text.heading("Replication");
+    text.line("role", "master");
+    text.line("connected_slaves", 0);
+    text.line("master_failover_state", "no-failover");
+    text.line("master_replid", &facts.identity.run_id);
+    text.line("master_replid2", "0".repeat(40));
+    text.line("master_repl_offset", facts.counters().log_bytes);
+    text.line("second_repl_offset", -1);
+    text.lines(&[
+        ("repl_backlog_active", 0),
+        ("repl_backlog_size", 0),
+        ("repl_backlog_first_byte_offset", 0),
+        ("repl_backlog_histlen", 0),
+    ]);
+}
+
+fn write_cpu(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    text.heading("CPU");
+    text.line("used_cpu_sys", seconds(facts.process.cpu_system_us));
+    text.line("used_cpu_user", seconds(facts.process.cpu_user_us));
+    text.line("used_cpu_sys_children", seconds(0));
+    text.line("used_cpu_user_children", seconds(0));
+}
+
+/// Times are 0: the clock is read once per tick, not once per command.
+fn write_command_statistics(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    text.heading("Commandstats");
+    let mut sum = super::Statistics::default();
+    facts.cores.iter().for_each(|core| sum.add(&core.statistics));
+    for (spec, Calls { executed, rejected, failed }) in sum.called() {
+        text.line(
+            format_args!("cmdstat_{}", spec.full_name),
+            format_args!("calls={executed},usec=0,usec_per_call=0.00,rejected_calls={rejected},failed_calls={failed}"),
+        );
+    }
+}
+
+fn write_error_statistics(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    text.heading("Errorstats");
+    let mut sum = super::Statistics::default();
+    facts.cores.iter().for_each(|core| sum.add(&core.statistics));
+    for (code, count) in sum.errors() {
+        text.line(format_args!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+fn write_cluster(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    text.heading("Cluster");
+    text.line("cluster_enabled", u8::from(facts.door == Door::Cluster));
+}
+
+fn write_keyspace(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    text.heading("Keyspace");
+    for database in 0..usize::from(base::limits::DATABASE_COUNT) {
+        let of_database = || facts.cores.iter().map(|core| core.keyspace[database]);
+        let keys: u64 = of_database().map(|keyspace| keyspace.keys).sum();
+        let expiring: u64 = of_database().map(|keyspace| keyspace.expiring).sum();
+        if keys > 0 {
+            text.line(format_args!("db{database}"), format_args!("keys={keys},expires={expiring},avg_ttl=0"));
+        }
+    }
+}
+
+fn write_zerohop(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    let (gauges, counters) = (facts.gauges(), facts.counters());
+    let depth = counters.commands as f64 / counters.ticks_with_commands.max(1) as f64;
+    text.heading("Zerohop");
+    text.line("io_driver", &facts.identity.io_driver);
+    text.line("cores", facts.identity.cores);
+    text.line("cores_reported", facts.cores.len());
+    text.line("core", facts.core.0);
+    text.lines(&[
+        ("ticks", counters.ticks),
+        ("ticks_with_commands", counters.ticks_with_commands),
+        ("tick_us_max", counters.tick_us_max),
+        ("batch_depth_max", counters.commands_per_tick_max),
+    ]);
+    text.line("batch_depth_mean", format_args!("{depth:.2}"));
+    text.lines(&[
+        ("hops_sent", counters.hops_sent),
+        ("hops_received", counters.hops_received),
+        ("waiters", gauges.blocked_connections),
+        ("waiters_woken", counters.waiters_woken),
+    ]);
+    text.line("table_epoch", facts.table.epoch().0);
+}

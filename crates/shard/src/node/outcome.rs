@@ -1,0 +1,79 @@
+//! What a node command leaves to the shard, and which facts it needs beforehand.
+
+use super::config::ConfigChange;
+use base::{Door, Slot};
+use wire::registry::{CommandId as Id, CommandSpec};
+
+/// Where a node command gets what it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodePlan {
+    /// From this core's own facts.
+    Here,
+    /// From the facts of all cores, gathered first.
+    Gather,
+    /// From the keys of all cores: the shard executes it itself.
+    Keys(KeysKind),
+}
+
+/// Commands over the keys of every core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysKind {
+    /// Count them.
+    Dbsize,
+    /// Remove those of the database.
+    Flushdb,
+    /// Remove all.
+    Flushall,
+    /// Name those that fit a pattern.
+    Keys,
+    /// Name some, and where to go on.
+    Scan,
+    /// Name any.
+    Randomkey,
+}
+
+/// What is left to do for the shard. The reply is written unless the variant says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeOutcome {
+    /// Nothing.
+    Done,
+    /// Stop the node; no reply, the connection just ends.
+    Shutdown,
+    /// Apply to the settings of every core.
+    ConfigChanged(Vec<ConfigChange>),
+    /// Forget what every core counted.
+    ResetStatistics,
+    /// Reply with the array of 1 or 0 (all earlier writes of this connection are durable here) and 0 (no replica
+    /// exists). When `local`, wait until they are durable, but no longer than the timeout.
+    WaitDurable {
+        /// Whether to wait for durability here.
+        local: bool,
+        /// Give up after that long, milliseconds; `None` for never.
+        timeout_ms: Option<u64>,
+    },
+    /// Reply with the number of keys in the slot.
+    CountKeysInSlot(Slot),
+    /// Reply with an array of keys in the slot.
+    KeysInSlot {
+        /// Where.
+        slot: Slot,
+        /// At most so many.
+        count: usize,
+    },
+    /// Reply with the bytes that the key `arguments[2]` takes, or null.
+    MemoryUsage,
+}
+
+/// Which facts `spec` needs. A cluster client asks one instance about that instance.
+pub fn plan(spec: &CommandSpec, door: Door) -> NodePlan {
+    match spec.id {
+        Id::Dbsize => NodePlan::Keys(KeysKind::Dbsize),
+        Id::Flushdb => NodePlan::Keys(KeysKind::Flushdb),
+        Id::Flushall => NodePlan::Keys(KeysKind::Flushall),
+        Id::Keys => NodePlan::Keys(KeysKind::Keys),
+        Id::Scan => NodePlan::Keys(KeysKind::Scan),
+        Id::Randomkey => NodePlan::Keys(KeysKind::Randomkey),
+        Id::Info | Id::MemoryStats | Id::Lastsave | Id::Role if door == Door::Standalone => NodePlan::Gather,
+        _ => NodePlan::Here,
+    }
+}

@@ -1,0 +1,214 @@
+//! What a core counts while it works. Plain integers of one core, added up when somebody asks.
+
+use wire::registry::{COMMAND_ID_COUNT, CommandId, CommandSpec, all};
+
+macro_rules! numbers {
+    ($(#[$doc:meta])* $type:ident { $($(#[$sum_doc:meta])* $sum:ident,)* @max $($(#[$max_doc:meta])* $max:ident,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $type {
+            $($(#[$sum_doc])* pub $sum: u64,)*
+            $($(#[$max_doc])* pub $max: u64,)*
+        }
+
+        impl $type {
+            /// Adds the numbers of another core; of maxima the larger one stays.
+            pub fn add(&mut self, other: &$type) {
+                $(self.$sum += other.$sum;)*
+                $(self.$max = self.$max.max(other.$max);)*
+            }
+        }
+    };
+}
+
+numbers! {
+    /// Events since the start, or since CONFIG RESETSTAT.
+    Counters {
+        /// Connections that arrived.
+        connections_accepted,
+        /// Connections refused for want of room.
+        connections_refused,
+        /// Requests executed, those inside EXEC included.
+        commands,
+        /// Bytes received.
+        input_bytes,
+        /// Bytes sent.
+        output_bytes,
+        /// Reads that found their key.
+        keyspace_hits,
+        /// Reads that did not.
+        keyspace_misses,
+        /// Keys removed because their time was up.
+        expired_keys,
+        /// Error replies.
+        errors,
+        /// Failed AUTH.
+        authentication_failures,
+        /// Changes of keys.
+        changes,
+        /// Requests that another core executed for a connection of this one.
+        hops_sent,
+        /// Requests executed for connections of other cores.
+        hops_received,
+        /// Ticks.
+        ticks,
+        /// Ticks that executed at least one request.
+        ticks_with_commands,
+        /// Log groups written.
+        log_groups,
+        /// Log bytes written.
+        log_bytes,
+        /// Syncs of the log.
+        log_syncs,
+        /// Waiters that another's write woke.
+        waiters_woken,
+        @max
+        /// Longest tick, microseconds.
+        tick_us_max,
+        /// Most requests of one tick.
+        commands_per_tick_max,
+    }
+}
+
+numbers! {
+    /// How things stand now.
+    Gauges {
+        /// Connections.
+        connections,
+        /// Connections that wait for another's write.
+        blocked_connections,
+        /// Connections with watched keys.
+        watching_connections,
+        /// Requests per second, lately.
+        commands_per_second,
+        /// Bytes of records, dead ones that are not reused yet included.
+        record_bytes,
+        /// Bytes of indexes.
+        index_bytes,
+        /// Bytes of log groups that are being filled or written.
+        log_buffer_bytes,
+        /// Bytes of requests that are not complete.
+        request_bytes,
+        /// Bytes of replies that have not left.
+        reply_bytes,
+        /// Bytes of connections themselves: sessions, transactions.
+        session_bytes,
+        /// Log segments on disk.
+        log_segments,
+        /// Log groups written and not synced.
+        log_groups_unsynced,
+        /// 1 when the log failed and writes are refused.
+        log_failed,
+        @max
+        /// Unix milliseconds of the latest sync of the log.
+        log_synced_unix_ms,
+    }
+}
+
+impl Gauges {
+    /// Bytes that the core knows it uses.
+    pub fn used_bytes(&self) -> u64 {
+        self.record_bytes
+            + self.index_bytes
+            + self.log_buffer_bytes
+            + self.request_bytes
+            + self.reply_bytes
+            + self.session_bytes
+    }
+}
+
+/// Keys of one database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyspaceFacts {
+    /// Keys.
+    pub keys: u64,
+    /// Keys that will expire.
+    pub expiring: u64,
+}
+
+/// How often one command was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Executed.
+    pub executed: u64,
+    /// Refused before execution: arity, rights, slot, memory.
+    pub rejected: u64,
+    /// Executed and answered with an error.
+    pub failed: u64,
+}
+
+/// All that a core counts; it bumps these in place.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    /// Events.
+    pub counters: Counters,
+    /// By command, indexed by [`CommandId`].
+    calls: Box<[Calls]>,
+    /// By the first word of the error, ascending.
+    errors: Vec<(String, u64)>,
+}
+
+/// Error codes that are told apart; the rest only counts in [`Counters::errors`]. Redis's bound.
+const ERROR_CODES_MAX: usize = 128;
+
+impl Default for Statistics {
+    fn default() -> Statistics {
+        let calls = vec![Calls::default(); COMMAND_ID_COUNT].into_boxed_slice();
+        Statistics { counters: Counters::default(), calls, errors: Vec::new() }
+    }
+}
+
+impl Statistics {
+    /// The counts of one command.
+    #[inline]
+    pub fn calls(&mut self, id: CommandId) -> &mut Calls {
+        &mut self.calls[id as usize]
+    }
+
+    /// Counts an encoded error reply, `-CODE text`.
+    #[cold]
+    pub fn count_error(&mut self, reply: &[u8]) {
+        self.counters.errors += 1;
+        let line = reply.strip_prefix(b"-").unwrap_or(reply);
+        let end = line.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(line.len());
+        let code = String::from_utf8_lossy(&line[..end]);
+        match self.errors.binary_search_by(|(known, _)| known.as_str().cmp(&code)) {
+            Ok(at) => self.errors[at].1 += 1,
+            Err(at) if self.errors.len() < ERROR_CODES_MAX => self.errors.insert(at, (code.into_owned(), 1)),
+            Err(_) => {}
+        }
+    }
+
+    /// Error codes and how often each was answered, ascending.
+    pub fn errors(&self) -> &[(String, u64)] {
+        &self.errors
+    }
+
+    /// The counts of every command and subcommand that was asked for, in the registry's order.
+    pub fn called(&self) -> impl Iterator<Item = (&'static CommandSpec, Calls)> {
+        let with_subcommands = |spec: &'static CommandSpec| std::iter::once(spec).chain(spec.subcommands);
+        let specs = all().flat_map(with_subcommands);
+        specs.map(|spec| (spec, self.calls[spec.id as usize])).filter(|(_, calls)| *calls != Calls::default())
+    }
+
+    /// Adds what another core counted.
+    pub fn add(&mut self, other: &Statistics) {
+        self.counters.add(&other.counters);
+        for (mine, theirs) in self.calls.iter_mut().zip(&other.calls) {
+            mine.executed += theirs.executed;
+            mine.rejected += theirs.rejected;
+            mine.failed += theirs.failed;
+        }
+        for (code, count) in &other.errors {
+            match self.errors.binary_search_by(|(known, _)| known.cmp(code)) {
+                Ok(at) => self.errors[at].1 += count,
+                Err(at) => self.errors.insert(at, (code.clone(), *count)),
+            }
+        }
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&mut self) {
+        *self = Statistics::default();
+    }
+}
