@@ -120,14 +120,15 @@ impl CoreConfig {
 /// # Errors
 /// When the operating system refuses what the loop cannot do without (memory, descriptors, waiting itself).
 pub fn run_core<M: Machine>(config: CoreConfig, machine: M, mailbox: Mailbox<M::Message>) -> io::Result<M> {
-    if let Some(cpu) = config.cpu {
-        pin_current_thread(cpu)?;
-    }
     let doorbell = Arc::clone(mailbox.doorbell());
     let log = match config.log {
         Some(log) => Some(LogFiles::start(log, mailbox.core(), Arc::clone(&doorbell))?),
         None => None,
     };
+    // After the disk thread was started, which would otherwise be kept on this core's CPU too.
+    if let Some(cpu) = config.cpu {
+        pin_current_thread(cpu)?;
+    }
     let accepted = match config.backend {
         ChosenBackend::Uring => SocketFlags::empty(),
         // io_uring waits by itself; epoll must not be made to wait.

@@ -17,8 +17,9 @@ use std::thread::{Builder, JoinHandle};
 
 /// Jobs of one core that may wait or run; a machine asks for one sync and a few segments at a time.
 const JOBS_MAX: usize = 64;
-/// How much is zero-filled by one write, bytes.
-const ZERO_FILL_BYTES: usize = 1 << 20;
+/// How much is zero-filled before the CPU is offered to others, bytes: about 0.1 ms, because on a machine of few CPUs
+/// this thread shares one with a core that has clients to answer.
+const ZERO_FILL_BYTES: usize = 256 << 10;
 
 /// An open segment file; shared between the core that writes it and the thread that syncs it.
 pub(crate) struct SegmentFile {
@@ -137,6 +138,7 @@ fn create_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io
             let count = zeros.len().min((bytes - offset) as usize);
             file.write_all_at(&zeros[..count], offset)?;
             offset += count as u64;
+            std::thread::yield_now();
         }
     } else {
         match fallocate(&file, FallocateFlags::empty(), 0, bytes) {

@@ -1,5 +1,6 @@
 //! What this process costs: processor time and memory, from `/proc/self`, for INFO.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::io;
 
@@ -25,6 +26,21 @@ pub struct ProcessCost {
 pub fn process_cost() -> io::Result<ProcessCost> {
     parse(&fs::read_to_string("/proc/self/stat")?, &fs::read_to_string("/proc/self/status")?)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self is not as proc(5) says"))
+}
+
+/// Allows this process as many open files as it may have, up to `wanted`; how many it now may have. One connection
+/// costs one.
+pub fn raise_descriptor_limit(wanted: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current.unwrap_or(u64::MAX);
+    if current >= wanted {
+        return current;
+    }
+    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }) {
+        Ok(()) => raised,
+        Err(_) => current,
+    }
 }
 
 fn parse(stat: &str, status: &str) -> Option<ProcessCost> {
@@ -55,6 +71,14 @@ mod tests {
         let cost = process_cost().unwrap();
         assert!(cost.resident_bytes > 100_000 && cost.resident_peak_bytes >= cost.resident_bytes);
         assert!(cost.threads >= 1);
+    }
+
+    #[test]
+    fn the_descriptor_limit_is_never_lowered() {
+        let before = raise_descriptor_limit(0);
+        assert!(before > 0);
+        assert_eq!(raise_descriptor_limit(before - 1), before);
+        assert!(raise_descriptor_limit(before + 1) >= before);
     }
 
     #[test]

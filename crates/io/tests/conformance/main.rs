@@ -1,6 +1,7 @@
 //! One suite for both backends: the same scenarios through real sockets and files.
 #![allow(clippy::unwrap_used)]
 
+mod churn;
 mod connections;
 mod hops;
 mod line_machine;
