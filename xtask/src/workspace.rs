@@ -1,5 +1,6 @@
 //! What the repository holds: its root, its tracked files, its crates and their edges.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,6 +40,8 @@ pub struct Package {
     pub name: String,
     /// What its manifest names.
     pub dependencies: Vec<Dependency>,
+    /// Its features and what each turns on.
+    pub features: BTreeMap<String, Vec<String>>,
 }
 
 /// One line of a manifest's dependency tables.

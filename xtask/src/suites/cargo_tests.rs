@@ -30,7 +30,7 @@ pub const DOCUMENTATION: Suite = Suite {
     name: "documentation",
     about: "cargo doc: every link between documented items arrives",
     needs: &[],
-    budget_seconds: 60,
+    budget_seconds: 120,
     turn: Turn::Fixed,
     run: |_| {
         let mut doc = workspace::cargo();

@@ -3,6 +3,7 @@
 mod cargo_tests;
 mod dist;
 mod house;
+mod planted;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -78,6 +79,7 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::DOCUMENTATION,
     cargo_tests::WORKSPACE,
     dist::ARTEFACTS,
+    planted::PLANTED,
 ];
 
 /// What a suite is given.

@@ -153,7 +153,7 @@ mod tests {
             ),
         ]);
         for (name, dependencies) in ["base", "wire", "server"].into_iter().zip(dependencies) {
-            house.packages.push(Package { name: name.to_owned(), dependencies });
+            house.packages.push(Package { name: name.to_owned(), dependencies, features: Default::default() });
         }
         house
     }
