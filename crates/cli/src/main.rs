@@ -1,5 +1,5 @@
 //! The binary `zerohop`.
-use server::{Node, NodeConfig};
+use server::{Backend, Durability, Node, NodeConfig};
 
 fn main() {
     let mut config = NodeConfig::default();
@@ -11,12 +11,12 @@ fn main() {
             "--port" => config.port = value().parse().expect("a port"),
             "--cores" => config.cores = value().parse().expect("a number"),
             "--dir" => config.directory = Some(value().into()),
-            "--io" => config.backend = if value() == "uring" { io::Backend::Uring } else { io::Backend::Epoll },
+            "--io" => config.backend = if value() == "uring" { Backend::Uring } else { Backend::Epoll },
             "--durability" => {
                 config.durability = match value().as_str() {
-                    "memory" => shard::Durability::Memory,
-                    "commit" => shard::Durability::Commit,
-                    _ => shard::Durability::Interval,
+                    "memory" => Durability::Memory,
+                    "commit" => Durability::Commit,
+                    _ => Durability::Interval,
                 }
             }
             other => panic!("unknown option {other}"),

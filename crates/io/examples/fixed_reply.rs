@@ -2,7 +2,6 @@
 //! above the null server of `bench` is what the street costs.
 //!
 //! `fixed_reply epoll|uring [deferred|cooperative] [loud] [PORT]`
-#![allow(clippy::unwrap_used)]
 
 use base::street::{Door, Effect, Event, Machine, TickInput, TickOutput};
 use io::{ChosenBackend, CoreConfig, Listener, TaskWork, mesh, run_core};
@@ -91,8 +90,8 @@ fn main() {
     let has = |word: &str| words.iter().any(|given| given == word);
     let backend = if has("uring") { ChosenBackend::Uring } else { ChosenBackend::Epoll };
     let port: u16 = words.iter().find_map(|word| word.parse().ok()).unwrap_or(0);
-    let listener = Listener::tcp(([127, 0, 0, 1], port).into(), Door::Standalone, false).unwrap();
-    println!("listening on {}", listener.address().unwrap());
+    let listener = Listener::tcp(([127, 0, 0, 1], port).into(), Door::Standalone, false).expect("the port is free");
+    println!("listening on {}", listener.address().expect("a bound listener has an address"));
     let mut config = CoreConfig::new(backend, vec![listener]);
     if has("cooperative") {
         config.task_work = TaskWork::Cooperative;
@@ -104,6 +103,6 @@ fn main() {
         spare: Vec::new(),
         quiet: !has("loud"),
     };
-    let (mut mailboxes, _handle) = mesh(1).unwrap();
-    run_core(config, machine, mailboxes.remove(0)).unwrap();
+    let (mut mailboxes, _handle) = mesh(1).expect("one mailbox can be made");
+    run_core(config, machine, mailboxes.remove(0)).expect("the core runs until it is told to stop");
 }

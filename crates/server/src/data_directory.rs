@@ -168,12 +168,13 @@ fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, Dire
         }
         return Ok(None);
     }
-    let bytes = fs::read(path.join(MANIFEST_FILE_NAME)).map_err(|error| DirectoryError::Io(format!("{shown}: {error}")))?;
+    let bytes =
+        fs::read(path.join(MANIFEST_FILE_NAME)).map_err(|error| DirectoryError::Io(format!("{shown}: {error}")))?;
     match Manifest::decode(&bytes) {
         Ok(manifest) => Ok(Some(manifest)),
-        Err(ManifestError::Damaged) => {
-            Err(DirectoryError::Refused(format!("{shown} at offset 0: the manifest is damaged; restore it from a copy")))
-        }
+        Err(ManifestError::Damaged) => Err(DirectoryError::Refused(format!(
+            "{shown} at offset 0: the manifest is damaged; restore it from a copy"
+        ))),
         Err(ManifestError::Format(format)) => Err(DirectoryError::Refused(format!(
             "{shown} has format {format}, this version reads format {}; use the version that wrote it",
             storage::log::format::FORMAT_VERSION

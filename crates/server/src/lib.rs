@@ -10,4 +10,6 @@ pub mod node;
 pub mod ports;
 
 pub use config::NodeConfig;
+pub use io::Backend;
 pub use node::{Node, NodeError};
+pub use shard::Durability;

@@ -203,21 +203,9 @@ fn scan_chain(
         let file = read(&name).map_err(|reason| damage(name.clone(), 0, reason))?;
         recovery.bytes += file.len() as u64;
         let expected = expected_header(manifest, &chain, number as u64);
-        match SegmentHeader::decode(&file) {
-            Ok(header) if header.identity() == expected.identity() => {}
-            Ok(_) => return Err(damage(name, 0, "the segment belongs to another store, core or place".into())),
-            Err(HeaderError::Format(format)) => {
-                let reason = format!("format {format} is not readable by this version (it reads format 1)");
-                return Err(damage(name, 0, reason));
-            }
-            Err(_) if highest_durable(&file, 0, expected.identity()).is_some() => {
-                return Err(damage(name, 0, "the segment's header is damaged".into()));
-            }
-            // A crash came while the segment was being made; nothing was written to it.
-            Err(_) => {
-                broken.get_or_insert((name, 0));
-                continue;
-            }
+        if !has_header(&file, &name, &expected)? {
+            broken.get_or_insert((name, 0));
+            continue;
         }
         let end = scan_segment(&mut chain, number as u32, &file, expected.identity(), broken.is_some(), &mut durable)?;
         if let Some(offset) = end {
@@ -249,6 +237,23 @@ fn scan_chain(
         chain.cut = Some(Cut { file, offset, incomplete_unit: false });
     }
     Ok(chain)
+}
+
+/// Whether the segment begins as expected; `false` when a crash came while it was being made, so that nothing was
+/// written to it.
+fn has_header(file: &[u8], name: &str, expected: &SegmentHeader) -> Result<bool, Damage> {
+    let refused = |reason: String| Err(damage(name.to_owned(), 0, reason));
+    match SegmentHeader::decode(file) {
+        Ok(header) if header.identity() == expected.identity() => Ok(true),
+        Ok(_) => refused("the segment belongs to another store, core or place".into()),
+        Err(HeaderError::Format(format)) => {
+            refused(format!("format {format} is not readable by this version (it reads format 1)"))
+        }
+        Err(_) if highest_durable(file, 0, expected.identity()).is_some() => {
+            refused("the segment's header is damaged".into())
+        }
+        Err(_) => Ok(false),
+    }
 }
 
 fn expected_header(manifest: &Manifest, chain: &Chain, segment: u64) -> SegmentHeader {
