@@ -193,7 +193,8 @@ pub struct TickOutput<M> {
     pub more: bool,
     /// Nothing here waits for [`Event::SendDone`] or [`Event::LogWritten`] of this list: those that come before the
     /// next tick may come with it instead of causing it, which saves an idle node one tick per batch. A completion
-    /// that comes later than that causes a tick as always.
+    /// that comes later than that causes a tick as always, and so does that of a send above 16 KiB, which a machine
+    /// may well have stalled a connection for.
     pub quiet_completions: bool,
 }
 
