@@ -85,13 +85,14 @@ impl Machine for FixedReply {
     }
 }
 
-fn main() {
+fn main() -> std::io::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let has = |word: &str| words.iter().any(|given| given == word);
     let backend = if has("uring") { ChosenBackend::Uring } else { ChosenBackend::Epoll };
     let port: u16 = words.iter().find_map(|word| word.parse().ok()).unwrap_or(0);
-    let listener = Listener::tcp(([127, 0, 0, 1], port).into(), Door::Standalone, false).expect("the port is free");
-    println!("listening on {}", listener.address().expect("a bound listener has an address"));
+    let listener = Listener::tcp(([127, 0, 0, 1], port).into(), Door::Standalone, false)?;
+    let address = listener.address().expect("a TCP listener has an address");
+    println!("listening on {address}");
     let mut config = CoreConfig::new(backend, vec![listener]);
     if has("cooperative") {
         config.task_work = TaskWork::Cooperative;
@@ -103,6 +104,6 @@ fn main() {
         spare: Vec::new(),
         quiet: !has("loud"),
     };
-    let (mut mailboxes, _handle) = mesh(1).expect("one mailbox can be made");
-    run_core(config, machine, mailboxes.remove(0)).expect("the core runs until it is told to stop");
+    let (mut mailboxes, _handle) = mesh(1)?;
+    run_core(config, machine, mailboxes.remove(0)).map(drop)
 }

@@ -11,6 +11,10 @@ use std::io;
 /// How long replies under way may still take when the machine has stopped, microseconds.
 const STOP_GRACE_US: u64 = 3_000_000;
 
+/// Largest send whose completion may be told late, bytes: above, a tick is nothing beside the copying, and a machine
+/// may have stalled the connection until the send is done.
+const QUIET_SEND_BYTES_MAX: usize = 16 << 10;
+
 /// Everything one core's loop holds.
 pub(crate) struct CoreLoop<D, M: Machine> {
     pub driver: D,
@@ -80,6 +84,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             match effect {
                 Effect::Send { connection, buffer } => {
                     if self.log.as_ref().is_none_or(|log| !log.forbids_sends()) {
+                        let quiet = quiet && buffer.len() <= QUIET_SEND_BYTES_MAX;
                         self.driver.send(connection, buffer, quiet, events);
                     }
                 }

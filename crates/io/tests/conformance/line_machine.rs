@@ -1,6 +1,6 @@
 //! A machine that answers lines, so that a street can be tested without a store: each line is a command.
 //!
-//! `ECHO t` | `BIG n` | `WHOLE n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `LOG t` | `SYNC` | `CREATE n`
+//! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `LOG t` | `SYNC` | `CREATE n`
 
 use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
 use base::street::{Effect, Event, Machine, TickInput, TickOutput};
@@ -17,6 +17,8 @@ struct Client {
     output: VecDeque<u8>,
     /// A reply to be sent by one effect, however long.
     whole: Option<Vec<u8>>,
+    /// Say so when it is sent.
+    tell: bool,
     sending: bool,
     paused: bool,
     closing: bool,
@@ -89,6 +91,11 @@ impl LineMachine {
                 let bytes = [vec![b'w'; rest.parse().unwrap()], b"\n".to_vec()].concat();
                 self.clients.get_mut(&id).unwrap().whole = Some(bytes);
             }
+            "TELL" => {
+                let client = self.clients.get_mut(&id).unwrap();
+                client.whole = Some([vec![b't'; rest.parse().unwrap()], b"\n".to_vec()].concat());
+                client.tell = true;
+            }
             "QUIT" => {
                 self.reply(id, b"bye");
                 self.clients.get_mut(&id).unwrap().closing = true;
@@ -157,7 +164,13 @@ impl LineMachine {
                 self.receive(connection, span.of(received), now_us, &mut output.effects);
             }
             Event::PeerClosed { connection } => self.clients.get_mut(&connection).unwrap().closing = true,
-            Event::SendDone { connection, .. } => self.clients.get_mut(&connection).unwrap().sending = false,
+            Event::SendDone { connection, .. } => {
+                let client = self.clients.get_mut(&connection).unwrap();
+                client.sending = false;
+                if std::mem::take(&mut client.tell) {
+                    self.reply(connection, b"told");
+                }
+            }
             Event::Closed { connection } => {
                 self.closed += 1;
                 assert!(self.clients.remove(&connection).is_some(), "told once, of a connection that was told");

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Runs a scenario on every backend that works here, telling and not telling completions quietly.
 pub fn on_each_backend(scenario: impl Fn(ChosenBackend, bool)) {
@@ -77,6 +78,9 @@ impl Node {
     }
 }
 
+/// An answer that takes longer will not come: the test fails instead of hanging.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
 pub struct Client {
     pub stream: BufReader<TcpStream>,
 }
@@ -85,6 +89,7 @@ impl Client {
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(ANSWER_MAX)).unwrap();
         Client { stream: BufReader::new(stream) }
     }
 
