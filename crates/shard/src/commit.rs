@@ -25,6 +25,9 @@ impl Shard {
             }
             self.track_touched();
         }
+        if self.gathers.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
+            self.end_overdue_gathers();
+        }
         if now_us >= self.last_expiry_us + EXPIRY_INTERVAL_US && self.store.has_expiring() {
             self.last_expiry_us = now_us;
             let expired = self.store.expire_step(self.now.unix_ms, EXPIRY_STEP_KEYS);
@@ -40,6 +43,7 @@ impl Shard {
 
     /// Seals what was changed into a log group and asks for its write and sync.
     pub(crate) fn append(&mut self) {
+        let wants_sync = self.wants_sync();
         let Some(log) = &mut self.log else { return };
         if self.stopping {
             if let Some(buffer) = self.store.log_mut().filter(|_| !self.node.is_sealed()) {
@@ -53,7 +57,8 @@ impl Shard {
         let due = match self.durability {
             Durability::Memory => false,
             Durability::Commit => true,
-            Durability::Interval => self.stopping || self.now.monotonic_us >= self.last_sync_us + SYNC_INTERVAL_US,
+            Durability::Interval if self.stopping || wants_sync => true,
+            Durability::Interval => self.now.monotonic_us >= self.last_sync_us + SYNC_INTERVAL_US,
         };
         if due && !log.is_syncing() && log.sealed() > log.durable() {
             self.last_sync_us = self.now.monotonic_us;
@@ -79,6 +84,9 @@ impl Shard {
 
     /// Releases what waited for groups that are committed now.
     pub(crate) fn commit(&mut self) {
+        if !self.durable_asks.is_empty() {
+            self.release_durable_waiters();
+        }
         if self.log.is_none() {
             return;
         }
@@ -104,7 +112,6 @@ impl Shard {
         while let Some((_, origin, bytes)) = self.held_replies.pop_front_if(|(until, ..)| *until <= horizon) {
             self.outbox[usize::from(origin.core.0)].push_reply(origin, &bytes);
         }
-        self.release_durable_waiters();
     }
 
     /// One send per connection; closes those that are done.
@@ -116,6 +123,7 @@ impl Shard {
             connection.flush_listed = false;
             let spare = &mut self.spare_buffers;
             if let Some(buffer) = connection.output.take_sendable(|| spare.pop().unwrap_or_default()) {
+                self.statistics.counters.output_bytes += buffer.len() as u64;
                 output.effects.push(Effect::Send { connection: connection.id, buffer });
             }
             match connection.output.pressure() {
@@ -152,6 +160,7 @@ impl Shard {
             && self.log.as_ref().is_some_and(|log| log.sealed() > log.durable() && !log.is_syncing());
         let deadlines = [
             self.waiters.next_deadline_us(),
+            self.gathers.next_deadline_us(),
             unsynced.then_some(self.last_sync_us + SYNC_INTERVAL_US),
             self.store.has_expiring().then_some(self.last_expiry_us + EXPIRY_INTERVAL_US),
             self.paused_until.map(|(until_us, _)| until_us),
@@ -208,8 +217,9 @@ impl Shard {
         database: base::Database,
         protocol: wire::Protocol,
     ) {
-        self.statistics.note_command(request.spec.id);
-        let mut bytes = std::mem::take(&mut self.statistics.reply_scratch);
+        self.statistics.counters.hops_received += 1;
+        self.note_command(request.spec.id);
+        let mut bytes = std::mem::take(&mut self.reply_scratch);
         bytes.clear();
         let changes = self.store.changes();
         if request.spec.is_write() && self.node.log_failure().is_some() {
@@ -226,7 +236,7 @@ impl Shard {
             }
             Outcome::Block(block) => self.wait(Target::Remote(origin, protocol), database, request, block),
         }
-        self.statistics.reply_scratch = bytes;
+        self.reply_scratch = bytes;
     }
 
     /// Sends an answer to the core that forwarded the request, now or once `until` is committed.

@@ -2,14 +2,14 @@
 
 use base::{CoreId, Now};
 use session::{Buffers, ClientFilter, ConnectionOutcome};
-use wire::{Reply, error};
+use wire::error;
 
 use base::ConnectionId;
 
 use crate::connection::Stall;
 use crate::hop::Control;
 use crate::shard::Shard;
-use crate::statistics::CoreCounters;
+use crate::node::{ConfigChange, CoreFacts};
 use crate::waiters::Target;
 
 /// What is asked.
@@ -36,14 +36,11 @@ pub enum Question {
         with_error: bool,
     },
     /// What INFO sums up.
-    Counters,
-    /// A setting changed.
-    Configure {
-        /// Its name.
-        name: String,
-        /// Its new value.
-        value: String,
-    },
+    Facts,
+    /// Settings changed.
+    Configure(Vec<ConfigChange>),
+    /// Say when everything changed so far is durable.
+    Durable,
     /// Counters back to zero.
     ResetCounters,
 }
@@ -55,8 +52,8 @@ pub enum Answer {
     Lines(Vec<(u64, Vec<u8>)>),
     /// A number.
     Count(u64),
-    /// Counters.
-    Counters(Box<CoreCounters>),
+    /// What a core knows of itself.
+    Facts(Box<CoreFacts>),
 }
 
 /// Who asked, and how the answers become a reply.
@@ -73,17 +70,26 @@ pub enum Purpose {
     Ok,
     /// The reply is the sum.
     Sum,
-    /// A node command that needs every core's counters: it runs once they are here.
+    /// WAITAOF: 1 if every core's changes are durable.
+    Durable {
+        /// Whether it was asked for; otherwise the answer does not wait.
+        wanted: bool,
+    },
+    /// Nobody waits for the answers.
+    Nobody,
+    /// A node command that needs every core's facts: it runs once they are here.
     Node(crate::owned_request::OwnedRequest),
 }
 
 struct Gather {
-    connection: ConnectionId,
+    connection: Option<ConnectionId>,
+    cores: usize,
+    deadline_us: Option<u64>,
     purpose: Purpose,
     missing: usize,
     lines: Vec<(u64, Vec<u8>)>,
     count: u64,
-    counters: Vec<CoreCounters>,
+    facts: Vec<CoreFacts>,
 }
 
 /// The questions of this core that are under way.
@@ -91,6 +97,45 @@ struct Gather {
 pub struct Gathers {
     count: u64,
     running: std::collections::BTreeMap<u64, Gather>,
+}
+
+impl Gathers {
+    fn open(
+        &mut self,
+        connection: Option<ConnectionId>,
+        purpose: Purpose,
+        cores: usize,
+        deadline_us: Option<u64>,
+    ) -> u64 {
+        self.count += 1;
+        let gather = Gather {
+            connection,
+            cores,
+            deadline_us,
+            purpose,
+            missing: cores,
+            lines: Vec::new(),
+            count: 0,
+            facts: Vec::new(),
+        };
+        self.running.insert(self.count, gather);
+        self.count
+    }
+
+    /// A question whose answers nobody waits for.
+    pub(crate) fn open_without_asker(&mut self, cores: usize) -> u64 {
+        self.open(None, Purpose::Nobody, cores, None)
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next_deadline_us(&self) -> Option<u64> {
+        self.running.values().filter_map(|gather| gather.deadline_us).min()
+    }
+
+    fn overdue(&self, now_us: u64) -> Vec<u64> {
+        let is_overdue = |gather: &Gather| gather.deadline_us.is_some_and(|deadline_us| deadline_us <= now_us);
+        self.running.iter().filter(|(_, gather)| is_overdue(gather)).map(|(number, _)| *number).collect()
+    }
 }
 
 impl Shard {
@@ -119,52 +164,91 @@ impl Shard {
 
     /// Asks all cores; the connection waits for the answers.
     pub(crate) fn start_gather(&mut self, index: u32, question: &Question, purpose: Purpose) {
+        self.start_gather_until(index, question, purpose, None);
+    }
+
+    /// Asks all cores; the connection waits for the answers, but not beyond the deadline.
+    pub(crate) fn start_gather_until(
+        &mut self,
+        index: u32,
+        question: &Question,
+        purpose: Purpose,
+        deadline_us: Option<u64>,
+    ) {
         let Some(connection) = self.connections.at(index) else { return };
         connection.stall = Stall::Unit;
-        self.gathers.count += 1;
-        let number = self.gathers.count;
-        let gather = Gather {
-            connection: connection.id,
-            purpose,
-            missing: self.outbox.len(),
-            lines: Vec::new(),
-            count: 0,
-            counters: Vec::new(),
-        };
-        self.gathers.running.insert(number, gather);
+        let number = self.gathers.open(Some(connection.id), purpose, self.outbox.len(), deadline_us);
+        self.ask_all(number, question);
+    }
+
+    /// Puts the question to every core, this one last.
+    pub(crate) fn ask_all(&mut self, number: u64, question: &Question) {
         for (core, batch) in self.outbox.iter_mut().enumerate() {
             if core != usize::from(self.core.0) {
                 batch.controls.push(Control::Ask { gather: number, question: question.clone() });
             }
         }
-        let answer = self.answer_question(question.clone());
-        self.on_answer(number, answer);
+        self.answer_to(None, number, question.clone());
     }
 
     /// Another core asks.
     pub(crate) fn on_ask(&mut self, from: CoreId, gather: u64, question: Question) {
-        let answer = self.answer_question(question);
-        self.outbox[usize::from(from.0)].controls.push(Control::Answer { gather, answer });
+        self.answer_to(Some(from), gather, question);
     }
 
-    /// Another core, or this one, answered.
+    fn answer_to(&mut self, from: Option<CoreId>, gather: u64, question: Question) {
+        if let Question::Durable = question {
+            return self.on_durable_ask(from, gather);
+        }
+        let answer = self.answer_question(question);
+        self.give_answer(from, gather, answer);
+    }
+
+    pub(crate) fn give_answer(&mut self, from: Option<CoreId>, gather: u64, answer: Answer) {
+        match from {
+            Some(core) => self.outbox[usize::from(core.0)].controls.push(Control::Answer { gather, answer }),
+            None => self.on_answer(gather, answer),
+        }
+    }
+
+    /// Another core, or this one, answered; too late if the gather's deadline has passed.
     pub(crate) fn on_answer(&mut self, number: u64, answer: Answer) {
-        let gather = self.gathers.running.get_mut(&number).expect("every core answers once");
+        let Some(gather) = self.gathers.running.get_mut(&number) else { return };
         gather.missing -= 1;
         match answer {
             Answer::Lines(lines) => gather.lines.extend(lines),
             Answer::Count(count) => gather.count += count,
-            Answer::Counters(counters) => gather.counters.push(*counters),
+            Answer::Facts(facts) => gather.facts.push(*facts),
         }
-        if gather.missing == 0 {
+        let enough = gather.missing == 0 || matches!(gather.purpose, Purpose::Durable { wanted: false });
+        if enough {
             let gather = self.gathers.running.remove(&number).expect("just seen");
             self.finish_gather(gather);
         }
     }
 
+    /// Ends the gathers whose deadline has passed.
+    pub(crate) fn end_overdue_gathers(&mut self) {
+        let now_us = self.now.monotonic_us;
+        for number in self.gathers.overdue(now_us) {
+            let gather = self.gathers.running.remove(&number).expect("just listed");
+            self.finish_gather(gather);
+        }
+    }
+
     fn finish_gather(&mut self, mut gather: Gather) {
-        let target = Target::Local(gather.connection);
+        let Some(connection) = gather.connection else { return };
+        let target = Target::Local(connection);
         match gather.purpose {
+            Purpose::Nobody => {}
+            Purpose::Durable { .. } => {
+                let all = self.log.is_some() && gather.count == gather.cores as u64;
+                self.answer(target, |reply| {
+                    reply.array(2);
+                    reply.integer(i64::from(all));
+                    reply.integer(0);
+                });
+            }
             Purpose::List => {
                 gather.lines.sort_unstable_by_key(|(id, _)| *id);
                 let text: Vec<u8> = gather.lines.into_iter().flat_map(|(_, line)| line).collect();
@@ -178,7 +262,8 @@ impl Shard {
                 self.answer(target, |reply| reply.integer(gather.count as i64));
             }
             Purpose::Node(request) => {
-                let bytes = self.run_node_with(&request, gather.connection, &gather.counters);
+                let mut bytes = Vec::new();
+                self.execute_node(request.spec, request.arguments(), connection, &gather.facts, &mut bytes);
                 self.deliver(target, &bytes, None);
             }
         }
@@ -198,11 +283,12 @@ impl Shard {
                 Answer::Count(0)
             }
             Question::Unblock { client_id, with_error } => Answer::Count(self.unblock_client(client_id, with_error)),
-            Question::Counters => Answer::Counters(Box::new(self.counters())),
-            Question::Configure { name, value } => {
-                self.configure(&name, &value);
+            Question::Facts => Answer::Facts(Box::new(self.facts())),
+            Question::Configure(changes) => {
+                self.node.config.apply(&changes);
                 Answer::Count(0)
             }
+            Question::Durable => unreachable!("answered when the log is durable"),
             Question::ResetCounters => {
                 self.statistics.reset();
                 Answer::Count(0)

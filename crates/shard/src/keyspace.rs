@@ -44,7 +44,30 @@ impl Shard {
                 }
             }
             Id::Keys => self.keys(database, &arguments[1], &mut reply),
+            Id::ClusterCountkeysinslot | Id::ClusterGetkeysinslot => self.slot_keys(arguments, &mut reply),
+            Id::MemoryUsage => self.memory_usage(database, &arguments[2], &mut reply),
             _ => self.scan(database, door, arguments, &mut reply),
+        }
+    }
+
+    /// CLUSTER COUNTKEYSINSLOT and GETKEYSINSLOT; the slot and the count were checked before.
+    fn slot_keys(&mut self, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
+        let number = |index| arguments.get(index).and_then(wire::number::parse_integer);
+        let slot = number(2).and_then(|number| base::Slot::new(number as u16)).expect("checked before");
+        let Some(most) = number(3) else {
+            let count = self.store.group(slot.group()).map_or(0, |group| group.keys_in_slot(slot));
+            return reply.integer(i64::from(count));
+        };
+        let names = self.store.keys_in_slot(slot, Database(0), most.max(0) as usize);
+        reply.array(names.len());
+        names.iter().for_each(|name| reply.bulk(name));
+    }
+
+    fn memory_usage(&mut self, database: Database, name: &[u8], reply: &mut Reply<'_>) {
+        let key = self.store.key(name, database, placement::slot_of(name));
+        match self.store.key_bytes(&key, self.now.unix_ms) {
+            Some(bytes) => reply.integer(bytes as i64),
+            None => reply.null(),
         }
     }
 
@@ -68,7 +91,7 @@ impl Shard {
         while let Some(from) = cursor {
             let bounds = (usize::MAX, SLOT_GROUP_COUNT);
             cursor = self.store.scan(from, bounds, database, self.now.unix_ms, |record| {
-                if interim::matches(pattern, record.key) {
+                if wire::glob::matches(pattern, record.key, false) {
                     names.push(record.key.to_vec());
                 }
             });
@@ -81,16 +104,13 @@ impl Shard {
     }
 
     fn scan(&mut self, database: Database, door: Door, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
-        let options = match interim::parse(arguments) {
-            Ok(options) => options,
-            Err(failure) => return failure.write(reply),
-        };
-        let from = ScanCursor(options.cursor);
+        let Some(scan) = commands::scan::parse(arguments, reply) else { return };
+        let from = ScanCursor(scan.cursor);
         let mut names: Vec<Vec<u8>> = Vec::new();
         let end = self.end_of_core(from);
-        let next = self.store.scan(from, (options.count, end), database, self.now.unix_ms, |record| {
-            let wanted = options.kind.is_none_or(|kind| kind == record.value.kind());
-            if wanted && options.pattern.is_none_or(|pattern| interim::matches(pattern, record.key)) {
+        let most = usize::try_from(scan.count).unwrap_or(usize::MAX);
+        let next = self.store.scan(from, (most, end), database, self.now.unix_ms, |record| {
+            if scan.filter.shows(&record) {
                 names.push(record.key.to_vec());
             }
         });
@@ -118,22 +138,6 @@ fn group_of(cursor: ScanCursor) -> SlotGroupId {
 
 /// The slot group that a SCAN's cursor stands in; `None` for a cursor that is no number.
 fn scan_group(arguments: Arguments<'_>) -> Option<u8> {
-    let options = interim::parse(arguments).ok()?;
-    Some(group_of(ScanCursor(options.cursor)).number())
-}
-
-mod interim {
-    pub struct O<'a> {
-        pub cursor: u64,
-        pub pattern: Option<&'a [u8]>,
-        pub count: usize,
-        pub kind: Option<types::Kind>,
-    }
-    pub fn parse(a: wire::Arguments<'_>) -> Result<O<'_>, wire::ErrorReply> {
-        let cursor = std::str::from_utf8(&a[1]).ok().and_then(|t| t.parse().ok()).unwrap_or(0);
-        Ok(O { cursor, pattern: None, count: 10, kind: None })
-    }
-    pub fn matches(_: &[u8], _: &[u8]) -> bool {
-        true
-    }
+    let cursor = std::str::from_utf8(arguments.get(1)?).ok()?.parse().ok()?;
+    Some(group_of(ScanCursor(cursor)).number())
 }

@@ -1,45 +1,165 @@
 //! Commands about the node: what the shard does for them beyond their words.
 
-use base::ConnectionId;
+use base::{ConnectionId, LogOrdinal};
 use wire::registry::CommandSpec;
 use wire::{Arguments, Reply};
 
+use crate::connection::Stall;
+use crate::gather::{Purpose, Question};
+use crate::hop::Control;
+use crate::node::{CoreFacts, NodeFacts, NodeOutcome, NodePlan, execute, plan};
 use crate::owned_request::OwnedRequest;
-use crate::shard::Shard;
-use crate::statistics::CoreCounters;
-use crate::transaction::needs_keyspace;
+use crate::route::{GroupMasks, add_group};
+use crate::shard::{Durability, Shard};
+use crate::unit::UnitWork;
 use crate::waiters::Waiter;
+
+/// Somebody waits until what was changed so far survives a power cut.
+pub(crate) struct DurableAsk {
+    until: LogOrdinal,
+    gather: u64,
+    /// The asking core; `None` is this one.
+    from: Option<base::CoreId>,
+}
 
 impl Shard {
     pub(crate) fn run_node(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
-        if needs_keyspace(spec) {
-            return self.start_keyspace(index, spec, arguments);
+        let door = self.door(index);
+        match plan(spec, door) {
+            NodePlan::Keys(_) => self.start_keyspace(index, spec, arguments),
+            NodePlan::Gather => {
+                let purpose = Purpose::Node(OwnedRequest::new(spec, arguments));
+                self.start_gather(index, &Question::Facts, purpose);
+            }
+            NodePlan::Here => {
+                let cores = [self.facts()];
+                let mut bytes = Vec::new();
+                let Some(connection) = self.connections.at(index) else { return };
+                let id = connection.id;
+                let outcome = self.execute_node(spec, arguments, id, &cores, &mut bytes);
+                self.raw_reply(index, &bytes);
+                self.on_node_outcome(index, spec, arguments, outcome);
+            }
         }
-        let Some(connection) = self.connections.at(index) else { return };
-        let id = connection.id;
-        let counters = [self.counters()];
-        let bytes = self.run_node_with(&OwnedRequest::new(spec, arguments), id, &counters);
-        let Some(connection) = self.connections.at(index) else { return };
-        connection.output.reply(connection.session.protocol()).raw(&bytes);
     }
 
-    /// Runs a node command with the counters of all cores; the reply's bytes.
-    pub(crate) fn run_node_with(
+    fn raw_reply(&mut self, index: u32, bytes: &[u8]) {
+        let Some(connection) = self.connections.at(index) else { return };
+        connection.output.reply(connection.session.protocol()).raw(bytes);
+    }
+
+    /// Executes a node command from facts, its reply going to `out`.
+    pub(crate) fn execute_node(
         &mut self,
-        request: &OwnedRequest,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
         id: ConnectionId,
-        _counters: &[CoreCounters],
-    ) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let Some(connection) = self.connections.get_mut(id) else { return bytes };
-        let mut reply = Reply::new(&mut bytes, connection.session.protocol());
-        reply.error("ERR", &format!("'{}' is not served yet", request.spec.full_name));
-        bytes
+        cores: &[CoreFacts],
+        out: &mut Vec<u8>,
+    ) -> NodeOutcome {
+        let process = self.node.process();
+        let Some(connection) = self.connections.get_mut(id) else { return NodeOutcome::Done };
+        let facts = NodeFacts {
+            now: self.now,
+            door: connection.session.door(),
+            core: self.core,
+            local: connection.session.local(),
+            identity: &self.node.identity,
+            process,
+            config: &self.node.config,
+            table: &self.table,
+            cores,
+        };
+        execute(spec, arguments, &facts, &mut Reply::new(out, connection.session.protocol()))
     }
 
-    pub(crate) fn configure(&mut self, _name: &str, _value: &str) {}
+    /// What a node command leaves to do; inside EXEC only what needs nobody else.
+    fn on_node_outcome(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        outcome: NodeOutcome,
+    ) {
+        match outcome {
+            NodeOutcome::Done => {}
+            NodeOutcome::Shutdown => self.shut_down(),
+            NodeOutcome::ConfigChanged(changes) => self.tell_all(&Question::Configure(changes)),
+            NodeOutcome::ResetStatistics => self.tell_all(&Question::ResetCounters),
+            NodeOutcome::WaitDurable { local, timeout_ms } => {
+                self.start_durable_wait(index, spec, arguments, local, timeout_ms);
+            }
+            NodeOutcome::CountKeysInSlot(slot) | NodeOutcome::KeysInSlot { slot, .. } => {
+                let mut masks = GroupMasks::new();
+                add_group(&mut masks, &self.table, slot);
+                self.start_unit(index, masks, UnitWork::Keyspace(OwnedRequest::new(spec, arguments)));
+            }
+            NodeOutcome::MemoryUsage => {
+                let mut masks = GroupMasks::new();
+                add_group(&mut masks, &self.table, placement::slot_of(&arguments[2]));
+                self.start_unit(index, masks, UnitWork::Keyspace(OwnedRequest::new(spec, arguments)));
+            }
+        }
+    }
 
-    pub(crate) fn release_durable_waiters(&mut self) {}
+    fn shut_down(&mut self) {
+        self.stopping = true;
+        for (core, batch) in self.outbox.iter_mut().enumerate() {
+            if core != usize::from(self.core.0) {
+                batch.controls.push(Control::Shutdown);
+            }
+        }
+    }
+
+    /// Tells every core something that needs no answer.
+    fn tell_all(&mut self, question: &Question) {
+        let number = self.gathers.open_without_asker(self.outbox.len());
+        self.ask_all(number, question);
+    }
+
+    fn start_durable_wait(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        local: bool,
+        timeout_ms: Option<u64>,
+    ) {
+        let Some(connection) = self.connections.at(index) else { return };
+        if connection.output.gaps() > 0 {
+            return self.stall_and_repeat(index, spec, arguments, Stall::Gaps);
+        }
+        let deadline_us =
+            timeout_ms.map(|timeout_ms| self.now.monotonic_us.saturating_add(timeout_ms.saturating_mul(1000)));
+        self.start_gather_until(index, &Question::Durable, Purpose::Durable { wanted: local }, deadline_us);
+    }
+
+    /// A core was asked to say when everything it has changed so far is durable.
+    pub(crate) fn on_durable_ask(&mut self, from: Option<base::CoreId>, gather: u64) {
+        let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
+        let until = match &self.log {
+            None => LogOrdinal(0),
+            Some(log) if pending => log.next_ordinal(),
+            Some(log) => log.sealed(),
+        };
+        self.durable_asks.push(DurableAsk { until, gather, from });
+    }
+
+    /// Whether somebody waits for a sync, so that it should not wait for its interval.
+    pub(crate) fn wants_sync(&self) -> bool {
+        self.durability != Durability::Memory && !self.durable_asks.is_empty()
+    }
+
+    /// Answers those whose changes are durable by now.
+    pub(crate) fn release_durable_waiters(&mut self) {
+        let durable = self.log.as_ref().map_or(LogOrdinal(u64::MAX), |log| log.durable());
+        let (done, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.durable_asks).into_iter().partition(|ask| ask.until <= durable);
+        self.durable_asks = waiting;
+        for ask in done {
+            self.give_answer(ask.from, ask.gather, crate::gather::Answer::Count(1));
+        }
+    }
 
     /// A waiter's time is over.
     pub(crate) fn time_out(&mut self, waiter: &Waiter) {

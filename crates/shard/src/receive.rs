@@ -19,7 +19,7 @@ pub struct Arrival {
 
 impl Shard {
     pub(crate) fn begin(&mut self, now: Now) {
-        self.statistics.note_tick(now);
+        self.statistics.counters.ticks += 1;
         self.now = now;
         self.update_tracking();
         if self.paused_until.is_some_and(|(until_us, _)| until_us <= now.monotonic_us) {
@@ -29,8 +29,7 @@ impl Shard {
 
     /// Handles control events; arrivals of bytes are returned for the next stages.
     pub(crate) fn receive(&mut self, events: &mut Vec<Event>) -> Vec<Arrival> {
-        let mut arrivals = std::mem::take(&mut self.statistics.arrivals_scratch);
-        arrivals.clear();
+        let mut arrivals = std::mem::take(&mut self.arrivals_scratch);
         for event in events.drain(..) {
             match event {
                 Event::Received { connection, span } => arrivals.push(Arrival { connection, span }),
@@ -41,7 +40,10 @@ impl Shard {
                 Event::LogWritten { ordinal, buffer } => {
                     self.log_mut("written").on_log_written(ordinal, buffer);
                 }
-                Event::LogSynced { ordinal } => self.log_mut("synced").on_log_synced(ordinal),
+                Event::LogSynced { ordinal } => {
+                    self.synced_unix_ms = self.now.unix_ms;
+                    self.log_mut("synced").on_log_synced(ordinal);
+                }
                 Event::SegmentReady { segment } => self.log_mut("extended").on_segment_ready(segment),
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::ShutdownRequested => self.stopping = true,
@@ -68,7 +70,7 @@ impl Shard {
             requires_password: self.node.password().is_some(),
         };
         self.connections.insert(Connection::new(id, Session::new(opening)));
-        self.statistics.connections_accepted += 1;
+        self.statistics.counters.connections_accepted += 1;
     }
 
     fn on_send_done(&mut self, id: ConnectionId, mut buffer: Vec<u8>) {

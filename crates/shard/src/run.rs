@@ -34,20 +34,19 @@ impl Shard {
                 return false;
             }
         };
-        self.statistics.requests += 1;
         let gate = connection.session.gate(resolved, arguments, &mut connection.output);
         self.list_for_flush(index);
         match gate {
             Gate::Run(spec) => self.run(index, spec, request.hint, arguments),
             Gate::Queue(spec) => self.queue(index, spec, arguments),
-            Gate::Refused => self.statistics.errors += 1,
+            Gate::Refused => self.statistics.counters.errors += 1,
         }
         self.connections.at(index).is_some_and(|connection| connection.stall != Stall::None)
     }
 
     #[inline]
     fn run(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
-        self.statistics.note_command(spec.id);
+        self.note_command(spec.id);
         if let Some((_, writes_only)) = self.paused_until {
             if self.put_off(index, spec, arguments, writes_only) {
                 return;
@@ -58,6 +57,12 @@ impl Shard {
             Family::Connection => self.run_connection(index, spec, arguments),
             Family::Node => self.run_node(index, spec, arguments),
         }
+    }
+
+    #[inline]
+    pub(crate) fn note_command(&mut self, id: wire::registry::CommandId) {
+        self.statistics.counters.commands += 1;
+        self.statistics.calls(id).executed += 1;
     }
 
     /// A request inside MULTI: refused now if it can never run, queued otherwise.
@@ -98,7 +103,7 @@ impl Shard {
             }
             _ => return false,
         }
-        self.statistics.errors += 1;
+        self.statistics.counters.errors += 1;
         true
     }
 
@@ -209,7 +214,7 @@ impl Shard {
         if blocks {
             connection.stall = Stall::Waiter;
         }
-        self.statistics.hops += 1;
+        self.statistics.counters.hops_sent += 1;
     }
 
     /// The connection waits, and this request runs again first when it goes on.

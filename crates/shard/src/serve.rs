@@ -20,9 +20,10 @@ const RESUME_ROUNDS_MAX: usize = 4;
 
 impl Shard {
     /// Serves all arrivals, then those connections whose stall ended meanwhile.
-    pub(crate) fn serve(&mut self, arrivals: &[Arrival], received: &[u8]) {
-        for arrival in arrivals {
-            self.decode(*arrival, received);
+    pub(crate) fn serve(&mut self, mut arrivals: Vec<Arrival>, received: &[u8]) {
+        for arrival in arrivals.drain(..) {
+            self.statistics.counters.input_bytes += u64::from(arrival.span.len);
+            self.decode(arrival, received);
         }
         self.run_window(received);
         for _ in 0..RESUME_ROUNDS_MAX {
@@ -34,7 +35,7 @@ impl Shard {
             }
             self.run_window(received);
         }
-        self.statistics.keep_scratch(arrivals);
+        self.arrivals_scratch = arrivals;
     }
 
     fn decode(&mut self, arrival: Arrival, received: &[u8]) {
@@ -153,7 +154,6 @@ impl Shard {
                 self.put_back(&window, index, base);
             }
         }
-        self.statistics.note_window(window.requests.len());
         window.clear();
         self.window = window;
     }

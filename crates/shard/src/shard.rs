@@ -16,7 +16,9 @@ use crate::hop::{HopBatch, Origin};
 use crate::owned_request::OwnedRequest;
 use crate::route::RouteScratch;
 use crate::state::NodeState;
-use crate::statistics::Statistics;
+use crate::node::Statistics;
+use crate::node_commands::DurableAsk;
+use crate::receive::Arrival;
 use crate::unit::Units;
 use crate::waiters::Waiters;
 use crate::window::Window;
@@ -81,6 +83,12 @@ pub struct Shard {
     pub(crate) gathers: Gathers,
     pub(crate) node: NodeState,
     pub(crate) statistics: Statistics,
+    /// Who waits for a sync (WAITAOF).
+    pub(crate) durable_asks: Vec<DurableAsk>,
+    /// Unix milliseconds of the last completed sync.
+    pub(crate) synced_unix_ms: u64,
+    pub(crate) arrivals_scratch: Vec<Arrival>,
+    pub(crate) reply_scratch: Vec<u8>,
     /// One batch per core of the node, sent at the tick's end.
     pub(crate) outbox: Vec<HopBatch>,
     /// Forwarded requests whose groups are lent.
@@ -132,6 +140,10 @@ impl Shard {
             gathers: Gathers::default(),
             node: config.node,
             statistics: Statistics::default(),
+            durable_asks: Vec::new(),
+            synced_unix_ms: 0,
+            arrivals_scratch: Vec::new(),
+            reply_scratch: Vec::new(),
             outbox: (0..core_count).map(|_| HopBatch::default()).collect(),
             parked_hops: VecDeque::new(),
             held_replies: VecDeque::new(),
@@ -178,7 +190,7 @@ impl Machine for Shard {
         self.begin(input.now);
         let arrivals = self.receive(input.events);
         self.take_hops(input.hops);
-        self.serve(&arrivals, input.received);
+        self.serve(arrivals, input.received);
         self.maintain();
         self.append();
         self.commit();

@@ -1,11 +1,19 @@
-//! What a core knows about its node beyond its own data: settings, identity, failures.
+//! What a core knows about its node beyond its own data: identity, settings, failures.
 
 use base::CoreId;
 
+use crate::node::{Config, NodeIdentity, ProcessFacts};
+
+/// Samples what only the operating system knows; the street's or the simulator's.
+pub type ProcessProbe = Box<dyn Fn() -> ProcessFacts + Send>;
+
 /// See the module.
-#[derive(Clone, Debug, Default)]
 pub struct NodeState {
-    password: Option<Vec<u8>>,
+    /// Who the node is.
+    pub identity: NodeIdentity,
+    /// Its settings.
+    pub config: Config,
+    process: ProcessProbe,
     clients: u64,
     log_failure: Option<String>,
     sealed: bool,
@@ -13,18 +21,24 @@ pub struct NodeState {
 
 impl NodeState {
     /// The state at start.
-    pub fn new(password: Option<Vec<u8>>) -> NodeState {
-        NodeState { password, ..NodeState::default() }
+    pub fn new(identity: NodeIdentity, config: Config, process: ProcessProbe) -> NodeState {
+        NodeState { identity, config, process, clients: 0, log_failure: None, sealed: false }
+    }
+
+    /// For tests and the simulator: nothing is known about the world.
+    pub fn anonymous() -> NodeState {
+        NodeState::new(NodeIdentity::default(), Config::default(), Box::new(ProcessFacts::default))
     }
 
     /// What AUTH must present.
+    #[inline]
     pub fn password(&self) -> Option<&[u8]> {
-        self.password.as_deref()
+        self.config.password()
     }
 
-    /// Change what AUTH must present.
-    pub fn set_password(&mut self, password: Option<Vec<u8>>) {
-        self.password = password;
+    /// What the operating system says about the process now.
+    pub fn process(&self) -> ProcessFacts {
+        (self.process)()
     }
 
     /// A CLIENT ID, unique within the node: cores take turns.
@@ -34,6 +48,7 @@ impl NodeState {
     }
 
     /// Why writes are refused.
+    #[inline]
     pub fn log_failure(&self) -> Option<&str> {
         self.log_failure.as_deref()
     }

@@ -2,9 +2,10 @@
 
 use base::{ConnectionId, Door};
 use session::{Buffers, ConnectionContext, Transaction, WatchedKey};
-use wire::registry::{CommandSpec, Family, Flags, key_positions};
+use wire::registry::{CommandSpec, Family, key_positions};
 use wire::{Arguments, Protocol, Reply};
 
+use crate::node::{NodeOutcome, NodePlan, plan};
 use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, add_group, all_groups};
 use crate::shard::Shard;
@@ -111,7 +112,7 @@ impl Shard {
         arguments: Arguments<'_>,
         bytes: &mut Vec<u8>,
     ) {
-        self.statistics.note_command(spec.id);
+        self.note_command(spec.id);
         let password = self.node.password().map(<[u8]>::to_vec);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
@@ -143,10 +144,13 @@ impl Shard {
             }
             Family::Node if needs_keyspace(spec) => self.run_keyspace(id, spec, arguments, bytes),
             Family::Node => {
-                let request = OwnedRequest::new(spec, arguments);
-                let counters = [self.counters()];
-                let reply = self.run_node_with(&request, id, &counters);
-                bytes.extend_from_slice(&reply);
+                let cores = [self.facts()];
+                let start = bytes.len();
+                let outcome = self.execute_node(spec, arguments, id, &cores, bytes);
+                if outcome != NodeOutcome::Done && bytes.len() == start {
+                    let text = format!("'{}' is not possible inside MULTI", spec.full_name);
+                    Reply::new(bytes, protocol).error("ERR", &text);
+                }
             }
         }
     }
@@ -162,7 +166,5 @@ impl Shard {
 
 /// Whether a node command reads or changes the whole keyspace.
 pub(crate) fn needs_keyspace(spec: &CommandSpec) -> bool {
-    use wire::registry::CommandId as Id;
-    debug_assert!(!spec.flags.contains(Flags::BLOCKING));
-    matches!(spec.id, Id::Dbsize | Id::Flushdb | Id::Flushall | Id::Keys | Id::Scan | Id::Randomkey)
+    matches!(plan(spec, Door::Standalone), NodePlan::Keys(_))
 }

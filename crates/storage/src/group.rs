@@ -216,6 +216,21 @@ impl SlotGroup {
         self.index.heap_bytes() + self.heap.reserved_bytes() + self.list_bytes
     }
 
+    /// Bytes of heap pages and lists.
+    pub(crate) fn record_bytes(&self) -> usize {
+        self.heap.reserved_bytes() + self.list_bytes
+    }
+
+    /// Bytes that one key takes: its slot of the heap, its list, and an index entry at three quarters load.
+    pub(crate) fn bytes_of(&self, found: Found) -> usize {
+        const INDEX_ENTRY_BYTES: usize = 12;
+        let list = match self.record(found).value {
+            Value::List(list) => list.heap_bytes(),
+            Value::String { .. } => 0,
+        };
+        self.heap.slot_bytes(found.location) + list + INDEX_ENTRY_BYTES
+    }
+
     /// Where the key's record is, expired or not.
     #[inline]
     pub fn find(&self, key: &Key<'_>) -> Option<Found> {

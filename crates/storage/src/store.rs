@@ -416,6 +416,23 @@ impl Store {
         self.groups().map(SlotGroup::heap_bytes).sum()
     }
 
+    /// Bytes of heap pages and lists, free slots included.
+    pub fn record_bytes(&self) -> usize {
+        self.groups().map(SlotGroup::record_bytes).sum()
+    }
+
+    /// Bytes of the indexes.
+    pub fn index_bytes(&self) -> usize {
+        self.groups().map(|group| group.index.heap_bytes()).sum()
+    }
+
+    /// Bytes that a key takes with its record, its list and its share of an index.
+    pub fn key_bytes(&mut self, key: &Key<'_>, now_ms: u64) -> Option<usize> {
+        self.read(key, now_ms)?;
+        let group = self.group_of(key);
+        group.find(key).map(|found| group.bytes_of(found))
+    }
+
     /// Changes applied since start.
     pub fn changes(&self) -> u64 {
         self.changes
