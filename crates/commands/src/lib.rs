@@ -21,6 +21,8 @@ mod lists;
 mod own;
 mod strings;
 pub mod unit;
+pub mod scan;
+pub mod glob;
 mod values;
 
 #[cfg(test)]

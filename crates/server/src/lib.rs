@@ -6,6 +6,7 @@
 
 pub mod config;
 pub mod data_directory;
+pub mod facts;
 pub mod node;
 pub mod ports;
 

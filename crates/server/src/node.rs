@@ -6,11 +6,12 @@ use std::thread::JoinHandle;
 use base::CoreId;
 use io::{ChosenBackend, CoreConfig, LogFilesConfig, StreetHandle, mesh, run_core};
 use placement::NodeTable;
-use shard::{Durability, NodeState, Shard, ShardConfig};
+use shard::{Durability, Shard, ShardConfig};
 use storage::log::{LogIdentity, Recovery};
 
 use crate::config::NodeConfig;
 use crate::data_directory::{DataDirectory, DirectoryError, apply};
+use crate::facts::node_state;
 use crate::ports::{self, PortError};
 
 /// Why a node does not start or did not stop cleanly. The texts say what to do.
@@ -83,7 +84,7 @@ impl Node {
             .map_err(|error| NodeError::Other(error.to_string()))?;
         let table = Arc::new(table);
         let seed = io::thread::random_seed().map_err(other)?;
-        let (shards, recovery) = make_shards(&config, &table, seed, store_id, directory.as_ref())?;
+        let (shards, recovery) = make_shards(&config, &table, seed, (store_id, backend), directory.as_ref())?;
         let (mailboxes, handle) = mesh(usize::from(config.cores)).map_err(other)?;
         let mut threads = Vec::new();
         for ((shard, mailbox), listeners) in shards.into_iter().zip(mailboxes).zip(listeners) {
@@ -141,25 +142,27 @@ fn make_shards(
     config: &NodeConfig,
     table: &Arc<NodeTable>,
     seed: u64,
-    store_id: [u8; 16],
+    (store_id, backend): ([u8; 16], ChosenBackend),
     directory: Option<&DataDirectory>,
 ) -> Result<(Vec<Identified>, Recovery), NodeError> {
     // Replay needs stores, the logs' identities need the replay's end: shards are made with the numbers they will have.
     let logs = config.durability != Durability::Memory;
     let incarnation = directory.map_or(0, DataDirectory::next_incarnation);
     let identity = |core| LogIdentity { store_id, incarnation, core, cores: config.cores };
-    let mut shards: Vec<Shard> = (0..config.cores)
-        .map(|core| {
-            Shard::new(ShardConfig {
-                core: CoreId(core),
-                table: Arc::clone(table),
-                seed,
-                durability: config.durability,
-                log: logs.then(|| identity(core)),
-                node: NodeState::new(config.password.clone()),
-            })
-        })
-        .collect();
+    let started = io::clock::Clock::new().now();
+    let run_id = run_id(seed);
+    let mut shards = Vec::new();
+    for core in 0..config.cores {
+        let node = node_state(config, backend.name(), &run_id, started).map_err(NodeError::Other)?;
+        shards.push(Shard::new(ShardConfig {
+            core: CoreId(core),
+            table: Arc::clone(table),
+            seed,
+            durability: config.durability,
+            log: logs.then(|| identity(core)),
+            node,
+        }));
+    }
     let mut recovery = Recovery::default();
     if let Some(directory) = directory {
         recovery = directory.replay(&mut |replayed| apply(&mut shards, table, replayed))?;
@@ -169,6 +172,13 @@ fn make_shards(
     }
     let shards = shards.into_iter().enumerate().map(|(core, shard)| (identity(core as u16), shard)).collect();
     Ok((shards, recovery))
+}
+
+/// 40 hexadecimal digits that differ at every start.
+fn run_id(seed: u64) -> String {
+    let mut rng = base::rng::Rng::new(seed);
+    let digits: String = (0..3).map(|_| format!("{:016x}", rng.next_u64())).collect();
+    digits[..40].to_string()
 }
 
 fn core_config(

@@ -8,8 +8,8 @@ use base::ConnectionId;
 
 use crate::connection::Stall;
 use crate::hop::Control;
-use crate::shard::Shard;
 use crate::node::{ConfigChange, CoreFacts};
+use crate::shard::Shard;
 use crate::waiters::Target;
 
 /// What is asked.

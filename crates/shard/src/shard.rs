@@ -13,12 +13,12 @@ use wire::Protocol;
 use crate::connection::Connections;
 use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
-use crate::owned_request::OwnedRequest;
-use crate::route::RouteScratch;
-use crate::state::NodeState;
 use crate::node::Statistics;
 use crate::node_commands::DurableAsk;
+use crate::owned_request::OwnedRequest;
 use crate::receive::Arrival;
+use crate::route::RouteScratch;
+use crate::state::NodeState;
 use crate::unit::Units;
 use crate::waiters::Waiters;
 use crate::window::Window;
@@ -136,7 +136,7 @@ impl Shard {
             window: Window::default(),
             route_scratch: RouteScratch::default(),
             waiters: Waiters::default(),
-            units: Units::new(config.core),
+            units: Units::default(),
             gathers: Gathers::default(),
             node: config.node,
             statistics: Statistics::default(),

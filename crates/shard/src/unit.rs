@@ -78,11 +78,12 @@ struct Answer {
 }
 
 /// The state of all units a core takes part in.
+#[derive(Default)]
 pub struct Units {
-    core: CoreId,
     count: u64,
     running: BTreeMap<UnitId, Run>,
-    reserved: [u16; 64],
+    /// How many own units need each group at home.
+    reserved: Reservations,
     lend_queue: VecDeque<(UnitId, u64)>,
     pending: VecDeque<Pending>,
     /// Units without an own part that wait for their lenders.
@@ -93,33 +94,23 @@ pub struct Units {
     pub(crate) parked: Vec<ConnectionId>,
 }
 
-impl Units {
-    pub(crate) fn new(core: CoreId) -> Units {
-        Units {
-            core,
-            count: 0,
-            running: BTreeMap::new(),
-            reserved: [0; 64],
-            lend_queue: VecDeque::new(),
-            pending: VecDeque::new(),
-            waiting: Vec::new(),
-            confirms: VecDeque::new(),
-            parked: Vec::new(),
-        }
-    }
+/// One counter per slot group.
+struct Reservations([u16; 64]);
 
+impl Default for Reservations {
+    fn default() -> Self {
+        Reservations([0; 64])
+    }
+}
+
+impl Units {
     /// The first own log group that holds an uncommitted part.
     pub(crate) fn first_pending(&self) -> Option<LogOrdinal> {
         self.pending.front().map(|pending| pending.ordinal)
     }
 
-    /// Units gathering, logged or waiting; for INFO.
-    pub(crate) fn len(&self) -> usize {
-        self.running.len() + self.pending.len() + self.waiting.len()
-    }
-
     fn reserve(&mut self, mask: u64, by: i32) {
-        for (group, count) in self.reserved.iter_mut().enumerate() {
+        for (group, count) in self.reserved.0.iter_mut().enumerate() {
             if mask >> group & 1 == 1 {
                 *count = count.checked_add_signed(by as i16).expect("reservations are given back once");
             }
@@ -127,7 +118,7 @@ impl Units {
     }
 
     fn is_reserved(&self, mask: u64) -> bool {
-        self.reserved.iter().enumerate().any(|(group, count)| mask >> group & 1 == 1 && *count > 0)
+        self.reserved.0.iter().enumerate().any(|(group, count)| mask >> group & 1 == 1 && *count > 0)
     }
 }
 
