@@ -1,5 +1,8 @@
 //! The ring of provided buffers: the kernel picks one whenever bytes arrive, so that idle connections own none.
 //!
+//! The kernel takes buffers in turn, so every buffer in the ring is touched sooner or later. A ring therefore begins
+//! with few, which stay in the first cache, and gets more each time they were not enough.
+//!
 //! ```text
 //!   ring   [ buffer 3 | buffer 7 | ... ]  tail ─► written here, read by the kernel
 //!   slab   [ 0 | 1 | 2 | 3 | ... ]        one stride apart: the room of a receive and one cache line, so that the
@@ -15,6 +18,10 @@ use std::mem::size_of;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 const _: () = assert!(RECEIVE_BUFFERS.is_power_of_two() && RECEIVE_BUFFERS <= 1 << 15, "the kernel's rule");
+const _: () = assert!(BUFFERS_AT_FIRST as usize <= RECEIVE_BUFFERS);
+
+/// Buffers a ring begins with: one turn of a busy core with small requests.
+const BUFFERS_AT_FIRST: u16 = 64;
 
 /// The only group of provided buffers.
 pub(crate) const BUFFER_GROUP: u16 = 0;
@@ -24,6 +31,8 @@ pub(crate) struct Buffers {
     slab: ReceiveSlab,
     ring: Mapping,
     tail: u16,
+    /// Buffers that were ever in the ring; those from here on never were.
+    known: u16,
     /// Handed out this tick.
     used: Vec<u16>,
 }
@@ -33,7 +42,7 @@ impl Buffers {
     pub fn new(uring: &Ring) -> io::Result<Buffers> {
         let ring = Mapping::new(RECEIVE_BUFFERS * size_of::<BufRingEntry>())?;
         let mut buffers =
-            Buffers { slab: ReceiveSlab::new()?, ring, tail: 0, used: Vec::with_capacity(RECEIVE_BUFFERS) };
+            Buffers { slab: ReceiveSlab::new()?, ring, tail: 0, known: 0, used: Vec::with_capacity(RECEIVE_BUFFERS) };
         // SAFETY: the mapping is page-aligned, large enough, zeroed, and outlives the io_uring by its place in `Uring`.
         unsafe {
             uring.submitter().register_buf_ring_with_flags(
@@ -43,9 +52,16 @@ impl Buffers {
                 0,
             )?;
         }
-        buffers.used.extend(0..RECEIVE_BUFFERS as u16);
+        buffers.grow();
         buffers.release();
         Ok(buffers)
+    }
+
+    /// There were too few: twice as many are in the ring after the next [`Buffers::release`], up to all there are.
+    pub fn grow(&mut self) {
+        let wanted = (self.known * 2).clamp(BUFFERS_AT_FIRST, RECEIVE_BUFFERS as u16);
+        self.used.extend(self.known..wanted);
+        self.known = wanted;
     }
 
     /// All bytes that spans point into.

@@ -214,6 +214,9 @@ impl Driver for Uring {
 
     #[inline]
     fn release_received(&mut self) {
+        if !self.starved.is_empty() {
+            self.buffers.grow();
+        }
         self.buffers.release();
         for index in 0..self.starved.len() {
             self.arm_receive(self.starved[index]);
