@@ -4,13 +4,16 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use crate::{Outcome, needs, process, workspace};
 
 /// How long a started server may take to answer one request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Ports a store may take: its own, and one for each core.
+const PORT_COUNT: u16 = 16;
 
 /// What came of a start.
 pub enum Start {
@@ -38,7 +41,7 @@ pub fn start_and_ask(lay_out: impl FnOnce(&Path) -> Outcome<Vec<String>>) -> Out
     let mut child = change_root
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("chroot did not start: {error}"))?;
     let start = ask_when_ready(&mut child, port);
@@ -70,23 +73,24 @@ fn fresh_folder() -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-/// A port that was free a moment ago, with room for the ports of instances above it.
+/// The first of [`PORT_COUNT`] neighbouring ports that were free a moment ago: the store's own and its instances'. They
+/// lie below the range from which the system gives ports to clients, so that no client takes one meanwhile.
 fn free_port() -> Outcome<u16> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| format!("no free port: {error}"))?;
-    listener.local_addr().map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
+    let first = 12_000 + u16::try_from(std::process::id() % 500).expect("a remainder is small") * PORT_COUNT;
+    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    (first..28_000)
+        .step_by(usize::from(PORT_COUNT))
+        .find(|start| (*start..start + PORT_COUNT).all(is_free))
+        .ok_or_else(|| format!("no {PORT_COUNT} neighbouring ports are free from {first} on"))
 }
 
 /// Asks after each line the server prints: the line is the event, so that nothing waits for time to pass.
 fn ask_when_ready(child: &mut Child, port: u16) -> Start {
-    let stdout = child.stdout.take().expect("standard output was piped");
     let (sender, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return; // nobody asks any more
-            }
-        }
-    });
+    let stdout = child.stdout.take().expect("standard output was piped");
+    let stderr = child.stderr.take().expect("standard error was piped");
+    forward(stdout, sender.clone());
+    forward(stderr, sender);
     let mut said = String::new();
     loop {
         match lines.recv_timeout(ANSWER_TIMEOUT) {
@@ -97,6 +101,17 @@ fn ask_when_ready(child: &mut Child, port: u16) -> Start {
             return Start::Answered;
         }
     }
+}
+
+/// Sends each line of `stream` until it ends or nobody listens any more.
+fn forward(stream: impl Read + Send + 'static, sender: Sender<String>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
 }
 
 fn ping(port: u16) -> std::io::Result<[u8; 7]> {
