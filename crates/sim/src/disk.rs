@@ -1,0 +1,313 @@
+//! The dream disk of one node: a directory whose files have a volatile and a durable side.
+//!
+//! ```text
+//!  write ──► volatile (page cache) ── sync ──► durable (platter)
+//!               │ kill -9: stays               │ power cut: this and a random part of the dirty sectors
+//! ```
+//!
+//! Sectors of 512 bytes are the unit that survives or not; which of the dirty ones survive a power cut, and so in what
+//! order they were torn, is chance. A failed sync drops dirty sectors as Linux does: they stay readable and are never
+//! written again (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::rng::Rng;
+
+/// What survives or not as a whole, bytes.
+pub const SECTOR_BYTES: usize = 512;
+
+/// How a node ends without wanting to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashKind {
+    /// `kill -9`: what was handed to the operating system survives.
+    Kill,
+    /// Only what was synced survives for sure.
+    PowerCut,
+}
+
+/// A crash came during an operation of recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrashedInRecovery;
+
+#[derive(Clone, Default)]
+struct File {
+    volatile: Vec<u8>,
+    durable: Vec<u8>,
+    dirty: BTreeSet<usize>,
+    entry_durable: bool,
+}
+
+/// Dirty sectors of a file at the moment a sync began.
+pub struct SyncSnapshot(Vec<(usize, Vec<u8>)>);
+
+/// See the module.
+#[derive(Clone, Default)]
+pub struct Disk {
+    files: BTreeMap<String, File>,
+    /// Operations of recovery before it is cut short; counted down.
+    recovery_steps_left: Option<u64>,
+}
+
+fn sector(bytes: &[u8], number: usize) -> &[u8] {
+    let start = (number * SECTOR_BYTES).min(bytes.len());
+    &bytes[start..(start + SECTOR_BYTES).min(bytes.len())]
+}
+
+fn store_sector(bytes: &mut Vec<u8>, number: usize, content: &[u8]) {
+    let start = number * SECTOR_BYTES;
+    if bytes.len() < start + content.len() {
+        bytes.resize(start + content.len(), 0);
+    }
+    bytes[start..start + content.len()].copy_from_slice(content);
+}
+
+impl File {
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if self.volatile.len() < offset + bytes.len() {
+            self.volatile.resize(offset + bytes.len(), 0);
+        }
+        self.volatile[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.dirty.extend(offset / SECTOR_BYTES..(offset + bytes.len()).div_ceil(SECTOR_BYTES));
+    }
+
+    fn make_durable(&mut self) {
+        self.durable.clone_from(&self.volatile);
+        self.dirty.clear();
+        self.entry_durable = true;
+    }
+
+    fn cut_power(&mut self, rng: &mut Rng) {
+        // Sometimes all dirty sectors make it, sometimes none, mostly a random part in no order.
+        let survivors_of_8 = [0, 1, 4, 7, 8][rng.below(5) as usize];
+        for number in std::mem::take(&mut self.dirty) {
+            if rng.chance(survivors_of_8, 8) {
+                let content = sector(&self.volatile, number).to_vec();
+                store_sector(&mut self.durable, number, &content);
+            }
+        }
+        self.volatile.clone_from(&self.durable);
+    }
+}
+
+impl Disk {
+    /// Begin to make a file; its directory entry is not durable until [`Disk::finish_create`].
+    pub fn begin_create(&mut self, name: &str, header: &[u8], bytes: u64) {
+        let mut file = File::default();
+        file.write(0, &vec![0; bytes as usize]);
+        file.write(0, header);
+        self.files.insert(name.to_owned(), file);
+    }
+
+    /// The file and its directory entry are durable.
+    pub fn finish_create(&mut self, name: &str) {
+        self.file_mut(name).make_durable();
+    }
+
+    /// Write to the volatile side.
+    pub fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) {
+        self.file_mut(name).write(offset as usize, bytes);
+    }
+
+    /// A sync begins: it will cover what is dirty now.
+    pub fn begin_sync(&self, name: &str) -> SyncSnapshot {
+        let file = &self.files[name];
+        SyncSnapshot(file.dirty.iter().map(|&number| (number, sector(&file.volatile, number).to_vec())).collect())
+    }
+
+    /// The sync is complete.
+    pub fn finish_sync(&mut self, name: &str, snapshot: SyncSnapshot) {
+        let file = self.file_mut(name);
+        for (number, content) in snapshot.0 {
+            store_sector(&mut file.durable, number, &content);
+            if sector(&file.volatile, number) == content {
+                file.dirty.remove(&number);
+            }
+        }
+    }
+
+    /// The sync failed: its sectors stay readable and are lost for the disk.
+    pub fn fail_sync(&mut self, name: &str, snapshot: &SyncSnapshot) {
+        let file = self.file_mut(name);
+        snapshot.0.iter().for_each(|(number, _)| {
+            file.dirty.remove(number);
+        });
+    }
+
+    /// What a crash leaves.
+    pub fn crash(&mut self, kind: CrashKind, rng: &mut Rng) {
+        self.recovery_steps_left = None;
+        if kind == CrashKind::Kill {
+            return;
+        }
+        self.files.retain(|_, file| file.entry_durable || rng.chance(1, 2));
+        for file in self.files.values_mut() {
+            file.cut_power(rng);
+            file.entry_durable = true;
+        }
+    }
+
+    /// Names and bytes as a starting process reads them, in order of name.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.files.iter().map(|(name, file)| (name.as_str(), &file.volatile[..]))
+    }
+
+    /// Cut the next recovery short after so many operations on the directory.
+    pub fn crash_recovery_after(&mut self, operations: u64) {
+        self.recovery_steps_left = Some(operations);
+    }
+
+    /// A crash that recovery did not reach will not come later.
+    pub fn forget_recovery_crash(&mut self) {
+        self.recovery_steps_left = None;
+    }
+
+    /// Cut the file and make that durable. For recovery.
+    ///
+    /// # Errors
+    /// The crash that was planned for this recovery.
+    pub fn truncate(&mut self, name: &str, bytes: u64) -> Result<(), CrashedInRecovery> {
+        self.recovery_step()?;
+        let file = self.file_mut(name);
+        file.volatile.truncate(bytes as usize);
+        file.make_durable();
+        Ok(())
+    }
+
+    /// Make the whole file and its entry durable. For recovery.
+    ///
+    /// # Errors
+    /// The crash that was planned for this recovery.
+    pub fn sync(&mut self, name: &str) -> Result<(), CrashedInRecovery> {
+        self.recovery_step()?;
+        self.file_mut(name).make_durable();
+        Ok(())
+    }
+
+    /// Replace a whole file atomically and durably. For recovery.
+    ///
+    /// # Errors
+    /// The crash that was planned for this recovery; the file is then the old one.
+    pub fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), CrashedInRecovery> {
+        self.recovery_step()?;
+        let mut file = File::default();
+        file.write(0, bytes);
+        file.make_durable();
+        self.files.insert(name.to_owned(), file);
+        Ok(())
+    }
+
+    /// Make a file and its directory entry durable. For recovery.
+    ///
+    /// # Errors
+    /// The crash that was planned for this recovery; the file is then there in part, or not.
+    pub fn create(&mut self, name: &str, header: &[u8], bytes: u64) -> Result<(), CrashedInRecovery> {
+        self.begin_create(name, header, bytes);
+        self.recovery_step()?;
+        self.finish_create(name);
+        Ok(())
+    }
+
+    fn recovery_step(&mut self) -> Result<(), CrashedInRecovery> {
+        match &mut self.recovery_steps_left {
+            Some(0) => Err(CrashedInRecovery),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Flip one bit of a file on the platter.
+    pub fn flip_bit(&mut self, name: &str, bit: u64) {
+        self.damage(name, |bytes| bytes[(bit / 8) as usize] ^= 1 << (bit % 8));
+    }
+
+    /// Zero up to 4 KiB of a file on the platter.
+    pub fn zero_page(&mut self, name: &str, offset: u64) {
+        self.damage(name, |bytes| {
+            let end = (offset as usize + 4096).min(bytes.len());
+            bytes[offset as usize..end].fill(0);
+        });
+    }
+
+    /// Exchange the contents of two files.
+    pub fn swap(&mut self, one: &str, other: &str) {
+        let file = self.file_mut(one).clone();
+        let other_file = std::mem::replace(self.file_mut(other), file);
+        *self.file_mut(one) = other_file;
+    }
+
+    fn damage(&mut self, name: &str, harm: impl Fn(&mut Vec<u8>)) {
+        let file = self.file_mut(name);
+        harm(&mut file.volatile);
+        file.durable.clone_from(&file.volatile);
+    }
+
+    fn file_mut(&mut self, name: &str) -> &mut File {
+        self.files.get_mut(name).expect("a machine touches only files that it created")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk() -> Disk {
+        let mut disk = Disk::default();
+        disk.begin_create("a", b"head", 4096);
+        disk.finish_create("a");
+        disk.write("a", 512, &[1; 2048]);
+        disk
+    }
+
+    fn content(disk: &Disk) -> Vec<u8> {
+        disk.files().next().map(|(_, bytes)| bytes.to_vec()).unwrap_or_default()
+    }
+
+    #[test]
+    fn kill_keeps_and_power_cut_tears() {
+        let mut killed = disk();
+        killed.crash(CrashKind::Kill, &mut Rng::new(1));
+        assert_eq!(&content(&killed)[512..2560], &[1; 2048]);
+        let torn = (0..50).filter(|&seed| {
+            let mut cut = disk();
+            cut.crash(CrashKind::PowerCut, &mut Rng::new(seed));
+            let kept = (1..5).filter(|&number| sector(&content(&cut), number)[0] == 1).count();
+            kept > 0 && kept < 4
+        });
+        assert!(torn.count() > 5, "a power cut tears");
+    }
+
+    #[test]
+    fn synced_survives_and_failed_sync_is_lost() {
+        let mut synced = disk();
+        let snapshot = synced.begin_sync("a");
+        synced.write("a", 2560, &[2; 512]);
+        synced.finish_sync("a", snapshot);
+        for seed in 0..20 {
+            let mut cut = synced.clone();
+            cut.crash(CrashKind::PowerCut, &mut Rng::new(seed));
+            assert_eq!(&content(&cut)[512..2560], &[1; 2048]);
+        }
+        let mut failed = disk();
+        let snapshot = failed.begin_sync("a");
+        failed.fail_sync("a", &snapshot);
+        failed.crash(CrashKind::PowerCut, &mut Rng::new(3));
+        assert_eq!(&content(&failed)[512..2560], &[0; 2048]);
+    }
+
+    #[test]
+    fn unfinished_file_may_disappear() {
+        let gone = (0..40).filter(|&seed| {
+            let mut cut = Disk::default();
+            cut.begin_create("a", b"head", 512);
+            cut.crash(CrashKind::PowerCut, &mut Rng::new(seed));
+            cut.files().count() == 0
+        });
+        assert!((5..35).contains(&gone.count()));
+    }
+}

@@ -1,0 +1,185 @@
+//! Effects in the order of their list, and every durable step as a place where a crash can come.
+
+use base::{Effect, Event, LogOrdinal, SegmentNumber};
+
+use crate::disk::{CrashKind, SyncSnapshot};
+use crate::faults::Fault;
+use crate::node::Node;
+use crate::street::{Item, Street, Work};
+
+impl<N: Node> Street<N> {
+    /// Perform what a core asked for, until the list ends, a slow write holds it up or the node dies.
+    pub(crate) fn perform(&mut self, core: u16) {
+        loop {
+            // The cores are gone after a crash.
+            let Some(place) = self.cores.get_mut(usize::from(core)) else { return };
+            if place.blocked {
+                return;
+            }
+            match place.work.pop_front() {
+                None => break,
+                Some(Work::Hop(to, message)) => self.send_hop(core, to, message),
+                Some(Work::Effect(effect)) => self.effect(core, effect),
+            }
+        }
+        let place = &mut self.cores[usize::from(core)];
+        if std::mem::take(&mut place.missed_tick) || !place.events.is_empty() {
+            self.wake(core);
+        }
+    }
+
+    fn effect(&mut self, core: u16, effect: Effect) {
+        match effect {
+            Effect::Send { connection, buffer } => self.send(core, connection, buffer),
+            Effect::Close { connection } => {
+                if let Some(socket) = self.socket_of(core, connection) {
+                    self.connections[socket.0].closing = true;
+                    if self.connections[socket.0].sending.is_none() {
+                        self.close_for_server(socket);
+                    }
+                }
+            }
+            Effect::PauseReceive { connection } => self.pause(core, connection, true),
+            Effect::ResumeReceive { connection } => self.pause(core, connection, false),
+            Effect::CreateSegment { segment, header, bytes, .. } => self.create(core, segment, &header, bytes),
+            Effect::WriteLog { segment, offset, bytes, ordinal } => {
+                self.write_log(core, segment, offset, bytes, ordinal);
+            }
+            Effect::SyncLog { segment, ordinal } => self.sync_log(core, segment, ordinal),
+            Effect::Stop => self.cores[usize::from(core)].stopped = true,
+        }
+    }
+
+    fn send(&mut self, core: u16, connection: base::ConnectionId, buffer: Vec<u8>) {
+        assert!(!buffer.is_empty(), "a send carries something");
+        if self.cores[usize::from(core)].write_failed {
+            return;
+        }
+        // A connection that broke meanwhile: the machine learns it from its Closed event.
+        let Some(socket) = self.socket_of(core, connection) else { return };
+        self.trace.note(self.now_us(), "send", &[u64::from(core), socket.0 as u64], &buffer);
+        let place = &mut self.connections[socket.0];
+        assert!(place.sending.is_none(), "at most one send is under way per connection");
+        place.to_client.extend(&buffer);
+        place.sending = Some(buffer);
+        self.plan_to_client(socket);
+    }
+
+    /// A durable step; whether the node crashed at it.
+    fn durable_step(&mut self) -> bool {
+        self.durable_steps += 1;
+        match self.crash_at {
+            Some(point) if point.step == self.durable_steps => {
+                self.crash_at = None;
+                self.crash(point.kind);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn create(&mut self, core: u16, segment: SegmentNumber, header: &[u8], bytes: u64) {
+        if self.durable_step() {
+            return;
+        }
+        let name = self.node.file_name(core, segment);
+        self.trace.note(self.now_us(), "create", &[u64::from(core), segment.0], header);
+        self.disk.begin_create(&name, header, bytes);
+        let delay_us = self.chance_us(self.weather.sync_us_max);
+        self.after(delay_us, Item::Created { core, segment });
+    }
+
+    pub(crate) fn created(&mut self, core: u16, segment: SegmentNumber) {
+        if self.durable_step() {
+            return;
+        }
+        let name = self.node.file_name(core, segment);
+        self.disk.finish_create(&name);
+        if !self.durable_step() {
+            self.tell(core, Event::SegmentReady { segment });
+        }
+    }
+
+    fn write_log(&mut self, core: u16, segment: SegmentNumber, offset: u64, bytes: Vec<u8>, ordinal: LogOrdinal) {
+        if self.durable_step() || self.cores[usize::from(core)].log_failed {
+            return;
+        }
+        let name = self.node.file_name(core, segment);
+        self.trace.note(self.now_us(), "write", &[u64::from(core), segment.0, offset, ordinal.0], &bytes);
+        // Only part of it is there when the crash comes inside the write, or when the write fails.
+        let part = self.rng.below(bytes.len() as u64 + 1) as usize;
+        let last = self.durable_steps + 1;
+        if self.crash_at.is_some_and(|point| point.step == last) || self.fail_next_write {
+            self.disk.write(&name, offset, &bytes[..part]);
+        }
+        if self.durable_step() {
+            return;
+        }
+        if std::mem::take(&mut self.fail_next_write) {
+            self.faults.fired(Fault::WriteFails);
+            self.cores[usize::from(core)].write_failed = true;
+            return self.fail_log(core, &name, "No space left on device");
+        }
+        self.disk.write(&name, offset, &bytes);
+        let dirty = &mut self.cores[usize::from(core)].dirty;
+        if !dirty.contains(&segment) {
+            dirty.push(segment);
+        }
+        if self.durable_step() {
+            return;
+        }
+        // The event is listed at once; the tick that sees it comes after the list is done.
+        self.cores[usize::from(core)].events.push(Event::LogWritten { ordinal, buffer: bytes });
+        let delay_us = self.chance_us(self.weather.write_us_max);
+        if delay_us > 0 {
+            self.cores[usize::from(core)].blocked = true;
+            self.after(delay_us, Item::Unblock(core));
+        }
+    }
+
+    fn sync_log(&mut self, core: u16, segment: SegmentNumber, ordinal: LogOrdinal) {
+        if self.durable_step() || self.cores[usize::from(core)].log_failed {
+            return;
+        }
+        let place = &mut self.cores[usize::from(core)];
+        let covered: Vec<SegmentNumber> = place.dirty.iter().copied().filter(|dirty| *dirty <= segment).collect();
+        place.dirty.retain(|dirty| *dirty > segment);
+        let snapshot = |number| {
+            let name = self.node.file_name(core, number);
+            let snapshot = self.disk.begin_sync(&name);
+            (name, snapshot)
+        };
+        let files = covered.into_iter().map(snapshot).collect();
+        let delay_us = self.chance_us(self.weather.sync_us_max);
+        self.after(delay_us, Item::Synced { core, ordinal, files });
+    }
+
+    pub(crate) fn synced(&mut self, core: u16, ordinal: LogOrdinal, files: Vec<(String, SyncSnapshot)>) {
+        if self.durable_step() || self.cores[usize::from(core)].log_failed {
+            return;
+        }
+        self.trace.note(self.now_us(), "sync", &[u64::from(core), ordinal.0], &[]);
+        if std::mem::take(&mut self.fail_next_sync) {
+            self.faults.fired(Fault::SyncFails);
+            files.iter().for_each(|(name, snapshot)| self.disk.fail_sync(name, snapshot));
+            let name = files.first().map_or("the log", |(name, _)| name).to_owned();
+            return self.fail_log(core, &name, "Input/output error");
+        }
+        for (name, snapshot) in files {
+            self.disk.finish_sync(&name, snapshot);
+        }
+        if !self.durable_step() {
+            self.tell(core, Event::LogSynced { ordinal });
+        }
+    }
+
+    fn fail_log(&mut self, core: u16, name: &str, words: &str) {
+        self.cores[usize::from(core)].log_failed = true;
+        self.tell(core, Event::LogFailed { reason: format!("{name}: {words}") });
+    }
+
+    /// How this world's crashes come when nothing says otherwise.
+    pub fn random_crash_kind(&mut self) -> CrashKind {
+        if self.rng.chance(1, 2) { CrashKind::Kill } else { CrashKind::PowerCut }
+    }
+}

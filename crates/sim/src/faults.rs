@@ -1,0 +1,53 @@
+//! Faults that can be planned, and how often each has fired.
+
+use std::collections::BTreeMap;
+
+use crate::disk::CrashKind;
+
+/// Something that goes wrong on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// `kill -9` of the node.
+    Kill,
+    /// Loss of power.
+    PowerCut,
+    /// A second crash while recovering from the first.
+    CrashInRecovery,
+    /// A sync of the log fails.
+    SyncFails,
+    /// A write to the log is short.
+    WriteFails,
+    /// The client breaks a connection.
+    Reset,
+    /// The client stops writing and reads on.
+    HalfClose,
+    /// A restart with another number of cores.
+    CoresChange,
+    /// A clean stop.
+    Shutdown,
+}
+
+impl From<CrashKind> for Fault {
+    fn from(kind: CrashKind) -> Fault {
+        match kind {
+            CrashKind::Kill => Fault::Kill,
+            CrashKind::PowerCut => Fault::PowerCut,
+        }
+    }
+}
+
+/// How often each fault fired.
+#[derive(Clone, Debug, Default)]
+pub struct FaultCounts(pub BTreeMap<Fault, u64>);
+
+impl FaultCounts {
+    /// One more.
+    pub fn fired(&mut self, fault: Fault) {
+        *self.0.entry(fault).or_default() += 1;
+    }
+
+    /// How often.
+    pub fn of(&self, fault: Fault) -> u64 {
+        self.0.get(&fault).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,104 @@
+//! The simulator as a program: seeds in, verdicts out.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use sim::coverage::Coverage;
+use sim::disk::CrashKind;
+use sim::history::write_edn;
+use sim::node::Durability;
+use sim::run::{Verdict, run};
+use sim::shard_node::ShardNode;
+use sim::street::CrashPoint;
+use sim::swarm::Wish;
+
+/// Run the node on a virtual clock, network and disk, with faults, and judge what its clients saw.
+#[derive(Parser)]
+struct Options {
+    /// One seed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many seeds, from --from on.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// First seed.
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+    /// Operations of each run.
+    #[arg(long, default_value_t = 600)]
+    steps: u64,
+    /// Print everything that happens.
+    #[arg(long)]
+    trace: bool,
+    /// Nothing goes wrong.
+    #[arg(long)]
+    no_faults: bool,
+    /// Only this promise: memory, interval or commit.
+    #[arg(long)]
+    durability: Option<String>,
+    /// Only this number of cores.
+    #[arg(long)]
+    cores: Option<u16>,
+    /// One more crash, at this durable step.
+    #[arg(long)]
+    crash_at_step: Option<u64>,
+    /// That crash is a power cut instead of a kill.
+    #[arg(long)]
+    power_cut: bool,
+    /// Write the last run's history, in the shape that Elle reads.
+    #[arg(long)]
+    history: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let durability = match options.durability.as_deref() {
+        None => None,
+        Some("memory") => Some(Durability::Memory),
+        Some("interval") => Some(Durability::Interval),
+        Some("commit") => Some(Durability::Commit),
+        Some(other) => {
+            eprintln!("--durability {other}: say memory, interval or commit");
+            return ExitCode::FAILURE;
+        }
+    };
+    let seeds = options.seed.map_or(options.from..options.from + options.seeds, |seed| seed..seed + 1);
+    let kind = if options.power_cut { CrashKind::PowerCut } else { CrashKind::Kill };
+    let crash = options.crash_at_step.map(|step| CrashPoint { step, kind });
+    let (mut coverage, mut failed) = (Coverage::default(), Vec::new());
+    for seed in seeds {
+        let wish = Wish { seed, steps: options.steps, durability, cores: options.cores, faults: !options.no_faults };
+        let verdict = run(ShardNode::default(), &wish, crash, options.trace);
+        println!("{}", line(&verdict));
+        coverage.add(&verdict);
+        if !verdict.is_good() {
+            failed.push(seed);
+        }
+        if let Some(Err(error)) = options.history.as_ref().map(|path| write_history(path, &verdict)) {
+            eprintln!("--history: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    print!("{coverage}");
+    println!("{} failed {failed:?}", failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn write_history(path: &PathBuf, verdict: &Verdict) -> std::io::Result<()> {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    write_edn(&verdict.operations, &mut file)?;
+    std::io::Write::flush(&mut file)
+}
+
+fn line(verdict: &Verdict) -> String {
+    let Verdict { seed, hash, ok, refused, unknown, .. } = verdict;
+    let faults: Vec<String> = verdict.faults.0.iter().map(|(fault, times)| format!("{fault:?}x{times}")).collect();
+    let judgement = match (&verdict.violation, &verdict.vacuous) {
+        (Some(violation), _) => format!("FAILED {violation}\n  {:?}", verdict.swarm),
+        (None, Some(vacuous)) => format!("VACUOUS {vacuous}\n  {:?}", verdict.swarm),
+        (None, None) => "ok".to_owned(),
+    };
+    let faults = faults.join(" ");
+    format!("seed {seed} trace {hash:016x} ok {ok} refused {refused} unknown {unknown} faults [{faults}] {judgement}")
+}

@@ -1,0 +1,152 @@
+//! The real node: opens a directory as start-up does and makes one [`Shard`] per core.
+//!
+//! ```text
+//!  manifest, segments ─ recover ─► stores        sync what counts · manifest (not serving) · first segments · manifest
+//! ```
+//!
+//! What counts is synced before the new manifest promises it: after `kill -9` it may be in the page cache only.
+
+use std::sync::Arc;
+
+use base::rng::Rng;
+use base::{CoreId, SegmentNumber};
+use placement::NodeTable;
+use shard::{NodeState, Shard, ShardConfig};
+use storage::log::format::segment_file_name;
+use storage::log::manifest::ManifestError;
+use storage::log::{LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
+
+use crate::disk::Disk;
+use crate::node::{Abilities, Boot, CLUSTER_PORT_BASE, Durability, Node, Refusal};
+
+/// See the module.
+#[derive(Default)]
+pub struct ShardNode {
+    incarnation: u64,
+    password: Option<Vec<u8>>,
+}
+
+impl ShardNode {
+    /// A node that asks for a password.
+    pub fn with_password(password: &[u8]) -> ShardNode {
+        ShardNode { incarnation: 0, password: Some(password.to_vec()) }
+    }
+}
+
+impl Node for ShardNode {
+    type Machine = Shard;
+
+    fn open(&mut self, boot: Boot, disk: &mut Disk) -> Result<Vec<Shard>, Refusal> {
+        if boot.durability == Durability::Memory {
+            return Ok(self.shards(boot, None));
+        }
+        let old = read_manifest(disk, boot.seed)?;
+        self.incarnation = old.incarnation + 1;
+        let mut shards = self.shards(boot, Some(old.store_id));
+        let recovery = replay(&old, disk, &mut shards)?;
+        let counts: Vec<String> = recovered_files(disk);
+        counts.iter().try_for_each(|name| disk.sync(name))?;
+        let mut new = Manifest {
+            store_id: old.store_id,
+            incarnation: self.incarnation,
+            cores: boot.cores,
+            serving: false,
+            closed: recovery.chains,
+        };
+        disk.replace(MANIFEST_FILE_NAME, &new.encode())?;
+        for core in 0..boot.cores {
+            let header = LogWriter::first_segment(&self.identity(old.store_id, core, boot.cores));
+            disk.create(&header.file_name(), &header.encode(), boot.segment_bytes)?;
+        }
+        new.serving = true;
+        disk.replace(MANIFEST_FILE_NAME, &new.encode())?;
+        Ok(shards)
+    }
+
+    fn file_name(&self, core: u16, segment: SegmentNumber) -> String {
+        segment_file_name(self.incarnation, core, segment)
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { cores_max: 4, cluster: true, waits: true, keyspace: true }
+    }
+}
+
+impl ShardNode {
+    fn identity(&self, store_id: [u8; 16], core: u16, cores: u16) -> LogIdentity {
+        LogIdentity { store_id, incarnation: self.incarnation, core, cores }
+    }
+
+    fn shards(&self, boot: Boot, store_id: Option<[u8; 16]>) -> Vec<Shard> {
+        let table = Arc::new(table_of(store_id.unwrap_or_default(), boot.cores));
+        let shard = |core| {
+            let config = ShardConfig {
+                core: CoreId(core),
+                table: Arc::clone(&table),
+                seed: boot.seed,
+                durability: match boot.durability {
+                    Durability::Memory => shard::Durability::Memory,
+                    Durability::Interval => shard::Durability::Interval,
+                    Durability::Commit => shard::Durability::Commit,
+                },
+                log: store_id.map(|store_id| self.identity(store_id, core, boot.cores)),
+                node: NodeState::new(self.password.clone()),
+            };
+            let mut shard = Shard::new(config);
+            shard.set_segment_bytes(boot.segment_bytes);
+            shard
+        };
+        (0..boot.cores).map(shard).collect()
+    }
+}
+
+fn table_of(store_id: [u8; 16], cores: u16) -> NodeTable {
+    NodeTable::even(store_id, cores, "127.0.0.1", CLUSTER_PORT_BASE).expect("the swarm draws possible numbers of cores")
+}
+
+/// The manifest of the directory, or that of a store that is about to begin.
+fn read_manifest(disk: &Disk, seed: u64) -> Result<Manifest, Refusal> {
+    let mut files = disk.files();
+    match files.find(|(name, _)| *name == MANIFEST_FILE_NAME) {
+        Some((_, bytes)) => Manifest::decode(bytes)
+            .map_err(|error: ManifestError| Refusal::Damaged(format!("{MANIFEST_FILE_NAME} at offset 0: {error:?}"))),
+        None if disk.files().next().is_some() => {
+            Err(Refusal::Damaged(format!("{MANIFEST_FILE_NAME} at offset 0: missing although logs exist")))
+        }
+        None => {
+            let mut rng = Rng::new(seed);
+            let mut store_id = [0; 16];
+            store_id[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
+            store_id[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
+            Ok(Manifest { store_id, incarnation: 0, cores: 0, serving: false, closed: Vec::new() })
+        }
+    }
+}
+
+fn recovered_files(disk: &Disk) -> Vec<String> {
+    disk.files().map(|(name, _)| name.to_owned()).filter(|name| name != MANIFEST_FILE_NAME).collect()
+}
+
+/// Hand every change that counts to the shard that owns its key now.
+fn replay(manifest: &Manifest, disk: &Disk, shards: &mut [Shard]) -> Result<Recovery, Refusal> {
+    let names = recovered_files(disk);
+    let table = table_of(manifest.store_id, shards.len() as u16);
+    let mut read = |name: &str| {
+        let found = disk.files().find(|(file, _)| *file == name);
+        found.map(|(_, bytes)| bytes.to_vec()).ok_or_else(|| "no such file".to_owned())
+    };
+    let mut apply = |replayed: Replayed<'_>| match replayed {
+        Replayed::Change { slot, database, key, version, change } => {
+            let store = shards[usize::from(table.owner(slot).0)].store_mut();
+            let key = store.key(key, database, slot);
+            store.replay(&key, &change, version).map_err(|_| "the record has no room in memory".to_owned())
+        }
+        Replayed::Clear { core, cores, database } => {
+            for group in table_of(manifest.store_id, cores).groups_of(CoreId(core)) {
+                shards[usize::from(table.group_owner(group).0)].store_mut().replay_clear_group(group, database);
+            }
+            Ok(())
+        }
+    };
+    recover(manifest, &names, &mut read, &mut apply).map_err(|damage| Refusal::Damaged(damage.to_string()))
+}

@@ -1,0 +1,117 @@
+//! What a client does next.
+
+use base::Door;
+use base::rng::Rng;
+
+use crate::client::{Client, OWN_KEYS};
+use crate::history::Action;
+use crate::own::OwnAction;
+use crate::swarm::{Feature, Swarm};
+
+/// Token keys: every second pair shares a hash tag, so that cluster clients have units too.
+pub fn token_key(number: u64) -> String {
+    if number.is_multiple_of(2) { format!("t{number}") } else { format!("{{tag}}t{number}") }
+}
+
+/// Tagged keys that always exist, for units of cluster clients.
+pub fn tagged_key(number: u64) -> String {
+    format!("{{tag}}u{number}")
+}
+
+/// Name of a counter.
+pub fn counter_key(number: u64) -> String {
+    format!("c{number}")
+}
+
+/// Name of a list.
+pub fn list_key(number: u64) -> String {
+    format!("l{number}")
+}
+
+/// How many tagged keys exist.
+pub const TAGGED_KEYS: u64 = 3;
+
+/// Every key that several clients share, as the reads that audit them.
+pub fn audit(swarm: &Swarm) -> Vec<Action> {
+    let mut actions = Vec::new();
+    actions.extend((0..swarm.token_keys).map(|number| Action::Get { key: token_key(number) }));
+    actions.extend((0..TAGGED_KEYS).map(|number| Action::Get { key: tagged_key(number) }));
+    actions.extend((0..swarm.other_keys).map(|number| Action::Count { key: counter_key(number) }));
+    actions.extend((0..swarm.other_keys).map(|number| Action::Range { key: list_key(number) }));
+    actions
+}
+
+/// The next operation of a client.
+pub fn next(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
+    let total: u64 = swarm.weights.iter().map(|(_, weight)| weight).sum();
+    let mut at = rng.below(total);
+    let picked = swarm.weights.iter().find(|(_, weight)| {
+        let here = at < *weight;
+        at = at.saturating_sub(*weight);
+        here
+    });
+    let feature = picked.map_or(Feature::Get, |(feature, _)| *feature);
+    let other = rng.below(swarm.other_keys);
+    match feature {
+        Feature::Append => Action::Append { key: token(swarm, rng), token: client.token() },
+        Feature::Get => Action::Get { key: token(swarm, rng) },
+        Feature::Compare => compare(client, swarm, rng),
+        Feature::Unit => Action::Unit { keys: unit_keys(client, swarm, rng), token: client.token() },
+        Feature::UnitRead => Action::UnitRead { keys: unit_keys(client, swarm, rng) },
+        Feature::Increment => Action::Increment { key: counter_key(other) },
+        Feature::Count => Action::Count { key: counter_key(other) },
+        Feature::Push => Action::Push { key: list_key(other), token: client.token() },
+        Feature::Pop => Action::Pop { key: list_key(other) },
+        Feature::Echo => Action::Echo { text: client.token() },
+        Feature::Wait => wait(client, swarm, rng),
+        Feature::Own => own(client, rng),
+    }
+}
+
+fn token(swarm: &Swarm, rng: &mut Rng) -> String {
+    let number = rng.below(swarm.token_keys + TAGGED_KEYS);
+    if number < swarm.token_keys { token_key(number) } else { tagged_key(number - swarm.token_keys) }
+}
+
+/// Compare with what was read last, where something was.
+fn compare(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
+    let key = token(swarm, rng);
+    match client.seen.get(&key) {
+        Some(old) if !old.is_empty() => Action::Compare { old: old.clone(), token: client.token(), key },
+        _ => Action::Get { key },
+    }
+}
+
+fn wait(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
+    let key = token(swarm, rng);
+    match client.seen.get(&key) {
+        Some(old) if !old.is_empty() => Action::Wait { old: old.clone(), timeout_ms: 1 + rng.below(500), key },
+        _ => Action::Get { key },
+    }
+}
+
+fn unit_keys(client: &Client, swarm: &Swarm, rng: &mut Rng) -> Vec<String> {
+    let tagged = || (0..TAGGED_KEYS).map(tagged_key);
+    let mut all: Vec<String> = match client.door() {
+        Door::Cluster => tagged().collect(),
+        Door::Standalone => tagged().chain((0..swarm.token_keys).map(token_key)).collect(),
+    };
+    let count = 2 + rng.below(all.len() as u64 - 1) as usize;
+    let mut keys = Vec::new();
+    for _ in 0..count {
+        keys.push(all.swap_remove(rng.below(all.len() as u64) as usize));
+    }
+    keys
+}
+
+/// An own key that has no request under way; an echo if there is none.
+fn own(client: &mut Client, rng: &mut Rng) -> Action {
+    let value = client.token();
+    let number = rng.below(OWN_KEYS as u64) as usize;
+    if client.own_busy[number] {
+        return Action::Echo { text: value };
+    }
+    client.own_busy[number] = true;
+    let key = format!("o{}.{}.{number}", client.number, client.own_generation);
+    Action::Own(OwnAction::random(key, value, false, rng))
+}

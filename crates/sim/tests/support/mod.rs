@@ -1,0 +1,3 @@
+//! Helpers of the simulator's tests: the toy node.
+
+pub mod toy;
