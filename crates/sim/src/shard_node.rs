@@ -90,7 +90,7 @@ impl ShardNode {
                     Durability::Commit => shard::Durability::Commit,
                 },
                 log: store_id.map(|store_id| self.identity(store_id, core, boot.cores)),
-                node: NodeState::new(self.password.clone()),
+                node: NodeState::anonymous(),
             };
             let mut shard = Shard::new(config);
             shard.set_segment_bytes(boot.segment_bytes);
