@@ -191,11 +191,13 @@ impl Shard {
         }
         let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
         let log = self.log.as_ref()?;
-        match (wrote || saw, pending) {
+        let until = match (wrote || saw, pending) {
             (false, _) => None,
             (true, true) => Some(log.next_ordinal()),
             (true, false) => Some(log.sealed()),
-        }
+        };
+        // What is committed already will not be committed again: nobody would release the reply.
+        until.filter(|until| *until > self.committed)
     }
 
     /// Sends a request to its key's core.
