@@ -26,15 +26,7 @@ pub(crate) fn at_least(text: &[u8], least: i64, otherwise: ErrorReply) -> Result
     Ok(value.unsigned_abs())
 }
 
-/// An integer other than the smallest, whose negative does not exist.
-pub(crate) fn negatable(text: &[u8]) -> Result<i64, Failure> {
-    match integer(text)? {
-        i64::MIN => Err(Failure::NotBetween(-i64::MAX, i64::MAX)),
-        value => Ok(value),
-    }
-}
-
-/// A count that may be left out of a reply but not be negative.
+/// A count of elements: zero or more.
 pub(crate) fn positive(text: &[u8]) -> Result<u64, Failure> {
     at_least(text, 0, error::NOT_POSITIVE)
 }
@@ -59,7 +51,7 @@ pub(crate) fn timeout_seconds(text: &[u8], now_ms: u64) -> Result<Option<u64>, F
     let seconds = seconds.filter(|seconds| !seconds.is_nan()).ok_or(error::TIMEOUT_NOT_FLOAT)?;
     let milliseconds = (seconds * 1000.0).ceil();
     if milliseconds >= i64::MAX as f64 {
-        return Err(TIMEOUT_TOO_LONG.into());
+        return Err(error::TIMEOUT_NEGATIVE.into()); // So says Redis 7.0, where it overflows.
     }
     deadline_after(milliseconds as i64, now_ms)
 }

@@ -5,7 +5,7 @@ use wire::registry::{COMMAND_ID_COUNT, CommandId as Id, CommandSpec};
 
 use crate::failure::Executed;
 use crate::unit::{Outcome, Unit};
-use crate::{expiry, keyspace, lists, own, strings};
+use crate::{bits, expiry, keyspace, lists, object, own, strings};
 
 /// What executes one command.
 type Handler = fn(Arguments<'_>, &mut Unit<'_>) -> Executed;
@@ -50,9 +50,9 @@ const fn build() -> [Option<Handler>; COMMAND_ID_COUNT] {
     table
 }
 
-const FAMILIES: [&[(Id, Handler)]; 5] = [&STRINGS, &KEYS, &EXPIRY, &LISTS, &OWN];
+const FAMILIES: [&[(Id, Handler)]; 7] = [&STRINGS, &BITS, &KEYS, &OBJECTS, &EXPIRY, &LISTS, &OWN];
 
-const STRINGS: [(Id, Handler); 24] = [
+const STRINGS: [(Id, Handler); 26] = [
     (Id::Get, strings::get::get),
     (Id::Getset, strings::get::getset),
     (Id::Getdel, strings::get::getdel),
@@ -70,6 +70,8 @@ const STRINGS: [(Id, Handler); 24] = [
     (Id::Decr, strings::counter::decr),
     (Id::Incrby, strings::counter::incrby),
     (Id::Decrby, strings::counter::decrby),
+    (Id::Incrbyfloat, strings::float::incrbyfloat),
+    (Id::Lcs, strings::lcs::lcs),
     (Id::Append, strings::range::append),
     (Id::Getrange, strings::range::getrange),
     (Id::Substr, strings::range::getrange),
@@ -77,6 +79,24 @@ const STRINGS: [(Id, Handler); 24] = [
     (Id::Digest, strings::conditional::digest_command),
     (Id::Delifeq, strings::conditional::delifeq),
     (Id::Delex, strings::conditional::delex),
+];
+
+const BITS: [(Id, Handler); 7] = [
+    (Id::Setbit, bits::single::setbit),
+    (Id::Getbit, bits::single::getbit),
+    (Id::Bitcount, bits::count::bitcount),
+    (Id::Bitpos, bits::count::bitpos),
+    (Id::Bitop, bits::combine::bitop),
+    (Id::Bitfield, bits::field::bitfield),
+    (Id::BitfieldRo, bits::field::bitfield_ro),
+];
+
+const OBJECTS: [(Id, Handler); 5] = [
+    (Id::ObjectEncoding, object::encoding),
+    (Id::ObjectRefcount, object::refcount),
+    (Id::ObjectIdletime, object::idletime),
+    (Id::ObjectFreq, object::freq),
+    (Id::ObjectHelp, object::help),
 ];
 
 const KEYS: [(Id, Handler); 9] = [
@@ -129,3 +149,22 @@ const LISTS: [(Id, Handler); 22] = [
 ];
 
 const OWN: [(Id, Handler); 2] = [(Id::ZhGet, own::zh_get), (Id::ZhWait, own::zh_wait)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::registry::{Family, all};
+
+    #[test]
+    fn every_command_of_the_family_has_a_handler_and_no_other() {
+        for command in all() {
+            let with_handler = std::iter::once(command).filter(|command| command.subcommands.is_empty());
+            for spec in with_handler.chain(command.subcommands) {
+                let expected = spec.family == Family::Data;
+                assert_eq!(HANDLERS[spec.id as usize].is_some(), expected, "{}", spec.full_name);
+            }
+        }
+        let listed: usize = FAMILIES.iter().map(|family| family.len()).sum();
+        assert_eq!(HANDLERS.iter().flatten().count(), listed, "a command is listed twice");
+    }
+}

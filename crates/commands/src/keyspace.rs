@@ -7,6 +7,7 @@ use wire::{Arguments, error};
 use crate::arguments::{database, is};
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
+use crate::values::put_raw;
 
 /// DEL key [key …]; UNLINK is the same, because nothing here is slow to free.
 pub(crate) fn del(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
@@ -142,11 +143,10 @@ impl Content {
 
     fn put(&self, target: &Key<'_>, unit: &mut Unit<'_>) -> Result<(), Failure> {
         let Content { kind, ref encoding, raw, expiry } = *self;
-        unit.store.apply(target, &Change::Put { kind, value: encoding, expiry })?;
         if raw {
-            // Only OBJECT ENCODING tells: the copy of a string that was changed in place is one too.
-            unit.store.apply(target, &Change::Append { bytes: &[] })?;
+            return put_raw(unit.store, target, encoding, expiry);
         }
+        unit.store.apply(target, &Change::Put { kind, value: encoding, expiry })?;
         Ok(())
     }
 }

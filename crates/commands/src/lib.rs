@@ -13,12 +13,16 @@
 //! - [`scan`], [`glob`]: what the shard needs for the commands that visit every core
 
 mod arguments;
+mod bits;
 mod dispatch;
 mod expiry;
 mod failure;
+pub mod glob;
 mod keyspace;
 mod lists;
+mod object;
 mod own;
+pub mod scan;
 mod strings;
 pub mod unit;
 pub mod scan;

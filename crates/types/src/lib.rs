@@ -3,10 +3,13 @@
 //!
 //! - [`change`]: the one vocabulary of writes. A command plans; what it decides is a [`Change`]; memory, log and replay
 //!   all perform the same `Change`
-//! - [`string`]: integers in strings, digests, bit operations
+//! - [`string`], [`bits`]: integers in strings, digests; bit operations
+//! - [`extended`]: the 80-bit numbers of INCRBYFLOAT
 //! - [`list`]: lists as chunks of length-prefixed elements
 
+pub mod bits;
 pub mod change;
+pub mod extended;
 pub mod list;
 pub mod string;
 

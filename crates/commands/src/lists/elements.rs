@@ -3,7 +3,7 @@
 use types::Change;
 use wire::{Arguments, error};
 
-use crate::arguments::{integer, is, negatable};
+use crate::arguments::{integer, is};
 use crate::failure::{DONE, Executed};
 use crate::unit::{Unit, argument};
 use crate::values::list;
@@ -65,14 +65,14 @@ pub(crate) fn linsert(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed
 
 /// LREM key count element.
 pub(crate) fn lrem(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
-    let (count, element) = (negatable(argument(arguments, 2))?, argument(arguments, 3));
+    let (count, element) = (integer(argument(arguments, 2))?, argument(arguments, 3));
     let key = unit.first_key(arguments, 1);
     let equal = list(unit.store, &key, unit.now_ms)?
         .map_or(0, |list| list.iter_from(0).filter(|candidate| *candidate == element).count());
     if equal > 0 {
         unit.store.apply(&key, &Change::ListRemove { count, element })?;
     }
-    let most = if count == 0 { i64::MAX } else { count.abs() };
-    unit.reply.integer((equal as i64).min(most));
+    let most = if count == 0 { u64::MAX } else { count.unsigned_abs() };
+    unit.reply.integer((equal as u64).min(most) as i64);
     DONE
 }

@@ -3,7 +3,7 @@
 use types::List;
 use wire::{Arguments, ErrorReply, error};
 
-use crate::arguments::{at_least, is, negatable};
+use crate::arguments::{at_least, integer, is};
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
 use crate::values::list;
@@ -30,8 +30,9 @@ impl Search {
         for index in (3..arguments.len()).step_by(2) {
             let (option, value) = (argument(arguments, index), arguments.get(index + 1).ok_or(error::SYNTAX)?);
             if is(option, "RANK") {
-                let rank = negatable(value)?;
-                (search.rank, search.backward) = (rank.unsigned_abs(), rank < 0);
+                let rank = integer(value)?;
+                // The smallest integer has no positive counterpart; Redis 7.0 takes it for the last match.
+                (search.rank, search.backward) = (rank.checked_abs().unwrap_or(1).unsigned_abs(), rank < 0);
                 if rank == 0 {
                     return Err(error::LPOS_RANK.into());
                 }

@@ -2,7 +2,9 @@
 
 pub(crate) mod conditional;
 pub(crate) mod counter;
+pub(crate) mod float;
 pub(crate) mod get;
+pub(crate) mod lcs;
 pub(crate) mod lifetime;
 pub(crate) mod range;
 pub(crate) mod set;

@@ -216,3 +216,89 @@ fn getex_changes_the_expiry() {
         ",
     );
 }
+
+#[test]
+fn counters_with_a_fraction() {
+    transcript(
+        r#"
+        INCRBYFLOAT f 0.1 => "0.1"
+        INCRBYFLOAT f 0.2 => "0.3"
+        INCRBYFLOAT f -0.3 => "0"
+        SET f 5.0e3 EX 100 => +OK
+        INCRBYFLOAT f 2.0e2 => "5200"
+        TTL f => :100
+        INCRBYFLOAT f x => -ERR value is not a valid float
+        INCRBYFLOAT f " 1" => -ERR value is not a valid float
+        INCRBYFLOAT f nan => -ERR value is not a valid float
+        INCRBYFLOAT f inf => -ERR increment would produce NaN or Infinity
+        GET f => "5200"
+        SET f abc => +OK
+        INCRBYFLOAT f 1 => -ERR value is not a valid float
+        "#,
+    );
+}
+
+#[test]
+fn common_subsequences() {
+    let text = r#"
+        MSET a ohmytext b mynewtext => +OK
+        LCS a b => "mytext"
+        LCS a b LEN => :6
+        LCS a b IDX => ["matches", [[[4, 7], [5, 8]], [[2, 3], [0, 1]]], "len", :6]
+        LCS a b IDX MINMATCHLEN 4 => ["matches", [[[4, 7], [5, 8]]], "len", :6]
+        LCS a b IDX MINMATCHLEN 4 WITHMATCHLEN => ["matches", [[[4, 7], [5, 8], 4]], "len", :6]
+        LCS a b IDX MINMATCHLEN -1 => ["matches", [[[4, 7], [5, 8]], [[2, 3], [0, 1]]], "len", :6]
+        LCS a none => ""
+        LCS a none LEN => :0
+        LCS a b LEN IDX => -ERR If you want both the length and indexes, please just use IDX.
+        LCS a b WHAT => -ERR syntax error
+        LCS a b MINMATCHLEN => -ERR syntax error
+        RPUSH l x => :1
+        LCS a l => -ERR The specified keys must contain string values
+        "#;
+    // Integers are shown with their colon.
+    let text =
+        text.replace("[[4, 7], [5, 8]", "[[:4, :7], [:5, :8]").replace("[[2, 3], [0, 1]]", "[[:2, :3], [:0, :1]]");
+    transcript(&text.replace(", 4]", ", :4]"));
+}
+
+#[test]
+fn encodings() {
+    transcript(
+        r#"
+        SET n 12345 => +OK
+        OBJECT ENCODING n => "int"
+        SET n 01 => +OK
+        OBJECT ENCODING n => "embstr"
+        SET n 12345678901234567890123456789012345678901234 => +OK
+        OBJECT ENCODING n => "embstr"
+        SET n 123456789012345678901234567890123456789012345 => +OK
+        OBJECT ENCODING n => "raw"
+        SET n 9223372036854775808 => +OK
+        OBJECT ENCODING n => "embstr"
+        APPEND fresh 1 => :1
+        OBJECT ENCODING fresh => "int"
+        APPEND fresh 1 => :2
+        OBJECT ENCODING fresh => "raw"
+        INCR fresh => :12
+        OBJECT ENCODING fresh => "int"
+        SETRANGE range 0 1 => :1
+        OBJECT ENCODING range => "raw"
+        COPY range copy => :1
+        OBJECT ENCODING copy => "raw"
+        SETBIT bit 1 1 => :0
+        OBJECT ENCODING bit => "raw"
+        BITOP OR dest fresh => :2
+        OBJECT ENCODING dest => "raw"
+        RPUSH l a => :1
+        OBJECT ENCODING l => "quicklist"
+        OBJECT ENCODING none => nil
+        OBJECT REFCOUNT fresh => :2147483647
+        OBJECT REFCOUNT l => :1
+        OBJECT REFCOUNT none => nil
+        OBJECT IDLETIME l => :0
+        OBJECT IDLETIME none => nil
+        OBJECT FREQ none => nil
+        "#,
+    );
+}

@@ -1,0 +1,9 @@
+//! Bits of strings.
+
+pub(crate) mod combine;
+pub(crate) mod count;
+pub(crate) mod field;
+pub(crate) mod single;
+
+#[cfg(test)]
+mod tests;

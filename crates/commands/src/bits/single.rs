@@ -1,0 +1,81 @@
+//! Single bits: SETBIT, GETBIT; and what all writers of bits share.
+
+use base::limits::VALUE_BYTES_MAX;
+use storage::{Key, Value};
+use types::bits::{get_bit, with_bit};
+use types::{Change, Expiry};
+use wire::{Arguments, error, number};
+
+use crate::arguments::integer_or;
+use crate::failure::{DONE, Executed, Failure};
+use crate::unit::{Unit, argument};
+use crate::values::string;
+
+/// The offset of a bit: below the longest value.
+pub(super) fn bit_offset(text: &[u8]) -> Result<u64, Failure> {
+    checked_offset(number::parse_integer(text))
+}
+
+/// `offset` if no value ends before it.
+pub(super) fn checked_offset(offset: Option<i64>) -> Result<u64, Failure> {
+    let offset = offset.and_then(|offset| u64::try_from(offset).ok());
+    offset.filter(|offset| offset / 8 < VALUE_BYTES_MAX as u64).ok_or(error::BIT_OFFSET.into())
+}
+
+/// SETBIT key offset value: the bit that was there.
+pub(crate) fn setbit(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let offset = bit_offset(argument(arguments, 2))?;
+    let on = match integer_or(argument(arguments, 3), error::BIT_VALUE)? {
+        0 => false,
+        1 => true,
+        _ => return Err(error::BIT_VALUE.into()),
+    };
+    let key = unit.first_key(arguments, 1);
+    let present = match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
+        Some(Value::String { bytes, raw }) => Some((bytes, raw)),
+        Some(Value::List(_)) => return Err(error::WRONG_TYPE.into()),
+        None => None,
+    };
+    let bytes = present.map_or(&[][..], |(bytes, _)| bytes);
+    let was_on = get_bit(bytes, offset);
+    let index = offset / 8;
+    let byte = bytes.get(index as usize).copied();
+    // A bit that is as it should be is no write, unless the string has to grow (or to become one that can).
+    let is_no_write = was_on == on && byte.is_some() && present.is_some_and(|(_, raw)| raw);
+    if !is_no_write {
+        let exists = present.is_some();
+        let byte = with_bit(byte.unwrap_or(0), offset, on);
+        overwrite(unit, &key, exists, index, &[byte])?;
+    }
+    unit.reply.integer(i64::from(was_on));
+    DONE
+}
+
+/// Write `bytes` at `offset` of a string that may not exist yet.
+pub(super) fn overwrite(
+    unit: &mut Unit<'_>,
+    key: &Key<'_>,
+    exists: bool,
+    offset: u64,
+    bytes: &[u8],
+) -> Result<(), Failure> {
+    if exists {
+        unit.store.apply(key, &Change::Overwrite { offset, bytes })?;
+        return Ok(());
+    }
+    unit.store.apply(key, &Change::put_string(&[], Expiry::Clear))?;
+    if let Err(full) = unit.store.apply(key, &Change::Overwrite { offset, bytes }) {
+        unit.store.apply(key, &Change::Remove)?;
+        return Err(full.into());
+    }
+    Ok(())
+}
+
+/// GETBIT key offset.
+pub(crate) fn getbit(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let offset = bit_offset(argument(arguments, 2))?;
+    let key = unit.first_key(arguments, 1);
+    let on = string(unit.store, &key, unit.now_ms)?.is_some_and(|bytes| get_bit(bytes, offset));
+    unit.reply.integer(i64::from(on));
+    DONE
+}

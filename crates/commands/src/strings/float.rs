@@ -1,0 +1,24 @@
+//! Counters with a fraction: INCRBYFLOAT.
+
+use types::extended::Extended;
+use types::{Change, Expiry};
+use wire::{Arguments, error};
+
+use crate::failure::{DONE, Executed};
+use crate::unit::{Unit, argument};
+use crate::values::string;
+
+/// INCRBYFLOAT key increment.
+pub(crate) fn incrbyfloat(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let key = unit.first_key(arguments, 1);
+    let present = match string(unit.store, &key, unit.now_ms)? {
+        Some(text) => Extended::parse(text).ok_or(error::NOT_FLOAT)?,
+        None => Extended::ZERO,
+    };
+    let increment = Extended::parse(argument(arguments, 2)).ok_or(error::NOT_FLOAT)?;
+    let sum = present.checked_add(increment).ok_or(error::NAN_OR_INFINITY)?;
+    let text = sum.format();
+    unit.store.apply(&key, &Change::put_string(text.as_bytes(), Expiry::Keep))?;
+    unit.reply.bulk(text.as_bytes());
+    DONE
+}

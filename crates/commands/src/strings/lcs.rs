@@ -1,0 +1,153 @@
+//! The longest common subsequence of two strings: LCS.
+
+use wire::{Arguments, ErrorReply, error};
+
+use crate::arguments::{integer, is};
+use crate::failure::{DONE, Executed, Failure};
+use crate::unit::{Unit, argument};
+use crate::values::string;
+
+const NOT_STRINGS: ErrorReply = ErrorReply::new("ERR", "The specified keys must contain string values");
+const TOO_LARGE: ErrorReply =
+    ErrorReply::new("ERR", "Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+
+/// Most cells of the table: 64 MiB, and the time that one command may hold its core.
+const CELLS_MAX: usize = 16 << 20;
+
+/// What LCS is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    length: bool,
+    indexes: bool,
+    with_lengths: bool,
+    shortest: i64,
+}
+
+impl Options {
+    fn parse(arguments: Arguments<'_>) -> Result<Options, Failure> {
+        let (mut options, mut index) = (Options::default(), 3);
+        while let Some(option) = arguments.get(index) {
+            match arguments.get(index + 1) {
+                _ if is(option, "LEN") => options.length = true,
+                _ if is(option, "IDX") => options.indexes = true,
+                _ if is(option, "WITHMATCHLEN") => options.with_lengths = true,
+                Some(value) if is(option, "MINMATCHLEN") => {
+                    options.shortest = integer(value)?;
+                    index += 1;
+                }
+                _ => return Err(error::SYNTAX.into()),
+            }
+            index += 1;
+        }
+        if options.length && options.indexes {
+            return Err(error::LCS_OPTIONS.into());
+        }
+        Ok(options)
+    }
+}
+
+/// A stretch of both strings that is the same, by its first and last index in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Match {
+    a: (usize, usize),
+    b: (usize, usize),
+}
+
+impl Match {
+    fn len(&self) -> usize {
+        self.a.1 - self.a.0 + 1
+    }
+}
+
+/// Lengths of the longest common subsequences of all pairs of prefixes (Wagner and Fischer, 1974).
+struct Table<'a> {
+    a: &'a [u8],
+    b: &'a [u8],
+    cells: Vec<u32>,
+}
+
+impl<'a> Table<'a> {
+    fn new(a: &'a [u8], b: &'a [u8]) -> Table<'a> {
+        let width = b.len() + 1;
+        let mut cells = vec![0u32; (a.len() + 1) * width];
+        for (row, byte_a) in a.iter().enumerate() {
+            for (column, byte_b) in b.iter().enumerate() {
+                let above = row * width + column;
+                cells[above + width + 1] =
+                    if byte_a == byte_b { cells[above] + 1 } else { cells[above + 1].max(cells[above + width]) };
+            }
+        }
+        Table { a, b, cells }
+    }
+
+    fn length(&self, row: usize, column: usize) -> u32 {
+        self.cells[row * (self.b.len() + 1) + column]
+    }
+
+    fn longest(&self) -> u32 {
+        self.length(self.a.len(), self.b.len())
+    }
+
+    /// The matches that make up the subsequence, from the last to the first.
+    fn matches(&self) -> Vec<Match> {
+        let (mut row, mut column) = (self.a.len(), self.b.len());
+        let mut matches: Vec<Match> = Vec::new();
+        while row > 0 && column > 0 {
+            if self.a[row - 1] == self.b[column - 1] {
+                (row, column) = (row - 1, column - 1);
+                match matches.last_mut() {
+                    Some(last) if last.a.0 == row + 1 && last.b.0 == column + 1 => {
+                        (last.a.0, last.b.0) = (row, column);
+                    }
+                    _ => matches.push(Match { a: (row, row), b: (column, column) }),
+                }
+            } else if self.length(row - 1, column) > self.length(row, column - 1) {
+                row -= 1;
+            } else {
+                column -= 1;
+            }
+        }
+        matches
+    }
+}
+
+/// LCS key1 key2 [LEN | IDX] [MINMATCHLEN n] [WITHMATCHLEN].
+pub(crate) fn lcs(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    let (first, second) = (unit.key(argument(arguments, 1)), unit.key(argument(arguments, 2)));
+    let a = string(unit.store, &first, unit.now_ms).map_err(|_| NOT_STRINGS)?.unwrap_or_default().to_vec();
+    let b = string(unit.store, &second, unit.now_ms).map_err(|_| NOT_STRINGS)?.unwrap_or_default();
+    let options = Options::parse(arguments)?;
+    if (a.len() + 1).saturating_mul(b.len() + 1) > CELLS_MAX {
+        return Err(TOO_LARGE.into());
+    }
+    let table = Table::new(&a, b);
+    if options.length {
+        unit.reply.integer(i64::from(table.longest()));
+    } else if options.indexes {
+        let long_enough = |found: &Match| found.len() as i64 >= options.shortest;
+        let matches: Vec<Match> = table.matches().into_iter().filter(long_enough).collect();
+        unit.reply.map(2);
+        unit.reply.bulk(b"matches");
+        unit.reply.array(matches.len());
+        for found in matches {
+            unit.reply.array(if options.with_lengths { 3 } else { 2 });
+            for (start, end) in [found.a, found.b] {
+                unit.reply.array(2);
+                unit.reply.integer(start as i64);
+                unit.reply.integer(end as i64);
+            }
+            if options.with_lengths {
+                unit.reply.integer(found.len() as i64);
+            }
+        }
+        unit.reply.bulk(b"len");
+        unit.reply.integer(i64::from(table.longest()));
+    } else {
+        unit.reply.bulk_header(table.longest() as usize);
+        for found in table.matches().iter().rev() {
+            unit.reply.raw(&a[found.a.0..=found.a.1]);
+        }
+        unit.reply.bulk_end();
+    }
+    DONE
+}
