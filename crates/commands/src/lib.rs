@@ -25,8 +25,6 @@ mod own;
 pub mod scan;
 mod strings;
 pub mod unit;
-pub mod scan;
-pub mod glob;
 mod values;
 
 #[cfg(test)]
