@@ -27,16 +27,18 @@ pub fn shown(command: &mut Command) -> Outcome<bool> {
     Ok(status.success())
 }
 
-/// Runs `command`, shows each line of its standard output and hands it to `on_line`; whether it succeeded.
-pub fn lines(command: &mut Command, mut on_line: impl FnMut(&str)) -> Outcome<bool> {
+/// Runs `command`, hands each line of its standard output to `on_line` and shows those for which it returns true;
+/// whether the command succeeded.
+pub fn lines(command: &mut Command, mut on_line: impl FnMut(&str) -> bool) -> Outcome<bool> {
     let name = describe(command);
     let mut child =
         command.stdout(Stdio::piped()).spawn().map_err(|error| format!("`{name}` did not start: {error}"))?;
     let stdout = child.stdout.take().expect("standard output was piped above");
     for line in BufReader::new(stdout).lines() {
         let line = line.map_err(|error| format!("`{name}` printed what is no text: {error}"))?;
-        println!("{line}");
-        on_line(&line);
+        if on_line(&line) {
+            println!("{line}");
+        }
     }
     let status = child.wait().map_err(|error| format!("`{name}` was lost: {error}"))?;
     Ok(status.success())
@@ -71,9 +73,12 @@ mod tests {
     #[test]
     fn lines_arrive_and_the_exit_code_is_kept() {
         let mut seen = Vec::new();
-        let success = lines(Command::new("printf").arg("one\\ntwo\\n"), |line| seen.push(line.to_owned()));
+        let success = lines(Command::new("printf").arg("one\\ntwo\\n"), |line| {
+            seen.push(line.to_owned());
+            false
+        });
         assert_eq!(success, Ok(true));
         assert_eq!(seen, ["one", "two"]);
-        assert_eq!(lines(&mut Command::new("false"), |_| {}), Ok(false));
+        assert_eq!(lines(&mut Command::new("false"), |_| true), Ok(false));
     }
 }

@@ -59,6 +59,7 @@ pub fn cargo_test(arguments: &[&str]) -> Outcome<Counts> {
         if let Some(result) = parse_result(line) {
             counts.add(result);
         }
+        true
     })?;
     if !succeeded && counts.failed == 0 {
         counts.failed = 1; // it did not build, or a test took the process with it

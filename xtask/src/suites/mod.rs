@@ -4,6 +4,7 @@ mod cargo_tests;
 mod dist;
 mod house;
 mod planted;
+mod simulator;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -80,6 +81,7 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::WORKSPACE,
     dist::ARTEFACTS,
     planted::PLANTED,
+    simulator::SEEDS,
 ];
 
 /// What a suite is given.
@@ -115,7 +117,10 @@ impl Context {
     /// Runs a program whose last line of counts is `N passed, N failed[, N skipped]`, and shows what it prints.
     pub fn counted(&self, command: &mut Command) -> Outcome<Counts> {
         let mut last = None;
-        let succeeded = process::lines(command, |line| last = Counts::parse(line).or(last))?;
+        let succeeded = process::lines(command, |line| {
+            last = Counts::parse(line).or(last);
+            true
+        })?;
         let counts = last.ok_or_else(|| format!("`{}` ended without its counts", process::describe(command)))?;
         if !succeeded && counts.failed == 0 {
             return Err(format!("`{}` failed although it counts no failure", process::describe(command)));
