@@ -10,6 +10,7 @@ use crate::differential::exceptions;
 use crate::differential::lanes::Servers;
 use crate::differential::run;
 use crate::process::Server;
+use crate::split;
 
 /// How many checks held.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,6 +92,36 @@ pub fn differential(arguments: &DifferentialArguments) -> io::Result<Counts> {
     };
     let outcome = run::differential(&options)?;
     Ok(Counts { passed: outcome.passed, failed: outcome.failed + outcome.gaps.len() as u64 })
+}
+
+/// Arguments of `split`.
+#[derive(Args)]
+pub struct SplitArguments {
+    /// host:port of the server under test.
+    #[arg(long, required = true)]
+    target: Vec<String>,
+    /// Start this redis-server and compare the uncut replies with its.
+    #[arg(long, value_name = "BINARY")]
+    redis_server: Option<String>,
+    /// Seed of the corpus.
+    #[arg(long, default_value_t = 1, value_parser = parse_number)]
+    seed: u64,
+}
+
+/// Runs the split corpus against each target.
+///
+/// # Errors
+/// When a server cannot be started or reached.
+pub fn split(arguments: &SplitArguments) -> io::Result<Counts> {
+    let redis = arguments.redis_server.as_ref().map(|binary| Server::start_redis(binary, false)).transpose()?;
+    let mut counts = Counts::default();
+    for target in &arguments.target {
+        let judge = redis.as_ref().map(|server| server.address.as_str());
+        let outcome = split::split(target, judge, arguments.seed)?;
+        counts.passed += outcome.passed;
+        counts.failed += outcome.failed;
+    }
+    Ok(counts)
 }
 
 fn read_exceptions(path: &Path) -> io::Result<Vec<exceptions::Exception>> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::reply;
 
 /// Longest wait for one reply before the server counts as hung.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes asked of the socket at once.
 const READ_BYTES: usize = 64 << 10;
 

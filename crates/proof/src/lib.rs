@@ -10,5 +10,6 @@ pub mod model;
 pub mod process;
 pub mod reply;
 pub mod sequence;
+pub mod split;
 pub mod template;
 pub mod values;

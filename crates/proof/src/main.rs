@@ -16,11 +16,14 @@ struct Arguments {
 enum What {
     /// Generated command sequences against Redis, Valkey and a model.
     Differential(commands::DifferentialArguments),
+    /// A corpus of requests in every two-way split.
+    Split(commands::SplitArguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().what {
         What::Differential(arguments) => commands::differential(&arguments),
+        What::Split(arguments) => commands::split(&arguments),
     };
     match result {
         Ok(counts) => {

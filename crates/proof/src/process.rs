@@ -31,13 +31,14 @@ impl Server {
     pub fn start_redis(binary: &str, cluster: bool) -> io::Result<Server> {
         let port = free_ports(1)?;
         let directory = new_directory()?;
-        let mut command = Command::new(binary);
+        let binary = absolute(binary)?;
+        let mut command = Command::new(&binary);
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
         // Timeouts of blocking commands are looked at once per cycle of the server's own clock.
         command.args(["--hz", "500"]);
         command.args(["--cluster-enabled", if cluster { "yes" } else { "no" }]);
         // Extracted packages bring their libraries along.
-        if let Some(libraries) = Path::new(binary).parent().map(|bin| bin.join("../lib/x86_64-linux-gnu")) {
+        if let Some(libraries) = binary.parent().map(|bin| bin.join("../lib/x86_64-linux-gnu")) {
             command.env("LD_LIBRARY_PATH", libraries);
         }
         let server = Server::spawn(command, directory, port, |line| line.contains(READY_REDIS))?;
@@ -58,7 +59,7 @@ impl Server {
         let port = free_ports(5)?;
         let keeps_directory = directory.is_some();
         let directory = directory.map_or_else(new_directory, |given| Ok(given.to_path_buf()))?;
-        let mut command = Command::new(binary);
+        let mut command = Command::new(absolute(binary)?);
         command.args(["serve", "--port", &port.to_string(), "--dir"]).arg(&directory).args(arguments);
         let address = format!("127.0.0.1:{port}");
         let mut server =
@@ -157,6 +158,11 @@ impl Drop for Server {
             drop(fs::remove_dir_all(&self.directory));
         }
     }
+}
+
+/// A path that still holds in another directory; a bare name is left to PATH.
+fn absolute(binary: &str) -> io::Result<PathBuf> {
+    if binary.contains('/') { std::path::absolute(binary) } else { Ok(PathBuf::from(binary)) }
 }
 
 /// The first of `count` consecutive ports that were free a moment ago.
