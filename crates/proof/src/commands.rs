@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use crate::differential::exceptions;
 use crate::differential::lanes::Servers;
 use crate::differential::run;
+use crate::hostile;
 use crate::process::Server;
 use crate::split;
 
@@ -122,6 +123,39 @@ pub fn split(arguments: &SplitArguments) -> io::Result<Counts> {
         counts.failed += outcome.failed;
     }
     Ok(counts)
+}
+
+/// How to start the server under test.
+#[derive(Args)]
+pub struct ServerArguments {
+    /// The binary zerohop.
+    #[arg(long, env = "ZEROHOP_BIN")]
+    zerohop: String,
+    /// Its number of cores.
+    #[arg(long, default_value = "2")]
+    cores: String,
+    /// Its I/O backend.
+    #[arg(long, default_value = "auto")]
+    io: String,
+    /// Its durability.
+    #[arg(long, default_value = "memory")]
+    durability: String,
+}
+
+impl ServerArguments {
+    fn words(&self) -> Vec<String> {
+        ["--cores", &self.cores, "--io", &self.io, "--durability", &self.durability].map(String::from).to_vec()
+    }
+}
+
+/// Attacks a server that it starts.
+///
+/// # Errors
+/// Never; a server that does not start fails its checks.
+pub fn hostile(arguments: &ServerArguments) -> io::Result<Counts> {
+    let target = hostile::Target { binary: arguments.zerohop.clone(), arguments: arguments.words() };
+    let (passed, failed) = hostile::run(&target);
+    Ok(Counts { passed, failed })
 }
 
 fn read_exceptions(path: &Path) -> io::Result<Vec<exceptions::Exception>> {

@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod commands;
 pub mod connection;
 pub mod differential;
+pub mod hostile;
 pub mod model;
 pub mod process;
 pub mod reply;

@@ -18,11 +18,14 @@ enum What {
     Differential(commands::DifferentialArguments),
     /// A corpus of requests in every two-way split.
     Split(commands::SplitArguments),
+    /// Hostile clients against a server of its own.
+    Hostile(commands::ServerArguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().what {
         What::Differential(arguments) => commands::differential(&arguments),
+        What::Hostile(arguments) => commands::hostile(&arguments),
         What::Split(arguments) => commands::split(&arguments),
     };
     match result {

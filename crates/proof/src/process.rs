@@ -1,16 +1,17 @@
 //! Servers that a test starts for itself: on a free port, in a directory of its own, ended with the value.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
 
-/// What Redis and Valkey print when they accept connections.
-const READY_REDIS: &str = "eady to accept connections";
+/// Longest time from start to the first answer.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running server.
 pub struct Server {
@@ -41,7 +42,8 @@ impl Server {
         if let Some(libraries) = binary.parent().map(|bin| bin.join("../lib/x86_64-linux-gnu")) {
             command.env("LD_LIBRARY_PATH", libraries);
         }
-        let server = Server::spawn(command, directory, port, |line| line.contains(READY_REDIS))?;
+        let mut server = Server::spawn(command, directory, port)?;
+        server.wait_until_answering()?;
         if cluster {
             let mut connection = Connection::open(&server.address)?;
             connection.call_line("CLUSTER ADDSLOTSRANGE 0 16383")?;
@@ -61,45 +63,46 @@ impl Server {
         let directory = directory.map_or_else(new_directory, |given| Ok(given.to_path_buf()))?;
         let mut command = Command::new(absolute(binary)?);
         command.args(["serve", "--port", &port.to_string(), "--dir"]).arg(&directory).args(arguments);
-        let address = format!("127.0.0.1:{port}");
-        let mut server =
-            Server::spawn(command, directory, port, |line| line.contains(&address) || line.contains("ready"))?;
+        let mut server = Server::spawn(command, directory, port)?;
         server.keeps_directory = keeps_directory;
+        server.wait_until_answering()?;
         Ok(server)
     }
 
-    fn spawn(
-        mut command: Command,
-        directory: PathBuf,
-        port: u16,
-        is_ready: impl Fn(&str) -> bool,
-    ) -> io::Result<Server> {
-        let child = command.current_dir(&directory).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = child.spawn()?;
-        let stdout = child.stdout.take().expect("stdout is piped");
-        let stderr = child.stderr.take().expect("stderr is piped");
-        let (sender, lines) = std::sync::mpsc::channel();
-        for stream in [Box::new(stdout) as Box<dyn io::Read + Send>, Box::new(stderr)] {
-            let sender = sender.clone();
-            // Reads on after the server is ready, so that its output pipe never fills up.
-            std::thread::spawn(move || {
-                for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    if sender.send(line).is_err() {
-                        continue;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let server = Server { child, address: format!("127.0.0.1:{port}"), port, directory, keeps_directory: false };
-        let mut said = Vec::new();
-        for line in lines {
-            if is_ready(&line) {
-                return Ok(server);
+    fn spawn(mut command: Command, directory: PathBuf, port: u16) -> io::Result<Server> {
+        let output = fs::File::create(directory.join("proof-output.txt"))?;
+        command.current_dir(&directory).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        let child = command.spawn()?;
+        Ok(Server { child, address: format!("127.0.0.1:{port}"), port, directory, keeps_directory: false })
+    }
+
+    /// Asks until it answers; ends early when the process has ended.
+    fn wait_until_answering(&mut self) -> io::Result<()> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Err(io::Error::other(format!("{status} before it answered: {}", self.output())));
             }
-            said.push(line);
+            let answer = self.connect().and_then(|mut connection| connection.call_line("PING"));
+            match answer {
+                // A server that wants a password answers NOAUTH, one that reads its log LOADING.
+                Ok(raw) if !raw.starts_with(b"-LOADING") => return Ok(()),
+                _ if started.elapsed() > READY_TIMEOUT => {
+                    return Err(io::Error::other(format!("it never answered: {}", self.output())));
+                }
+                _ => std::thread::yield_now(),
+            }
         }
-        Err(io::Error::other(format!("{command:?} ended before it was ready: {}", said.join(" / "))))
+    }
+
+    /// What it has printed.
+    pub fn output(&self) -> String {
+        fs::read_to_string(self.directory.join("proof-output.txt")).unwrap_or_default()
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// A new connection to the plain personality.
