@@ -10,14 +10,13 @@
 //! - `dispatch`: from a command's id to its handler
 //! - `arguments`, `failure`: numbers and options as Redis reads them, and how a command is refused
 //! - `strings`, `bits`, `keyspace`, `object`, `expiry`, `lists`, `own`: the families
-//! - [`scan`], [`glob`]: what the shard needs for the commands that visit every core
+//! - [`scan`]: what the shard needs for the commands that visit every core
 
 mod arguments;
 mod bits;
 mod dispatch;
 mod expiry;
 mod failure;
-pub mod glob;
 mod keyspace;
 mod lists;
 mod object;

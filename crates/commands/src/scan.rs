@@ -5,7 +5,6 @@ use wire::{Arguments, Reply, error};
 
 use crate::arguments::{integer, is};
 use crate::failure::Failure;
-use crate::glob;
 use crate::unit::argument;
 
 /// Keys that one SCAN visits when it does not say.
@@ -40,7 +39,7 @@ impl<'a> Filter<'a> {
     /// Whether this key is shown.
     pub fn shows(&self, record: &Record<'_>) -> bool {
         self.type_name.is_none_or(|name| is(name, record.value.kind().name()))
-            && self.pattern.is_none_or(|pattern| glob::matches(pattern, record.key))
+            && self.pattern.is_none_or(|pattern| wire::glob::matches(pattern, record.key, false))
     }
 }
 
