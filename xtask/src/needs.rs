@@ -23,10 +23,16 @@ pub enum Source {
     Peers(&'static [&'static str]),
     /// Python packages with versions, installed into a virtual environment under `target/xtask`.
     Python(&'static [&'static str]),
+    /// A component of the Rust toolchain, added by rustup.
+    Toolchain(&'static str),
     /// Nothing we may install; the text says how a person gets it.
     ByHand(&'static str),
 }
 
+/// The formatter.
+pub const RUSTFMT: Need = Need { name: "rustfmt", program: "cargo-fmt", source: Source::Toolchain("rustfmt") };
+/// The linter.
+pub const CLIPPY: Need = Need { name: "Clippy", program: "cargo-clippy", source: Source::Toolchain("clippy") };
 /// The oracle, and the tools that come with it.
 pub const REDIS: Need = Need {
     name: "Redis 7.0 with its tools",
@@ -67,7 +73,7 @@ impl Need {
                 std::fs::read_to_string(python_stamp()).is_ok_and(|stamp| stamp == packages.join("\n"))
             }
             Source::Peers(names) => names.iter().all(|name| peers::is_here(name)),
-            Source::Debian(_) | Source::ByHand(_) => find(self.program).is_some(),
+            Source::Debian(_) | Source::Toolchain(_) | Source::ByHand(_) => find(self.program).is_some(),
         }
     }
 
@@ -77,6 +83,7 @@ impl Need {
             Source::Debian(packages) => format!("apt-get install {}", packages.join(" ")),
             Source::Peers(_) => "cargo x peers, which says what it lacks".to_owned(),
             Source::Python(packages) => format!("cargo x test installs {} with pip", packages.join(", ")),
+            Source::Toolchain(component) => format!("rustup component add {component}"),
             Source::ByHand(how) => (*how).to_owned(),
         }
     }
@@ -111,8 +118,18 @@ pub fn install(missing: &[&Need]) -> Outcome<()> {
         match need.source {
             Source::Python(packages) => install_python(packages)?,
             Source::Peers(names) => fetch_peers(names),
+            Source::Toolchain(component) => add_component(component)?,
             Source::Debian(_) | Source::ByHand(_) => {}
         }
+    }
+    Ok(())
+}
+
+fn add_component(component: &str) -> Outcome<()> {
+    let Some(rustup) = find("rustup") else { return Ok(()) };
+    println!("adding to the Rust toolchain: {component}");
+    if !process::shown(Command::new(rustup).args(["component", "add", component]))? {
+        println!("rustup could not add {component}");
     }
     Ok(())
 }

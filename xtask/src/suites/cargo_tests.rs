@@ -1,13 +1,13 @@
 //! Suites that Cargo runs: Clippy, and every test of the workspace.
 
 use super::{Counts, Suite, Turn};
-use crate::{Outcome, process, workspace};
+use crate::{Outcome, needs, process, workspace};
 
 /// Clippy twice, warnings refused: over the code with the purity of rings 0-3, and over its tests without it.
 pub const CLIPPY: Suite = Suite {
     name: "clippy",
     about: "clippy, warnings refused: the code with the purity of rings 0-3, all targets with everything else",
-    needs: &[],
+    needs: &[&needs::CLIPPY],
     budget_seconds: 240,
     turn: Turn::Fixed,
     run: |_| {

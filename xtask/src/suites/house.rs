@@ -1,13 +1,13 @@
 //! Suites about the text of the repository: formatting, house rules, licences.
 
 use super::{Counts, Suite, Turn};
-use crate::{deny, tidy};
+use crate::{deny, needs, tidy};
 
 /// `cargo fmt --check`.
 pub const FORMAT: Suite = Suite {
     name: "format",
     about: "every Rust file is formatted",
-    needs: &[],
+    needs: &[&needs::RUSTFMT],
     budget_seconds: 20,
     turn: Turn::Fixed,
     run: |_| tidy::is_formatted().map(Counts::one),

@@ -79,9 +79,9 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::CLIPPY,
     cargo_tests::DOCUMENTATION,
     cargo_tests::WORKSPACE,
+    simulator::SEEDS,
     dist::ARTEFACTS,
     planted::PLANTED,
-    simulator::SEEDS,
 ];
 
 /// What a suite is given.
