@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Order is data. A street performs effects in the order of the list; after a failed [`Effect::WriteLog`] it performs
-//! no further [`Effect::Send`] of that list or any later one, because those bytes may promise what the disk refused.
+//! no further [`Effect::Send`] of that list or any later one, and delivers no message to other cores, because those
+//! bytes may promise what the disk refused.
 
 use crate::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
 
@@ -99,6 +100,13 @@ pub enum Event {
     SegmentReady {
         /// Which.
         segment: SegmentNumber,
+    },
+    /// A [`Effect::CreateSegment`] failed, for example on a full disk; nothing of it is left. It may be asked for again.
+    SegmentFailed {
+        /// Which.
+        segment: SegmentNumber,
+        /// The operating system's words, with the file's name.
+        reason: String,
     },
     /// Writing or syncing failed. Never retried: the machine stops acknowledging writes at once.
     LogFailed {

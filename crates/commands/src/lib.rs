@@ -17,6 +17,7 @@ mod bits;
 mod dispatch;
 mod expiry;
 mod failure;
+pub mod glob;
 mod keyspace;
 mod lists;
 mod object;

@@ -44,8 +44,12 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             events.reset();
             hops.clear();
             let stop = self.perform(&mut output, &mut events);
+            if self.log.as_ref().is_some_and(LogFiles::forbids_sends) {
+                output.hops.clear();
+            }
             self.mailbox.deliver(&mut output.hops);
             if stop {
+                self.log.iter().for_each(LogFiles::trim);
                 self.finish_sends(&mut events);
                 return Ok(self.machine);
             }

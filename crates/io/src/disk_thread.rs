@@ -37,6 +37,7 @@ pub(crate) enum DiskJob {
 /// What became of it.
 pub(crate) enum DiskResult {
     Created(Arc<SegmentFile>),
+    NotCreated { segment: SegmentNumber, reason: String },
     Synced(LogOrdinal),
     Failed(String),
 }
@@ -113,7 +114,7 @@ fn perform(job: DiskJob) -> DiskResult {
         DiskJob::Create { segment, path, header, bytes, zero_fill } => {
             match create_segment(&path, &header, bytes, zero_fill) {
                 Ok(file) => DiskResult::Created(Arc::new(SegmentFile { segment, path, file })),
-                Err(error) => failed(&path, error),
+                Err(error) => DiskResult::NotCreated { segment, reason: format!("{}: {error}", path.display()) },
             }
         }
         DiskJob::Sync { files, ordinal } => {
@@ -127,9 +128,21 @@ fn perform(job: DiskJob) -> DiskResult {
     }
 }
 
-fn create_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<File> {
+/// Makes a segment's file with room for `bytes`, and its directory entry durable. What cannot be completed is removed
+/// again, so that it can be tried anew.
+pub fn create_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<File> {
     // A file that is already there holds somebody's data: never truncated, always an error.
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    match fill_segment(&file, path, header, bytes, zero_fill) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            std::fs::remove_file(path)?;
+            Err(error)
+        }
+    }
+}
+
+fn fill_segment(file: &File, path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<()> {
     file.write_all_at(header, 0)?;
     if zero_fill {
         let zeros = vec![0u8; ZERO_FILL_BYTES];
@@ -141,7 +154,7 @@ fn create_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io
             std::thread::yield_now();
         }
     } else {
-        match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
             // File systems without reservations: the size is set, the room is not promised.
             Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(bytes.max(header.len() as u64))?,
             other => other?,
@@ -149,6 +162,5 @@ fn create_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io
     }
     file.sync_data()?;
     let directory = path.parent().expect("a segment lies in the data directory");
-    sync_directory(directory)?;
-    Ok(file)
+    sync_directory(directory)
 }

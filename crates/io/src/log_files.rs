@@ -37,12 +37,22 @@ pub(crate) struct LogFiles {
     dirty: Vec<Arc<SegmentFile>>,
     failed: bool,
     write_failed: bool,
+    /// Segment and offset after the last group.
+    end: Option<(SegmentNumber, u64)>,
 }
 
 impl LogFiles {
     pub fn start(config: LogFilesConfig, core: CoreId, doorbell: Arc<Doorbell>) -> io::Result<LogFiles> {
         let disk = DiskThread::start(format!("disk-{}", core.0), doorbell)?;
-        Ok(LogFiles { config, disk, open: Vec::new(), dirty: Vec::new(), failed: false, write_failed: false })
+        Ok(LogFiles {
+            config,
+            disk,
+            open: Vec::new(),
+            dirty: Vec::new(),
+            failed: false,
+            write_failed: false,
+            end: None,
+        })
     }
 
     /// Whether a write failed, so that no reply may leave this core any more.
@@ -59,6 +69,7 @@ impl LogFiles {
                     self.open.push(file);
                     events.push(Event::SegmentReady { segment });
                 }
+                DiskResult::NotCreated { segment, reason } => events.push(Event::SegmentFailed { segment, reason }),
                 DiskResult::Synced(ordinal) if !self.failed => events.push(Event::LogSynced { ordinal }),
                 DiskResult::Synced(_) => {}
                 DiskResult::Failed(reason) => self.fail(reason, events),
@@ -105,6 +116,7 @@ impl LogFiles {
         }
         let file = self.segment_file(segment)?;
         file.file.write_all_at(bytes, offset).map_err(|error| format!("{}: {error}", file.path.display()))?;
+        self.end = Some((segment, offset + bytes.len() as u64));
         if self.dirty.last().is_none_or(|last| last.segment != segment) {
             self.dirty.retain(|other| other.segment != segment);
             self.dirty.push(file);
@@ -124,6 +136,17 @@ impl LogFiles {
         self.open.retain(|file| file.segment >= segment);
         if let Err(reason) = self.disk.submit(DiskJob::Sync { files, ordinal }) {
             self.fail(reason, events);
+        }
+    }
+
+    /// Gives back the room that was reserved ahead of the log's end; the core has stopped.
+    pub fn trim(&self) {
+        let Some((last, end)) = self.end.filter(|_| !self.failed) else { return };
+        for file in self.open.iter().filter(|file| file.segment == last) {
+            // Room that stays reserved costs space, nothing else: the next start reads zeros there.
+            if let Err(error) = file.file.set_len(end) {
+                eprintln!("zerohop: {} keeps its reserved room: {error}", file.path.display());
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base::limits::SEGMENT_BYTES;
 use base::{CoreId, Slot};
 use io::files::{DirectoryLock, LockError, list_directory, replace_file, sync_directory};
 use placement::NodeTable;
@@ -112,7 +113,7 @@ impl DataDirectory {
             .map_err(|damage| DirectoryError::Refused(format!("{}: {damage}", self.path.display())))
     }
 
-    /// Begins a new incarnation: closes the old logs in the manifest, makes every core's first segment, and only then
+    /// Begins a new incarnation (`zero_fill` as in [`base::Effect::CreateSegment`]): closes the old logs in the manifest, makes every core's first segment, and only then
     /// says that the node serves.
     ///
     /// # Errors
@@ -120,7 +121,7 @@ impl DataDirectory {
     pub fn begin(
         &self,
         store_id: [u8; 16],
-        cores: u16,
+        (cores, zero_fill): (u16, bool),
         recovery: &Recovery,
     ) -> Result<Vec<LogIdentity>, DirectoryError> {
         let incarnation = self.next_incarnation();
@@ -130,7 +131,7 @@ impl DataDirectory {
         let identities: Vec<LogIdentity> =
             (0..cores).map(|core| LogIdentity { store_id, incarnation, core, cores }).collect();
         for identity in &identities {
-            self.make_first_segment(identity)?;
+            self.make_first_segment(identity, zero_fill)?;
         }
         sync_directory(&self.path).map_err(|error| self.cannot_write(&error))?;
         manifest.serving = true;
@@ -138,16 +139,12 @@ impl DataDirectory {
         Ok(identities)
     }
 
-    fn make_first_segment(&self, identity: &LogIdentity) -> Result<(), DirectoryError> {
+    fn make_first_segment(&self, identity: &LogIdentity, zero_fill: bool) -> Result<(), DirectoryError> {
         let header = LogWriter::first_segment(identity);
         let path = self.path.join(header.file_name());
-        let write = || -> std::io::Result<()> {
-            use std::io::Write;
-            let mut file = fs::File::create(&path)?;
-            file.write_all(&header.encode())?;
-            file.sync_all()
-        };
-        write().map_err(|error| self.cannot_write(&error))
+        io::create_segment(&path, &header.encode(), SEGMENT_BYTES, zero_fill)
+            .map(drop)
+            .map_err(|error| self.cannot_write(&error))
     }
 
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), DirectoryError> {

@@ -167,7 +167,8 @@ fn make_shards(
     if let Some(directory) = directory {
         recovery = directory.replay(&mut |replayed| apply(&mut shards, table, replayed))?;
         if logs {
-            directory.begin(store_id, config.cores, &recovery)?;
+            let zero_fill = config.durability == Durability::Commit;
+            directory.begin(store_id, (config.cores, zero_fill), &recovery)?;
         }
     }
     let shards = shards.into_iter().enumerate().map(|(core, shard)| (identity(core as u16), shard)).collect();

@@ -54,6 +54,9 @@ impl Shard {
         if let Some(buffer) = self.store.log_mut().filter(|buffer| !buffer.is_empty()) {
             log.seal(buffer, self.now, &mut self.effects);
         }
+        if log.wants_retry() && self.now.monotonic_us >= self.last_segment_try_us + SYNC_INTERVAL_US {
+            log.retry_segment(&mut self.effects);
+        }
         let due = match self.durability {
             Durability::Memory => false,
             Durability::Commit => true,
@@ -164,6 +167,7 @@ impl Shard {
             unsynced.then_some(self.last_sync_us + SYNC_INTERVAL_US),
             self.store.has_expiring().then_some(self.last_expiry_us + EXPIRY_INTERVAL_US),
             self.paused_until.map(|(until_us, _)| until_us),
+            self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
         ];
         output.deadline_us = deadlines.into_iter().flatten().min();
         output.more = !self.resume.is_empty();
@@ -201,6 +205,9 @@ impl Shard {
 
     /// A forwarded request arrived.
     pub(crate) fn on_hop_request(&mut self, request: HopRequest, arguments: Arguments<'_>) {
+        if self.stopping {
+            return; // The node ends: its clients see their connections end.
+        }
         let owned = OwnedRequest::new(request.spec, arguments);
         if !self.parked_hops.is_empty() || !self.has_keys_of(&owned) {
             self.parked_hops.push_back((owned, request.origin, request.database, request.protocol));
@@ -222,8 +229,8 @@ impl Shard {
         let mut bytes = std::mem::take(&mut self.reply_scratch);
         bytes.clear();
         let changes = self.store.changes();
-        if request.spec.is_write() && self.node.log_failure().is_some() {
-            wire::Reply::new(&mut bytes, protocol).error("MISCONF", "writes are refused because the log failed");
+        if let Some(text) = self.write_refusal().filter(|_| request.spec.is_write()) {
+            wire::Reply::new(&mut bytes, protocol).error("MISCONF", &text);
             return self.send_hop_reply(origin, &bytes, None);
         }
         match self.execute_into(&request, database, protocol, true, &mut bytes) {

@@ -78,8 +78,8 @@ impl Shard {
             (2, Some(word)) if is_mode(word) => {}
             _ => return error::SYNTAX.write(reply),
         }
-        if let Some(reason) = self.node.log_failure() {
-            return reply.error("MISCONF", &format!("writes are refused because the log failed: {reason}"));
+        if let Some(text) = self.write_refusal() {
+            return reply.error("MISCONF", &text);
         }
         self.store.clear((id == Id::Flushdb).then_some(database));
         reply.ok();

@@ -22,6 +22,7 @@ impl Shard {
         self.statistics.counters.ticks += 1;
         self.now = now;
         self.update_tracking();
+        self.refuses_writes = self.write_refusal().is_some();
         if self.paused_until.is_some_and(|(until_us, _)| until_us <= now.monotonic_us) {
             self.end_pause();
         }
@@ -45,6 +46,10 @@ impl Shard {
                     self.log_mut("synced").on_log_synced(ordinal);
                 }
                 Event::SegmentReady { segment } => self.log_mut("extended").on_segment_ready(segment),
+                Event::SegmentFailed { reason, .. } => {
+                    self.last_segment_try_us = self.now.monotonic_us;
+                    self.log_mut("extended").on_segment_failed(reason);
+                }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::ShutdownRequested => self.stopping = true,
             }
@@ -128,6 +133,9 @@ impl Shard {
     fn on_log_failed(&mut self, reason: String) {
         self.log_mut("broken").on_log_failed(reason.clone());
         self.node.note_log_failure(&reason);
+        // The street has withheld the replies of a failed write: nobody here is served any more. After a failed sync
+        // reads go on and writes are refused.
+        self.stopping |= self.log.as_ref().is_some_and(|log| log.sealed() > log.written());
     }
 
     /// Messages of other cores: controls first, then answers, then requests.

@@ -84,7 +84,7 @@ impl Shard {
 
     /// Writes the error of a request that does not belong here; true if there is one.
     fn refuse(&mut self, index: u32, spec: &'static CommandSpec, place: &Route<'_>) -> bool {
-        let refuses_writes = spec.is_write() && self.node.log_failure().is_some();
+        let refusal = self.write_refusal().filter(|_| spec.is_write());
         let Some(connection) = self.connections.at(index) else { return true };
         let mut reply = connection.output.reply(connection.session.protocol());
         match *place {
@@ -97,14 +97,22 @@ impl Shard {
             Route::KeyTooLong => {
                 reply.error("ERR", &format!("key is too long (limit: {} bytes)", base::limits::KEY_BYTES_MAX));
             }
-            _ if refuses_writes => {
-                let reason = self.node.log_failure().unwrap_or_default();
-                reply.error("MISCONF", &format!("writes are refused because the log failed: {reason}"));
-            }
-            _ => return false,
+            _ => match refusal {
+                Some(text) => reply.error("MISCONF", &text),
+                None => return false,
+            },
         }
         self.statistics.counters.errors += 1;
         true
+    }
+
+    /// Why no write is taken now.
+    pub(crate) fn write_refusal(&self) -> Option<String> {
+        if let Some(reason) = self.node.log_failure() {
+            return Some(format!("writes are refused because the log failed: {reason}"));
+        }
+        let reason = self.log.as_ref()?.refusal()?;
+        Some(format!("writes are refused until there is room for the log: {reason}"))
     }
 
     #[inline]
@@ -114,7 +122,7 @@ impl Shard {
         let place = (self.core, &*self.table, &self.store);
         let place = route(spec, arguments, hint, (door, database), place, &mut self.route_scratch);
         match place {
-            Route::Here(first_key) if self.node.log_failure().is_none() => {
+            Route::Here(first_key) if !self.refuses_writes => {
                 self.run_here(index, spec, first_key, arguments);
             }
             _ if self.refuse(index, spec, &place) => {}

@@ -43,7 +43,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(arrival.connection) else { return };
         connection.session.touch(now);
         let bytes = arrival.span.of(received);
-        if connection.session.is_closing() {
+        if connection.session.is_closing() || self.stopping {
             return;
         }
         if connection.stall != Stall::None {

@@ -110,6 +110,9 @@ pub struct Shard {
     pub(crate) tracks: bool,
     pub(crate) last_sync_us: u64,
     pub(crate) last_expiry_us: u64,
+    pub(crate) last_segment_try_us: u64,
+    /// As of this tick's start: the log is broken or has no room.
+    pub(crate) refuses_writes: bool,
     pub(crate) stopping: bool,
     pub(crate) paused_until: Option<(u64, bool)>,
 }
@@ -156,6 +159,8 @@ impl Shard {
             tracks: config.durability == Durability::Commit,
             last_sync_us: 0,
             last_expiry_us: 0,
+            last_segment_try_us: 0,
+            refuses_writes: false,
             stopping: false,
             paused_until: None,
             table: config.table,

@@ -117,8 +117,9 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
         match spec.family {
-            Family::Data if spec.is_write() && self.node.log_failure().is_some() => {
-                Reply::new(bytes, protocol).error("MISCONF", "writes are refused because the log failed");
+            Family::Data if spec.is_write() && self.refuses_writes => {
+                let text = self.write_refusal().unwrap_or_default();
+                Reply::new(bytes, protocol).error("MISCONF", &text);
             }
             Family::Data => {
                 let mut unit = commands::Unit {

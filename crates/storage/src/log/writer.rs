@@ -53,6 +53,7 @@ pub struct LogWriter {
     offset: u64,
     next_requested: bool,
     next_ready: bool,
+    next_failed: Option<String>,
     sealed: LogOrdinal,
     written: LogOrdinal,
     durable: LogOrdinal,
@@ -76,6 +77,7 @@ impl LogWriter {
             offset: SEGMENT_HEADER_BYTES as u64,
             next_requested: false,
             next_ready: false,
+            next_failed: None,
             sealed: LogOrdinal(0),
             written: LogOrdinal(0),
             durable: LogOrdinal(0),
@@ -196,6 +198,31 @@ impl LogWriter {
     pub fn on_segment_ready(&mut self, segment: SegmentNumber) {
         assert_eq!(segment.0, self.segment.0 + 1, "segments are made one ahead");
         self.next_ready = true;
+        self.next_failed = None;
+    }
+
+    /// The next segment's file could not be made; the log goes on in the current one while that has room.
+    pub fn on_segment_failed(&mut self, reason: String) {
+        self.next_requested = false;
+        self.next_failed = Some(reason);
+    }
+
+    /// Why the log takes no more changes for now: the current segment is nearly full and there is no room for the next.
+    pub fn refusal(&self) -> Option<&str> {
+        let nearly_full = self.offset + self.segment_bytes / 8 > self.segment_bytes;
+        self.next_failed.as_deref().filter(|_| nearly_full)
+    }
+
+    /// Whether the next segment has to be asked for again ([`LogWriter::retry_segment`]).
+    pub fn wants_retry(&self) -> bool {
+        self.next_failed.is_some() && !self.next_requested
+    }
+
+    /// Ask for the next segment again.
+    pub fn retry_segment(&mut self, effects: &mut Vec<Effect>) {
+        if self.wants_retry() {
+            self.request_next(effects);
+        }
     }
 
     /// Writing or syncing failed: from now on nothing is acknowledged (fsync is never retried: the kernel may have
@@ -212,16 +239,21 @@ impl LogWriter {
             self.segment_identity = self.identity.segment_header(self.segment, self.sealed).identity();
             (self.next_requested, self.next_ready) = (false, false);
         }
-        if !self.next_requested && self.offset + stride > self.segment_bytes / 2 {
-            self.next_requested = true;
-            let segment = SegmentNumber(self.segment.0 + 1);
-            effects.push(Effect::CreateSegment {
-                segment,
-                header: self.identity.segment_header(segment, LogOrdinal(0)).encode().to_vec(),
-                bytes: self.segment_bytes,
-                zero_fill: self.zero_fill,
-            });
+        let is_due = self.offset + stride > self.segment_bytes / 2;
+        if is_due && !self.next_requested && self.next_failed.is_none() {
+            self.request_next(effects);
         }
+    }
+
+    fn request_next(&mut self, effects: &mut Vec<Effect>) {
+        self.next_requested = true;
+        let segment = SegmentNumber(self.segment.0 + 1);
+        effects.push(Effect::CreateSegment {
+            segment,
+            header: self.identity.segment_header(segment, LogOrdinal(0)).encode().to_vec(),
+            bytes: self.segment_bytes,
+            zero_fill: self.zero_fill,
+        });
     }
 }
 
