@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde::Deserialize;
@@ -60,16 +59,13 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     Ok(())
 }
 
-/// Names in the package lists of the machine and of `target/peers`.
+/// Names in the package lists of `target/peers`, or of the machine.
 fn package_names() -> BTreeSet<String> {
-    let folders = [PathBuf::from("/var/lib/apt/lists"), workspace::root().join("target/peers/apt/lists")];
-    let files = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-    let mut names = BTreeSet::new();
-    for path in files.map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with("_Packages")) {
-        let text = fs::read(&path).unwrap_or_default();
-        names.extend(
-            String::from_utf8_lossy(&text).lines().filter_map(|line| line.strip_prefix("Package: ").map(str::to_owned)),
-        );
+    let mut command = Command::new("apt-cache");
+    command.arg("pkgnames");
+    let configuration = workspace::root().join("target/peers/apt/apt.conf");
+    if configuration.is_file() {
+        command.env("APT_CONFIG", configuration);
     }
-    names
+    process::output(&mut command).unwrap_or_default().lines().map(str::to_owned).collect()
 }

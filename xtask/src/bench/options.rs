@@ -13,7 +13,7 @@ pub struct Options {
     pub warm_up_seconds: f64,
     /// Backends of Zerohop and of the null servers.
     pub backends: Vec<String>,
-    /// Only cells whose name contains this.
+    /// Only these cells, separated by commas.
     pub only: Option<String>,
     /// Durability of Zerohop where the comparison does not fix it.
     pub durability: String,
@@ -66,9 +66,10 @@ impl Options {
         }
     }
 
-    /// Whether the cell `name` was asked for.
+    /// Whether the cell `name` was asked for: `P16` asks for every cell with that part, `get-P16` for fewer.
     pub fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|part| name.contains(part.as_str()))
+        let asks = |wish: &str| wish.split('-').all(|part| name.split('-').any(|piece| piece == part));
+        self.only.as_ref().is_none_or(|wishes| wishes.split(',').any(asks))
     }
 }
 
@@ -84,7 +85,9 @@ mod tests {
     fn what_is_said_is_what_is_measured() {
         let options = of(&["--pairs", "21", "--io", "epoll", "--only", "P16"]).expect("known options");
         assert_eq!((options.pairs, options.backends.len()), (21, 1));
-        assert!(options.wants("get P16") && !options.wants("get P1 "));
+        assert!(options.wants("get-P16") && options.wants("set-P16-500c") && !options.wants("get-P1"));
+        let two = of(&["--only", "get-P1,set-P16"]).expect("known options");
+        assert!(two.wants("get-P1") && two.wants("set-P16") && !two.wants("get-P16") && !two.wants("set-P1"));
     }
 
     #[test]

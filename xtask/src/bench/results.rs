@@ -218,11 +218,11 @@ impl Results {
 
     fn add(&mut self, row: Row) -> &mut Row {
         println!(
-            "{:<5} {:<16} {} {} {}: {} (95 % {}–{}, spread {}–{}, {} pairs) {}",
+            "{:<5}{:<16} {} {}{}: {} (95 % {}–{}, spread {}–{}, {} pairs) {}",
             row.verdict,
             row.cell,
             row.subject,
-            if row.against.is_empty() { "" } else { "against" },
+            if row.against.is_empty() { row.metric } else { "against " },
             row.against,
             number(row.median),
             number(row.low),

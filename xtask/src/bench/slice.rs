@@ -1,12 +1,10 @@
 //! One slice: a short closed or open loop against one server, and slices interleaved over several.
 
-use std::process::Command;
-
 use serde::Deserialize;
 
 use super::options::Options;
 use super::programs::built;
-use super::server::Server;
+use super::server::{Server, outranking};
 use crate::{Outcome, process};
 
 /// A slice during which anything else used more than this many cores is repeated.
@@ -173,7 +171,7 @@ pub fn quiet_slice(entrant: &Entrant<'_>, options: &Options) -> Outcome<Slice> {
 }
 
 fn generate(server: &Server, load: &Load, seconds: f64, warm_up: f64) -> Outcome<Slice> {
-    let mut command = Command::new(built("load-generator"));
+    let mut command = outranking(built("load-generator"));
     command
         .args(["--target", &format!("127.0.0.1:{}", server.port), "--server-pid", &server.pid().to_string()])
         .args(["--connections", &load.connections.to_string(), "--pipeline", &load.pipeline.to_string()])
