@@ -1,31 +1,26 @@
-//! The binary `zerohop`.
-use server::{Backend, Durability, Node, NodeConfig};
+//! The binary `zerohop`: what a person types, one file per subcommand.
 
-fn main() {
-    let mut config = NodeConfig::default();
-    let mut arguments = std::env::args().skip(1);
-    while let Some(option) = arguments.next() {
-        let mut value = || arguments.next().expect("a value follows");
-        match option.as_str() {
-            "serve" => {}
-            "--port" => config.port = value().parse().expect("a port"),
-            "--cores" => config.cores = value().parse().expect("a number"),
-            "--dir" => config.directory = Some(value().into()),
-            "--io" => config.backend = if value() == "uring" { Backend::Uring } else { Backend::Epoll },
-            "--durability" => {
-                config.durability = match value().as_str() {
-                    "memory" => Durability::Memory,
-                    "commit" => Durability::Commit,
-                    _ => Durability::Interval,
-                }
-            }
-            other => panic!("unknown option {other}"),
+mod announce;
+mod exit;
+mod help;
+mod options;
+mod running;
+mod say;
+mod serve;
+mod up;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let matches = help::command().get_matches();
+    match matches.subcommand() {
+        Some(("up", matches)) => up::run(matches),
+        Some(("serve", matches)) => serve::run(matches),
+        Some(("bench", matches)) => help::bench(matches),
+        Some(("version", _)) => {
+            say::line(&help::version());
+            ExitCode::SUCCESS
         }
+        _ => unreachable!("clap asks for one of the subcommands"),
     }
-    let node = Node::start(&config, &format!("pid {}", std::process::id())).unwrap_or_else(|error| {
-        eprintln!("{error}");
-        std::process::exit(1)
-    });
-    eprintln!("{:?} {:?}", node.backend(), node.recovery());
-    node.join().expect("stopped");
 }

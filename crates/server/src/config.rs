@@ -1,4 +1,4 @@
-//! What a node is told before it starts; plain values, checked by whoever read them from options, file or environment.
+//! What a node is told before it starts; plain values, checked by [`crate::settings`].
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ pub struct NodeConfig {
     pub durability: Durability,
     /// What moves the bytes.
     pub backend: Backend,
+    /// Where the password was read from.
+    pub password_file: Option<PathBuf>,
     /// What AUTH must present.
     pub password: Option<Vec<u8>>,
     /// Host that cluster clients are told; empty: the one they are connected to.
@@ -29,8 +31,24 @@ pub struct NodeConfig {
     pub announce_port_base: Option<u16>,
     /// Path of a Unix socket with the standalone personality.
     pub unix_socket: Option<PathBuf>,
+    /// Permissions of that socket.
+    pub unix_socket_mode: u32,
     /// Pin core i to the i-th CPU this process may use.
     pub pin: bool,
+    /// Without a password, serve this machine only.
+    pub protected_mode: bool,
+}
+
+impl NodeConfig {
+    /// The first port that cluster clients are told.
+    pub fn instance_port_base(&self) -> u16 {
+        self.announce_port_base.unwrap_or(self.port.saturating_add(1))
+    }
+
+    /// The last port this node listens on.
+    pub fn last_port(&self) -> u32 {
+        u32::from(self.port) + u32::from(self.cores)
+    }
 }
 
 impl Default for NodeConfig {
@@ -42,11 +60,14 @@ impl Default for NodeConfig {
             cores: 1,
             durability: Durability::Interval,
             backend: Backend::Auto,
+            password_file: None,
             password: None,
             announce_host: String::new(),
             announce_port_base: None,
             unix_socket: None,
+            unix_socket_mode: 0o700,
             pin: false,
+            protected_mode: true,
         }
     }
 }

@@ -1,14 +1,20 @@
 //! Ring 5: wiring. Opens the data directory, replays the logs, binds the ports and runs one shard per core.
 //!
 //! ```text
-//!   NodeConfig ─► data_directory (lock, manifest, replay) ─► ports ─► cores (threads) ─► until they stop
+//!   Sources ─► settings ─► NodeConfig ─► data_directory (lock, manifest, replay) ─► ports ─► cores (threads)
+//!   StopSignals ───────────────────────────────────────────────────────────────────────────► until they stop
 //! ```
 
 pub mod config;
 pub mod data_directory;
 pub mod facts;
+pub mod file_limit;
 pub mod node;
+pub mod port_owner;
 pub mod ports;
+pub mod settings;
+pub mod sources;
+pub mod stop_signals;
 
 pub use config::NodeConfig;
 pub use io::Backend;

@@ -66,21 +66,24 @@ impl Node {
     /// See [`NodeError`]; nothing is left running.
     pub fn start(config: &NodeConfig, about: &str) -> Result<Node, NodeError> {
         let other = |error: std::io::Error| NodeError::Other(error.to_string());
-        let (backend, passed_over) = config.backend.choose().map_err(NodeError::Other)?;
+        let chosen = config.backend.choose();
+        let (backend, passed_over) = chosen.map_err(|reason| {
+            NodeError::Other(format!("io_uring does not work here: {reason}; use --io epoll, or --io auto"))
+        })?;
         let durability = if config.directory.is_none() { Durability::Memory } else { config.durability };
         let mut config = config.clone();
         config.durability = durability;
-        let listeners = ports::bind(&config)?;
+        // The directory first: whoever starts the same store twice is to hear that, not that its ports are taken.
         let directory = match &config.directory {
             Some(path) => Some(DataDirectory::open(path, about)?),
             None => None,
         };
+        let listeners = ports::bind(&config)?;
         let fresh_id = [io::thread::random_seed().map_err(other)?, io::thread::random_seed().map_err(other)?];
         let fresh_id: [u8; 16] =
             fresh_id.map(u64::to_le_bytes).as_flattened().try_into().expect("two times eight bytes");
         let store_id = directory.as_ref().map_or(fresh_id, |directory| directory.store_id(fresh_id));
-        let port_base = config.announce_port_base.unwrap_or(config.port + 1);
-        let table = NodeTable::even(store_id, config.cores, &config.announce_host, port_base)
+        let table = NodeTable::even(store_id, config.cores, &config.announce_host, config.instance_port_base())
             .map_err(|error| NodeError::Other(error.to_string()))?;
         let table = Arc::new(table);
         let seed = io::thread::random_seed().map_err(other)?;
@@ -90,7 +93,14 @@ impl Node {
         for ((shard, mailbox), listeners) in shards.into_iter().zip(mailboxes).zip(listeners) {
             let core_config = core_config(&config, backend, listeners, &shard, directory.as_ref());
             let name = format!("core-{}", shard.0.core);
-            let run = move || run_core(core_config, shard.1, mailbox).map_err(|error| error.to_string());
+            let others = handle.clone();
+            let run = move || {
+                run_core(core_config, shard.1, mailbox).map_err(|error| {
+                    // A node without one of its cores would answer for a part of the keys only.
+                    others.request_shutdown();
+                    error.to_string()
+                })
+            };
             threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(other)?);
         }
         Ok(Node { threads, handle, directory, recovery, backend, passed_over })

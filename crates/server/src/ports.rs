@@ -1,5 +1,6 @@
 //! The ports of a node: P for everybody, P+1+i for cluster clients of instance i.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
 use base::Door;
@@ -7,18 +8,40 @@ use io::Listener;
 
 use crate::config::NodeConfig;
 
+/// Blocks that are tried before no free one is believed to exist.
+const BLOCKS_TRIED_MAX: usize = 128;
+
 /// Why a port cannot be had.
 #[derive(Debug)]
 pub struct PortError {
-    /// Which address.
-    pub address: SocketAddr,
+    /// Address and port, or the path of a Unix socket.
+    pub place: String,
+    /// The port, unless it is a Unix socket.
+    pub port: Option<u16>,
     /// Why.
     pub error: std::io::Error,
 }
 
+impl PortError {
+    /// Whether another process has it.
+    pub fn is_taken(&self) -> bool {
+        self.error.kind() == ErrorKind::AddrInUse
+    }
+}
+
 impl std::fmt::Display for PortError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "cannot listen on {}: {}", self.address, self.error)
+        let PortError { place, error, .. } = self;
+        match error.kind() {
+            ErrorKind::AddrInUse => write!(formatter, "cannot listen on {place}: it is taken"),
+            ErrorKind::AddrNotAvailable => {
+                write!(formatter, "cannot listen on {place}: this machine does not have that address")
+            }
+            ErrorKind::PermissionDenied => {
+                write!(formatter, "cannot listen on {place}: {error}; ports below 1024 need a privilege")
+            }
+            _ => write!(formatter, "cannot listen on {place}: {error}"),
+        }
     }
 }
 
@@ -29,30 +52,53 @@ impl std::error::Error for PortError {}
 /// # Errors
 /// The first address that cannot be had.
 pub fn bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
+    // Ports that nobody may share come first: another node's shared port would accept us as one of its cores.
     let mut cores: Vec<Vec<Listener>> = Vec::new();
     for core in 0..config.cores {
-        let mut listeners = Vec::new();
+        let own = |host: &IpAddr| tcp(*host, config.port + 1 + core, Door::Cluster, false);
+        cores.push(config.bind.iter().map(own).collect::<Result<_, _>>()?);
+    }
+    for listeners in &mut cores {
         for host in &config.bind {
-            let shared = config.cores > 1;
-            listeners.push(tcp(*host, config.port, Door::Standalone, shared)?);
-            listeners.push(tcp(*host, config.port + 1 + core, Door::Cluster, false)?);
+            listeners.push(tcp(*host, config.port, Door::Standalone, config.cores > 1)?);
         }
-        cores.push(listeners);
     }
     if let Some(path) = &config.unix_socket {
-        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        let listener = Listener::unix(path, 0o700, Door::Standalone);
-        let listener = listener.map_err(|error| PortError { address: nowhere, error })?;
+        let at = |error| PortError { place: path.display().to_string(), port: None, error };
+        let listener = Listener::unix(path, config.unix_socket_mode, Door::Standalone).map_err(at)?;
         for listeners in cores.iter_mut().skip(1) {
-            let clone = listener.try_clone().map_err(|error| PortError { address: nowhere, error })?;
-            listeners.push(clone);
+            listeners.push(listener.try_clone().map_err(at)?);
         }
         cores[0].push(listener);
     }
     Ok(cores)
 }
 
+/// A port whose block (the port itself and one per core after it) is free now; for `--port 0`.
+///
+/// # Errors
+/// When none is found, or an address does not exist here.
+pub fn free_block(config: &NodeConfig) -> Result<u16, PortError> {
+    let mut failure = None;
+    for _ in 0..BLOCKS_TRIED_MAX {
+        let any = tcp(config.bind[0], 0, Door::Standalone, false)?;
+        let Some(port) = any.address().map(|address| address.port()) else { continue };
+        drop(any);
+        let candidate = NodeConfig { port, unix_socket: None, ..config.clone() };
+        if candidate.last_port() > u32::from(u16::MAX) {
+            continue;
+        }
+        match bind(&candidate) {
+            Ok(_) => return Ok(port),
+            Err(error) => failure = Some(error),
+        }
+    }
+    let none = || PortError { place: config.bind[0].to_string(), port: None, error: ErrorKind::AddrInUse.into() };
+    Err(failure.unwrap_or_else(none))
+}
+
 fn tcp(host: IpAddr, port: u16, door: Door, shared: bool) -> Result<Listener, PortError> {
     let address = SocketAddr::from((host, port));
-    Listener::tcp(address, door, shared).map_err(|error| PortError { address, error })
+    let at = |error| PortError { place: address.to_string(), port: Some(port), error };
+    Listener::tcp(address, door, shared).map_err(at)
 }

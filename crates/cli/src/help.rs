@@ -1,0 +1,43 @@
+//! The command line as a whole: subcommands, the text that teaches, and those too small for a file.
+
+use std::process::ExitCode;
+
+use bench::cli::BenchArguments;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+
+const AFTER: &str = "\
+Start here:
+  zerohop up                       a local store, data in ./zerohop-data, until Ctrl-C
+  redis-cli -p 6379 set greeting hello
+
+Exit codes: 0 done or stopped cleanly, 1 failed, 2 wrong option or configuration, 3 the data directory is in use,
+4 it is damaged, 130 forced to stop by a second Ctrl-C.";
+
+/// All subcommands.
+pub fn command() -> Command {
+    Command::new("zerohop")
+        .about("A Redis-compatible key-value store: one thread per core, durable by default")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .max_term_width(100)
+        .subcommand(crate::up::command())
+        .subcommand(crate::serve::command())
+        .subcommand(BenchArguments::augment_args(Command::new("bench")))
+        .subcommand(Command::new("version").about("Print the version"))
+        .after_help(AFTER)
+}
+
+/// Name and version.
+pub fn version() -> String {
+    format!("zerohop {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// `zerohop bench`.
+pub fn bench(matches: &ArgMatches) -> ExitCode {
+    match BenchArguments::from_arg_matches(matches) {
+        Ok(arguments) => bench::cli::run(arguments),
+        Err(error) => error.exit(),
+    }
+}

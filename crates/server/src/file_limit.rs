@@ -1,0 +1,34 @@
+//! File descriptors: as many as the operating system lets us have, and a word when that is too few.
+
+use base::limits::CONNECTIONS_PER_CORE_MAX;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::NodeConfig;
+
+/// Descriptors of one core apart from its connections: log segments, ring or epoll, doorbell, spare, with reserve.
+const OTHERS_PER_CORE: u64 = 24;
+/// Descriptors of the process: standard streams, directory lock, signals.
+const OTHERS: u64 = 16;
+
+/// Raises the soft limit to the hard one. A warning when fewer connections than promised fit even then.
+pub fn raise_file_limit(config: &NodeConfig) -> Option<String> {
+    let limit = getrlimit(Resource::Nofile);
+    let (Some(soft), hard) = (limit.current, limit.maximum) else { return None };
+    let listeners = config.bind.len() as u64 * 2 + 1;
+    let cores = u64::from(config.cores);
+    let wanted = OTHERS + cores * (CONNECTIONS_PER_CORE_MAX as u64 + OTHERS_PER_CORE + listeners);
+    let reachable = hard.map_or(wanted, |hard| hard.min(wanted));
+    let mut have = soft;
+    if soft < reachable && setrlimit(Resource::Nofile, Rlimit { current: Some(reachable), maximum: hard }).is_ok() {
+        have = reachable;
+    }
+    if have >= wanted {
+        return None;
+    }
+    let connections = have.saturating_sub(OTHERS + cores * (OTHERS_PER_CORE + listeners));
+    Some(format!(
+        "this process may open {have} files, which is enough for about {connections} connections instead of {}; raise \
+         the limit with `ulimit -n {wanted}` or LimitNOFILE={wanted}",
+        cores * CONNECTIONS_PER_CORE_MAX as u64
+    ))
+}

@@ -1,0 +1,55 @@
+//! SIGINT, SIGTERM and SIGHUP: the first asks the node to stop cleanly, a second SIGINT ends the process at once.
+
+use std::sync::{Arc, OnceLock};
+
+use io::StreetHandle;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Exit code after a second Ctrl-C: what shells show for a program that SIGINT ended.
+pub const FORCED_EXIT_CODE: i32 = 130;
+
+/// Listens for signals from before the node starts until the process ends.
+#[derive(Clone)]
+pub struct StopSignals {
+    node: Arc<OnceLock<StreetHandle>>,
+}
+
+impl StopSignals {
+    /// Begins to listen; `say` tells the operator.
+    ///
+    /// # Errors
+    /// When the operating system refuses the handlers or the thread.
+    pub fn listen(say: fn(&str)) -> std::io::Result<StopSignals> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let stop = StopSignals { node: Arc::new(OnceLock::new()) };
+        let node = Arc::clone(&stop.node);
+        let listen = move || {
+            let mut asked = false;
+            for signal in signals.forever() {
+                match node.get() {
+                    None => {
+                        say("stopped before it served; nothing was changed");
+                        std::process::exit(0);
+                    }
+                    Some(_) if asked && signal == SIGINT => {
+                        say("forced to stop before the log was sealed; the next start recovers as after a crash");
+                        std::process::exit(FORCED_EXIT_CODE);
+                    }
+                    Some(_) if asked => {}
+                    Some(handle) => {
+                        asked = true;
+                        handle.request_shutdown();
+                    }
+                }
+            }
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(listen)?;
+        Ok(stop)
+    }
+
+    /// From now on signals stop this node.
+    pub fn attach(&self, node: StreetHandle) {
+        assert!(self.node.set(node).is_ok(), "one process runs one node");
+    }
+}
