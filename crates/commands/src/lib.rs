@@ -17,7 +17,6 @@ mod bits;
 mod dispatch;
 mod expiry;
 mod failure;
-pub mod glob;
 mod keyspace;
 mod lists;
 mod object;
