@@ -30,6 +30,8 @@ pub struct Connection {
     pub session: Session,
     /// Bytes of requests that have not run.
     pub input: Input,
+    /// The request that stalled it and has to run again; on its way back to `input`.
+    pub repeat: Vec<u8>,
     /// Replies that have not left.
     pub output: Output,
     /// Why its requests wait.
@@ -51,6 +53,7 @@ impl Connection {
             id,
             session,
             input: Input::default(),
+            repeat: Vec::new(),
             output: Output::default(),
             stall: Stall::None,
             receive_paused: false,

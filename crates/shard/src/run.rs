@@ -237,9 +237,7 @@ impl Shard {
     ) {
         let Some(connection) = self.connections.at(index) else { return };
         connection.stall = stall;
-        let mut request = Vec::new();
-        wire::request::encode(arguments, &mut request);
-        connection.input.put_back(&request);
+        wire::request::encode(arguments, &mut connection.repeat);
         if stall == Stall::Parked {
             let id = connection.id;
             self.units.parked.push(id);

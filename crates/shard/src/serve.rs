@@ -84,8 +84,8 @@ impl Shard {
             let first_span = self.window.spans.len();
             match connection.input.next(bytes, at, &mut self.window.spans, limits) {
                 Parsed::Request { consumed } => {
+                    self.push_request(index, base, at..at + consumed, first_span);
                     at += consumed;
-                    self.push_request(index, base, at, first_span);
                     // Before login a request decides how the next one may be parsed.
                     if self.window.is_full() || !limits.authenticated {
                         self.run_window(base);
@@ -100,7 +100,7 @@ impl Shard {
                 }
                 Parsed::Error(error) => {
                     self.window.spans.truncate(first_span);
-                    self.window.push(index, Decoded::Malformed(error), None, end, first_span);
+                    self.window.push(index, Decoded::Malformed(error), None, at..end, first_span);
                     return end;
                 }
             }
@@ -109,7 +109,7 @@ impl Shard {
     }
 
     #[inline]
-    fn push_request(&mut self, index: u32, base: &[u8], end: usize, first_span: usize) {
+    fn push_request(&mut self, index: u32, base: &[u8], place: std::ops::Range<usize>, first_span: usize) {
         let arguments = self.window.arguments_from(base, first_span);
         let resolved = wire::registry::resolve(arguments);
         let hint = match resolved {
@@ -121,7 +121,7 @@ impl Shard {
             }
             _ => None,
         };
-        self.window.push(index, Decoded::Request(resolved), hint, end, first_span);
+        self.window.push(index, Decoded::Request(resolved), hint, place, first_span);
     }
 
     /// An inline request with escapes: its arguments exist only once they are unquoted.
@@ -132,7 +132,7 @@ impl Shard {
             Ok(()) => Decoded::Request(wire::registry::resolve(Arguments::new(&unquoted, &window.spans))),
             Err(error) => Decoded::Malformed(error),
         };
-        window.push(index, decoded, None, unquoted.len(), 0);
+        window.push(index, decoded, None, 0..unquoted.len(), 0);
         let outer = std::mem::replace(&mut self.window, window);
         self.run_window(&unquoted);
         self.window = outer;
@@ -170,12 +170,15 @@ impl Shard {
         keys().for_each(|key| self.store.prefetch_record(&key));
     }
 
-    /// The request at `index` stalled its connection: what was decoded after it goes back, in order.
+    /// The request at `index` stalled its connection: it, if it has to run again, and what was decoded after it go back,
+    /// in order.
     fn put_back(&mut self, window: &Window, index: usize, base: &[u8]) {
-        let request = window.requests[index];
-        let Some(end) = window.last_end(request.connection, index) else { return };
-        if let Some(connection) = self.connections.at(request.connection) {
-            connection.input.put_back(&base[request.end as usize..end as usize]);
+        let id = window.requests[index].connection;
+        let Some(connection) = self.connections.at(id) else { return };
+        let mut earlier = std::mem::take(&mut connection.repeat);
+        window.bytes_after(id, index, base, &mut earlier);
+        if !earlier.is_empty() {
+            connection.input.put_back(&earlier);
         }
     }
 

@@ -26,6 +26,8 @@ pub struct WindowRequest {
     pub decoded: Decoded,
     /// Slot and hash of the key, for commands routed by one.
     pub hint: Option<Hint>,
+    /// Offset of its first byte.
+    pub start: u32,
     /// Offset after its last byte.
     pub end: u32,
     first_span: u32,
@@ -63,12 +65,20 @@ impl Window {
 
     /// Add what was decoded; its spans begin at `first_span` and are the last ones.
     #[inline]
-    pub fn push(&mut self, connection: u32, decoded: Decoded, hint: Option<Hint>, end: usize, first_span: usize) {
+    pub fn push(
+        &mut self,
+        connection: u32,
+        decoded: Decoded,
+        hint: Option<Hint>,
+        place: std::ops::Range<usize>,
+        first_span: usize,
+    ) {
         self.requests.push(WindowRequest {
             connection,
             decoded,
             hint,
-            end: end as u32,
+            start: place.start as u32,
+            end: place.end as u32,
             first_span: first_span as u32,
             span_count: (self.spans.len() - first_span) as u32,
         });
@@ -81,8 +91,11 @@ impl Window {
         self.spans.shrink_to(PREFETCH_WINDOW * 64);
     }
 
-    /// Where the decoded requests of a connection end, if it has any after position `index`.
-    pub fn last_end(&self, connection: u32, index: usize) -> Option<u32> {
-        self.requests[index + 1..].iter().rfind(|request| request.connection == connection).map(|request| request.end)
+    /// Appends the bytes of the requests of `connection` after the one at `index`; those of other connections may lie
+    /// between them.
+    pub fn bytes_after(&self, connection: u32, index: usize, base: &[u8], out: &mut Vec<u8>) {
+        for later in self.requests[index + 1..].iter().filter(|request| request.connection == connection) {
+            out.extend_from_slice(&base[later.start as usize..later.end as usize]);
+        }
     }
 }
