@@ -187,7 +187,7 @@ impl LineMachine {
                 let id = self.created_reply.take().unwrap();
                 self.reply(id, b"created");
             }
-            Event::LogFailed { reason } => {
+            Event::SegmentFailed { reason, .. } | Event::LogFailed { reason } => {
                 self.trace.push(format!("failed {reason}"));
                 if let Some(id) = self.created_reply.take().or(self.synced_reply.take()) {
                     self.reply(id, b"refused");
