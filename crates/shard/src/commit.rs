@@ -45,11 +45,11 @@ impl Shard {
     pub(crate) fn append(&mut self) {
         let wants_sync = self.wants_sync();
         let Some(log) = &mut self.log else { return };
-        if self.stopping {
-            if let Some(buffer) = self.store.log_mut().filter(|_| !self.node.is_sealed()) {
-                buffer.append_seal();
-                self.node.set_sealed();
-            }
+        if self.stopping
+            && let Some(buffer) = self.store.log_mut().filter(|_| !self.node.is_sealed())
+        {
+            buffer.append_seal();
+            self.node.set_sealed();
         }
         if let Some(buffer) = self.store.log_mut().filter(|buffer| !buffer.is_empty()) {
             log.seal(buffer, self.now, &mut self.effects);

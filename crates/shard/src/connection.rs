@@ -73,7 +73,7 @@ pub struct Connections {
 
 impl Connections {
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count
     }
 

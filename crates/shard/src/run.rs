@@ -47,10 +47,10 @@ impl Shard {
     #[inline]
     fn run(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
         self.note_command(spec.id);
-        if let Some((_, writes_only)) = self.paused_until {
-            if self.put_off(index, spec, arguments, writes_only) {
-                return;
-            }
+        if let Some((_, writes_only)) = self.paused_until
+            && self.put_off(index, spec, arguments, writes_only)
+        {
+            return;
         }
         match spec.family {
             Family::Data => self.run_data(index, spec, hint, arguments),
@@ -254,10 +254,10 @@ impl Shard {
         if self.waiters.len() >= base::limits::WAITERS_MAX {
             return self.answer(target, |reply| reply.error("BUSY", "too many blocked clients on this core"));
         }
-        if let Target::Local(id) = target {
-            if let Some(connection) = self.connections.get_mut(id) {
-                connection.stall = Stall::Waiter;
-            }
+        if let Target::Local(id) = target
+            && let Some(connection) = self.connections.get_mut(id)
+        {
+            connection.stall = Stall::Waiter;
         }
         self.waiters.insert(Waiter { request, target, database, hashes }, deadline_us);
         self.track_touched();

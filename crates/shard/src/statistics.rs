@@ -27,7 +27,7 @@ impl Shard {
 
     fn gauges(&self) -> Gauges {
         let mut gauges = Gauges {
-            connections: self.connections.len() as u64,
+            connections: self.connections.count() as u64,
             blocked_connections: self.waiters.len() as u64,
             record_bytes: self.store.record_bytes() as u64,
             index_bytes: self.store.index_bytes() as u64,

@@ -280,6 +280,7 @@ impl Shard {
         Some(ordinal)
     }
 
+    #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]
     fn take_groups(&mut self, mask: u64) -> Vec<Box<SlotGroup>> {
         SlotGroupId::all()
             .filter(|group| mask >> group.number() & 1 == 1)
@@ -330,6 +331,7 @@ impl Shard {
         self.units.lend_queue = still_waiting;
     }
 
+    #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]
     fn on_lent(&mut self, unit: UnitId, from: CoreId, groups: Vec<Box<SlotGroup>>, uncommitted: bool) {
         let mut mask = 0;
         for group in groups {
@@ -342,6 +344,7 @@ impl Shard {
         self.gather_groups(unit);
     }
 
+    #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]
     fn on_return(&mut self, unit: UnitId, groups: Vec<Box<SlotGroup>>, part: &LentPart, cores: &[u16], confirm: bool) {
         groups.into_iter().for_each(|group| self.store.insert_group(group));
         if cores.len() > 1 {

@@ -62,6 +62,7 @@ struct Class {
 }
 
 /// Pages of slots; see the module's picture.
+#[derive(Default)]
 pub struct Heap {
     pages: Vec<Box<[u8]>>,
     page_class: Vec<u8>,
@@ -69,19 +70,6 @@ pub struct Heap {
     classes: Vec<Class>,
     reserved_bytes: usize,
     used_bytes: usize,
-}
-
-impl Default for Heap {
-    fn default() -> Self {
-        Heap {
-            pages: Vec::new(),
-            page_class: Vec::new(),
-            pages_free: Vec::new(),
-            classes: Vec::new(),
-            reserved_bytes: 0,
-            used_bytes: 0,
-        }
-    }
 }
 
 impl Heap {

@@ -141,10 +141,10 @@ impl Store {
     /// Second prefetch, once the bucket has arrived: the key's record.
     #[inline]
     pub fn prefetch_record(&self, key: &Key<'_>) {
-        if let Some(group) = self.group(key.group()) {
-            if let Some(location) = group.index.guess(key.position()) {
-                group.heap.prefetch(location);
-            }
+        if let Some(group) = self.group(key.group())
+            && let Some(location) = group.index.guess(key.position())
+        {
+            group.heap.prefetch(location);
         }
     }
 

@@ -311,12 +311,12 @@ fn highest_durable(file: &[u8], from: usize, identity: u64) -> Option<LogOrdinal
     let mut highest = None;
     let mut offset = from.next_multiple_of(GROUP_ALIGNMENT);
     while offset + GROUP_HEADER_BYTES <= file.len() {
-        if &file[offset..offset + 4] == GROUP_MAGIC {
-            if let Some((header, _)) = GroupHeader::open(&file[offset..]).filter(|(h, _)| h.identity == identity) {
-                highest = highest.max(Some(header.durable));
-                offset += group_stride(header.record_bytes as usize);
-                continue;
-            }
+        if &file[offset..offset + 4] == GROUP_MAGIC
+            && let Some((header, _)) = GroupHeader::open(&file[offset..]).filter(|(h, _)| h.identity == identity)
+        {
+            highest = highest.max(Some(header.durable));
+            offset += group_stride(header.record_bytes as usize);
+            continue;
         }
         offset += GROUP_ALIGNMENT;
     }
