@@ -73,7 +73,7 @@ impl Generator {
         let schedule = plan.open_loop.map(|OpenLoop { per_second, poisson }| Schedule {
             mean_gap_ns: 1e9 * plan.threads as f64 / per_second,
             poisson,
-            next_ns: window.now_ns() as f64,
+            next_ns: 0.0,
         });
         Ok(Generator {
             thread,
@@ -99,6 +99,9 @@ impl Generator {
         let mut events = Vec::with_capacity(EVENTS_PER_TURN);
         let mut buffer = vec![0u8; READ_BYTES];
         let mut stopping_since = None;
+        if let Some(schedule) = &mut self.schedule {
+            schedule.next_ns = self.window.now_ns() as f64;
+        }
         for index in 0..self.connections.len() {
             self.refill(index, self.window.now_ns())?;
         }
@@ -256,7 +259,7 @@ impl Generator {
     }
 
     fn finish(mut self) -> Result<Observations, String> {
-        if let Some(mut schedule) = self.schedule.take() {
+        if let Some(mut schedule) = self.schedule.take().filter(|_| self.budget != Some(0)) {
             let now = self.window.now_ns() as f64;
             self.observations.behind_ns = (now - schedule.next_ns).max(0.0) as u64;
             // Starts that were due in the window and found no connection with room: silence about them would be the

@@ -13,7 +13,7 @@ const TICK_NS: u64 = 10_000_000;
 /// CPU time of one process at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessCpu {
-    /// Time on a CPU, all threads, nanoseconds (scheduler's own account, exact).
+    /// Time on a CPU of all threads that live, nanoseconds (the scheduler's own account, exact).
     pub run_ns: u64,
     /// User time, nanoseconds, in steps of 10 ms.
     pub user_ns: u64,
@@ -49,10 +49,16 @@ impl ProcessCpu {
 
     /// What was spent since `earlier`.
     pub fn since(self, earlier: ProcessCpu) -> ProcessCpu {
+        let user_ns = self.user_ns.saturating_sub(earlier.user_ns);
+        let system_ns = self.system_ns.saturating_sub(earlier.system_ns);
+        let of_living_threads = self.run_ns.saturating_sub(earlier.run_ns);
+        // Threads that ended take their exact account with them; the coarse one of the process keeps them. Each of its
+        // two parts may be a tick off.
+        let threads_ended = of_living_threads + 3 * TICK_NS < user_ns + system_ns;
         ProcessCpu {
-            run_ns: self.run_ns.saturating_sub(earlier.run_ns),
-            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
-            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            run_ns: if threads_ended { user_ns + system_ns } else { of_living_threads },
+            user_ns,
+            system_ns,
             context_switches: self.context_switches.saturating_sub(earlier.context_switches),
         }
     }

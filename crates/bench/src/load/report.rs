@@ -84,6 +84,13 @@ pub struct Offered {
     pub behind_ms: f64,
 }
 
+impl Offered {
+    /// Whether the server kept up. The last 10 ms of a schedule may end with the window.
+    pub fn sustained(&self) -> bool {
+        self.unsent as f64 <= self.per_second / 100.0
+    }
+}
+
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
@@ -152,7 +159,7 @@ impl fmt::Display for Report {
             )?;
         }
         if let Some(offered) = &self.offered {
-            let verdict = if offered.unsent > 0 { "NOT sustained" } else { "sustained" };
+            let verdict = if offered.sustained() { "sustained" } else { "NOT sustained" };
             writeln!(
                 f,
                 "offered     {:.0} per second: {verdict} ({} never sent, {:.1} ms behind at the end)",

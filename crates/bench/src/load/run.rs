@@ -37,8 +37,11 @@ pub fn run(plan: &LoadPlan) -> Result<Report, String> {
         bar.finish_and_clear();
     }
     let window = Arc::new(Window::new(plan.threads));
-    let threads = start_threads(plan, &destinations, &window)?;
-    let measured = measure(plan, &window, &threads, &pids);
+    let generators = generators(plan, &destinations, &window)?;
+    // Without a warm-up the window opens before the first request, so that a bounded number is exactly that number.
+    let opened = plan.warm_up.is_zero().then(|| Reading::take(&window, window.open(), &pids));
+    let threads = start_threads(plan, generators)?;
+    let measured = measure(plan, &window, &threads, &pids, opened);
     window.stop();
     let mut observations = Observations::new();
     for thread in threads {
@@ -62,11 +65,8 @@ fn server_pids(plan: &LoadPlan, destinations: &[Destination]) -> Vec<u32> {
 
 type GeneratorThread = JoinHandle<Result<Observations, String>>;
 
-fn start_threads(
-    plan: &LoadPlan,
-    destinations: &[Destination],
-    window: &Arc<Window>,
-) -> Result<Vec<GeneratorThread>, String> {
+/// One generator per thread, with its connections open.
+fn generators(plan: &LoadPlan, destinations: &[Destination], window: &Arc<Window>) -> Result<Vec<Generator>, String> {
     let mut connections: Vec<Vec<Connection>> = (0..plan.threads).map(|_| Vec::new()).collect();
     for number in 0..plan.connections {
         let destination = &destinations[number % destinations.len()];
@@ -77,7 +77,7 @@ fn start_threads(
         connections[number / destinations.len() % plan.threads].push(connection);
     }
     let keys = KeyChooser::new(&plan.keys);
-    let mut threads = Vec::new();
+    let mut generators = Vec::new();
     for (thread, connections) in connections.into_iter().enumerate() {
         let thread_keys = keys.for_thread(thread, plan.threads);
         let requests = Requests::new(plan, thread_keys, plan.seed.wrapping_add(thread as u64));
@@ -88,17 +88,22 @@ fn start_threads(
                 Some(share + u64::from((thread as u64) < total % plan.threads as u64))
             }
         };
-        let generator = Generator::new(plan, thread, Arc::clone(window), requests, connections, budget)?;
-        let cpu = (!plan.pin_cpus.is_empty()).then(|| plan.pin_cpus[thread % plan.pin_cpus.len()]);
-        let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn(move || {
-            if let Some(cpu) = cpu {
-                pin(cpu)?;
-            }
-            generator.run()
-        });
-        threads.push(spawned.map_err(|error| format!("cannot start a thread: {error}"))?);
+        generators.push(Generator::new(plan, thread, Arc::clone(window), requests, connections, budget)?);
     }
-    Ok(threads)
+    Ok(generators)
+}
+
+fn start_threads(plan: &LoadPlan, generators: Vec<Generator>) -> Result<Vec<GeneratorThread>, String> {
+    let start = |(thread, generator): (usize, Generator)| {
+        let cpu = (!plan.pin_cpus.is_empty()).then(|| plan.pin_cpus[thread % plan.pin_cpus.len()]);
+        let run = move || {
+            cpu.map_or(Ok(()), pin)?;
+            generator.run()
+        };
+        let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn(run);
+        spawned.map_err(|error| format!("cannot start a thread: {error}"))
+    };
+    generators.into_iter().enumerate().map(start).collect()
 }
 
 fn pin(cpu: usize) -> Result<(), String> {
@@ -141,15 +146,23 @@ impl Reading {
     }
 }
 
-fn measure(plan: &LoadPlan, window: &Window, threads: &[GeneratorThread], pids: &[u32]) -> (Reading, Reading) {
+fn measure(
+    plan: &LoadPlan,
+    window: &Window,
+    threads: &[GeneratorThread],
+    pids: &[u32],
+    opened: Option<Reading>,
+) -> (Reading, Reading) {
     let any_ended = || threads.iter().any(GeneratorThread::is_finished);
     let bar = match plan.stop {
         Stop::After(length) => progress_bar(plan, length.as_millis() as u64, "{bar:40} {msg}"),
         Stop::Requests(total) => progress_bar(plan, total, "{bar:40} {pos}/{len} {msg}"),
     };
-    bar.set_message("warming up");
-    wait_until(window, window.now_ns() + plan.warm_up.as_nanos() as u64, any_ended, || {});
-    let first = Reading::take(window, window.open(), pids);
+    let first = opened.unwrap_or_else(|| {
+        bar.set_message("warming up");
+        wait_until(window, window.now_ns() + plan.warm_up.as_nanos() as u64, any_ended, || {});
+        Reading::take(window, window.open(), pids)
+    });
     let show = || {
         let elapsed_ns = window.now_ns() - first.at_ns;
         let completed = window.completed() - first.completed;

@@ -1,0 +1,128 @@
+//! The load generator against the servers of this crate: real sockets, no verdict about time.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use bench::load::plan::{LoadPlan, OpenLoop, Operation, Stop, Target};
+use bench::load::{self, Report};
+use bench::null::{Backend, FixedReply, NullPlan};
+
+/// A null server in a thread that lives as long as the test process; `None` where the kernel forbids the backend.
+fn null_server(backend: Backend, reply: FixedReply) -> Option<Target> {
+    let (ready, is_ready) = mpsc::channel();
+    let plan = NullPlan { backend, port: 0, request_bytes: reply.default_request_bytes(), reply };
+    std::thread::spawn(move || {
+        let ended = bench::null::run(&plan, |port| ready.send(port).unwrap());
+        eprintln!("{backend:?}: {ended:?}");
+    });
+    is_ready.recv().ok().map(|port| Target::Tcp(format!("127.0.0.1:{port}")))
+}
+
+fn store() -> Target {
+    let (ready, is_ready) = mpsc::channel();
+    std::thread::spawn(move || bench::thread_per_request::run(0, |port| ready.send(port).unwrap()));
+    Target::Tcp(format!("127.0.0.1:{}", is_ready.recv().unwrap()))
+}
+
+fn plan(target: Target, operation: Operation, requests: u64) -> LoadPlan {
+    let mut plan = LoadPlan::new(target);
+    plan.mix = vec![(1, operation)];
+    plan.keys.count = 100;
+    plan.connections = 4;
+    plan.warm_up = Duration::ZERO;
+    plan.stop = Stop::Requests(requests);
+    plan.server_pid = Some(std::process::id());
+    plan
+}
+
+fn run(plan: &LoadPlan) -> Report {
+    load::run(plan).unwrap()
+}
+
+#[test]
+fn exactly_the_requests_asked_for_are_answered_by_both_null_servers() {
+    for backend in [Backend::Epoll, Backend::Uring] {
+        for (reply, operation) in [(FixedReply::Get, Operation::Get), (FixedReply::Set, Operation::Set)] {
+            let Some(target) = null_server(backend, reply) else {
+                assert_ne!(backend, Backend::Epoll, "epoll is everywhere");
+                println!("io_uring is forbidden here: only epoll was tested");
+                return;
+            };
+            for pipeline in [1, 16, 300] {
+                let mut plan = plan(target.clone(), operation.clone(), 5_000);
+                plan.pipeline = pipeline;
+                let report = run(&plan);
+                assert_eq!((report.requests, report.errors), (5_000, 0), "{backend:?} {operation:?} {pipeline}");
+                assert!(
+                    report.latency_us.p50 <= report.latency_us.p99 && report.latency_us.p99 <= report.latency_us.max
+                );
+                assert_eq!(report.server.map(|cost| cost.pid), Some(std::process::id()));
+            }
+        }
+    }
+}
+
+#[test]
+fn replies_larger_than_any_buffer_are_counted() {
+    let target = null_server(Backend::Epoll, FixedReply::Get).unwrap();
+    let mut plan = plan(target, Operation::Get, 40_000);
+    plan.connections = 1;
+    plan.pipeline = 10_000;
+    assert_eq!(run(&plan).requests, 40_000);
+}
+
+#[test]
+fn what_was_preloaded_is_found_and_what_was_not_is_missed() {
+    let mut plan = plan(store(), Operation::Get, 500);
+    assert_eq!(run(&plan).misses, 500);
+    plan.preload = true;
+    let report = run(&plan);
+    assert_eq!((report.misses, report.errors), (0, 0));
+}
+
+#[test]
+fn errors_are_counted_and_the_first_is_shown() {
+    let words = ["PING"].map(String::from).to_vec();
+    let report = run(&plan(store(), Operation::Custom(words), 10));
+    assert_eq!(report.errors, 10);
+    assert_eq!(report.first_error.as_deref(), Some("ERR this baseline knows GET and SET only"));
+    assert!(report.to_string().contains("ERRORS      10, first: ERR this baseline"));
+}
+
+#[test]
+fn an_open_loop_sends_what_was_offered() {
+    let target = null_server(Backend::Epoll, FixedReply::Get).unwrap();
+    for poisson in [true, false] {
+        let mut plan = plan(target.clone(), Operation::Get, 2_000);
+        plan.open_loop = Some(OpenLoop { per_second: 20_000.0, poisson });
+        let report = run(&plan);
+        assert_eq!(report.requests, 2_000);
+        let offered = report.offered.unwrap();
+        assert_eq!((offered.per_second, offered.unsent), (20_000.0, 0));
+        assert!(report.littles_law.is_none());
+    }
+}
+
+#[test]
+fn several_threads_share_the_requests() {
+    let target = null_server(Backend::Epoll, FixedReply::Set).unwrap();
+    let mut plan = plan(target, Operation::Set, 10_001);
+    plan.threads = 3;
+    assert_eq!(run(&plan).requests, 10_001);
+}
+
+#[test]
+fn a_plan_that_cannot_work_is_refused_in_words() {
+    let target = Target::Tcp("127.0.0.1:1".into());
+    let refused = |change: fn(&mut LoadPlan)| {
+        let mut plan = plan(target.clone(), Operation::Get, 1);
+        change(&mut plan);
+        load::run(&plan).unwrap_err()
+    };
+    assert!(refused(|plan| plan.keys.bytes = 3).contains("--key-bytes"));
+    assert!(refused(|plan| plan.pipeline = 0).contains("pipeline"));
+    assert!(refused(|plan| plan.mix = vec![(0, Operation::Get)]).contains("weights"));
+    assert!(refused(|_| ()).contains("cannot connect to 127.0.0.1:1"));
+}
