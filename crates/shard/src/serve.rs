@@ -149,9 +149,12 @@ impl Shard {
         }
         for index in 0..window.requests.len() {
             let request = window.requests[index];
+            if request.is_put_back {
+                continue;
+            }
             let arguments = window.arguments(base, &request);
             if self.run_request(&request, arguments) {
-                self.put_back(&window, index, base);
+                self.put_back(&mut window, index, base);
             }
         }
         window.clear();
@@ -172,11 +175,11 @@ impl Shard {
 
     /// The request at `index` stalled its connection: it, if it has to run again, and what was decoded after it go back,
     /// in order.
-    fn put_back(&mut self, window: &Window, index: usize, base: &[u8]) {
+    fn put_back(&mut self, window: &mut Window, index: usize, base: &[u8]) {
         let id = window.requests[index].connection;
         let Some(connection) = self.connections.at(id) else { return };
         let mut earlier = std::mem::take(&mut connection.repeat);
-        window.bytes_after(id, index, base, &mut earlier);
+        window.take_after(id, index, base, &mut earlier);
         if !earlier.is_empty() {
             connection.input.put_back(&earlier);
         }

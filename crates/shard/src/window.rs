@@ -30,6 +30,8 @@ pub struct WindowRequest {
     pub start: u32,
     /// Offset after its last byte.
     pub end: u32,
+    /// It does not run in this window: an earlier one of its connection stalled, even if that goes on meanwhile.
+    pub is_put_back: bool,
     first_span: u32,
     span_count: u32,
 }
@@ -79,6 +81,7 @@ impl Window {
             hint,
             start: place.start as u32,
             end: place.end as u32,
+            is_put_back: false,
             first_span: first_span as u32,
             span_count: (self.spans.len() - first_span) as u32,
         });
@@ -91,11 +94,13 @@ impl Window {
         self.spans.shrink_to(PREFETCH_WINDOW * 64);
     }
 
-    /// Appends the bytes of the requests of `connection` after the one at `index`; those of other connections may lie
-    /// between them.
-    pub fn bytes_after(&self, connection: u32, index: usize, base: &[u8], out: &mut Vec<u8>) {
-        for later in self.requests[index + 1..].iter().filter(|request| request.connection == connection) {
+    /// Takes the requests of `connection` after the one at `index` out of the window, their bytes going to `out`; those
+    /// of other connections may lie between them.
+    pub fn take_after(&mut self, connection: u32, index: usize, base: &[u8], out: &mut Vec<u8>) {
+        let later = self.requests[index + 1..].iter_mut();
+        for later in later.filter(|request| request.connection == connection && !request.is_put_back) {
             out.extend_from_slice(&base[later.start as usize..later.end as usize]);
+            later.is_put_back = true;
         }
     }
 }

@@ -297,6 +297,7 @@ impl<N: Node> Street<N> {
     pub fn write(&mut self, socket: Socket, bytes: &[u8]) {
         let connection = &mut self.connections[socket.0];
         assert!(!connection.half_closed, "a client that closed writes no more");
+        self.trace.note(self.agenda.now_us(), "request", &[socket.0 as u64], bytes);
         connection.to_server.extend(bytes);
         self.plan_to_server(socket);
     }
