@@ -258,6 +258,12 @@ impl Shard {
     pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8]) {
         let Some(connection) = self.connections.get_mut(reply.connection) else { return };
         connection.output.fill(Ticket::from_u64(reply.ticket), bytes.to_vec());
+        // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.
+        connection.output.release(self.committed);
+        if !connection.held_listed && connection.output.is_held() {
+            connection.held_listed = true;
+            self.held.push(reply.connection.index);
+        }
         let goes_on = match connection.stall {
             Stall::Waiter => true,
             Stall::Gaps => connection.output.gaps() == 0,
