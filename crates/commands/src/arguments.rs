@@ -1,6 +1,7 @@
 //! Arguments as Redis reads them: integers, ranges, timeouts and options.
 
 use types::End;
+use types::extended::Extended;
 use wire::{ErrorReply, error, number};
 
 use crate::failure::Failure;
@@ -47,8 +48,7 @@ const TIMEOUT_TOO_LONG: ErrorReply = ErrorReply::new("ERR", "timeout is out of r
 
 /// The deadline of a blocking command whose timeout is in seconds, with a fraction; 0 is never. Unix milliseconds.
 pub(crate) fn timeout_seconds(text: &[u8], now_ms: u64) -> Result<Option<u64>, Failure> {
-    let seconds = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
-    let seconds = seconds.filter(|seconds| !seconds.is_nan()).ok_or(error::TIMEOUT_NOT_FLOAT)?;
+    let seconds = Extended::parse(text).ok_or(error::TIMEOUT_NOT_FLOAT)?.to_f64();
     let milliseconds = (seconds * 1000.0).ceil();
     if milliseconds >= i64::MAX as f64 {
         return Err(error::TIMEOUT_NEGATIVE.into()); // So says Redis 7.0, where it overflows.

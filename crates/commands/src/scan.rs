@@ -66,13 +66,18 @@ fn parse_options(arguments: Arguments<'_>) -> Result<Scan<'_>, Failure> {
     Ok(scan)
 }
 
-/// Digits only; nothing at all is the beginning, as in Redis.
+/// As C's `strtoul` reads it: a sign is allowed (below zero it counts from the end, where no key is), and nothing at
+/// all is the beginning.
 fn parse_cursor(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return Some(0);
-    }
-    let digits = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
-    digits.parse().ok()
+    let (negative, digits) = match text {
+        [] => return Some(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        _ => (false, text),
+    };
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    let cursor: u64 = digits.parse().ok()?;
+    Some(if negative { cursor.wrapping_neg() } else { cursor })
 }
 
 #[cfg(test)]
@@ -98,6 +103,7 @@ mod tests {
     fn options_in_any_order() {
         assert_eq!(parsed(&["scan", "0"]), Ok((0, 10, None, None)));
         assert_eq!(parsed(&["scan", "7", "match", "*", "count", "3"]), Ok((7, 3, None, None)));
+        assert_eq!(parsed(&["scan", "-1"]), Ok((u64::MAX, 10, None, None)));
         let full = parsed(&["scan", "18446744073709551615", "TYPE", "list", "MATCH", "a*"]);
         assert_eq!(full, Ok((u64::MAX, 10, Some("a*".into()), Some("list".into()))));
     }
@@ -106,7 +112,7 @@ mod tests {
     fn mistakes_are_replied() {
         for (words, error) in [
             (&["scan", "x"][..], "-ERR invalid cursor\r\n"),
-            (&["scan", "-1"], "-ERR invalid cursor\r\n"),
+            (&["scan", "+-1"], "-ERR invalid cursor\r\n"),
             (&["scan", "18446744073709551616"], "-ERR invalid cursor\r\n"),
             (&["scan", "0", "COUNT"], "-ERR syntax error\r\n"),
             (&["scan", "0", "COUNT", "0"], "-ERR syntax error\r\n"),

@@ -44,7 +44,7 @@ impl Extended {
     /// Nothing.
     pub const ZERO: Extended = Extended::Finite { negative: false, mantissa: 0, exponent: 0 };
 
-    /// The value nearest to a decimal number, or an infinity by name; `None` for anything else, and for what is too
+    /// The value nearest to a decimal (or, like C, hexadecimal) number, or an infinity by name; `None` for anything else, and for what is too
     /// large or too small to be held.
     pub fn parse(text: &[u8]) -> Option<Extended> {
         if text.len() >= TEXT_BYTES_MAX {
@@ -58,7 +58,10 @@ impl Extended {
         if rest.eq_ignore_ascii_case(b"inf") || rest.eq_ignore_ascii_case(b"infinity") {
             return Some(Extended::Infinite { negative });
         }
-        let (digits, decimal_exponent) = split_decimal(rest)?;
+        if let [b'0', b'x' | b'X', digits @ ..] = rest {
+            return parse_hexadecimal(negative, digits);
+        }
+        let (digits, decimal_exponent) = split_number(rest, b'e', 10)?;
         if digits.iter().all(|digit| *digit == 0) {
             return Some(Extended::Finite { negative, mantissa: 0, exponent: 0 });
         }
@@ -113,6 +116,18 @@ impl Extended {
         rounded(negative, sum, sticky, exponent - ROOM)
     }
 
+    /// The nearest `f64`, for where its 53 bits are enough.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Extended::Infinite { negative: true } => f64::NEG_INFINITY,
+            Extended::Infinite { negative: false } => f64::INFINITY,
+            Extended::Finite { negative, mantissa, exponent } => {
+                let magnitude = mantissa as f64 * 2f64.powi(exponent);
+                if negative { -magnitude } else { magnitude }
+            }
+        }
+    }
+
     /// Order by magnitude, roughly: zero first, then by the mantissa's place and value.
     fn scale(self) -> (i32, u64) {
         match self {
@@ -144,20 +159,40 @@ impl Extended {
     }
 }
 
-/// The digits of a decimal number without its point, and the exponent of ten of the last one.
-fn split_decimal(text: &[u8]) -> Option<(Vec<u8>, i64)> {
-    let mantissa_len = text.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(text.len());
+/// `digits[.digits][p exponent]` in hexadecimal, the exponent decimal and of two.
+fn parse_hexadecimal(negative: bool, text: &[u8]) -> Option<Extended> {
+    let (digits, exponent) = split_number(text, b'p', 16)?;
+    let (mut number, mut sticky, mut dropped) = (0u128, false, 0i64);
+    for digit in digits {
+        if number >> 120 == 0 {
+            number = number << 4 | u128::from(digit);
+        } else {
+            sticky |= digit != 0;
+            dropped += 4;
+        }
+    }
+    if number == 0 {
+        return Some(Extended::Finite { negative, mantissa: 0, exponent: 0 });
+    }
+    let exponent = exponent.clamp(-DECIMAL_EXPONENT_MAX * 4, DECIMAL_EXPONENT_MAX * 4) + dropped;
+    rounded(negative, number, sticky, i32::try_from(exponent).ok()?)
+}
+
+/// The digits of a number without its point, and the exponent of the last one: of ten, or for hexadecimal ones of two.
+fn split_number(text: &[u8], exponent_mark: u8, radix: u32) -> Option<(Vec<u8>, i64)> {
+    let is_mark = |byte: &u8| byte.eq_ignore_ascii_case(&exponent_mark);
+    let mantissa_len = text.iter().position(is_mark).unwrap_or(text.len());
     let (mantissa, exponent) = text.split_at(mantissa_len);
     let mut digits = Vec::with_capacity(mantissa.len());
-    let mut fraction_len = None;
+    let mut fraction_len: Option<i64> = None;
     for byte in mantissa {
-        match (byte, &mut fraction_len) {
-            (b'.', None) => fraction_len = Some(0),
-            (b'0'..=b'9', fraction_len) => {
-                digits.push(byte - b'0');
-                *fraction_len = fraction_len.map(|len| len + 1);
+        match char::from(*byte).to_digit(radix) {
+            Some(digit) => {
+                digits.push(digit as u8);
+                fraction_len = fraction_len.map(|len| len + 1);
             }
-            _ => return None,
+            None if *byte == b'.' && fraction_len.is_none() => fraction_len = Some(0),
+            None => return None,
         }
     }
     if digits.is_empty() {
@@ -167,7 +202,8 @@ fn split_decimal(text: &[u8]) -> Option<(Vec<u8>, i64)> {
         [] => 0,
         [_, text @ ..] => parse_exponent(text)?,
     };
-    Some((digits, exponent - fraction_len.unwrap_or(0)))
+    let digit_weight = if radix == 16 { 4 } else { 1 };
+    Some((digits, exponent - digit_weight * fraction_len.unwrap_or(0)))
 }
 
 /// A decimal exponent; one of many digits is as good as infinite.

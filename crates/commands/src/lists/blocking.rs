@@ -73,8 +73,8 @@ fn transfer_or_block(
 
 /// BLMPOP timeout numkeys key [key …] LEFT | RIGHT [COUNT count].
 pub(crate) fn blmpop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
-    let deadline_ms = timeout_seconds(argument(arguments, 1), unit.now_ms)?;
     let pop = ManyPop::parse(arguments, 2)?;
+    let deadline_ms = timeout_seconds(argument(arguments, 1), unit.now_ms)?;
     if pop.run(unit)? {
         return DONE;
     }

@@ -1,5 +1,6 @@
 //! The longest common subsequence of two strings: LCS.
 
+use base::limits::VALUE_BYTES_MAX;
 use wire::{Arguments, ErrorReply, error};
 
 use crate::arguments::{integer, is};
@@ -11,8 +12,8 @@ const NOT_STRINGS: ErrorReply = ErrorReply::new("ERR", "The specified keys must 
 const TOO_LARGE: ErrorReply =
     ErrorReply::new("ERR", "Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
 
-/// Most cells of the table: 64 MiB, and the time that one command may hold its core.
-const CELLS_MAX: usize = 16 << 20;
+/// Most cells of the table: what Redis's would take of `proto-max-bulk-len`, at four bytes each. Ours take one bit.
+const CELLS_MAX: usize = VALUE_BYTES_MAX / 4;
 
 /// What LCS is asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,33 +60,43 @@ impl Match {
     }
 }
 
-/// Lengths of the longest common subsequences of all pairs of prefixes (Wagner and Fischer, 1974).
+/// Lengths of the longest common subsequences of all pairs of prefixes (Wagner and Fischer, 1974), of which only the
+/// last row is kept, and of the others which way they led.
 struct Table<'a> {
     a: &'a [u8],
     b: &'a [u8],
-    cells: Vec<u32>,
+    /// A bit per pair of bytes: whether the longer way is without the byte of `a`.
+    without_a: Vec<u64>,
+    longest: u32,
 }
 
 impl<'a> Table<'a> {
     fn new(a: &'a [u8], b: &'a [u8]) -> Table<'a> {
-        let width = b.len() + 1;
-        let mut cells = vec![0u32; (a.len() + 1) * width];
+        let mut table = Table { a, b, without_a: vec![0; (a.len() * b.len()).div_ceil(64)], longest: 0 };
+        // Of prefixes of `b` with the bytes of `a` so far; written over from left to right.
+        let mut lengths = vec![0u32; b.len() + 1];
         for (row, byte_a) in a.iter().enumerate() {
+            let (mut diagonal, mut left) = (0, 0);
             for (column, byte_b) in b.iter().enumerate() {
-                let above = row * width + column;
-                cells[above + width + 1] =
-                    if byte_a == byte_b { cells[above] + 1 } else { cells[above + 1].max(cells[above + width]) };
+                let above = lengths[column + 1];
+                left = if byte_a == byte_b {
+                    diagonal + 1
+                } else {
+                    let cell = row * b.len() + column;
+                    table.without_a[cell / 64] |= u64::from(above > left) << (cell % 64);
+                    above.max(left)
+                };
+                diagonal = above;
+                lengths[column + 1] = left;
             }
         }
-        Table { a, b, cells }
+        table.longest = lengths[b.len()];
+        table
     }
 
-    fn length(&self, row: usize, column: usize) -> u32 {
-        self.cells[row * (self.b.len() + 1) + column]
-    }
-
-    fn longest(&self) -> u32 {
-        self.length(self.a.len(), self.b.len())
+    fn is_longer_without_a(&self, row: usize, column: usize) -> bool {
+        let cell = row * self.b.len() + column;
+        self.without_a[cell / 64] >> (cell % 64) & 1 == 1
     }
 
     /// The matches that make up the subsequence, from the last to the first.
@@ -101,7 +112,7 @@ impl<'a> Table<'a> {
                     }
                     _ => matches.push(Match { a: (row, row), b: (column, column) }),
                 }
-            } else if self.length(row - 1, column) > self.length(row, column - 1) {
+            } else if self.is_longer_without_a(row - 1, column - 1) {
                 row -= 1;
             } else {
                 column -= 1;
@@ -122,7 +133,7 @@ pub(crate) fn lcs(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     }
     let table = Table::new(&a, b);
     if options.length {
-        unit.reply.integer(i64::from(table.longest()));
+        unit.reply.integer(i64::from(table.longest));
     } else if options.indexes {
         let long_enough = |found: &Match| found.len() as i64 >= options.shortest;
         let matches: Vec<Match> = table.matches().into_iter().filter(long_enough).collect();
@@ -141,9 +152,9 @@ pub(crate) fn lcs(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
             }
         }
         unit.reply.bulk(b"len");
-        unit.reply.integer(i64::from(table.longest()));
+        unit.reply.integer(i64::from(table.longest));
     } else {
-        unit.reply.bulk_header(table.longest() as usize);
+        unit.reply.bulk_header(table.longest as usize);
         for found in table.matches().iter().rev() {
             unit.reply.raw(&a[found.a.0..=found.a.1]);
         }

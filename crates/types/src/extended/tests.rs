@@ -32,10 +32,23 @@ fn sums_are_those_of_redis() {
 
 #[test]
 fn only_numbers_are_numbers() {
-    for text in ["", " 1", "1 ", "abc", "1.2.3", "1e", "1e+", "--1", ".", "e5", "nan", "1e5000", "1e-5000", "1_000"] {
+    for text in [
+        "", " 1", "1 ", "abc", "1.2.3", "1e", "1e+", "--1", ".", "e5", "nan", "1e5000", "1e-5000", "1_000", "0x",
+        "0x.", "0x1p", "0xg",
+    ] {
         assert_eq!(format(text), None, "{text:?}");
     }
-    for (text, expected) in [("1.", "1"), (".5", "0.5"), ("+2", "2"), ("-0", "0"), ("1E2", "100"), ("0e9999999", "0")] {
+    for (text, expected) in [
+        ("1.", "1"),
+        (".5", "0.5"),
+        ("+2", "2"),
+        ("-0", "0"),
+        ("1E2", "100"),
+        ("0e9999999", "0"),
+        ("0x1p3", "8"),
+        ("-0X.8", "-0.5"),
+        ("0xff.8P-1", "127.75"),
+    ] {
         assert_eq!(format(text).as_deref(), Some(expected), "{text:?}");
     }
     assert_eq!(sum("inf", "1"), None);
