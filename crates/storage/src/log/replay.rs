@@ -211,8 +211,9 @@ fn scan_chain(
         if let Some(offset) = end {
             durable = durable.max(highest_durable(&file, offset as usize, expected.identity()).unwrap_or_default());
             let rest = &file[offset as usize..];
-            // A tail of zeros is room, not a group; but only the last segment that was used may have one.
-            if rest.iter().any(|byte| *byte != 0) || number + 1 < chain.files.len() {
+            // A tail of zeros is room, not a group: the next group was too long for it, or there is none. If one is
+            // missing, the ordinals of the next segment tell.
+            if rest.iter().any(|byte| *byte != 0) {
                 broken.get_or_insert((name, offset));
             }
         }
