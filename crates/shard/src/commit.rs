@@ -257,7 +257,13 @@ impl Shard {
     /// The answer to a request that was forwarded.
     pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8]) {
         let Some(connection) = self.connections.get_mut(reply.connection) else { return };
+        // Replies behind the gap may have been held for groups that are committed by now, and may still be.
+        connection.output.release(self.committed);
         connection.output.fill(Ticket::from_u64(reply.ticket), bytes.to_vec());
+        if connection.output.is_held() && !connection.held_listed {
+            connection.held_listed = true;
+            self.held.push(reply.connection.index);
+        }
         // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.
         connection.output.release(self.committed);
         if !connection.held_listed && connection.output.is_held() {
