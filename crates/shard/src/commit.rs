@@ -271,7 +271,7 @@ impl Shard {
             self.held.push(reply.connection.index);
         }
         let goes_on = match connection.stall {
-            Stall::Waiter => true,
+            Stall::RemoteWaiter => true,
             Stall::Gaps => connection.output.gaps() == 0,
             _ => false,
         };

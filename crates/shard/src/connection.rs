@@ -12,14 +12,23 @@ pub enum Stall {
     Gaps,
     /// A unit over several cores runs for it.
     Unit,
-    /// A blocking command waits for a key.
+    /// A blocking command waits for a key of this core.
     Waiter,
+    /// A blocking command waits on the core that has its key.
+    RemoteWaiter,
     /// A slot group it needs is lent to another core.
     Parked,
     /// It does not read its replies.
     Output,
     /// WAITAOF waits for the disk.
     Durable,
+}
+
+impl Stall {
+    /// Whether a blocking command waits.
+    pub fn is_waiter(self) -> bool {
+        matches!(self, Stall::Waiter | Stall::RemoteWaiter)
+    }
 }
 
 /// One connection.

@@ -304,7 +304,7 @@ impl Shard {
                     input_bytes: connection.input.len(),
                     input_capacity: connection.input.capacity(),
                     output_bytes: connection.output.pending_bytes(),
-                    blocked: connection.stall == Stall::Waiter,
+                    blocked: connection.stall.is_waiter(),
                 };
                 let mut line = Vec::new();
                 connection.session.describe(now, buffers, &mut line);
@@ -330,7 +330,7 @@ impl Shard {
         let blocked = self
             .connections
             .iter()
-            .find(|connection| connection.session.client_id() == client_id && connection.stall == Stall::Waiter)
+            .find(|connection| connection.session.client_id() == client_id && connection.stall.is_waiter())
             .map(|connection| connection.id);
         let Some(id) = blocked else { return 0 };
         let Some(waiter) = self.waiters.take_of(Target::Local(id)) else { return 0 };

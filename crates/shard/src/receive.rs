@@ -96,7 +96,7 @@ impl Shard {
 
     fn on_peer_closed(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.stall == Stall::Waiter {
+        if connection.stall.is_waiter() {
             // A client that hung up does not take an element off a list later.
             self.forget_waiting(id);
         } else {
@@ -119,7 +119,7 @@ impl Shard {
         self.waiters.forget(|target| *target == Target::Local(id));
         self.track_touched();
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let was_waiting = std::mem::replace(&mut connection.stall, Stall::None) == Stall::Waiter;
+        let was_waiting = std::mem::replace(&mut connection.stall, Stall::None).is_waiter();
         if !was_waiting || self.outbox.len() == 1 {
             return;
         }

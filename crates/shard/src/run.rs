@@ -222,7 +222,7 @@ impl Shard {
         let origin = Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
         batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
         if blocks {
-            connection.stall = Stall::Waiter;
+            connection.stall = Stall::RemoteWaiter;
         }
         self.statistics.counters.hops_sent += 1;
     }
@@ -372,7 +372,7 @@ impl Shard {
                 input_bytes: connection.input.len(),
                 input_capacity: connection.input.capacity(),
                 output_bytes: connection.output.pending_bytes(),
-                blocked: connection.stall == Stall::Waiter,
+                blocked: connection.stall.is_waiter(),
             },
         };
         let mut reply = connection.output.reply(connection.session.protocol());
