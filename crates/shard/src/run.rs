@@ -339,6 +339,7 @@ impl Shard {
         match target {
             Target::Remote(origin, _) => self.send_hop_reply(origin, bytes, until),
             Target::Local(id) => {
+                let until = until.filter(|until| *until > self.committed);
                 let Some(connection) = self.connections.get_mut(id) else { return };
                 let mark = connection.output.mark();
                 connection.output.reply(connection.session.protocol()).raw(bytes);

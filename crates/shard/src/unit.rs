@@ -162,6 +162,7 @@ impl Shard {
         if was_stalled {
             return self.deliver(Target::Local(id), bytes, until);
         }
+        let until = until.filter(|until| *until > self.committed);
         // It never stalled: the next request of its window runs at once.
         let Some(connection) = self.connections.get_mut(id) else { return };
         let mark = connection.output.mark();
