@@ -17,7 +17,22 @@ static HANDLERS: [Option<Handler>; COMMAND_ID_COUNT] = build();
 pub fn execute(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Outcome {
     let handler = HANDLERS[spec.id as usize].expect("a test proves that every command of the family has a handler");
     let start = unit.reply.len();
-    match handler(arguments, unit) {
+    finish(handler(arguments, unit), start, unit)
+}
+
+/// Execute a command again that blocked, because one of its keys changed.
+pub fn resume(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Outcome {
+    let start = unit.reply.len();
+    match lists::blocking::resume(spec.id, arguments, unit) {
+        Some(executed) => finish(executed, start, unit),
+        None => execute(spec, arguments, unit),
+    }
+}
+
+/// The outcome; a failure's reply takes the place of what was written from `start` on.
+#[inline]
+fn finish(executed: Executed, start: usize, unit: &mut Unit<'_>) -> Outcome {
+    match executed {
         Ok(outcome) => outcome,
         Err(failure) => {
             unit.reply.truncate(start);

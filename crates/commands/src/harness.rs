@@ -2,10 +2,10 @@
 
 use base::{CoreId, Database, SlotGroupId, Span};
 use storage::{SlotGroup, Store};
-use wire::registry::{Resolved, resolve};
+use wire::registry::{CommandSpec, Resolved, resolve};
 use wire::{Arguments, Protocol, Reply};
 
-use crate::{Outcome, Unit, execute, timed_out};
+use crate::{Outcome, Unit, execute, resume, timed_out};
 
 /// One client's view of a store.
 pub(crate) struct Harness {
@@ -72,31 +72,44 @@ impl Harness {
         })
     }
 
-    /// What a blocked command answers when its time is over.
-    pub(crate) fn time_out(&mut self, line: &str) -> String {
+    fn line<T>(
+        &mut self,
+        line: &str,
+        run: impl FnOnce(&'static CommandSpec, Arguments<'_>, &mut Unit<'_>) -> T,
+    ) -> (T, Vec<u8>) {
         let words: Vec<Vec<u8>> = split(line);
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let ((), reply) = self.with_unit(&words, |arguments, unit| match resolve(arguments) {
-            Resolved::Command(spec) => timed_out(spec, arguments, unit),
+        self.with_unit(&words, |arguments, unit| match resolve(arguments) {
+            Resolved::Command(spec) => run(spec, arguments, unit),
             other => panic!("no such command: {other:?}"),
-        });
-        show(&reply)
+        })
     }
 
-    /// The reply of a command line in one line; `blocks until …` when it blocks.
+    /// What a blocked command answers when its time is over.
+    pub(crate) fn time_out(&mut self, line: &str) -> String {
+        show(&self.line(line, timed_out).1)
+    }
+
+    /// What a blocked command answers when one of its keys changed.
+    pub(crate) fn resume(&mut self, line: &str) -> String {
+        let (outcome, reply) = self.line(line, resume);
+        self.describe(outcome, &reply)
+    }
+
+    /// The reply of a command line in one line; `blocks on …` when it blocks.
     pub(crate) fn run(&mut self, line: &str) -> String {
         let words: Vec<Vec<u8>> = split(line);
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        match self.call(&words) {
-            (Outcome::Done, reply) => show(&reply),
-            (Outcome::Block(block), reply) => {
-                assert!(reply.is_empty(), "who blocks has not answered");
-                let deadline =
-                    block.deadline_ms.map_or("ever".to_string(), |at_ms| format!("+{}", at_ms - self.now_ms));
-                let keys: Vec<String> = block.keys.iter().map(|key| key.escape_ascii().to_string()).collect();
-                format!("blocks on {} for {deadline}", keys.join(" "))
-            }
-        }
+        let (outcome, reply) = self.call(&words);
+        self.describe(outcome, &reply)
+    }
+
+    fn describe(&self, outcome: Outcome, reply: &[u8]) -> String {
+        let Outcome::Block(block) = outcome else { return show(reply) };
+        assert!(reply.is_empty(), "who blocks has not answered");
+        let deadline = block.deadline_ms.map_or("ever".to_string(), |at_ms| format!("+{}", at_ms - self.now_ms));
+        let keys: Vec<String> = block.keys.iter().map(|key| key.escape_ascii().to_string()).collect();
+        format!("blocks on {} for {deadline}", keys.join(" "))
     }
 
     /// Run a transcript: lines of `command => reply`; `#` begins a comment.

@@ -33,5 +33,5 @@ mod keyspace_tests;
 #[cfg(test)]
 mod own_tests;
 
-pub use dispatch::{execute, timed_out};
+pub use dispatch::{execute, resume, timed_out};
 pub use unit::{Block, Outcome, Reason, Unit};

@@ -34,7 +34,7 @@ pub enum Outcome {
 /// What a blocking command waits for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block {
-    /// A change of one of these runs the command again.
+    /// A change of one of these runs the command again, by [`resume`](crate::resume).
     pub keys: Vec<Vec<u8>>,
     /// Unix milliseconds at which to give up by [`timed_out`](crate::timed_out); `None` is never.
     pub deadline_ms: Option<u64>,

@@ -1,33 +1,81 @@
 //! Pops that wait for an element: BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMPOP.
+//!
+//! Run for the first time, a key of another type is an error. Run again because a key changed, it is as good as absent:
+//! the command goes on waiting for a list.
 
 use types::End;
-use wire::Arguments;
+use wire::registry::CommandId;
+use wire::{Arguments, error};
 
 use super::ends::pop_one;
 use super::several::ManyPop;
 use super::transfer::transfer;
 use crate::arguments::{end, timeout_seconds};
-use crate::failure::{DONE, Executed};
+use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Block, Outcome, Reason, Unit, argument};
 use crate::values::list;
 
 /// BLPOP key [key …] timeout.
 pub(crate) fn blpop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
-    pop_or_block(arguments, unit, End::Head)
+    pop_or_block(arguments, unit, End::Head, Run::First)
 }
 
 /// BRPOP key [key …] timeout.
 pub(crate) fn brpop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
-    pop_or_block(arguments, unit, End::Tail)
+    pop_or_block(arguments, unit, End::Tail, Run::First)
 }
 
-fn pop_or_block(arguments: Arguments<'_>, unit: &mut Unit<'_>, from: End) -> Executed {
+/// BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout.
+pub(crate) fn blmove(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    move_or_block(arguments, unit, Run::First)
+}
+
+/// BRPOPLPUSH source destination timeout.
+pub(crate) fn brpoplpush(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    rotate_or_block(arguments, unit, Run::First)
+}
+
+/// BLMPOP timeout numkeys key [key …] LEFT | RIGHT [COUNT count].
+pub(crate) fn blmpop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    pop_many_or_block(arguments, unit, Run::First)
+}
+
+/// One of the commands of this file after it blocked and a key changed; `None` for any other command.
+pub(crate) fn resume(id: CommandId, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Option<Executed> {
+    Some(match id {
+        CommandId::Blpop => pop_or_block(arguments, unit, End::Head, Run::Again),
+        CommandId::Brpop => pop_or_block(arguments, unit, End::Tail, Run::Again),
+        CommandId::Blmove => move_or_block(arguments, unit, Run::Again),
+        CommandId::Brpoplpush => rotate_or_block(arguments, unit, Run::Again),
+        CommandId::Blmpop => pop_many_or_block(arguments, unit, Run::Again),
+        _ => return None,
+    })
+}
+
+/// Whether a command runs because it came or because a key it waits for changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    First,
+    Again,
+}
+
+/// Whether there is a list under this name to take from.
+fn has_elements(unit: &mut Unit<'_>, name: &[u8], run: Run) -> Result<bool, Failure> {
+    let key = unit.key(name);
+    match list(unit.store, &key, unit.now_ms) {
+        Ok(list) => Ok(list.is_some()),
+        Err(Failure::Error(error::WRONG_TYPE)) if run == Run::Again => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn pop_or_block(arguments: Arguments<'_>, unit: &mut Unit<'_>, from: End, run: Run) -> Executed {
     let last = arguments.len() - 1;
     let deadline_ms = timeout_seconds(argument(arguments, last), unit.now_ms)?;
     let names = Arguments::new(arguments.base(), &arguments.spans()[1..last]);
     for name in names {
-        let key = unit.key(name);
-        if list(unit.store, &key, unit.now_ms)?.is_some() {
+        if has_elements(unit, name, run)? {
+            let key = unit.key(name);
             unit.reply.array(2);
             unit.reply.bulk(name);
             pop_one(unit, &key, from)?;
@@ -41,27 +89,25 @@ fn pop_or_block(arguments: Arguments<'_>, unit: &mut Unit<'_>, from: End) -> Exe
     Ok(wait_for(names, deadline_ms))
 }
 
-/// BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout.
-pub(crate) fn blmove(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+fn move_or_block(arguments: Arguments<'_>, unit: &mut Unit<'_>, run: Run) -> Executed {
     let (from, to) = (end(argument(arguments, 3))?, end(argument(arguments, 4))?);
     let deadline_ms = timeout_seconds(argument(arguments, 5), unit.now_ms)?;
-    transfer_or_block(arguments, unit, from, to, deadline_ms)
+    transfer_or_block(arguments, unit, (from, to), deadline_ms, run)
 }
 
-/// BRPOPLPUSH source destination timeout.
-pub(crate) fn brpoplpush(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+fn rotate_or_block(arguments: Arguments<'_>, unit: &mut Unit<'_>, run: Run) -> Executed {
     let deadline_ms = timeout_seconds(argument(arguments, 3), unit.now_ms)?;
-    transfer_or_block(arguments, unit, End::Tail, End::Head, deadline_ms)
+    transfer_or_block(arguments, unit, (End::Tail, End::Head), deadline_ms, run)
 }
 
 fn transfer_or_block(
     arguments: Arguments<'_>,
     unit: &mut Unit<'_>,
-    from: End,
-    to: End,
+    (from, to): (End, End),
     deadline_ms: Option<u64>,
+    run: Run,
 ) -> Executed {
-    if transfer(arguments, unit, from, to)? {
+    if has_elements(unit, argument(arguments, 1), run)? && transfer(arguments, unit, from, to)? {
         return DONE;
     }
     if !unit.may_block {
@@ -71,12 +117,14 @@ fn transfer_or_block(
     Ok(wait_for(Arguments::new(arguments.base(), &arguments.spans()[1..2]), deadline_ms))
 }
 
-/// BLMPOP timeout numkeys key [key …] LEFT | RIGHT [COUNT count].
-pub(crate) fn blmpop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+fn pop_many_or_block(arguments: Arguments<'_>, unit: &mut Unit<'_>, run: Run) -> Executed {
     let pop = ManyPop::parse(arguments, 2)?;
     let deadline_ms = timeout_seconds(argument(arguments, 1), unit.now_ms)?;
-    if pop.run(unit)? {
-        return DONE;
+    for name in pop.keys {
+        if has_elements(unit, name, run)? {
+            pop.run_on(unit, name)?;
+            return DONE;
+        }
     }
     if !unit.may_block {
         unit.reply.null_array();

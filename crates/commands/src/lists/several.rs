@@ -40,25 +40,25 @@ impl<'a> ManyPop<'a> {
         Ok(ManyPop { keys, from, count: count.unwrap_or(1) })
     }
 
-    /// Pop from the first list there is and reply its name and the elements; false, and no reply, if there is none.
-    pub(super) fn run(&self, unit: &mut Unit<'_>) -> Result<bool, Failure> {
-        for name in self.keys {
-            let key = unit.key(name);
-            if list(unit.store, &key, unit.now_ms)?.is_some() {
-                unit.reply.array(2);
-                unit.reply.bulk(name);
-                pop_many(unit, &key, self.from, self.count)?;
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    /// Pop from the list of this name, which exists, and reply its name and the elements.
+    pub(super) fn run_on(&self, unit: &mut Unit<'_>, name: &[u8]) -> Result<(), Failure> {
+        let key = unit.key(name);
+        unit.reply.array(2);
+        unit.reply.bulk(name);
+        pop_many(unit, &key, self.from, self.count)
     }
 }
 
 /// LMPOP numkeys key [key …] LEFT | RIGHT [COUNT count].
 pub(crate) fn lmpop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
-    if !ManyPop::parse(arguments, 1)?.run(unit)? {
-        unit.reply.null_array();
+    let pop = ManyPop::parse(arguments, 1)?;
+    for name in pop.keys {
+        let key = unit.key(name);
+        if list(unit.store, &key, unit.now_ms)?.is_some() {
+            pop.run_on(unit, name)?;
+            return DONE;
+        }
     }
+    unit.reply.null_array();
     DONE
 }

@@ -212,3 +212,25 @@ fn blocking() {
     assert_eq!(client.time_out("BLPOP a b 1"), "nil-array");
     assert_eq!(client.time_out("BLMOVE a b LEFT LEFT 1"), "nil-array");
 }
+
+#[test]
+fn a_key_of_another_type_does_not_wake() {
+    let mut client = Harness::new();
+    client.transcript("SET a text => +OK");
+    for (line, blocked) in [
+        ("BLPOP a b 0", "blocks on a b for ever"),
+        ("BRPOP a b 0", "blocks on a b for ever"),
+        ("BLMOVE a b LEFT LEFT 0", "blocks on a for ever"),
+        ("BRPOPLPUSH a b 0", "blocks on a for ever"),
+        ("BLMPOP 0 2 a b LEFT", "blocks on a b for ever"),
+    ] {
+        assert_eq!(client.resume(line), blocked);
+        assert!(client.run(line).starts_with("-WRONGTYPE"));
+    }
+    client.transcript("RPUSH b 1 2 3 => :3");
+    assert_eq!(client.resume("BLPOP a b 0"), "[\"b\", \"1\"]");
+    assert_eq!(client.resume("BLMPOP 0 2 a b RIGHT"), "[\"b\", [\"3\"]]");
+    let wrong_target = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    assert_eq!(client.resume("BRPOPLPUSH b a 0"), wrong_target);
+    assert_eq!(client.resume("BRPOPLPUSH b c 0"), "\"2\"");
+}

@@ -74,8 +74,8 @@ fn set_options() {
 
 #[test]
 fn compare_and_swap() {
-    let mut digests = Harness::new();
-    digests.transcript(
+    let _unplanted = super::swap_tests::unplanted();
+    transcript(
         "
         SET k v1 IFEQ v1 => nil
         EXISTS k => :0
@@ -301,4 +301,30 @@ fn encodings() {
         OBJECT FREQ none => nil
         "#,
     );
+}
+
+#[test]
+fn resp3_has_one_null_and_maps() {
+    let mut client = Harness::new();
+    client.protocol = wire::Protocol::Resp3;
+    client.transcript(
+        r#"
+        GET k => _
+        SET k v XX => _
+        MGET k => [_]
+        LPOP k => _
+        LPOP k 1 => _
+        LMPOP 1 k LEFT => _
+        ZH.GET k => _
+        OBJECT ENCODING k => _
+        BITFIELD k OVERFLOW FAIL INCRBY u1 0 2 => [_]
+        SET a x => +OK
+        SET b x => +OK
+        LCS a b IDX => {"matches": [[[:0, :0], [:0, :0]]], "len": :1}
+        INCRBYFLOAT f 1.5 => "1.5"
+        "#,
+    );
+    client.may_block = false;
+    client.transcript("BLPOP none 0 => _");
+    assert_eq!(client.time_out("BLPOP none 1"), "_");
 }
