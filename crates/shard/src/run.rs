@@ -289,7 +289,7 @@ impl Shard {
         let Some(protocol) = protocol else { return };
         let mut bytes = Vec::new();
         let changes = self.store.changes();
-        let outcome = self.execute_into(&request, database, protocol, true, &mut bytes);
+        let outcome = self.run_into(commands::resume, &request, database, (protocol, true), &mut bytes);
         if outcome == Outcome::Done {
             self.waiters.remove(id);
             let until = if self.tracks { self.commitment(changes) } else { None };
@@ -306,6 +306,18 @@ impl Shard {
         may_block: bool,
         out: &mut Vec<u8>,
     ) -> Outcome {
+        self.run_into(commands::execute, request, database, (protocol, may_block), out)
+    }
+
+    /// Runs a request whose keys are all here, for the first time or again, its reply going to `out`.
+    fn run_into(
+        &mut self,
+        run: fn(&'static CommandSpec, Arguments<'_>, &mut Unit<'_>) -> Outcome,
+        request: &OwnedRequest,
+        database: Database,
+        (protocol, may_block): (Protocol, bool),
+        out: &mut Vec<u8>,
+    ) -> Outcome {
         let mut unit = Unit {
             random: self.rng.next_u64(),
             store: &mut self.store,
@@ -315,7 +327,7 @@ impl Shard {
             first_key: None,
             may_block,
         };
-        commands::execute(request.spec, request.arguments(), &mut unit)
+        run(request.spec, request.arguments(), &mut unit)
     }
 
     /// Answers a waiter with a reply that depends on no change.
