@@ -137,7 +137,7 @@ impl Shard {
             }
             let overflow = connection.output.pressure() == Pressure::Close;
             let done = connection.session.is_closing() && connection.output.is_empty();
-            if (done || overflow) && !connection.close_asked {
+            if (done || overflow || connection.abandoned) && !connection.close_asked {
                 connection.close_asked = true;
                 output.effects.push(Effect::Close { connection: connection.id });
             }
@@ -257,9 +257,13 @@ impl Shard {
     /// The answer to a request that was forwarded.
     pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8]) {
         let Some(connection) = self.connections.get_mut(reply.connection) else { return };
+        let ticket = Ticket::from_u64(reply.ticket);
+        if !connection.output.is_owed(ticket) {
+            return; // CLIENT UNBLOCK was faster.
+        }
         // Replies behind the gap may have been held for groups that are committed by now, and may still be.
         connection.output.release(self.committed);
-        connection.output.fill(Ticket::from_u64(reply.ticket), bytes.to_vec());
+        connection.output.fill(ticket, bytes.to_vec());
         if connection.output.is_held() && !connection.held_listed {
             connection.held_listed = true;
             self.held.push(reply.connection.index);
@@ -271,7 +275,7 @@ impl Shard {
             self.held.push(reply.connection.index);
         }
         let goes_on = match connection.stall {
-            Stall::RemoteWaiter => true,
+            Stall::RemoteWaiter(ticket) => ticket == reply.ticket,
             Stall::Gaps => connection.output.gaps() == 0,
             _ => false,
         };

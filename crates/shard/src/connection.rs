@@ -15,7 +15,9 @@ pub enum Stall {
     /// A blocking command waits for a key of this core.
     Waiter,
     /// A blocking command waits on the core that has its key.
-    RemoteWaiter,
+    ///
+    /// Its reply has this ticket.
+    RemoteWaiter(u64),
     /// A slot group it needs is lent to another core.
     Parked,
     /// It does not read its replies.
@@ -27,7 +29,7 @@ pub enum Stall {
 impl Stall {
     /// Whether a blocking command waits.
     pub fn is_waiter(self) -> bool {
-        matches!(self, Stall::Waiter | Stall::RemoteWaiter)
+        matches!(self, Stall::Waiter | Stall::RemoteWaiter(_))
     }
 }
 
@@ -49,6 +51,8 @@ pub struct Connection {
     pub receive_paused: bool,
     /// The street was told to close it.
     pub close_asked: bool,
+    /// It is closed without the replies it is owed.
+    pub abandoned: bool,
     /// It is in the list of connections to flush.
     pub flush_listed: bool,
     /// It is in the list of connections with replies held back.
@@ -67,6 +71,7 @@ impl Connection {
             stall: Stall::None,
             receive_paused: false,
             close_asked: false,
+            abandoned: false,
             flush_listed: false,
             held_listed: false,
         }

@@ -331,8 +331,12 @@ impl Shard {
             .connections
             .iter()
             .find(|connection| connection.session.client_id() == client_id && connection.stall.is_waiter())
-            .map(|connection| connection.id);
-        let Some(id) = blocked else { return 0 };
+            .map(|connection| (connection.id, connection.stall));
+        let Some((id, stall)) = blocked else { return 0 };
+        if let Stall::RemoteWaiter(ticket) = stall {
+            self.unblock_remote(id, ticket, with_error);
+            return 1;
+        }
         let Some(waiter) = self.waiters.take_of(Target::Local(id)) else { return 0 };
         if with_error {
             self.answer(waiter.target, |reply| error::UNBLOCKED.write(reply));
@@ -341,5 +345,20 @@ impl Shard {
         }
         self.track_touched();
         1
+    }
+
+    /// The waiter is on another core: answer here, and let it be forgotten there.
+    fn unblock_remote(&mut self, id: ConnectionId, ticket: u64, with_error: bool) {
+        self.forget_waiting(id);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.abandoned = false;
+        let mut bytes = Vec::new();
+        let mut reply = wire::Reply::new(&mut bytes, connection.session.protocol());
+        match with_error {
+            true => error::UNBLOCKED.write(&mut reply),
+            false => reply.null_array(),
+        }
+        connection.output.fill(session::Ticket::from_u64(ticket), bytes);
+        self.unstall(id);
     }
 }

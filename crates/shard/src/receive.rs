@@ -96,16 +96,12 @@ impl Shard {
 
     fn on_peer_closed(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.session.set_closing();
         if connection.stall.is_waiter() {
             // A client that hung up does not take an element off a list later.
             self.forget_waiting(id);
-        } else {
-            connection.session.set_closing();
         }
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.session.set_closing();
-            self.list_for_flush(id.index);
-        }
+        self.list_for_flush(id.index);
     }
 
     fn on_closed(&mut self, id: ConnectionId) {
@@ -113,14 +109,17 @@ impl Shard {
         self.connections.remove(id);
     }
 
-    /// The connection waits for nothing any more, here or on another core.
+    /// The connection waits for nothing any more, here or on another core; a reply that was owed never comes.
     pub(crate) fn forget_waiting(&mut self, id: ConnectionId) {
         let core = self.core;
         self.waiters.forget(|target| *target == Target::Local(id));
         self.track_touched();
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let was_waiting = std::mem::replace(&mut connection.stall, Stall::None).is_waiter();
-        if !was_waiting || self.outbox.len() == 1 {
+        let stall = connection.stall;
+        if stall.is_waiter() {
+            (connection.stall, connection.abandoned) = (Stall::None, true);
+        }
+        if !matches!(stall, Stall::RemoteWaiter(_)) {
             return;
         }
         for (other, batch) in self.outbox.iter_mut().enumerate() {

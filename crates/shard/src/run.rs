@@ -222,7 +222,7 @@ impl Shard {
         let origin = Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
         batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
         if blocks {
-            connection.stall = Stall::RemoteWaiter;
+            connection.stall = Stall::RemoteWaiter(origin.ticket);
         }
         self.statistics.counters.hops_sent += 1;
     }
