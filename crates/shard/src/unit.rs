@@ -229,10 +229,10 @@ impl Shard {
         }
         self.units.reserve(run.reserved, -1);
         self.finish_or_wait(unit, answer, own_ordinal.filter(|_| cores.len() > 1), own_until);
-        self.try_lends();
         if !self.waiters.is_empty() {
             self.fire_waiters();
         }
+        self.try_lends();
     }
 
     /// Seals what the tick changed so far: a group that holds a unit's part may be dropped by replay, so nothing that is
@@ -363,11 +363,12 @@ impl Shard {
             }
             _ => {}
         }
-        self.try_lends();
-        self.unpark();
+        // Waiters look at the groups before these are lent again.
         if !self.waiters.is_empty() {
             self.fire_waiters();
         }
+        self.try_lends();
+        self.unpark();
     }
 
     /// Groups came home: who waited for them goes on.

@@ -87,6 +87,7 @@ struct Run<N: Node> {
     phase: Phase,
     /// Start of the span under way, and what the keys held then.
     span_start: usize,
+    span_end: usize,
     base: Base,
     loss: Option<Loss>,
     audit_start: usize,
@@ -119,6 +120,7 @@ pub fn run<N: Node>(node: N, wish: &Wish, crash: Option<CrashPoint>, prints: boo
         completed: 0,
         phase: Phase::Down,
         span_start: 0,
+        span_end: 0,
         base: Base::default(),
         loss: None,
         audit_start: 0,
@@ -181,17 +183,25 @@ impl<N: Node> Run<N> {
             }
             Durability::Interval | Durability::Commit => None,
         };
-        self.loss = self.loss.or(lossy);
+        self.note_loss(lossy);
         self.down();
     }
 
     fn down(&mut self) {
         if self.swarm.durability == Durability::Memory {
-            self.loss = Some(Loss { safe_until_us: None });
+            self.note_loss(Some(Loss { safe_until_us: None }));
         }
         self.phase = Phase::Down;
         let delay_us = 1 + self.rng.below(50_000);
         self.street.timer(delay_us, RESTART);
+    }
+
+    /// The span ends at the first crash that may lose something; an audit that a further crash cuts short is none.
+    fn note_loss(&mut self, lossy: Option<Loss>) {
+        if self.loss.is_none() && lossy.is_some() {
+            self.loss = lossy;
+            self.span_end = self.operations.len();
+        }
     }
 
     fn restart(&mut self) {
@@ -477,7 +487,7 @@ impl<N: Node> Run<N> {
         if let Some(socket) = auditor.links[0].socket {
             self.street.reset(socket);
         }
-        let end = if ends { self.operations.len() } else { self.audit_start };
+        let end = if ends { self.operations.len() } else { self.span_end };
         let span = &self.operations[self.span_start..end];
         let found = Base::of(&self.operations[self.audit_start..]);
         let mut judged = checker::check_span(span, &self.base);

@@ -101,6 +101,15 @@ pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split_inclusive(|&byte| byte == b',')
 }
 
+fn show(entry: &Entry<'_>) -> String {
+    let what = match entry.what {
+        What::Append { token, fate, .. } => format!("append of {} ({fate:?})", text(token)),
+        What::Read { value } => format!("read of {}", text(value)),
+        What::Differs { from } => format!("refused compare with {}", text(from)),
+    };
+    format!("{what} at {}..{}", entry.invoked, entry.returned)
+}
+
 fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
@@ -213,8 +222,8 @@ fn sweep(entries: &[Entry<'_>], mut moments: Vec<(u64, bool, u64, usize)>) -> Re
                 (highest, holder) = (position, Some(number));
             }
         } else if position < highest {
-            let before = holder.map(|holder: usize| format!("{:?}", entries[holder])).unwrap_or_default();
-            return Err(Violation::RealTime(format!("{before} had returned before {:?}", entries[number])));
+            let before = holder.map(|holder: usize| show(&entries[holder])).unwrap_or_default();
+            return Err(Violation::RealTime(format!("{before} had returned before {}", show(&entries[number]))));
         }
     }
     Ok(())
