@@ -50,22 +50,34 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { name: "instructions", about: "user-space instructions per request", run: instructions::run },
 ];
 
-/// Runs the comparison that `arguments` names, or lists them. Exit code 1 when a bar was missed.
+/// Runs the comparison that `arguments` names, or lists them. Exit code 1 when a bar was missed or nothing was measured.
 pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     let Some((name, words)) = arguments.split_first() else {
         println!("cargo x bench <name> {}\n", options::USAGE);
         for comparison in COMPARISONS {
             println!("  {:<13}{}", comparison.name, comparison.about);
         }
+        println!("  {:<13}every one of them, one after the other", "all");
         return Ok(ExitCode::FAILURE);
     };
-    let comparison = COMPARISONS
-        .iter()
-        .find(|comparison| comparison.name == name)
-        .ok_or_else(|| format!("no comparison is called `{name}`; `cargo x bench` lists them"))?;
+    let chosen: Vec<&Comparison> =
+        COMPARISONS.iter().filter(|comparison| name == "all" || comparison.name == name).collect();
+    if chosen.is_empty() {
+        return Err(format!("no comparison is called `{name}`; `cargo x bench` lists them"));
+    }
     let options = Options::of(words)?;
     programs::build()?;
-    let mut results = Results::new(comparison.name);
-    (comparison.run)(&options, &mut results)?;
-    Ok(if results.save(&options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let mut all_met = true;
+    for comparison in chosen {
+        println!("{}: {}", comparison.name, comparison.about);
+        let mut results = Results::new(comparison.name);
+        let ended = (comparison.run)(&options, &mut results);
+        // What was measured before an error is still true.
+        all_met &= results.save(&options)?;
+        if let Err(message) = ended {
+            all_met = false;
+            println!("{} ended early: {message}", comparison.name);
+        }
+    }
+    Ok(if all_met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

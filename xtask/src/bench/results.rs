@@ -218,12 +218,13 @@ impl Results {
 
     fn add(&mut self, row: Row) -> &mut Row {
         println!(
-            "{:<5}{:<16} {} {}{}: {} (95 % {}–{}, spread {}–{}, {} pairs) {}",
+            "{:<5}{:<16} {}{}{}, {}: {} (95 % {}–{}, spread {}–{}, {} pairs) {}",
             row.verdict,
             row.cell,
             row.subject,
-            if row.against.is_empty() { row.metric } else { "against " },
+            if row.against.is_empty() { "" } else { " against " },
             row.against,
+            row.metric,
             number(row.median),
             number(row.low),
             number(row.high),
