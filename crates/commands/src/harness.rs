@@ -14,6 +14,7 @@ pub(crate) struct Harness {
     pub(crate) database: Database,
     pub(crate) protocol: Protocol,
     pub(crate) may_block: bool,
+    pub(crate) several_databases: bool,
 }
 
 /// A request as the parser leaves it.
@@ -40,7 +41,8 @@ impl Harness {
             store.insert_group(Box::new(SlotGroup::new(id, CoreId(0))));
         }
         let now_ms = 1_700_000_000_000;
-        Harness { store, now_ms, database: Database(0), protocol: Protocol::Resp2, may_block: true }
+        let (database, protocol) = (Database(0), Protocol::Resp2);
+        Harness { store, now_ms, database, protocol, may_block: true, several_databases: true }
     }
 
     fn with_unit<T>(&mut self, words: &[&[u8]], run: impl FnOnce(Arguments<'_>, &mut Unit<'_>) -> T) -> (T, Vec<u8>) {
@@ -52,6 +54,7 @@ impl Harness {
             reply: Reply::new(&mut out, self.protocol),
             now_ms: self.now_ms,
             database: self.database,
+            several_databases: self.several_databases,
             first_key: None,
             random: 7,
             may_block: self.may_block,

@@ -2,12 +2,15 @@
 
 use storage::{Key, Record, Value};
 use types::{Change, Expiry, Kind};
-use wire::{Arguments, error};
+use wire::{Arguments, ErrorReply, error};
 
 use crate::arguments::{database, is};
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
 use crate::values::put_raw;
+
+const COPY_IN_CLUSTER: ErrorReply =
+    ErrorReply::new("ERR", "Copying to another database is not allowed in cluster mode");
 
 /// DEL key [key …]; UNLINK is the same, because nothing here is slow to free.
 pub(crate) fn del(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
@@ -84,6 +87,9 @@ pub(crate) fn copy(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
         }
         index += 1;
     }
+    if !unit.several_databases && target_database != unit.database {
+        return Err(COPY_IN_CLUSTER.into());
+    }
     let source = unit.key(argument(arguments, 1));
     let target = unit.key(argument(arguments, 2));
     let target = unit.key_in(&target, target_database);
@@ -102,6 +108,9 @@ pub(crate) fn copy(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
 
 /// MOVE key db.
 pub(crate) fn move_command(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    if !unit.several_databases {
+        return Err(error::MOVE_IN_CLUSTER.into());
+    }
     let target_database = database(argument(arguments, 2))?;
     if target_database == unit.database {
         return Err(error::SAME_OBJECT.into());

@@ -113,3 +113,19 @@ fn a_key_whose_time_is_over_is_gone() {
     );
     assert_eq!(client.store.expired(), 1);
 }
+
+#[test]
+fn a_cluster_has_one_database() {
+    let mut client = Harness::new();
+    client.several_databases = false;
+    client.transcript(
+        "
+        SET a 1 => +OK
+        MOVE a 1 => -ERR MOVE is not allowed in cluster mode
+        MOVE a x => -ERR MOVE is not allowed in cluster mode
+        COPY a b DB 1 => -ERR Copying to another database is not allowed in cluster mode
+        COPY a b DB 99 => -ERR DB index is out of range
+        COPY a b DB 0 => :1
+        ",
+    );
+}

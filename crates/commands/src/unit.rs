@@ -14,6 +14,8 @@ pub struct Unit<'a> {
     pub now_ms: u64,
     /// The connection's numbered keyspace.
     pub database: Database,
+    /// Whether a command may name another one; false on a cluster port.
+    pub several_databases: bool,
     /// The command's first key with slot and hash, when the decoder computed them.
     pub first_key: Option<Key<'a>>,
     /// 64 random bits of this unit.

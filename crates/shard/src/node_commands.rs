@@ -171,6 +171,7 @@ impl Shard {
             reply: Reply::new(&mut bytes, protocol),
             now_ms: self.now.unix_ms,
             database: waiter.database,
+            several_databases: true,
             first_key: None,
             random,
             may_block: false,

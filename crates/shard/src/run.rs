@@ -163,6 +163,7 @@ impl Shard {
             reply: connection.output.reply(connection.session.protocol()),
             now_ms: self.now.unix_ms,
             database: connection.session.database(),
+            several_databases: connection.session.door() == Door::Standalone,
             first_key,
             random,
             may_block: true,
@@ -324,6 +325,8 @@ impl Shard {
             reply: Reply::new(out, protocol),
             now_ms: self.now.unix_ms,
             database,
+            // A request of a cluster port comes here only to wait, and what waits names no database.
+            several_databases: true,
             first_key: None,
             may_block,
         };

@@ -116,6 +116,7 @@ impl Shard {
         let password = self.node.password().map(<[u8]>::to_vec);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
+        let several_databases = connection.session.door() == base::Door::Standalone;
         match spec.family {
             Family::Data if spec.is_write() && self.refuses_writes => {
                 let text = self.write_refusal().unwrap_or_default();
@@ -128,6 +129,7 @@ impl Shard {
                     reply: Reply::new(bytes, protocol),
                     now_ms: self.now.unix_ms,
                     database,
+                    several_databases,
                     first_key: None,
                     may_block: false,
                 };

@@ -19,7 +19,6 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    #[inline]
     fn parse(arguments: Arguments<'a>) -> Result<Options<'a>, Failure> {
         let (mut options, mut index) = (Options::default(), 3);
         while index < arguments.len() {
@@ -43,6 +42,16 @@ impl<'a> Options<'a> {
 /// KEEPTTL].
 #[inline]
 pub(crate) fn set(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    if arguments.len() > 3 {
+        return set_with_options(arguments, unit);
+    }
+    let key = unit.first_key(arguments, 1);
+    unit.store.apply(&key, &Change::put_string(argument(arguments, 2), Expiry::Clear))?;
+    unit.reply.ok();
+    DONE
+}
+
+fn set_with_options(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let options = Options::parse(arguments)?;
     let expiry = options.lifetime.expiry(unit.now_ms, "set")?;
     let key = unit.first_key(arguments, 1);
