@@ -8,7 +8,9 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 const AFTER: &str = "\
 Start here:
   zerohop up                       a local store, data in ./zerohop-data, until Ctrl-C
-  redis-cli -p 6379 set greeting hello
+  zerohop cli set greeting hello   talks to it, as any Redis client does
+  zerohop check zerohop-data       verifies the data while the store is stopped
+  zerohop bench                    measures it
 
 Exit codes: 0 done or stopped cleanly, 1 failed, 2 wrong option or configuration, 3 the data directory is in use,
 4 it is damaged, 130 forced to stop by a second Ctrl-C.";
@@ -24,6 +26,8 @@ pub fn command() -> Command {
         .max_term_width(100)
         .subcommand(crate::up::command())
         .subcommand(crate::serve::command())
+        .subcommand(crate::client::command())
+        .subcommand(crate::check::command())
         .subcommand(BenchArguments::augment_args(Command::new("bench")))
         .subcommand(Command::new("version").about("Print the version"))
         .after_help(AFTER)

@@ -1,6 +1,8 @@
 //! The binary `zerohop`: what a person types, one file per subcommand.
 
 mod announce;
+mod check;
+mod client;
 mod exit;
 mod help;
 mod options;
@@ -16,6 +18,8 @@ fn main() -> ExitCode {
     match matches.subcommand() {
         Some(("up", matches)) => up::run(matches),
         Some(("serve", matches)) => serve::run(matches),
+        Some(("cli", matches)) => client::run(matches),
+        Some(("check", matches)) => check::run(matches),
         Some(("bench", matches)) => help::bench(matches),
         Some(("version", _)) => {
             say::line(&help::version());

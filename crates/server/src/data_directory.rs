@@ -16,7 +16,7 @@ use placement::NodeTable;
 use shard::Shard;
 use storage::Store;
 use storage::log::manifest::ManifestError;
-use storage::log::{LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
+use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
 
 /// Name of the lock file.
 pub const LOCK_FILE_NAME: &str = "LOCK";
@@ -108,8 +108,7 @@ impl DataDirectory {
         apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
     ) -> Result<Recovery, DirectoryError> {
         let Some(manifest) = &self.manifest else { return Ok(Recovery::default()) };
-        let mut read = |name: &str| fs::read(self.path.join(name)).map_err(|error| error.to_string());
-        recover(manifest, &self.names, &mut read, apply)
+        replay(&self.path, manifest, &self.names, apply)
             .map_err(|damage| DirectoryError::Refused(format!("{}: {damage}", self.path.display())))
     }
 
@@ -156,7 +155,18 @@ impl DataDirectory {
     }
 }
 
-fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
+/// Replays the logs that `manifest` and `names` describe; writes nothing.
+pub(crate) fn replay(
+    path: &Path,
+    manifest: &Manifest,
+    names: &[String],
+    apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
+) -> Result<Recovery, Damage> {
+    let mut read = |name: &str| fs::read(path.join(name)).map_err(|error| error.to_string());
+    recover(manifest, names, &mut read, apply)
+}
+
+pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
     let shown = path.join(MANIFEST_FILE_NAME).display().to_string();
     if !names.iter().any(|name| name == MANIFEST_FILE_NAME) {
         if names.iter().any(|name| name.ends_with(".log")) {

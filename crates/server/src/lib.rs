@@ -9,6 +9,7 @@ pub mod config;
 pub mod data_directory;
 pub mod facts;
 pub mod file_limit;
+pub mod inspection;
 pub mod node;
 pub mod port_owner;
 pub mod ports;

@@ -140,8 +140,9 @@ impl Node {
             }
         }
         match failure {
-            None => Ok(()),
             Some(text) => Err(NodeError::Other(text)),
+            // Nobody uses the directory from now on; the lock itself goes with the process.
+            None => Ok(self.directory.map_or(Ok(()), |directory| directory.announce(""))?),
         }
     }
 }

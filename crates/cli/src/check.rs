@@ -1,0 +1,126 @@
+//! `zerohop check`: would this data directory start, and what is in it? Writes nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::{Value, json};
+use server::data_directory::DirectoryError;
+use server::inspection::{Inspection, InspectionError, inspect};
+
+use crate::{announce, exit, say};
+
+const AFTER: &str = "\
+Reads every group of every log, verifies checksums, order and completeness, and replays all changes in memory, exactly
+as a start does. A torn tail is what a crash leaves and nobody was promised it: the next start cuts it, and the exit
+code stays 0.
+
+Exit codes: 0 it would start, 1 it cannot be read, 3 a process uses it, 4 it is damaged.";
+
+/// Its options.
+pub fn command() -> Command {
+    Command::new("check")
+        .about("Verify a data directory offline")
+        .args([
+            Arg::new("directory").value_name("DIRECTORY").required(true).value_parser(value_parser!(PathBuf)),
+            Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object"),
+        ])
+        .after_help(AFTER)
+}
+
+/// Verifies and tells.
+pub fn run(matches: &ArgMatches) -> ExitCode {
+    let path: &PathBuf = matches.get_one("directory").expect("clap requires it");
+    let json = matches.get_flag("json");
+    match inspect(path) {
+        Ok(inspection) if json => say::line(&as_json(&inspection).to_string()),
+        Ok(inspection) => as_text(path, &inspection).iter().for_each(|line| say::line(line)),
+        Err(error) => return failed(path, &error, json),
+    }
+    ExitCode::SUCCESS
+}
+
+fn failed(path: &Path, error: &InspectionError, json: bool) -> ExitCode {
+    let shown = path.display().to_string();
+    let mut report = json!({ "ok": false });
+    let (code, problem) = match error {
+        InspectionError::Damage(damage) => {
+            report["file"] = damage.file.as_str().into();
+            report["offset"] = damage.offset.into();
+            (exit::DAMAGED, format!("{}: {}", shown, damage))
+        }
+        InspectionError::Directory(DirectoryError::Held(holder)) => {
+            let holder = holder.replacen("pid ", "process ", 1);
+            (exit::IN_USE, format!("{shown} is in use by {holder}: stop it first, or check a copy"))
+        }
+        InspectionError::Directory(DirectoryError::Refused(text)) => (exit::DAMAGED, text.clone()),
+        InspectionError::Directory(DirectoryError::Io(text)) => (exit::FAILED, text.clone()),
+    };
+    if json {
+        report["problem"] = problem.into();
+        say::line(&report.to_string());
+        return ExitCode::from(code);
+    }
+    exit::with(code, &problem)
+}
+
+fn as_text(path: &Path, inspection: &Inspection) -> Vec<String> {
+    let shown = path.display();
+    let Some(manifest) = &inspection.manifest else { return vec![format!("{shown}: no store was ever started here")] };
+    let recovery = &inspection.recovery;
+    let mut lines = vec![format!("{shown}: it would start")];
+    let mut fact = |name: &str, text: String| lines.push(format!("  {name:<12} {text}"));
+    fact("store", hexadecimal(&manifest.store_id));
+    fact("started", format!("{} times, last with {} cores", manifest.incarnation, manifest.cores));
+    fact("logs", format!("{} ({} of segments)", recovery.chains.len(), announce::size(recovery.bytes)));
+    fact("groups", recovery.groups.to_string());
+    fact("records", recovery.records.to_string());
+    for keys in &inspection.databases {
+        let expiring = keys.expiring;
+        fact(&format!("database {}", keys.database), format!("{} keys, {expiring} with a time to live", keys.keys));
+    }
+    for cut in &recovery.cuts {
+        let why = if cut.incomplete_unit { "an incomplete unit" } else { "a torn tail" };
+        let text = format!("{} at offset {}: {why}, never acknowledged; the next start cuts it", cut.file, cut.offset);
+        fact("tail", text);
+    }
+    lines
+}
+
+fn as_json(inspection: &Inspection) -> Value {
+    let recovery = &inspection.recovery;
+    let chains: Vec<Value> = recovery
+        .chains
+        .iter()
+        .map(|chain| {
+            let (incarnation, core, cores) = (chain.incarnation, chain.core, chain.cores);
+            json!({ "incarnation": incarnation, "core": core, "cores": cores, "groups": chain.last_ordinal.0 })
+        })
+        .collect();
+    let databases: Vec<Value> = inspection
+        .databases
+        .iter()
+        .map(|keys| json!({ "database": keys.database, "keys": keys.keys, "expiring": keys.expiring }))
+        .collect();
+    let tails: Vec<Value> = recovery
+        .cuts
+        .iter()
+        .map(|cut| json!({ "file": cut.file, "offset": cut.offset, "incomplete_unit": cut.incomplete_unit }))
+        .collect();
+    json!({
+        "ok": true,
+        "store": inspection.manifest.as_ref().map(|manifest| hexadecimal(&manifest.store_id)),
+        "incarnation": inspection.manifest.as_ref().map(|manifest| manifest.incarnation),
+        "cores": inspection.manifest.as_ref().map(|manifest| manifest.cores),
+        "bytes": recovery.bytes,
+        "groups": recovery.groups,
+        "records": recovery.records,
+        "chains": chains,
+        "databases": databases,
+        "tails": tails,
+    })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

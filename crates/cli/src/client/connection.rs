@@ -1,0 +1,118 @@
+//! One blocking connection: words out, one reply back.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use wire::reply_parse::{Value, parse_reply};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 64 << 10;
+
+/// Whom to talk to, and as whom.
+pub struct Target {
+    pub host: String,
+    pub port: u16,
+    pub socket: Option<PathBuf>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub database: u8,
+    pub resp3: bool,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.socket {
+            Some(path) => write!(formatter, "{}", path.display())?,
+            None => write!(formatter, "{}:{}", self.host, self.port)?,
+        }
+        if self.database > 0 { write!(formatter, "[{}]", self.database) } else { Ok(()) }
+    }
+}
+
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// See the module.
+pub struct Connection {
+    stream: Box<dyn Stream>,
+    received: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects, authenticates, and selects protocol and database.
+    ///
+    /// # Errors
+    /// Why it does not work, for people.
+    pub fn open(target: &Target) -> Result<Connection, String> {
+        let cannot = |error: std::io::Error| {
+            let hint = if error.kind() == ErrorKind::ConnectionRefused || error.kind() == ErrorKind::NotFound {
+                "; is it running? `zerohop up` starts a store"
+            } else {
+                ""
+            };
+            format!("cannot connect to {target}: {error}{hint}")
+        };
+        let stream: Box<dyn Stream> = match &target.socket {
+            Some(path) => Box::new(UnixStream::connect(path).map_err(cannot)?),
+            None => {
+                let stream = TcpStream::connect((target.host.as_str(), target.port)).map_err(cannot)?;
+                stream.set_nodelay(true).map_err(cannot)?;
+                Box::new(stream)
+            }
+        };
+        let mut connection = Connection { stream, received: Vec::new() };
+        if let Some(password) = &target.password {
+            let words = ["AUTH"].into_iter().chain(target.user.as_deref()).chain([password.as_str()]);
+            connection.expect_ok(words)?;
+        }
+        if target.resp3 {
+            connection.expect_ok(["HELLO", "3"])?;
+        }
+        if target.database > 0 {
+            connection.expect_ok(["SELECT", &target.database.to_string()])?;
+        }
+        Ok(connection)
+    }
+
+    fn expect_ok<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+        let words: Vec<Vec<u8>> = words.into_iter().map(|word| word.as_bytes().to_vec()).collect();
+        match self.call(&words)? {
+            Value::Error(text) => {
+                let (command, text) = (String::from_utf8_lossy(&words[0]), String::from_utf8_lossy(&text));
+                Err(format!("{command} was refused: {text}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a command and waits for its reply. Pushes that come before it are left out.
+    ///
+    /// # Errors
+    /// When the connection broke, or what came is no reply.
+    pub fn call(&mut self, words: &[Vec<u8>]) -> Result<Value, String> {
+        let mut request = Vec::new();
+        wire::request::encode(words.iter().map(Vec::as_slice), &mut request);
+        let broken = |error: std::io::Error| format!("the connection broke: {error}");
+        self.stream.write_all(&request).map_err(broken)?;
+        let mut chunk = vec![0; READ_BYTES];
+        loop {
+            match parse_reply(&self.received) {
+                Err(error) => return Err(error.to_string()),
+                Ok(Some((value, taken))) => {
+                    self.received.drain(..taken);
+                    if !matches!(value, Value::Push(_)) {
+                        return Ok(value);
+                    }
+                }
+                Ok(None) => match self.stream.read(&mut chunk) {
+                    Ok(0) => return Err("the server closed the connection".to_owned()),
+                    Ok(count) => self.received.extend_from_slice(&chunk[..count]),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(broken(error)),
+                },
+            }
+        }
+    }
+}
