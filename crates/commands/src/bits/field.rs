@@ -183,7 +183,10 @@ fn perform(unit: &mut Unit<'_>, key: &Key<'_>, operation: Operation) -> Result<O
         Action::Add(increment) => present + i128::from(increment),
     };
     let Some(number) = field.fit(wanted, overflow) else { return Ok(None) };
-    let (window, touched) = with_field(bytes, field.offset, field.width, number as u64);
-    unit.store.apply(key, &Change::Overwrite { offset: field.offset / 8, bytes: &window[..touched] })?;
+    // A number that is as it should be is no write: watchers do not see it.
+    if number != present {
+        let (window, touched) = with_field(bytes, field.offset, field.width, number as u64);
+        unit.store.apply(key, &Change::Overwrite { offset: field.offset / 8, bytes: &window[..touched] })?;
+    }
     Ok(Some(if matches!(action, Action::Set(_)) { present } else { number }))
 }

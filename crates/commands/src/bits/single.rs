@@ -1,7 +1,7 @@
 //! Single bits: SETBIT, GETBIT; and what all writers of bits share.
 
 use base::limits::VALUE_BYTES_MAX;
-use storage::{Key, Value};
+use storage::Key;
 use types::bits::{get_bit, with_bit};
 use types::{Change, Expiry};
 use wire::{Arguments, error, number};
@@ -31,21 +31,14 @@ pub(crate) fn setbit(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
         _ => return Err(error::BIT_VALUE.into()),
     };
     let key = unit.first_key(arguments, 1);
-    let present = match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
-        Some(Value::String { bytes, raw }) => Some((bytes, raw)),
-        Some(Value::List(_)) => return Err(error::WRONG_TYPE.into()),
-        None => None,
-    };
-    let bytes = present.map_or(&[][..], |(bytes, _)| bytes);
-    let was_on = get_bit(bytes, offset);
-    let index = offset / 8;
-    let byte = bytes.get(index as usize).copied();
-    // A bit that is as it should be is no write, unless the string has to grow (or to become one that can).
-    let is_no_write = was_on == on && byte.is_some() && present.is_some_and(|(_, raw)| raw);
-    if !is_no_write {
+    let present = string(unit.store, &key, unit.now_ms)?;
+    let bytes = present.unwrap_or_default();
+    let (was_on, byte) = (get_bit(bytes, offset), bytes.get((offset / 8) as usize).copied());
+    // A bit that is there and as it should be is no write: watchers do not see it.
+    if was_on != on || byte.is_none() {
         let exists = present.is_some();
         let byte = with_bit(byte.unwrap_or(0), offset, on);
-        overwrite(unit, &key, exists, index, &[byte])?;
+        overwrite(unit, &key, exists, offset / 8, &[byte])?;
     }
     unit.reply.integer(i64::from(was_on));
     DONE

@@ -1,6 +1,6 @@
 //! Bits, as transcripts.
 
-use crate::harness::transcript;
+use crate::harness::{Harness, transcript};
 
 #[test]
 fn single_bits() {
@@ -136,4 +136,22 @@ fn fields() {
         BITFIELD l GET u8 0 => -WRONGTYPE Operation against a key holding the wrong kind of value
         "#,
     );
+}
+
+#[test]
+fn what_changes_nothing_is_no_write() {
+    let mut client = Harness::new();
+    client.transcript("SETBIT b 7 1 => :0");
+    let version = client.run("ZH.GET b");
+    client.transcript(
+        "
+        SETBIT b 7 1 => :1
+        SETBIT b 0 0 => :0
+        BITFIELD b SET u8 0 1 INCRBY u8 0 0 => [:1, :1]
+        SETRANGE b 0 \"\" => :1
+        ",
+    );
+    assert_eq!(client.run("ZH.GET b"), version);
+    client.transcript("SETBIT b 8 0 => :0");
+    assert_ne!(client.run("ZH.GET b"), version, "growing is a write");
 }
