@@ -3,10 +3,10 @@
 use base::{Effect, LogOrdinal, TickOutput};
 use session::Pressure;
 
-use crate::connection::Stall;
+use crate::connection::{Connection, Stall};
 use crate::hop::{HopBatch, HopReply, HopRequest, Origin};
 use crate::owned_request::OwnedRequest;
-use crate::shard::{Durability, EXPIRY_INTERVAL_US, SYNC_INTERVAL_US, Shard};
+use crate::shard::{Durability, EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, SYNC_INTERVAL_US, Shard};
 use crate::waiters::Target;
 use commands::Outcome;
 use session::Ticket;
@@ -28,6 +28,10 @@ impl Shard {
         if self.gathers.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
             self.end_overdue_gathers();
         }
+        if self.has_limits() && now_us >= self.last_limits_us + LIMITS_INTERVAL_US {
+            self.last_limits_us = now_us;
+            self.look_after_limits();
+        }
         if now_us >= self.last_expiry_us + EXPIRY_INTERVAL_US && self.store.has_expiring() {
             self.last_expiry_us = now_us;
             let expired = self.store.expire_step(self.now.unix_ms, EXPIRY_STEP_KEYS);
@@ -39,6 +43,29 @@ impl Shard {
                 self.fire_waiters();
             }
         }
+    }
+
+    fn has_limits(&self) -> bool {
+        let config = &self.node.config;
+        config.memory_bytes_max().is_some() || config.idle_timeout_s().is_some() || self.memory_full
+    }
+
+    /// `maxmemory`, of which every core has its share, and `timeout`.
+    fn look_after_limits(&mut self) {
+        let share = self.node.config.memory_bytes_max().map(|bytes| bytes / self.outbox.len() as u64);
+        self.memory_full = share.is_some_and(|bytes| self.store.heap_bytes() as u64 > bytes);
+        let Some(idle_s) = self.node.config.idle_timeout_s() else { return };
+        let now_us = self.now.monotonic_us;
+        let is_idle = |connection: &&mut Connection| {
+            connection.stall == Stall::None
+                && now_us.saturating_sub(connection.session.active_us()) > idle_s * 1_000_000
+        };
+        let mut idle = Vec::new();
+        for connection in self.connections.iter_mut().filter(is_idle) {
+            connection.session.set_closing();
+            idle.push(connection.id.index);
+        }
+        idle.into_iter().for_each(|index| self.list_for_flush(index));
     }
 
     /// Seals what was changed into a log group and asks for its write and sync.
@@ -167,6 +194,7 @@ impl Shard {
             unsynced.then_some(self.last_sync_us + SYNC_INTERVAL_US),
             self.store.has_expiring().then_some(self.last_expiry_us + EXPIRY_INTERVAL_US),
             self.paused_until.map(|(until_us, _)| until_us),
+            self.has_limits().then_some(self.last_limits_us + LIMITS_INTERVAL_US),
             self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
         ];
         output.deadline_us = deadlines.into_iter().flatten().min();

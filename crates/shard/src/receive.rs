@@ -22,7 +22,7 @@ impl Shard {
         self.statistics.counters.ticks += 1;
         self.now = now;
         self.update_tracking();
-        self.refuses_writes = self.write_refusal().is_some();
+        self.refuses_writes = self.memory_full || self.write_refusal().is_some();
         if self.paused_until.is_some_and(|(until_us, _)| until_us <= now.monotonic_us) {
             self.end_pause();
         }

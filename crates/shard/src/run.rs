@@ -97,6 +97,9 @@ impl Shard {
             Route::KeyTooLong => {
                 reply.error("ERR", &format!("key is too long (limit: {} bytes)", base::limits::KEY_BYTES_MAX));
             }
+            _ if self.memory_full && spec.flags.contains(wire::registry::Flags::DENYOOM) => {
+                error::OUT_OF_MEMORY.write(&mut reply);
+            }
             _ => match refusal {
                 Some(text) => reply.error("MISCONF", &text),
                 None => return false,
@@ -267,6 +270,9 @@ impl Shard {
     /// Runs the waiters of the keys that changed, until a round changes nothing.
     pub(crate) fn fire_waiters(&mut self) {
         let mut touched = Vec::new();
+        for id in self.waiters.take_deferred() {
+            self.fire(id);
+        }
         loop {
             touched.clear();
             let all = self.store.take_touched(&mut touched);
@@ -288,6 +294,9 @@ impl Shard {
             Target::Remote(_, protocol) => Some(protocol),
         };
         let Some(protocol) = protocol else { return };
+        if !self.has_keys_of(&request) {
+            return self.waiters.defer(id);
+        }
         let mut bytes = Vec::new();
         let changes = self.store.changes();
         let outcome = self.run_into(commands::resume, &request, database, (protocol, true), &mut bytes);

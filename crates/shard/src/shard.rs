@@ -47,6 +47,8 @@ impl Durability {
 
 /// How often durability `interval` syncs, microseconds: the most a power cut may cost.
 pub const SYNC_INTERVAL_US: u64 = 1_000_000;
+/// How often `maxmemory` and `timeout` are looked after while one of them is set, microseconds.
+pub(crate) const LIMITS_INTERVAL_US: u64 = 100_000;
 /// How often expiry is swept while keys have one, microseconds.
 pub(crate) const EXPIRY_INTERVAL_US: u64 = 100_000;
 
@@ -113,6 +115,9 @@ pub struct Shard {
     pub(crate) last_segment_try_us: u64,
     /// As of this tick's start: the log is broken or has no room.
     pub(crate) refuses_writes: bool,
+    /// `maxmemory` is reached: nothing that may grow memory runs.
+    pub(crate) memory_full: bool,
+    pub(crate) last_limits_us: u64,
     pub(crate) stopping: bool,
     pub(crate) paused_until: Option<(u64, bool)>,
 }
@@ -161,6 +166,8 @@ impl Shard {
             last_expiry_us: 0,
             last_segment_try_us: 0,
             refuses_writes: false,
+            memory_full: false,
+            last_limits_us: 0,
             stopping: false,
             paused_until: None,
             table: config.table,

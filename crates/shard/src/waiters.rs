@@ -41,6 +41,8 @@ pub struct Waiters {
     by_hash: HashMap<u64, Vec<u64>, std::hash::BuildHasherDefault<HashIsHash>>,
     deadlines: BinaryHeap<Reverse<(u64, u64)>>,
     count_ever: u64,
+    /// Touched while one of their groups was lent; they run when groups come home.
+    deferred: BTreeSet<u64>,
 }
 
 /// The keys' hashes are hashes already.
@@ -94,6 +96,16 @@ impl Waiters {
         let ids: BTreeSet<u64> =
             touched.iter().filter_map(|(_, hash)| self.by_hash.get(hash)).flatten().copied().collect();
         ids.into_iter().collect()
+    }
+
+    /// It was touched, but a group it needs is lent.
+    pub fn defer(&mut self, id: u64) {
+        self.deferred.insert(id);
+    }
+
+    /// Those deferred so far, oldest first.
+    pub fn take_deferred(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.deferred)
     }
 
     /// A waiter that still waits.
