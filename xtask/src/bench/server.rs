@@ -64,9 +64,10 @@ impl Start {
             |word: &String| word.replace("{port}", &port.to_string()).replace("{dir}", &folder.display().to_string());
         let messages = fs::File::create(folder.join("messages"))
             .map_err(|error| format!("cannot write in {}: {error}", folder.display()))?;
-        // nice and taskset become the program, so the process id is the server's own.
-        let child = outranking("taskset")
-            .args(["-c", &self.cpus])
+        // nice, setpriv and taskset become the program, so the process id is the server's own. The signal is for the
+        // day this chore is killed and cannot kill its children itself.
+        let child = outranking("setpriv")
+            .args(["--pdeathsig", "KILL", "taskset", "-c", &self.cpus])
             .args(self.words.iter().map(replaced))
             .envs(self.environment)
             .current_dir(&folder)
