@@ -32,6 +32,8 @@ mod harness;
 mod keyspace_tests;
 #[cfg(test)]
 mod own_tests;
+#[cfg(test)]
+mod property_tests;
 
 pub use dispatch::{execute, resume, timed_out};
 pub use unit::{Block, Outcome, Reason, Unit};

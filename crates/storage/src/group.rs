@@ -489,11 +489,7 @@ impl SlotGroup {
         self.list_bytes -= list.heap_bytes();
         match *change {
             Change::ListPush { end, elements } => elements.iter().for_each(|element| list.push(end, element)),
-            Change::ListPop { end, count } => {
-                for _ in 0..count.min(list.len() as u64) {
-                    list.pop(end);
-                }
-            }
+            Change::ListPop { end, count } => list.drop_end(end, usize::try_from(count).unwrap_or(usize::MAX)),
             Change::ListSet { index, element } => list.set(index as usize, element),
             Change::ListInsert { index, element } => list.insert(index as usize, element),
             Change::ListRemove { count, element } => {

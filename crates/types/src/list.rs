@@ -148,7 +148,7 @@ impl List {
     }
 
     /// Drop up to `count` elements from one end, without looking at them.
-    fn drop_end(&mut self, end: End, mut count: usize) {
+    pub fn drop_end(&mut self, end: End, mut count: usize) {
         while count > 0 {
             let dropped = self.change_end(end, |chunk| {
                 let dropped = count.min(chunk.len());

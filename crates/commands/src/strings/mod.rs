@@ -11,6 +11,6 @@ pub(crate) mod set;
 pub(crate) mod set_many;
 
 #[cfg(test)]
-mod swap_tests;
+pub(crate) mod swap_tests;
 #[cfg(test)]
 mod tests;

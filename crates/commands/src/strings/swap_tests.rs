@@ -49,12 +49,12 @@ static PLANTING: std::sync::RwLock<()> = std::sync::RwLock::new(());
 
 /// While it lives, no bug is planted.
 #[cfg(feature = "planted")]
-pub(super) fn unplanted() -> impl Drop {
+pub(crate) fn unplanted() -> impl Drop {
     PLANTING.read().expect("no test panics while it plants")
 }
 
 /// While it lives, no bug is planted; this build has none.
 #[cfg(not(feature = "planted"))]
-pub(super) fn unplanted() -> impl Sized {
+pub(crate) fn unplanted() -> impl Sized {
     Some(())
 }
