@@ -81,10 +81,11 @@ pub(crate) fn end(text: &[u8]) -> Result<End, Failure> {
     }
 }
 
-/// Whether an argument is this option, in any case.
+/// Whether an argument is this option, in any case. As in Redis, whose options are C strings, a NUL ends it.
 #[inline]
 pub(crate) fn is(text: &[u8], option: &str) -> bool {
-    text.eq_ignore_ascii_case(option.as_bytes())
+    let (head, rest) = text.split_at_checked(option.len()).unwrap_or((text, &[]));
+    head.eq_ignore_ascii_case(option.as_bytes()) && matches!(rest, [] | [0, ..])
 }
 
 /// A range of indexes that may count from the end, clipped to `len`: its start and its length.
@@ -98,7 +99,13 @@ pub(crate) fn window(start: i64, end: i64, len: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::window;
+    use super::{is, window};
+
+    #[test]
+    fn options_are_c_strings() {
+        assert!(is(b"ex", "EX") && is(b"EX\0junk", "EX"));
+        assert!(!is(b"EXAT", "EX") && !is(b"E", "EX") && !is(b"", "EX"));
+    }
 
     #[test]
     fn windows_count_from_both_ends() {

@@ -36,12 +36,12 @@ pub(crate) enum TimeUnit {
 
 impl TimeUnit {
     fn of_option(text: &[u8]) -> Option<TimeUnit> {
-        match text.len() {
-            2 if is(text, "EX") => Some(TimeUnit::Seconds),
-            2 if is(text, "PX") => Some(TimeUnit::Milliseconds),
-            4 if is(text, "EXAT") => Some(TimeUnit::UnixSeconds),
-            4 if is(text, "PXAT") => Some(TimeUnit::UnixMilliseconds),
-            _ => None,
+        match () {
+            () if is(text, "EX") => Some(TimeUnit::Seconds),
+            () if is(text, "PX") => Some(TimeUnit::Milliseconds),
+            () if is(text, "EXAT") => Some(TimeUnit::UnixSeconds),
+            () if is(text, "PXAT") => Some(TimeUnit::UnixMilliseconds),
+            () => None,
         }
     }
 
