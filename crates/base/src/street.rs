@@ -113,6 +113,11 @@ pub enum Event {
         /// The operating system's words, with the file's name.
         reason: String,
     },
+    /// The longest tick so far, told once it is over: from the tick's clock reading until its effects were performed.
+    LongestTick {
+        /// Microseconds.
+        us: u64,
+    },
     /// SIGTERM, SIGINT or SHUTDOWN: finish, seal the log, answer with [`Effect::Stop`].
     ShutdownRequested,
 }

@@ -32,6 +32,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
         let mut output = TickOutput::default();
         // The first tick comes at once: the machine has yet to say what it waits for.
         let mut timeout_us = Some(0);
+        let mut longest_tick_us = 0;
         loop {
             self.collect(timeout_us, &mut events, &mut hops)?;
             let now = self.clock.now();
@@ -54,6 +55,12 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 return Ok(self.machine);
             }
             timeout_us = self.next_timeout_us(now, &output, &events);
+            let tick_us = monotonic_us().saturating_sub(now.monotonic_us);
+            if tick_us > longest_tick_us {
+                longest_tick_us = tick_us;
+                // Told with the next tick; it is no reason for one.
+                events.push_completion(Event::LongestTick { us: tick_us }, true);
+            }
         }
     }
 

@@ -51,6 +51,10 @@ impl Shard {
                     self.log_mut("extended").on_segment_failed(reason);
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
+                Event::LongestTick { us } => {
+                    let longest = &mut self.statistics.counters.tick_us_max;
+                    *longest = us.max(*longest);
+                }
                 Event::ShutdownRequested => self.stopping = true,
             }
         }

@@ -22,6 +22,8 @@ const FINE_CLASSES: usize = FINE_BYTES_MAX / UNIT;
 const CLASS_BYTES_MAX: usize = 16 << 10;
 /// Marks a page that holds one record of its own size.
 const CLASS_SINGLE: u8 = u8::MAX;
+/// Cache lines asked for ahead: header, key and a value of about a hundred bytes.
+const RECORD_LINES: usize = 3;
 const NONE: u32 = u32::MAX;
 
 /// Address of a record within its group's heap.
@@ -150,12 +152,13 @@ impl Heap {
         &mut self.pages[location.page()][location.offset()..]
     }
 
-    /// Ask for the record's first line; `location` must be in use.
+    /// Ask for the record's first lines; `location` must be in use.
     #[inline]
     pub fn prefetch(&self, location: Location) {
         let start = self.bytes(location).as_ptr();
-        base::prefetch::prefetch(start);
-        base::prefetch::prefetch(start.wrapping_add(64));
+        for line in 0..RECORD_LINES {
+            base::prefetch::prefetch(start.wrapping_add(line * 64));
+        }
     }
 
     fn extend_class(&mut self, class_index: usize, slot_bytes: usize) -> Result<(), HeapFull> {

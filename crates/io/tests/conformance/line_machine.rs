@@ -193,6 +193,7 @@ impl LineMachine {
                     self.reply(id, b"refused");
                 }
             }
+            Event::LongestTick { .. } => {}
             Event::ShutdownRequested => output.effects.push(Effect::Stop),
         }
     }

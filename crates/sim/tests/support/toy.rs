@@ -178,6 +178,7 @@ impl Toy {
             Event::LogWritten { .. } => {}
             Event::LogSynced { ordinal } => (self.synced, self.syncing) = (ordinal.0, false),
             Event::SegmentReady { .. } => self.ready = true,
+            Event::LongestTick { .. } => {}
             Event::LogFailed { .. } | Event::SegmentFailed { .. } => self.failed = true,
             Event::ShutdownRequested => self.stopping = true,
         }
