@@ -39,6 +39,7 @@ impl Model {
         let name = String::from_utf8_lossy(&arguments[0]).to_ascii_uppercase();
         let arity_fits = match name.as_str() {
             "GET" | "DIGEST" | "ZH.GET" => arguments.len() == 2,
+            "DELEX" => matches!(arguments.len(), 2 | 4),
             "MSETEX" => arguments.len() >= 4,
             "SET" | "RPUSH" | "DELIFEQ" => arguments.len() >= 3 && (name != "DELIFEQ" || arguments.len() == 3),
             _ => arguments.len() >= 2,
@@ -48,6 +49,7 @@ impl Model {
             return format!("-ERR wrong number of arguments for '{name}' command\r\n").into_bytes();
         }
         match name.as_str() {
+            "ECHO" => bulk(&arguments[1]),
             "SET" => self.set(&arguments[1], &arguments[2], &arguments[3..], nil),
             "DELEX" => self.delete_if(&arguments[1], &arguments[2..]),
             "DELIFEQ" => self.delete_matching(&arguments[1], &Condition::Equal(&arguments[2])),
@@ -61,8 +63,11 @@ impl Model {
     fn read(&self, name: &str, key: &[u8], nil: &[u8]) -> Vec<u8> {
         match (name, self.values.get(key)) {
             (_, Some(Value::List(_))) => WRONG_TYPE.to_vec(),
+            // The version is any positive number; the comparison looks at that.
+            ("ZH.GET", Some(Value::String(value))) => [&b"*2\r\n"[..], &bulk(value), b":1\r\n"].concat(),
             ("DIGEST", Some(Value::String(value))) => bulk(format!("{:016x}", xxh3_64(value)).as_bytes()),
             (_, Some(Value::String(value))) => bulk(value),
+            ("ZH.GET", None) if nil.starts_with(b"$") => b"*-1\r\n".to_vec(),
             (_, None) => nil.to_vec(),
         }
     }

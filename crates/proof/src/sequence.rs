@@ -29,6 +29,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether it only marks the end of its sequence.
+    pub fn is_sentinel(&self) -> bool {
+        self.arguments.get(1).is_some_and(|argument| argument.starts_with(b"sentinel-"))
+    }
+
     /// The command's name in capitals.
     pub fn name(&self) -> String {
         String::from_utf8_lossy(&self.arguments[0]).to_ascii_uppercase()
@@ -219,6 +224,7 @@ impl Maker<'_> {
         for _ in 0..length {
             self.command(0, Family::Conditional);
         }
+        self.sentinels();
     }
 
     fn valkey(&mut self) {
@@ -273,6 +279,17 @@ impl Maker<'_> {
                 self.words(connection, "SELECT 0");
             }
         }
+        self.sentinels();
+    }
+
+    /// A last command on each connection whose reply nothing else gives: a reply too many or too few shows here.
+    fn sentinels(&mut self) {
+        for connection in [0, 1] {
+            if self.steps.iter().any(|step| step.connection == connection) {
+                let text = format!("sentinel-{}-{}", self.steps.len(), self.pool.unique());
+                self.push(connection, vec![b"ECHO".to_vec(), text.into_bytes()]);
+            }
+        }
     }
 
     fn some_commands(&mut self, connection: usize, main: Family, most: u64) {
@@ -290,7 +307,11 @@ impl Maker<'_> {
     fn named(&mut self, connection: usize, name: &str) {
         let generator = self.generator;
         let candidates: Vec<&(Entry, Vec<Part>)> =
-            generator.entries.iter().filter(|(entry, _)| entry.name() == name).collect();
+            generator
+            .entries
+            .iter()
+            .filter(|(entry, _)| entry.name() == name && entry.family != Family::Conditional)
+            .collect();
         let (_, parts) = candidates[self.rng.below(candidates.len() as u64) as usize];
         self.template(connection, parts, Family::String);
     }

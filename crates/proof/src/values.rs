@@ -133,6 +133,7 @@ impl Slot {
 /// The keys of one sequence and the values it may use.
 #[derive(Clone, Debug)]
 pub struct Pool {
+    unique: String,
     strings: Vec<Vec<u8>>,
     lists: Vec<Vec<u8>>,
     foreign: Option<Vec<u8>>,
@@ -152,11 +153,17 @@ impl Pool {
             .into_bytes()
         };
         Pool {
+            unique: unique.to_string(),
             strings: vec![key("s0"), key("s1"), key("s2")],
             lists: vec![key("l0"), key("l1")],
             foreign: tags.map(|(_, other)| format!("{{{other}}}{unique}s0").into_bytes()),
             now_s,
         }
+    }
+
+    /// What every key of the sequence contains.
+    pub fn unique(&self) -> &str {
+        &self.unique
     }
 
     /// All keys of the sequence.

@@ -10,7 +10,7 @@ use super::coverage::Coverage;
 use super::exceptions::Exception;
 use super::lanes::{Lane, Replies, Servers, run};
 use super::scan::compare_scans;
-use super::shrink::{Difference, describe, first_difference, flush, shrink};
+use super::shrink::{Difference, describe, first_difference, flush, is_out_of_step, shrink};
 use crate::connection::Connection;
 use crate::reply::{Reply, decode, outcome, show};
 use crate::sequence::{Generator, Sequence, Tags};
@@ -122,9 +122,13 @@ pub fn differential(options: &Options) -> io::Result<Outcome> {
 impl Run<'_> {
     fn run_batches(&mut self, lanes: &mut [Lane], batches: &[Vec<Sequence>]) -> io::Result<()> {
         let all_replies = run(lanes, batches, &self.options.servers)?;
-        for (lane, (batch, replies)) in batches.iter().zip(&all_replies).enumerate() {
+        for (index, (batch, replies)) in batches.iter().zip(&all_replies).enumerate() {
             for (sequence, replies) in batch.iter().zip(replies) {
-                self.note(sequence, replies, is_resp3_lane(lane));
+                self.note(sequence, replies, is_resp3_lane(index));
+                if is_out_of_step(sequence, replies) {
+                    lanes[index].reopen(&self.options.servers)?;
+                    break;
+                }
             }
         }
         Ok(())
@@ -148,6 +152,7 @@ impl Run<'_> {
             {
                 println!("DIFFERENCE in a whole scan after sequence {:#x}: {difference}", sequence.seed);
                 self.outcome.failed += 1;
+                flush(servers)?;
             }
         }
         Ok(())
@@ -163,7 +168,13 @@ impl Run<'_> {
             return;
         };
         self.outcome.failed += 1;
-        let kind = kind_of(sequence, &difference);
+        let mut kind = kind_of(sequence, &difference);
+        if is_out_of_step(sequence, replies) {
+            kind = format!(
+                "OUT OF STEP after {}",
+                sequence.steps[difference.step.saturating_sub(1)].name().escape_debug()
+            );
+        }
         let kind = self.kinds.entry(kind).or_insert_with(|| Kind {
             count: 0,
             sequence: sequence.clone(),
@@ -175,7 +186,9 @@ impl Run<'_> {
 
     fn report(mut self, started: Instant) -> io::Result<Outcome> {
         let servers = &self.options.servers;
-        for (name, kind) in self.kinds.iter().take(KINDS_PRINTED) {
+        let mut kinds: Vec<(&String, &Kind)> = self.kinds.iter().collect();
+        kinds.sort_by_key(|(name, kind)| (std::cmp::Reverse(kind.count), *name));
+        for (name, kind) in kinds.into_iter().take(KINDS_PRINTED) {
             println!("DIFFERENCE {name}: {} sequences", kind.count);
             let shrunk = shrink(&kind.sequence, servers, kind.speaks_resp3, &self.options.exceptions)?;
             let alone = shrunk.is_some();

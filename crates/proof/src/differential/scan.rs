@@ -50,8 +50,11 @@ pub fn compare_scans(expected: &mut Connection, actual: &mut Connection) -> io::
     for options in OPTIONS {
         let (wanted, found) = (scan_all(expected, options)?, scan_all(actual, options)?);
         if wanted != found {
-            let names = |keys: BTreeSet<Vec<u8>>| keys.iter().map(|key| show(key)).collect::<Vec<_>>().join(" ");
-            return Ok(Some(format!("SCAN {options:?}: expected {{{}}}, found {{{}}}", names(wanted), names(found))));
+            let names = |keys: std::collections::btree_set::Difference<'_, Vec<u8>>| {
+                keys.take(10).map(|key| show(key)).collect::<Vec<_>>().join(" ")
+            };
+            let (missing, extra) = (names(wanted.difference(&found)), names(found.difference(&wanted)));
+            return Ok(Some(format!("SCAN {options:?}: missing {{{missing}}}, too many {{{extra}}}")));
         }
     }
     Ok(None)

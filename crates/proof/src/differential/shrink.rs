@@ -39,6 +39,12 @@ pub fn first_difference(sequence: &Sequence, replies: &Replies, exceptions: &[Ex
     None
 }
 
+/// Whether the replies of a connection ran out of step: one too many or too few. What follows on it is no evidence.
+pub fn is_out_of_step(sequence: &Sequence, replies: &Replies) -> bool {
+    let sentinels = sequence.steps.iter().enumerate().filter(|(_, step)| step.is_sentinel());
+    sentinels.into_iter().any(|(index, _)| replies.expected.get(index) != replies.actual.get(index))
+}
+
 /// Runs one sequence alone on emptied servers.
 ///
 /// # Errors
@@ -77,7 +83,7 @@ pub fn shrink(
     };
     let Some(mut difference) = attempt(sequence)? else { return Ok(None) };
     let mut best = sequence.clone();
-    best.steps.truncate(difference.step + 1);
+    cut_after(&mut best, difference.step);
     let mut index = best.steps.len();
     while index > 0 {
         index -= 1;
@@ -85,15 +91,23 @@ pub fn shrink(
             break;
         }
         let mut candidate = best.clone();
-        candidate.steps.remove(index);
+        if candidate.steps.remove(index).is_sentinel() {
+            continue;
+        }
         if let Some(found) = attempt(&candidate)? {
-            candidate.steps.truncate(found.step + 1);
+            cut_after(&mut candidate, found.step);
             index = index.min(candidate.steps.len());
             best = candidate;
             difference = found;
         }
     }
     Ok(Some((best, difference)))
+}
+
+/// Drops what follows a difference; only the sentinels stay, since they tell whether replies ran out of step.
+fn cut_after(sequence: &mut Sequence, step: usize) {
+    let sentinels: Vec<Step> = sequence.steps.split_off(step + 1).into_iter().filter(Step::is_sentinel).collect();
+    sequence.steps.extend(sentinels);
 }
 
 /// A sequence as a person reads it.
