@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
 
@@ -10,6 +11,7 @@ use crate::differential::exceptions;
 use crate::differential::lanes::Servers;
 use crate::differential::run;
 use crate::hostile;
+use crate::package_index;
 use crate::process::Server;
 use crate::split;
 
@@ -156,6 +158,76 @@ pub fn hostile(arguments: &ServerArguments) -> io::Result<Counts> {
     let target = hostile::Target { binary: arguments.zerohop.clone(), arguments: arguments.words() };
     let (passed, failed) = hostile::run(&target);
     Ok(Counts { passed, failed })
+}
+
+/// Arguments of `package-index`.
+#[derive(Args)]
+pub struct PackageIndexArguments {
+    #[command(flatten)]
+    server: ServerArguments,
+    /// The program redis-cli.
+    #[arg(long, default_value = "redis-cli")]
+    redis_cli: String,
+}
+
+/// Loads the machine's package index, kills the server in the middle of a second load, and compares.
+///
+/// # Errors
+/// When there is no package index, or a server or redis-cli cannot be run.
+pub fn package_index(arguments: &PackageIndexArguments) -> io::Result<Counts> {
+    let (passed, failed) = package_index::run(&package_index::Options {
+        zerohop: arguments.server.zerohop.clone(),
+        arguments: arguments.server.words(),
+        redis_cli: arguments.redis_cli.clone(),
+    })?;
+    Ok(Counts { passed, failed })
+}
+
+/// Arguments of `with-server`.
+#[derive(Args)]
+pub struct WithServerArguments {
+    #[command(flatten)]
+    server: ServerArguments,
+    /// The command; {host}, {port}, {cluster} (first node) and {cluster1} (second node) are filled in.
+    #[arg(trailing_var_arg = true, required = true)]
+    command: Vec<String>,
+}
+
+/// Runs a command beside a server; the command's last line of counts is the result.
+///
+/// # Errors
+/// When the server or the command cannot be started, or the command prints no counts.
+pub fn with_server(arguments: &WithServerArguments) -> io::Result<Counts> {
+    let words = arguments.server.words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let server = Server::start_zerohop(&arguments.server.zerohop, &words, None)?;
+    let fill = |word: &String| {
+        word.replace("{host}", "127.0.0.1")
+            .replace("{port}", &server.port.to_string())
+            .replace("{cluster}", &(server.port + 1).to_string())
+            .replace("{cluster1}", &(server.port + 2).to_string())
+    };
+    let filled: Vec<String> = arguments.command.iter().map(fill).collect();
+    let output = Command::new(&filled[0]).args(&filled[1..]).stderr(Stdio::inherit()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut counts = None;
+    for line in text.lines() {
+        match parse_counts(line) {
+            Some(found) => counts = Some(found),
+            None => println!("{line}"),
+        }
+    }
+    let mut counts = counts.ok_or_else(|| io::Error::other(format!("{filled:?} prints no counts")))?;
+    if !output.status.success() && counts.failed == 0 {
+        counts.failed = 1;
+    }
+    Ok(counts)
+}
+
+/// `N passed, N failed`
+fn parse_counts(line: &str) -> Option<Counts> {
+    let (passed, failed) = line.split_once(" passed, ")?;
+    Some(Counts { passed: passed.parse().ok()?, failed: failed.split(' ').next()?.parse().ok()? })
 }
 
 fn read_exceptions(path: &Path) -> io::Result<Vec<exceptions::Exception>> {

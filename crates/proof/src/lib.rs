@@ -8,6 +8,7 @@ pub mod connection;
 pub mod differential;
 pub mod hostile;
 pub mod model;
+pub mod package_index;
 pub mod process;
 pub mod reply;
 pub mod sequence;

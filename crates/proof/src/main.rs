@@ -20,12 +20,18 @@ enum What {
     Split(commands::SplitArguments),
     /// Hostile clients against a server of its own.
     Hostile(commands::ServerArguments),
+    /// The Debian package index, a kill in the middle of a load, a comparison.
+    PackageIndex(commands::PackageIndexArguments),
+    /// Any command that prints its counts, beside a server of its own.
+    WithServer(commands::WithServerArguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().what {
         What::Differential(arguments) => commands::differential(&arguments),
         What::Hostile(arguments) => commands::hostile(&arguments),
+        What::PackageIndex(arguments) => commands::package_index(&arguments),
+        What::WithServer(arguments) => commands::with_server(&arguments),
         What::Split(arguments) => commands::split(&arguments),
     };
     match result {

@@ -105,7 +105,7 @@ impl Model {
         }
         let (pairs, options) = rest.split_at(2 * count);
         let has = |word: &[u8]| options.iter().any(|option| option.eq_ignore_ascii_case(word));
-        if has(b"NX") && has(b"XX") {
+        if !are_many_options(options) {
             return SYNTAX.to_vec();
         }
         let present = pairs.chunks(2).filter(|pair| self.values.contains_key(&pair[0])).count();
@@ -170,6 +170,21 @@ impl<'a> Condition<'a> {
             Condition::DigestNotEqual(digest) => value.is_none_or(|value| !digest_is(value, digest)),
         }
     }
+}
+
+/// NX or XX, and EX, PX or KEEPTTL, each group at most once.
+fn are_many_options(options: &[Vec<u8>]) -> bool {
+    let (mut conditions, mut expiries) = (0, 0);
+    let mut rest = options.iter();
+    while let Some(word) = rest.next() {
+        match word.to_ascii_uppercase().as_slice() {
+            b"NX" | b"XX" => conditions += 1,
+            b"KEEPTTL" => expiries += 1,
+            b"EX" | b"PX" if rest.next().is_some() => expiries += 1,
+            _ => return false,
+        }
+    }
+    conditions <= 1 && expiries <= 1
 }
 
 /// At most one condition and GET, in any order; `None` is a syntax error.

@@ -39,7 +39,7 @@ impl Server {
         command.args(["--hz", "500"]);
         command.args(["--cluster-enabled", if cluster { "yes" } else { "no" }]);
         // Extracted packages bring their libraries along.
-        if let Some(libraries) = binary.parent().map(|bin| bin.join("../lib/x86_64-linux-gnu")) {
+        if let Some(libraries) = libraries_beside(&binary) {
             command.env("LD_LIBRARY_PATH", libraries);
         }
         let mut server = Server::spawn(command, directory, port)?;
@@ -161,6 +161,11 @@ impl Drop for Server {
             drop(fs::remove_dir_all(&self.directory));
         }
     }
+}
+
+/// The libraries that an unpacked package brings along for its `binary`.
+pub fn libraries_beside(binary: &Path) -> Option<PathBuf> {
+    binary.parent().map(|folder| folder.join("../lib/x86_64-linux-gnu")).filter(|libraries| libraries.is_dir())
 }
 
 /// A path that still holds in another directory; a bare name is left to PATH.

@@ -306,8 +306,7 @@ impl Maker<'_> {
 
     fn named(&mut self, connection: usize, name: &str) {
         let generator = self.generator;
-        let candidates: Vec<&(Entry, Vec<Part>)> =
-            generator
+        let candidates: Vec<&(Entry, Vec<Part>)> = generator
             .entries
             .iter()
             .filter(|(entry, _)| entry.name() == name && entry.family != Family::Conditional)
