@@ -50,9 +50,9 @@ pub const PYTHON: Need =
     Need { name: "Python 3", program: "python3", source: Source::Debian(&["python3", "python3-venv"]) };
 /// redis-py in the virtual environment; needs [`PYTHON`] before it.
 pub const REDIS_PY: Need = Need {
-    name: "redis-py and pytest",
+    name: "redis-py, valkey-glide and pytest",
     program: "python3",
-    source: Source::Python(&["redis==8.1.0", "pytest>=8,<10", "pytest-asyncio>=0.24,<2"]),
+    source: Source::Python(&["redis==8.1.0", "valkey-glide-sync==2.5.3", "pytest>=8,<10", "pytest-asyncio>=0.24,<2"]),
 };
 /// Go with modules.
 pub const GO: Need = Need { name: "Go 1.21 or newer", program: "go", source: Source::Debian(&["golang-go"]) };

@@ -81,7 +81,7 @@ pub const CATALOGUE: &[Entry] = &[
     entry(
         Bit,
         6,
-        "BITFIELD <s> *[ GET <bittype> <bitoff> | SET <bittype> <bitoff> <n> | INCRBY <bittype> <bitoff> <n> | OVERFLOW ( WRAP | SAT | FAIL | <nonsense> ) ]",
+        "BITFIELD <s> *[ GET <bittype> <bitoff> | SET <bittype> <bitoff> <fieldvalue> | INCRBY <bittype> <bitoff> <fieldvalue> | OVERFLOW ( WRAP | SAT | FAIL | <nonsense> ) ]",
     ),
     entry(Bit, 2, "BITFIELD_RO <s> *[ GET <bittype> <bitoff> | SET u8 0 1 ]"),
     entry(Keyspace, 4, "DEL +( <k> )"),

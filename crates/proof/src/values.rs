@@ -48,6 +48,9 @@ pub enum Slot {
     ByteOffset,
     /// 0, 1, or what is neither.
     Bit,
+    /// A value of BITFIELD: any integer but the smallest, where Redis's own overflow check overflows and saturates to
+    /// the other end.
+    FieldValue,
     /// A type of BITFIELD.
     BitType,
     /// A floating-point number.
@@ -93,6 +96,7 @@ impl Slot {
             "bitoff" => Slot::BitOffset,
             "off" => Slot::ByteOffset,
             "bit" => Slot::Bit,
+            "fieldvalue" => Slot::FieldValue,
             "bittype" => Slot::BitType,
             "f" => Slot::Float,
             "sec" => Slot::Seconds,
@@ -208,6 +212,10 @@ impl Pool {
             Slot::Value => value(rng),
             Slot::Element => text(pick(rng, &["a", "b", "c", "1", "2", "", "aa", "abc", "10"])),
             Slot::Integer => number(rng, 100),
+            Slot::FieldValue => match number(rng, 100) {
+                smallest if smallest == b"-9223372036854775808" => b"-9223372036854775807".to_vec(),
+                other => other,
+            },
             Slot::Index => number(rng, 6),
             Slot::Count => match rng.below(8) {
                 0 => number(rng, 4),

@@ -3,6 +3,7 @@
 mod cargo_tests;
 mod dist;
 mod house;
+mod outside;
 mod planted;
 mod simulator;
 
@@ -79,6 +80,15 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::CLIPPY,
     cargo_tests::DOCUMENTATION,
     cargo_tests::WORKSPACE,
+    outside::DIFFERENTIAL,
+    outside::SPLIT,
+    outside::HOSTILE,
+    outside::PACKAGE_INDEX,
+    outside::PYTHON_CLIENTS,
+    outside::GO_CLIENT,
+    outside::NODE_CLIENTS,
+    outside::JAVA_CLIENTS,
+    outside::RUST_CLIENT,
     simulator::SEEDS,
     dist::ARTEFACTS,
     planted::PLANTED,

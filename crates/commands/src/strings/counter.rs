@@ -34,12 +34,13 @@ pub(crate) fn decrby(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
 
 fn add(arguments: Arguments<'_>, unit: &mut Unit<'_>, increment: i64) -> Executed {
     let key = unit.first_key(arguments, 1);
-    let present = match string(unit.store, &key, unit.now_ms)? {
-        Some(text) => integer(text)?,
-        None => 0,
+    // An expired value is absent: its expiry must not come back with the new value.
+    let (present, expiry) = match string(unit.store, &key, unit.now_ms)? {
+        Some(text) => (integer(text)?, Expiry::Keep),
+        None => (0, Expiry::Clear),
     };
     let value = present.checked_add(increment).ok_or(error::OVERFLOW)?;
-    unit.store.apply(&key, &Change::put_string(Decimal::new(value).as_bytes(), Expiry::Keep))?;
+    unit.store.apply(&key, &Change::put_string(Decimal::new(value).as_bytes(), expiry))?;
     unit.reply.integer(value);
     DONE
 }

@@ -1,6 +1,6 @@
 //! Writing one string: SET, SETNX, SETEX, PSETEX.
 
-use storage::Value;
+use storage::{Key, Value};
 use types::{Change, Expiry};
 use wire::{Arguments, error};
 
@@ -58,11 +58,21 @@ fn set_with_options(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     if (options.gets || !matches!(options.condition, Condition::None)) && !judge(options, arguments, unit)? {
         return DONE;
     }
+    let expiry = kept_if_present(expiry, &key, unit);
     unit.store.apply(&key, &Change::put_string(argument(arguments, 2), expiry))?;
     if !options.gets {
         unit.reply.ok();
     }
     DONE
+}
+
+/// KEEPTTL of an expired value keeps nothing: its expiry must not come back with the new value.
+#[inline]
+pub(super) fn kept_if_present(expiry: Expiry, key: &Key<'_>, unit: &mut Unit<'_>) -> Expiry {
+    match expiry {
+        Expiry::Keep if unit.store.read(key, unit.now_ms).is_none() => Expiry::Clear,
+        other => other,
+    }
 }
 
 /// Whether the condition holds. Writes the old value if it is asked for, and the refusal.

@@ -5,6 +5,7 @@ use wire::{Arguments, ErrorReply, error};
 
 use super::conditional::Condition;
 use super::lifetime::Lifetime;
+use super::set::kept_if_present;
 use crate::arguments::at_least;
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
@@ -79,6 +80,7 @@ fn put_all(
 ) -> Result<(), Failure> {
     for index in (first..).step_by(2).take(count) {
         let key = unit.key(argument(arguments, index));
+        let expiry = kept_if_present(expiry, &key, unit);
         unit.store.apply(&key, &Change::put_string(argument(arguments, index + 1), expiry))?;
     }
     Ok(())

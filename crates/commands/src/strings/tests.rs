@@ -36,6 +36,34 @@ fn get_and_set() {
     );
 }
 
+/// What has expired is absent, and its expiry must not come back with the value that follows.
+#[test]
+fn an_expired_value_leaves_no_expiry() {
+    transcript(
+        "
+        SET k 5 EXAT 1 => +OK
+        INCR k => :1
+        GET k => \"1\"
+        TTL k => :-1
+        SET k 5 EXAT 1 => +OK
+        INCRBYFLOAT k 0.5 => \"0.5\"
+        TTL k => :-1
+        SET k 5 EXAT 1 => +OK
+        SET k v KEEPTTL => +OK
+        GET k => \"v\"
+        SET k 5 EXAT 1 => +OK
+        MSETEX 1 k v KEEPTTL => :1
+        GET k => \"v\"
+        SET k 5 EXAT 1 => +OK
+        SETRANGE k 1 x => :2
+        TTL k => :-1
+        SET k 5 EXAT 1 => +OK
+        SETBIT k 0 1 => :0
+        TTL k => :-1
+        ",
+    );
+}
+
 #[test]
 fn set_options() {
     transcript(
