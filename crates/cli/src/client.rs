@@ -54,7 +54,7 @@ pub fn command() -> Command {
                 .default_value("0")
                 .value_parser(value_parser!(u8))
                 .help("Database to SELECT"),
-            text("user", "NAME").long("user").requires_if("", "host").help("User of the password in REDISCLI_AUTH"),
+            text("user", "NAME").long("user").help("User of the password in REDISCLI_AUTH"),
             flag("resp3").short('3').help("Speak RESP3"),
             flag("cluster").short('c').help("Follow MOVED to the node that owns the key"),
             flag("json").long("json").help("Print replies as JSON (and speak RESP3)"),

@@ -1,0 +1,55 @@
+//! `zerohop cli` as a command, as a filter and as a cluster client.
+
+use crate::process::{Server, run, run_with_input};
+
+#[test]
+fn one_command_prints_its_reply_and_tells_an_error_by_its_exit_code() {
+    let server = Server::serve(&[]);
+    let port = server.port.to_string();
+    assert_eq!(server.ask(&["set", "greeting", "hello world"]), "OK");
+    assert_eq!(server.ask(&["get", "greeting"]), "hello world");
+    assert_eq!(server.ask(&["rpush", "list", "a", "b"]), "2");
+    assert_eq!(server.ask(&["lrange", "list", "0", "-1"]), "a\nb");
+    let wrong = run(&["cli", "-p", &port, "incr", "greeting"]);
+    assert_eq!((wrong.code, wrong.output.as_str()), (1, "ERR value is not an integer or out of range\n"));
+    assert_eq!(run(&["cli", "-p", &port, "--json", "lrange", "list", "0", "-1"]).output, "[\"a\",\"b\"]\n");
+    assert_eq!(run(&["cli", "-p", &port, "-n", "3", "exists", "greeting"]).output, "0\n");
+    let hello: serde_json::Value = serde_json::from_str(&run(&["cli", "-p", &port, "--json", "hello"]).output).unwrap();
+    assert_eq!(hello["proto"], 3);
+}
+
+#[test]
+fn lines_of_standard_input_are_commands() {
+    let server = Server::serve(&[]);
+    let port = server.port.to_string();
+    let lines = "set k \"two words\\n\"\n\nget k\nappend k 'x'\nget nokey\n";
+    let run = run_with_input(&["cli", "-p", &port], lines);
+    assert_eq!((run.code, run.output.as_str()), (0, "OK\ntwo words\n11\n\n"));
+    let failing = run_with_input(&["cli", "-p", &port], "nosuch\nping\n");
+    assert_eq!(failing.code, 1);
+    assert!(failing.output.ends_with("PONG\n"), "{}", failing.output);
+    let unbalanced = run_with_input(&["cli", "-p", &port], "get \"k\n");
+    assert_eq!(unbalanced.code, 1);
+    assert!(unbalanced.errors.contains("not balanced"), "{}", unbalanced.errors);
+}
+
+#[test]
+fn redirects_are_followed_when_asked_for() {
+    let server = Server::serve(&["--cores", "2"]);
+    let ports = [server.port + 1, server.port + 2].map(|port| port.to_string());
+    assert_eq!(server.ask(&["set", "k", "v"]), "OK");
+    let direct = ports.each_ref().map(|port| run(&["cli", "-p", port, "get", "k"]).output);
+    assert_eq!(direct.iter().filter(|output| *output == "v\n").count(), 1, "{direct:?}");
+    assert_eq!(direct.iter().filter(|output| output.starts_with("MOVED ")).count(), 1, "{direct:?}");
+    for port in &ports {
+        assert_eq!(run(&["cli", "-c", "-p", port, "get", "k"]).output, "v\n");
+    }
+}
+
+#[test]
+fn nobody_there_is_said_with_the_fix() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let refused = run(&["cli", "-p", &unused.to_string(), "ping"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.errors.contains("zerohop up"), "{}", refused.errors);
+}

@@ -1,0 +1,9 @@
+//! The binary as a person meets it: started, asked, stopped, killed, and told nonsense.
+#![allow(clippy::unwrap_used)]
+
+mod check;
+mod client;
+mod help;
+mod process;
+mod refusals;
+mod running;

@@ -1,0 +1,147 @@
+//! The binary under test, run to its end or as a server that ends with the test.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The binary, without whatever the environment of the test says.
+pub fn zerohop(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zerohop"));
+    command.env_clear().args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// A finished run: exit code, standard output, standard error.
+pub struct Run {
+    pub code: i32,
+    pub output: String,
+    pub errors: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Run {
+        Run {
+            code: output.status.code().unwrap_or(-1),
+            output: String::from_utf8(output.stdout).unwrap(),
+            errors: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Runs to the end.
+pub fn run(arguments: &[&str]) -> Run {
+    zerohop(arguments).output().unwrap().into()
+}
+
+/// Runs to the end with these lines as input.
+pub fn run_with_input(arguments: &[&str], input: &str) -> Run {
+    let mut command = zerohop(arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+/// A directory of its own, removed at the end.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("zerohop-cli-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A path in it, as an argument.
+    pub fn at(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// A running `up` or `serve`.
+pub struct Server {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    /// What it said until it was ready.
+    pub said: String,
+    pub port: u16,
+}
+
+impl Server {
+    /// `serve` on a free port.
+    pub fn serve(arguments: &[&str]) -> Server {
+        Server::start(&[&["serve", "--port", "0"], arguments].concat())
+    }
+
+    /// Starts it and reads what it says until it is ready and has told the port.
+    pub fn start(arguments: &[&str]) -> Server {
+        let last_line = if arguments[0] == "up" { "Ctrl-C stops it." } else { "ready on " };
+        let mut child = zerohop(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut server =
+            Server { lines: BufReader::new(child.stdout.take().unwrap()), child, said: String::new(), port: 0 };
+        loop {
+            let mut line = String::new();
+            if server.lines.read_line(&mut line).unwrap() == 0 {
+                let mut errors = String::new();
+                server.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+                panic!("{arguments:?} ended before it was ready: {} {errors}", server.said);
+            }
+            if let Some((_, rest)) = line.split_once("ready on 127.0.0.1:") {
+                server.port = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+            }
+            server.said.push_str(&line);
+            if line.starts_with(last_line) {
+                return server;
+            }
+        }
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it something with `zerohop cli`; the raw reply.
+    pub fn ask(&self, words: &[&str]) -> String {
+        let port = self.port.to_string();
+        let run = run(&[&["cli", "-p", &port], words].concat());
+        assert_eq!(run.errors, "");
+        run.output.trim_end().to_owned()
+    }
+
+    /// Sends a signal, waits for the end; exit code and what it said last.
+    pub fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+
+    /// Ends it as a crash would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already gone when the test stopped it.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
