@@ -101,10 +101,14 @@ impl<N: Node> Street<N> {
     }
 
     fn write_log(&mut self, core: u16, segment: SegmentNumber, offset: u64, bytes: Vec<u8>, ordinal: LogOrdinal) {
-        if self.durable_step() || self.cores[usize::from(core)].log_failed {
+        if self.durable_step() {
             return;
         }
         let name = self.node.file_name(core, segment);
+        if self.cores[usize::from(core)].log_failed {
+            self.cores[usize::from(core)].write_failed = true;
+            return self.fail_log(core, &name, "the log failed before");
+        }
         self.trace.note(self.now_us(), "write", &[u64::from(core), segment.0, offset, ordinal.0], &bytes);
         // Only part of it is there when the crash comes inside the write, or when the write fails.
         let part = self.rng.below(bytes.len() as u64 + 1) as usize;

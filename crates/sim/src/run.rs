@@ -473,6 +473,8 @@ impl<N: Node> Run<N> {
     }
 
     fn begin_audit(&mut self, ends: bool) {
+        // The auditor of an audit that a crash cut short.
+        self.clients.truncate(self.swarm.clients);
         self.phase = Phase::Audit { ends };
         self.audit_start = self.operations.len();
         let core = self.rng.below(u64::from(self.swarm.cores)) as u16;
