@@ -152,7 +152,7 @@ impl Client {
             (Action::Get { key }, reply) => {
                 self.seen.insert(key.clone(), bytes_of(reply).to_vec());
             }
-            (Action::Compare { key, old, token }, Value::Simple(_)) => {
+            (Action::Compare { key, old, token, .. }, Value::Simple(_)) => {
                 self.seen.insert(key.clone(), [old, token.as_bytes()].concat());
             }
             _ => {}

@@ -25,6 +25,8 @@ pub enum Fault {
     CoresChange,
     /// A clean stop.
     Shutdown,
+    /// Closed parts of the log rot: a flipped bit, a page of zeros, two files in each other's place.
+    Damage,
 }
 
 impl From<CrashKind> for Fault {

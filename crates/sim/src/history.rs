@@ -30,6 +30,8 @@ pub enum Action {
         old: Vec<u8>,
         /// Unique.
         token: String,
+        /// `old` was never there, though something as long was: the comparison must fail.
+        feigned: bool,
     },
     /// `MULTI`, `APPEND` of one token to every key, `EXEC`.
     Unit {
@@ -145,7 +147,7 @@ pub fn requests(action: &Action) -> Vec<Vec<Vec<u8>>> {
     match action {
         Action::Append { key, token } => vec![words(&[b"APPEND", key.as_bytes(), token.as_bytes()])],
         Action::Get { key } | Action::Count { key } => vec![words(&[b"GET", key.as_bytes()])],
-        Action::Compare { key, old, token } => {
+        Action::Compare { key, old, token, .. } => {
             let new = [old, token.as_bytes()].concat();
             vec![words(&[b"SET", key.as_bytes(), &new, b"IFEQ", old])]
         }
@@ -185,10 +187,16 @@ const REFUSALS: [&str; 7] = ["MOVED ", "MISCONF ", "LOADING ", "CLUSTERDOWN ", "
 pub fn answer(action: &Action, replies: &[Value]) -> Result<Answer, String> {
     let strange = || Err(format!("{action:?} was answered {replies:?}"));
     let decisive = replies.last().expect("an operation has a request");
-    let error = replies.iter().find_map(|reply| match reply {
+    let error_of = |reply: &Value| match reply {
         Value::Error(text) => Some(String::from_utf8_lossy(text).into_owned()),
         _ => None,
-    });
+    };
+    // A unit of which nothing happened was refused as a whole.
+    let inner = match decisive {
+        Value::Array(items) if items.iter().all(|item| error_of(item).is_some()) => items.first().and_then(error_of),
+        _ => None,
+    };
+    let error = replies.iter().find_map(error_of).or(inner);
     if let Some(error) = error {
         return match REFUSALS.iter().any(|start| error.starts_with(start)) {
             true => Ok(Answer::Refused(error)),
@@ -271,7 +279,8 @@ fn edn_value(operation: &Operation, returns: bool) -> Option<String> {
             };
             keys.iter().enumerate().map(|(number, key)| read(key, value(number))).collect::<Vec<_>>().join(" ")
         }
-        Action::Compare { key, old, token } => match reply {
+        Action::Compare { feigned: true, .. } => return None,
+        Action::Compare { key, old, token, .. } => match reply {
             // A refused compare appended nothing; only its reader knows that.
             Some(Value::Null) => return None,
             _ => format!("[:r {key:?} [{}]] {}", list(old), append(key, token)),

@@ -13,6 +13,7 @@ pub mod agenda;
 pub mod checker;
 pub mod client;
 pub mod coverage;
+pub mod damage;
 pub mod disk;
 mod effects;
 pub mod faults;

@@ -34,6 +34,9 @@ struct Options {
     /// Nothing goes wrong.
     #[arg(long)]
     no_faults: bool,
+    /// Harm the disk at the end: the node must refuse it, or serve what it served before.
+    #[arg(long)]
+    damage: bool,
     /// Only this promise: memory, interval or commit.
     #[arg(long)]
     durability: Option<String>,
@@ -68,7 +71,14 @@ fn main() -> ExitCode {
     let crash = options.crash_at_step.map(|step| CrashPoint { step, kind });
     let (mut coverage, mut failed) = (Coverage::default(), Vec::new());
     for seed in seeds {
-        let wish = Wish { seed, steps: options.steps, durability, cores: options.cores, faults: !options.no_faults };
+        let wish = Wish {
+            seed,
+            steps: options.steps,
+            durability,
+            cores: options.cores,
+            faults: !options.no_faults,
+            damage: options.damage,
+        };
         let verdict = run(ShardNode::default(), &wish, crash, options.trace);
         println!("{}", line(&verdict));
         coverage.add(&verdict);

@@ -18,7 +18,7 @@ use crate::node::{Durability, Node, Refusal};
 use crate::street::{CrashPoint, Happening, Street};
 use crate::swarm::{Swarm, Wish};
 use crate::trace::Trace;
-use crate::{own_model, waiters, workload};
+use crate::{damage, own_model, waiters, workload};
 
 /// Virtual time after which a request without a reply is a fault of the node.
 const PATIENCE_US: u64 = 30_000_000;
@@ -94,6 +94,7 @@ struct Run<N: Node> {
     unfired: Vec<Fault>,
     last_fault_us: u64,
     last_crash: Option<CrashKind>,
+    damage: Option<String>,
     violation: Option<String>,
     finished: bool,
 }
@@ -127,6 +128,7 @@ pub fn run<N: Node>(node: N, wish: &Wish, crash: Option<CrashPoint>, prints: boo
         unfired: Vec::new(),
         last_fault_us: 0,
         last_crash,
+        damage: None,
         violation: None,
         finished: false,
     };
@@ -502,12 +504,41 @@ impl<N: Node> Run<N> {
         if let Err(words) = judged {
             return self.violate(words);
         }
+        if let Some(words) = self.damage.take() {
+            if found != self.base {
+                return self.violate(format!("{words}, and the node serves something else"));
+            }
+        } else if ends && self.wish.damage {
+            return self.rot(found);
+        }
         self.finished = ends;
         self.phase = Phase::Working;
         self.span_start = self.operations.len();
         self.base = found;
         // What was read before may never have been.
         self.clients.iter_mut().for_each(|client| client.seen.clear());
+    }
+
+    /// Let everything be closed by a start, then harm it, then start again.
+    fn rot(&mut self, found: Base) {
+        self.base = found;
+        self.span_start = self.operations.len();
+        self.street.kill_silently();
+        if let Err(refusal) = self.street.start(self.swarm.cores, self.swarm.durability, self.swarm.segment_bytes) {
+            return self.violate(format!("the node does not start again: {refusal:?}"));
+        }
+        self.street.kill_silently();
+        let Some(words) = damage::harm(&mut self.street.disk, &mut self.rng) else { return self.finished = true };
+        self.street.faults.fired(Fault::Damage);
+        match self.street.start(self.swarm.cores, self.swarm.durability, self.swarm.segment_bytes) {
+            Ok(()) => {
+                self.damage = Some(words);
+                self.begin_audit(true);
+            }
+            // It says which file and where: that is what an operator needs.
+            Err(Refusal::Damaged(said)) if said.contains(" at offset ") => self.finished = true,
+            Err(refusal) => self.violate(format!("{words}: {refusal:?}")),
+        }
     }
 
     fn verdict(self) -> Verdict {

@@ -77,6 +77,14 @@ impl ShardNode {
         LogIdentity { store_id, incarnation: self.incarnation, core, cores }
     }
 
+    fn state(&self) -> NodeState {
+        let mut state = NodeState::anonymous();
+        if let Some(password) = &self.password {
+            state.config.preset("requirepass", password).expect("the simulator's passwords are acceptable");
+        }
+        state
+    }
+
     fn shards(&self, boot: Boot, store_id: Option<[u8; 16]>) -> Vec<Shard> {
         let table = Arc::new(table_of(store_id.unwrap_or_default(), boot.cores));
         let shard = |core| {
@@ -90,7 +98,7 @@ impl ShardNode {
                     Durability::Commit => shard::Durability::Commit,
                 },
                 log: store_id.map(|store_id| self.identity(store_id, core, boot.cores)),
-                node: NodeState::anonymous(),
+                node: self.state(),
             };
             let mut shard = Shard::new(config);
             shard.set_segment_bytes(boot.segment_bytes);

@@ -568,6 +568,12 @@ impl<N: Node> Street<N> {
         self.leave();
     }
 
+    /// Kill the node without telling the driver.
+    pub fn kill_silently(&mut self) {
+        self.crash(CrashKind::Kill);
+        self.crashed = None;
+    }
+
     /// The node is gone; what it sent still arrives, in part or whole.
     fn leave(&mut self) {
         self.cores.clear();

@@ -22,12 +22,14 @@ pub struct Wish {
     pub cores: Option<u16>,
     /// Whether anything goes wrong.
     pub faults: bool,
+    /// Whether the disk rots at the end: the node must refuse to start, or serve what it served before.
+    pub damage: bool,
 }
 
 impl Wish {
     /// Everything by the seed.
     pub fn of(seed: u64) -> Wish {
-        Wish { seed, steps: 600, durability: None, cores: None, faults: true }
+        Wish { seed, steps: 600, durability: None, cores: None, faults: true, damage: false }
     }
 }
 

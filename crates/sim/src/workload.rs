@@ -77,7 +77,14 @@ fn token(swarm: &Swarm, rng: &mut Rng) -> String {
 fn compare(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
     let key = token(swarm, rng);
     match client.seen.get(&key) {
-        Some(old) if !old.is_empty() => Action::Compare { old: old.clone(), token: client.token(), key },
+        Some(old) if !old.is_empty() => {
+            let (mut old, feigned) = (old.clone(), rng.chance(1, 4));
+            if feigned {
+                // No client has this number's letter.
+                old[0] = b'x';
+            }
+            Action::Compare { old, token: client.token(), key, feigned }
+        }
         _ => Action::Get { key },
     }
 }

@@ -1,15 +1,11 @@
 //! The simulator on the toy: same seed, same trace; good worlds pass, and no crash point is missed.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::toy::ToyNode;
 use sim::disk::CrashKind;
 use sim::node::Durability;
 use sim::run::{Verdict, run};
 use sim::street::CrashPoint;
 use sim::swarm::Wish;
-use support::toy::ToyNode;
 
 fn toy(wish: &Wish) -> Verdict {
     run(ToyNode::default(), wish, None, false)

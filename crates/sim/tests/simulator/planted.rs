@@ -1,0 +1,149 @@
+//! Planted bugs (AT-01): each is caught by the test that bears its number within a bounded number of seeds, and without
+//! it the same seeds pass.
+
+use std::sync::{Mutex, MutexGuard};
+
+use base::Door;
+use base::planted::{Bug, plant};
+use sim::disk::Disk;
+use sim::node::{Durability, Node};
+use sim::run::{Verdict, run};
+use sim::shard_node::ShardNode;
+use sim::street::{Happening, Street, Weather};
+use sim::swarm::Wish;
+use sim::trace::Trace;
+
+use crate::toy::ToyNode;
+
+/// Seeds within which a bug must be caught.
+const SEEDS_MAX: u64 = 60;
+
+/// A planted bug is one for the process: tests take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+struct Planted {
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Planted {
+    fn new(bug: Bug) -> Planted {
+        let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        plant(Some(bug));
+        Planted { _turn: turn }
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        plant(None);
+    }
+}
+
+/// The bug is caught, by words that fit it; then, without the bug, no seed up to that one shows anything.
+fn assert_caught<N: Node + Default>(bug: Bug, wish: impl Fn(u64) -> Wish, words: &[&str]) {
+    let planted = Planted::new(bug);
+    let go = |seed| run(N::default(), &wish(seed), None, false);
+    let caught = (0..SEEDS_MAX).map(go).find(|verdict| verdict.violation.is_some());
+    let Some(Verdict { seed, violation: Some(violation), .. }) = caught else {
+        panic!("{bug:?} was not caught by {SEEDS_MAX} seeds");
+    };
+    assert!(words.iter().any(|word| violation.contains(word)), "{bug:?} was caught for another reason: {violation}");
+    println!("{bug:?} caught by seed {seed}: {violation}");
+    plant(None);
+    for seed in 0..=seed {
+        assert_eq!(go(seed).violation, None, "seed {seed} without {bug:?}");
+    }
+    drop(planted);
+}
+
+fn commit(seed: u64) -> Wish {
+    Wish { durability: Some(Durability::Commit), ..Wish::of(seed) }
+}
+
+fn interval(seed: u64) -> Wish {
+    Wish { durability: Some(Durability::Interval), ..Wish::of(seed) }
+}
+
+const LOST: &[&str] = &[
+    "serves something else",
+    "RealTime",
+    "Fork",
+    "is lost",
+    "Compare",
+    "Length",
+    "was told after",
+    "missing",
+    "Duplicate",
+    "Corruption",
+    "popped twice",
+];
+
+#[test]
+fn m1_acknowledging_before_the_sync_is_caught() {
+    assert_caught::<ShardNode>(Bug::M1AckBeforeFsync, commit, LOST);
+}
+
+#[test]
+fn m7_forgetting_the_last_record_is_caught() {
+    assert_caught::<ShardNode>(Bug::M7ReplayDropsLast, interval, LOST);
+}
+
+#[test]
+fn m14_swapping_replies_is_caught() {
+    let wish = |seed| Wish { cores: Some(2), faults: false, ..Wish::of(seed) };
+    assert_caught::<ShardNode>(Bug::M14RepliesSwapped, wish, &["was answered", "Length", "no reply"]);
+}
+
+#[test]
+fn m16_taking_damage_for_the_end_is_caught() {
+    let wish = |seed| Wish { damage: true, faults: false, ..commit(seed) };
+    assert_caught::<ShardNode>(Bug::M16DamageTakenAsEnd, wish, LOST);
+}
+
+#[test]
+fn m18_comparing_with_a_remembered_value_is_caught() {
+    assert_caught::<ShardNode>(Bug::M18StaleCompare, |seed| Wish { faults: false, ..Wish::of(seed) }, LOST);
+}
+
+#[test]
+fn m20_believing_a_stranger_s_length_is_caught() {
+    let planted = Planted::new(Bug::M20UnauthenticatedAllocation);
+    assert!(!refuses_a_stranger_s_length(), "the planted bug shows");
+    plant(None);
+    assert!(refuses_a_stranger_s_length(), "a sound node refuses");
+    drop(planted);
+}
+
+/// Whether a bulk that a stranger announces is refused by its announced length, before any of it came.
+fn refuses_a_stranger_s_length() -> bool {
+    let weather = Weather {
+        network_us_max: 10,
+        tick_us_max: 10,
+        hop_us_max: 10,
+        write_us_max: 0,
+        sync_us_max: 10,
+        whole_segments_of_8: 8,
+    };
+    let mut street = Street::new(ShardNode::with_password(b"secret"), weather, 1, Trace::default());
+    street.disk = Disk::default();
+    street.start(1, Durability::Memory, 1 << 16).unwrap();
+    let socket = street.connect(0, Door::Standalone, 1);
+    street.write(socket, b"*2\r\n$4\r\nECHO\r\n$100000000\r\nabc");
+    let mut replies = Vec::new();
+    while let Some(happening) = street.step() {
+        match happening {
+            Happening::Received(_, bytes) => replies.extend(bytes),
+            Happening::Gone(_) => break,
+            _ => {}
+        }
+    }
+    replies.starts_with(b"-ERR Protocol error: unauthenticated bulk length")
+}
+
+#[test]
+fn the_toy_s_bugs_are_caught_too() {
+    assert_caught::<ToyNode>(Bug::M1AckBeforeFsync, commit, LOST);
+    assert_caught::<ToyNode>(Bug::M7ReplayDropsLast, interval, LOST);
+    assert_caught::<ToyNode>(Bug::M14RepliesSwapped, commit, &["was answered", "Length", "RealTime", "two increments"]);
+    assert_caught::<ToyNode>(Bug::M18StaleCompare, commit, LOST);
+}

@@ -1,3 +1,0 @@
-//! Helpers of the simulator's tests: the toy node.
-
-pub mod toy;
