@@ -198,7 +198,7 @@ pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) ->
         Replayed::Change { slot, database, key, version, change } => {
             let store = store_of(shards, table.owner(slot));
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version).map_err(|_| "the slot group is full".to_string())
+            store.replay(&key, &change, version)
         }
         Replayed::Clear { core, cores, database } => {
             let written = NodeTable::even([0; 16], cores, "", 1).map_err(|error| error.to_string())?;

@@ -147,7 +147,7 @@ fn replay(manifest: &Manifest, disk: &Disk, shards: &mut [Shard]) -> Result<Reco
         Replayed::Change { slot, database, key, version, change } => {
             let store = shards[usize::from(table.owner(slot).0)].store_mut();
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version).map_err(|_| "the record has no room in memory".to_owned())
+            store.replay(&key, &change, version)
         }
         Replayed::Clear { core, cores, database } => {
             for group in table_of(manifest.store_id, cores).groups_of(CoreId(core)) {

@@ -3,6 +3,8 @@
 //! Everything a key of these slots has in memory is reachable from here and from nowhere else. That is what lets a unit
 //! over several cores run on one of them: the others lend their groups by moving the box.
 
+mod check;
+
 use base::{CoreId, Slot, SlotGroupId, Version};
 use types::{Change, Expiry, Kind, List};
 

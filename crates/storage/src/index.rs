@@ -207,7 +207,9 @@ impl Index {
         let segment = &mut self.segments[segment_number as usize];
         let bucket_count = segment.buckets.len();
         if bucket_count < BUCKETS_MAX || segment.depth == DEPTH_MAX {
-            let larger = Segment::new(segment.depth, bucket_count + (bucket_count / 4).max(1));
+            // Never more than a split can put into one half: all entries of a segment may share their next bit.
+            let most = if segment.depth == DEPTH_MAX { usize::MAX } else { BUCKETS_MAX };
+            let larger = Segment::new(segment.depth, (bucket_count + (bucket_count / 4).max(1)).min(most));
             let old = std::mem::replace(segment, larger);
             old.entries().for_each(|(position, location)| segment.insert(position, location));
             return;
@@ -348,6 +350,19 @@ mod tests {
             index.remove(place);
         }
         assert!(index.is_empty());
+    }
+
+    #[test]
+    fn entries_that_share_many_leading_bits_have_room_after_every_split() {
+        for slot in [0, 9, 127, 128, 255] {
+            let (mut rng, mut index) = (Rng::new(slot), Index::default());
+            for count in 0..600 {
+                index.insert((slot as u32) << 24 | rng.next_u64() as u32 >> 8, Location(count));
+            }
+            (0..1000).for_each(|_| index.insert(rng.next_u64() as u32, Location(0)));
+            (0..5000).for_each(|_| index.insert((slot as u32) << 24 | rng.next_u64() as u32 >> 12, Location(0)));
+            assert_eq!(index.len(), 600 + 1000 + 5000);
+        }
     }
 
     #[test]

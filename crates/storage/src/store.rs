@@ -14,6 +14,9 @@ use crate::heap::HeapFull;
 use crate::key::Key;
 use crate::log::LogBuffer;
 
+/// A quarter of the buckets that one step of SCAN visits at least, however few keys it finds: an empty store takes one.
+const SCAN_BUCKETS_MIN: usize = 64;
+
 /// A position of SCAN: slot group, then position within it. 38 bits, so that every client's number type holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanCursor(pub u64);
@@ -242,8 +245,13 @@ impl Store {
     }
 
     /// Replay: perform a change that was logged, under the version it had.
-    pub fn replay(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), HeapFull> {
-        self.group_of_mut(key.slot).apply(key, change, version)
+    ///
+    /// # Errors
+    /// What is wrong with the change: it does not fit the value it would change, or its version does not ascend.
+    pub fn replay(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), String> {
+        let group = self.group_of_mut(key.slot);
+        group.check(key, change, version)?;
+        group.apply(key, change, version).map_err(|HeapFull| "the slot group is full".to_owned())
     }
 
     /// Forget all keys of the groups that are here, lent ones included, of one database or of all, and log it.
@@ -292,14 +300,14 @@ impl Store {
         mut visit: impl FnMut(Record<'_>),
     ) -> Option<ScanCursor> {
         let (mut group_number, mut position) = ((cursor.0 >> 32) as usize, cursor.0 as u32);
-        let mut examined = 0;
+        let (mut examined, mut buckets) = (0, 0);
         while group_number < usize::from(end) {
             let Some(group) = self.groups[group_number].as_deref() else {
                 (group_number, position) = (group_number + 1, 0);
                 continue;
             };
             loop {
-                if examined >= most.max(1) {
+                if examined >= most.max(1) || buckets >= most.max(SCAN_BUCKETS_MIN) * 4 {
                     return Some(ScanCursor((group_number as u64) << 32 | u64::from(position)));
                 }
                 let next = group.index.walk(position, |_, location| {
@@ -310,12 +318,12 @@ impl Store {
                         visit(record);
                     }
                 });
+                // Buckets count too: a store that was large once is walked in short steps as well.
+                buckets += 1;
                 match next {
                     Some(next) => position = next,
                     None => break,
                 }
-                // An empty bucket counts a little, so that a sparse store cannot hold a tick either.
-                examined += usize::from(group.index.is_empty());
             }
             (group_number, position) = (group_number + 1, 0);
         }

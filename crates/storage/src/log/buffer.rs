@@ -49,29 +49,37 @@ impl LogBuffer {
         self.bytes
     }
 
-    /// Append a change of `key`. Trailing bytes above the piece limit go into records of their own before it, so that
-    /// no record is longer than a piece, a key and two headers.
+    /// Append a change of `key`. A body above the piece limit goes into records of its own before it, all but its end,
+    /// so that no record is longer than a piece, a key and two headers.
     #[inline]
     pub fn append(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
         self.bytes.extend_from_slice(key.bytes);
+        let body_start = self.bytes.len();
         let tail = change.encode_head(&mut self.bytes);
-        if tail.len() > LOG_PIECE_BYTES_MAX {
-            let record = self.bytes.split_off(start);
-            let (pieces, last) = tail.split_at(tail.len() - tail.len() % LOG_PIECE_BYTES_MAX);
-            pieces.chunks(LOG_PIECE_BYTES_MAX).for_each(|piece| self.append_special(tag::PIECE, piece));
-            return self.finish_after_pieces(key, version, change.tag(), record, last);
+        if self.bytes.len() - body_start + tail.len() > LOG_PIECE_BYTES_MAX {
+            let head = self.bytes.split_off(body_start);
+            self.bytes.truncate(start);
+            return self.append_pieces(key, version, change.tag(), &head, tail);
         }
         self.bytes.extend_from_slice(tail);
         self.write_header(start, key, version, change.tag(), 0);
     }
 
-    fn finish_after_pieces(&mut self, key: &Key<'_>, version: Version, tag: u8, record: Vec<u8>, last: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&record);
-        self.bytes.extend_from_slice(last);
-        self.write_header(start, key, version, tag, FLAG_PIECES);
+    fn append_pieces(&mut self, key: &Key<'_>, version: Version, tag: u8, head: &[u8], tail: &[u8]) {
+        let mut pieces = head.chunks(LOG_PIECE_BYTES_MAX).chain(tail.chunks(LOG_PIECE_BYTES_MAX)).peekable();
+        while let Some(piece) = pieces.next() {
+            if pieces.peek().is_some() {
+                self.append_special(tag::PIECE, piece);
+                continue;
+            }
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
+            self.bytes.extend_from_slice(key.bytes);
+            self.bytes.extend_from_slice(piece);
+            self.write_header(start, key, version, tag, FLAG_PIECES);
+        }
     }
 
     #[inline]
@@ -100,7 +108,7 @@ impl LogBuffer {
     /// Append `part`'s records as one core's part of a unit over several cores.
     pub fn append_unit(&mut self, unit: u64, cores: &[u16], part: &LogBuffer) {
         let mut body = Vec::new();
-        UnitMark { unit, records: part.records, cores: cores.to_vec() }.encode(&mut body);
+        UnitMark { unit, records: part.records, cores: UnitMark::set_of(cores) }.encode(&mut body);
         self.append_special(tag::UNIT, &body);
         self.append_all(part);
     }

@@ -16,6 +16,7 @@
 //! a damaged group at or below it was promised, so it is damage, never a torn tail. `segment identity` binds a group to
 //! its file, so that a misdirected or stale block is never taken for one of ours.
 
+use base::limits::CORES_MAX;
 use base::rng::mix;
 use base::{LogOrdinal, SegmentNumber};
 
@@ -36,7 +37,7 @@ pub const GROUP_MAGIC: &[u8; 4] = b"ZHG1";
 
 /// Record tags that are not changes of a key; [`types::Change::tag`] stays below them.
 pub mod tag {
-    /// Part of the long bytes of the next change record; body: the bytes.
+    /// Part of the long body of the next change record; body: the bytes.
     pub const PIECE: u8 = 200;
     /// A unit over several cores begins; body: see [`super::UnitMark`].
     pub const UNIT: u8 = 201;
@@ -46,7 +47,7 @@ pub mod tag {
     pub const CLEAR: u8 = 203;
 }
 
-/// Record flag: pieces before this record are the head of its trailing bytes.
+/// Record flag: pieces before this record are the beginning of its body.
 pub const FLAG_PIECES: u8 = 1;
 /// Record flag: 16 bytes of origin (client id, operation sequence) follow the header. Reserved; decoders skip it.
 pub const FLAG_ORIGIN: u8 = 2;
@@ -98,6 +99,9 @@ impl SegmentHeader {
     }
 
     /// Read a header from the start of a file.
+    ///
+    /// # Errors
+    /// See [`HeaderError`].
     pub fn decode(file: &[u8]) -> Result<SegmentHeader, HeaderError> {
         let bytes: &[u8; SEGMENT_HEADER_BYTES] = file.first_chunk().ok_or(HeaderError::Truncated)?;
         if &bytes[..8] != SEGMENT_MAGIC || base::checksum::crc32c(&bytes[..60]) != u32_at(bytes, 60) {
@@ -137,8 +141,9 @@ pub fn segment_file_name(incarnation: u64, core: u16, segment: SegmentNumber) ->
 /// The numbers in a segment's file name.
 pub fn parse_segment_file_name(name: &str) -> Option<(u64, u16, SegmentNumber)> {
     let mut parts = name.strip_suffix(".log")?.split('-');
-    let numbers = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    (parts.next().is_none()).then_some((numbers.0, numbers.1, SegmentNumber(numbers.2)))
+    let (incarnation, core) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let segment = SegmentNumber(parts.next()?.parse().ok()?);
+    (segment_file_name(incarnation, core, segment) == name).then_some((incarnation, core, segment))
 }
 
 /// What a group's header says.
@@ -172,10 +177,11 @@ impl GroupHeader {
         group[4..8].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// The header and the records of the group at the start of `bytes`, if its checksum holds.
-    pub fn open(bytes: &[u8]) -> Option<(GroupHeader, &[u8])> {
+    /// The header and the records of the group at the start of `bytes`, if it is one of the segment `identity` and its
+    /// checksum holds. The identity is looked at first: bytes that a client wrote cannot make replay compute checksums.
+    pub fn open(bytes: &[u8], identity: u64) -> Option<(GroupHeader, &[u8])> {
         let head: &[u8; GROUP_HEADER_BYTES] = bytes.first_chunk()?;
-        if &head[..4] != GROUP_MAGIC {
+        if &head[..4] != GROUP_MAGIC || u64_at(head, 32) != identity {
             return None;
         }
         let record_bytes = u32_at(head, 8);
@@ -188,7 +194,7 @@ impl GroupHeader {
             records: u32_at(head, 12),
             ordinal: LogOrdinal(u64_at(head, 16)),
             durable: LogOrdinal(u64_at(head, 24)),
-            identity: u64_at(head, 32),
+            identity,
             unix_ms: u64_at(head, 40),
         };
         Some((header, &whole[GROUP_HEADER_BYTES..]))
@@ -207,27 +213,39 @@ pub struct UnitMark {
     pub unit: u64,
     /// Records that follow and belong to it.
     pub records: u32,
-    /// Every core whose log holds a part.
-    pub cores: Vec<u16>,
+    /// Every core whose log holds a part: bit i is core i.
+    pub cores: u64,
 }
 
 impl UnitMark {
+    /// The set of `cores`.
+    pub fn set_of(cores: &[u16]) -> u64 {
+        cores.iter().fold(0, |set, core| set | 1 << core)
+    }
+
+    /// Whether a core's log holds a part.
+    pub fn has(&self, core: u16) -> bool {
+        self.cores.checked_shr(u32::from(core)).is_some_and(|rest| rest & 1 == 1)
+    }
+
     /// Append the body to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.unit.to_le_bytes());
         out.extend_from_slice(&self.records.to_le_bytes());
-        self.cores.iter().for_each(|core| out.extend_from_slice(&core.to_le_bytes()));
+        let cores = (0..CORES_MAX as u16).filter(|core| self.has(*core));
+        cores.for_each(|core| out.extend_from_slice(&core.to_le_bytes()));
     }
 
     /// Read a body.
     pub fn decode(body: &[u8]) -> Option<UnitMark> {
-        let (head, cores) = body.split_at_checked(12)?;
-        let cores: Vec<u16> = cores.chunks_exact(2).map(|core| u16_at(core, 0)).collect();
-        (body.len() == 12 + cores.len() * 2 && !cores.is_empty()).then(|| UnitMark {
-            unit: u64_at(head, 0),
-            records: u32_at(head, 8),
-            cores,
-        })
+        let (head, list) = body.split_at_checked(12)?;
+        let (pairs, rest) = list.as_chunks::<2>();
+        let mut cores = 0;
+        for core in pairs.iter().map(|pair| u16::from_le_bytes(*pair)) {
+            cores |= 1u64.checked_shl(u32::from(core))?;
+        }
+        let is_set = cores.count_ones() as usize == pairs.len() && cores != 0;
+        (rest.is_empty() && is_set).then(|| UnitMark { unit: u64_at(head, 0), records: u32_at(head, 8), cores })
     }
 }
 
@@ -289,21 +307,25 @@ mod tests {
             unix_ms: 1,
         };
         header.seal(&mut group);
-        assert_eq!(GroupHeader::open(&group), Some((header, &b"some records"[..])));
+        let identity = header.identity;
+        assert_eq!(GroupHeader::open(&group, identity), Some((header, &b"some records"[..])));
+        assert_eq!(GroupHeader::open(&group, identity ^ 1), None);
         for bit in 0..group.len() * 8 {
             let mut damaged = group.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(GroupHeader::open(&damaged), None, "bit {bit}");
+            assert_eq!(GroupHeader::open(&damaged, identity), None, "bit {bit}");
         }
-        (0..group.len()).for_each(|length| assert_eq!(GroupHeader::open(&group[..length]), None));
+        (0..group.len()).for_each(|length| assert_eq!(GroupHeader::open(&group[..length], identity), None));
     }
 
     #[test]
     fn unit_mark_round_trips() {
-        let mark = UnitMark { unit: 7, records: 3, cores: vec![0, 2] };
+        let mark = UnitMark { unit: 7, records: 3, cores: UnitMark::set_of(&[0, 2]) };
         let mut body = Vec::new();
         mark.encode(&mut body);
         assert_eq!(UnitMark::decode(&body), Some(mark));
         assert_eq!(UnitMark::decode(&body[..body.len() - 1]), None);
+        assert_eq!(UnitMark::decode(&[&body[..12], &[64, 0]].concat()), None, "no such core");
+        assert_eq!(UnitMark::decode(&[&body[..12], &[1, 0, 1, 0]].concat()), None, "twice the same");
     }
 }

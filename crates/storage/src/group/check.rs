@@ -1,0 +1,46 @@
+//! Whether a change fits the value it would change: what a command's planning guarantees, replay has to ask.
+
+use base::Version;
+use base::limits::VALUE_BYTES_MAX;
+use types::{Change, Kind, List};
+
+use super::{SlotGroup, Value};
+use crate::key::Key;
+
+impl SlotGroup {
+    /// Whether [`SlotGroup::apply`] may perform `change` under `version`; if not, what is wrong with it.
+    pub(crate) fn check(&self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), String> {
+        let last = self.last_version(key.slot);
+        if version <= last {
+            return Err(format!("version {} of slot {} comes after {}", version.0, key.slot.number(), last.0));
+        }
+        let value = self.find(key).map(|found| self.record(found).value);
+        let fits = match (*change, value) {
+            (Change::Put { kind: Kind::String, value, .. }, _) => value.len() <= VALUE_BYTES_MAX,
+            (Change::Put { kind: Kind::List, value, .. }, _) => List::decode(value).is_ok_and(|list| !list.is_empty()),
+            (Change::Remove, _) => true,
+            (Change::Expire { .. } | Change::Persist, value) => value.is_some(),
+            (Change::Append { bytes: added }, Some(Value::String { bytes, .. })) => {
+                bytes.len() + added.len() <= VALUE_BYTES_MAX
+            }
+            (Change::Overwrite { offset, bytes }, Some(Value::String { .. })) => {
+                offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= VALUE_BYTES_MAX as u64)
+            }
+            (Change::ListPush { .. } | Change::ListRemove { .. } | Change::ListTrim { .. }, Some(Value::List(_))) => {
+                true
+            }
+            (Change::ListPop { count, .. }, Some(Value::List(list))) => count <= list.len() as u64,
+            (Change::ListSet { index, .. }, Some(Value::List(list))) => index < list.len() as u64,
+            (Change::ListInsert { index, .. }, Some(Value::List(list))) => index <= list.len() as u64,
+            _ => false,
+        };
+        if fits {
+            return Ok(());
+        }
+        let holds = value.map_or("nothing", |value| match value {
+            Value::String { .. } => "a string",
+            Value::List(_) => "a list",
+        });
+        Err(format!("a change (tag {}) does not fit what its key holds ({holds})", change.tag()))
+    }
+}

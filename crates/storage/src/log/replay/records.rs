@@ -1,0 +1,77 @@
+//! The records of a group, as they lie in it.
+
+use base::Version;
+
+use crate::log::format::{FLAG_ORIGIN, FLAG_PIECES, RECORD_HEADER_BYTES, u16_at, u32_at, u64_at};
+
+/// Bytes of an origin: client id, operation sequence.
+const ORIGIN_BYTES: usize = 16;
+
+/// A record whose fields were cut apart and not interpreted yet.
+pub(super) struct RawRecord<'a> {
+    pub(super) tag: u8,
+    /// Pieces before this record are the beginning of its body.
+    pub(super) has_pieces: bool,
+    pub(super) slot: u16,
+    pub(super) version: Version,
+    pub(super) database: u8,
+    pub(super) key: &'a [u8],
+    pub(super) body: &'a [u8],
+}
+
+impl<'a> RawRecord<'a> {
+    fn parse(record: &'a [u8]) -> Result<RawRecord<'a>, &'static str> {
+        let (tag, flags) = (record[4], record[5]);
+        if flags & !(FLAG_PIECES | FLAG_ORIGIN) != 0 || record[15] != 0 {
+            return Err("a record has flags that this version does not know; use the version that wrote it");
+        }
+        let origin_bytes = if flags & FLAG_ORIGIN != 0 { ORIGIN_BYTES } else { 0 };
+        let after_header = record.get(RECORD_HEADER_BYTES + origin_bytes..).unwrap_or_default();
+        let key_len = usize::from(u16_at(record, 16));
+        let Some((key, body)) = after_header.split_at_checked(key_len) else {
+            return Err("a record's key is longer than the record");
+        };
+        let versioned = u64_at(record, 8);
+        Ok(RawRecord {
+            tag,
+            has_pieces: flags & FLAG_PIECES != 0,
+            slot: u16_at(record, 6),
+            version: Version(versioned & Version::MAX.0),
+            database: (versioned >> 48) as u8,
+            key,
+            body,
+        })
+    }
+}
+
+/// The records of a group with their offsets in the file from the group's start. The first error ends them.
+pub(super) struct Records<'a> {
+    rest: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Records<'a> {
+    /// `records` is what follows the group's header.
+    pub(super) fn new(records: &'a [u8]) -> Records<'a> {
+        Records { rest: records, offset: crate::log::format::GROUP_HEADER_BYTES }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = (usize, Result<RawRecord<'a>, &'static str>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let offset = self.offset;
+        if self.rest.is_empty() {
+            return None;
+        }
+        let bytes = self.rest.first_chunk::<4>().map_or(0, |bytes| u32_at(bytes, 0) as usize);
+        let split = self.rest.split_at_checked(bytes).filter(|_| bytes >= RECORD_HEADER_BYTES);
+        let Some((record, rest)) = split else {
+            self.rest = &[];
+            return Some((offset, Err("a record's length is impossible inside an intact group")));
+        };
+        (self.rest, self.offset) = (rest, offset + bytes);
+        Some((offset, RawRecord::parse(record)))
+    }
+}

@@ -1,0 +1,179 @@
+//! Pass 1 over one chain: how far its groups go, and whether what comes after was promised.
+//!
+//! ```text
+//!   segment 0  [1][2][3] room      the log moved on when the next group did not fit: zeros are room, if the next
+//!   segment 1  [4][5] room         segment continues with the very next ordinal
+//!   segment 2  header only         made ahead
+//! ```
+
+use base::LogOrdinal;
+use base::planted::{Bug, is_planted};
+
+use super::chains::Chain;
+use super::records::Records;
+use super::units::UnitPart;
+use super::{Cut, Damage, ReadFile};
+use crate::log::format::{
+    FORMAT_VERSION, GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupHeader, HeaderError, SEGMENT_HEADER_BYTES, SegmentHeader,
+    UnitMark, group_stride, tag,
+};
+
+/// A place in a chain: number of the file, offset.
+type Place = (usize, u64);
+
+struct Scan<'a> {
+    chain: &'a mut Chain,
+    /// Behind the last intact group: where the chain ends, unless a later segment goes on.
+    end: Place,
+    /// Behind the last intact group or header of the segment before; a group missing between two segments was there.
+    segment_end: Place,
+    /// The first place behind the last group that counts where something else is.
+    broken: Option<Place>,
+    /// The highest promise that any intact group states.
+    promised: u64,
+}
+
+/// Find out how many groups of `chain` count and which units they hold; bytes read.
+pub(super) fn scan_chain(chain: &mut Chain, read: &mut ReadFile<'_>) -> Result<u64, Damage> {
+    let mut bytes = 0;
+    let mut scan = Scan { chain, end: (0, 0), segment_end: (0, 0), broken: None, promised: 0 };
+    for number in 0..scan.chain.files.len() {
+        if scan.is_complete() {
+            break;
+        }
+        let name = &scan.chain.files[number];
+        let file = read(name).map_err(|reason| Damage::new(name, 0, reason))?;
+        bytes += file.len() as u64;
+        scan.segment(number, &file)?;
+    }
+    scan.finish()?;
+    Ok(bytes)
+}
+
+impl Scan<'_> {
+    /// Whether an earlier recovery decided that the chain ends here.
+    fn is_complete(&self) -> bool {
+        self.chain.closed_at == Some(self.chain.kept)
+    }
+
+    fn segment(&mut self, number: usize, file: &[u8]) -> Result<(), Damage> {
+        let expected = self.chain.header(number as u64);
+        let identity = expected.identity();
+        if !has_header(file, &self.chain.files[number], &expected)? {
+            self.broken.get_or_insert((number, 0));
+            return Ok(());
+        }
+        let kept = self.chain.kept;
+        let offset = self.groups(number, file, identity)?;
+        let goes_on = self.chain.kept > kept;
+        if goes_on {
+            // The very next group is here, so whatever lies behind the last one is not a group that is missing.
+            self.broken = None;
+        }
+        let before = std::mem::replace(&mut self.segment_end, (number, offset as u64));
+        let rest = file.get(offset..).unwrap_or_default();
+        if self.is_complete() || rest.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        // An intact but later group at the segment's start: what is missing was at the end of the segment before.
+        let is_later = !goes_on && number > 0 && GroupHeader::open(rest, identity).is_some();
+        self.broken.get_or_insert(if is_later { before } else { (number, offset as u64) });
+        self.note_promise(highest_durable(file, offset, identity));
+        Ok(())
+    }
+
+    /// Walk the groups that go on where the chain was; the offset behind the last one.
+    fn groups(&mut self, number: usize, file: &[u8], identity: u64) -> Result<usize, Damage> {
+        let mut offset = SEGMENT_HEADER_BYTES;
+        while !self.is_complete() {
+            let next = LogOrdinal(self.chain.kept + 1);
+            let rest = file.get(offset..).unwrap_or_default();
+            let opened = GroupHeader::open(rest, identity).filter(|(header, _)| header.ordinal == next);
+            let Some((header, records)) = opened else { break };
+            if self.chain.closed_at.is_none() {
+                self.collect_units((number, offset as u64), &header, records)?;
+            }
+            self.note_promise(Some(header.durable));
+            self.chain.kept += 1;
+            offset += group_stride(header.record_bytes as usize);
+            self.end = (number, offset as u64);
+        }
+        Ok(offset.min(file.len()))
+    }
+
+    fn collect_units(&mut self, place: Place, group: &GroupHeader, records: &[u8]) -> Result<(), Damage> {
+        let (number, offset) = place;
+        let core = self.chain.core;
+        for (at, record) in Records::new(records) {
+            let here = |reason: &str| Damage::new(&self.chain.files[number], offset + at as u64, reason);
+            let record = record.map_err(here)?;
+            if record.tag == tag::UNIT {
+                let mark = UnitMark::decode(record.body).filter(|mark| mark.has(core));
+                let mark = mark.ok_or_else(|| here("a unit's mark is malformed"))?;
+                let (ordinal, file) = (group.ordinal.0, number);
+                self.chain.units.push(UnitPart { ordinal, file, offset, unit: mark.unit, cores: mark.cores });
+            }
+        }
+        Ok(())
+    }
+
+    fn note_promise(&mut self, durable: Option<LogOrdinal>) {
+        self.promised = self.promised.max(durable.unwrap_or_default().0);
+    }
+
+    fn finish(self) -> Result<(), Damage> {
+        let Scan { chain, end, broken, .. } = self;
+        let promised = chain.closed_at.unwrap_or(self.promised);
+        if promised > chain.kept && !is_planted(Bug::M16DamageTakenAsEnd) {
+            let (number, offset) = broken.unwrap_or(end);
+            let first_file = chain.first_file();
+            let file = chain.files.get(number).unwrap_or(&first_file);
+            let reason = format!(
+                "log group {} is damaged or missing, and it was promised (groups up to {promised} were synced); \
+                 restore this file from a copy",
+                chain.kept + 1
+            );
+            return Err(Damage::new(file, offset, reason));
+        }
+        if let Some((number, offset)) = broken.filter(|_| chain.closed_at.is_none()) {
+            chain.cut = Some(Cut { file: chain.files[number].clone(), offset, incomplete_unit: false });
+        }
+        Ok(())
+    }
+}
+
+/// Whether the segment begins as expected; `false` when a crash came while it was being made, so that nothing was
+/// written to it.
+fn has_header(file: &[u8], name: &str, expected: &SegmentHeader) -> Result<bool, Damage> {
+    match SegmentHeader::decode(file) {
+        Ok(header) if SegmentHeader { first_ordinal: expected.first_ordinal, ..header } == *expected => Ok(true),
+        Ok(_) => Err(Damage::new(name, 0, "the segment belongs to another store, core or place")),
+        Err(HeaderError::Format(format)) => {
+            let reason = format!(
+                "the segment has format {format}, this version reads format {FORMAT_VERSION}; \
+                 use the version that wrote it"
+            );
+            Err(Damage::new(name, 0, reason))
+        }
+        Err(_) if highest_durable(file, 0, expected.identity()).is_some() => {
+            Err(Damage::new(name, 0, "the segment's header is damaged"))
+        }
+        Err(_) => Ok(false),
+    }
+}
+
+/// The highest promise stated by any intact group of the segment at or after `from`.
+fn highest_durable(file: &[u8], from: usize, identity: u64) -> Option<LogOrdinal> {
+    let mut highest = None;
+    let mut offset = from.next_multiple_of(GROUP_ALIGNMENT);
+    while offset + GROUP_HEADER_BYTES <= file.len() {
+        offset += match GroupHeader::open(&file[offset..], identity) {
+            Some((header, _)) => {
+                highest = highest.max(Some(header.durable));
+                group_stride(header.record_bytes as usize)
+            }
+            None => GROUP_ALIGNMENT,
+        };
+    }
+    highest
+}
