@@ -6,7 +6,7 @@
 //!                             └──────────── error reply ◄── Failure           └──► reply
 //! ```
 //!
-//! - [`unit`]: what one command may touch, and what it may ask for (to block)
+//! - [`mod@unit`]: what one command may touch, and what it may ask for (to block)
 //! - `dispatch`: from a command's id to its handler
 //! - `arguments`, `failure`: numbers and options as Redis reads them, and how a command is refused
 //! - `strings`, `bits`, `keyspace`, `object`, `expiry`, `lists`, `own`: the families

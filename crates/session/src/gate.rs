@@ -46,6 +46,15 @@ impl Session {
                 error::unknown_subcommand(reply, container.name, arguments.get(1).unwrap_or_default());
                 return self.refused();
             }
+            Resolved::WrongArity(spec) if spec.id == CommandId::Exec => {
+                reply.error(
+                    "EXECABORT",
+                    "Transaction discarded because of: wrong number of arguments for 'exec' command",
+                );
+                self.transaction = None;
+                self.settle();
+                return Gate::Refused;
+            }
             Resolved::WrongArity(spec) => {
                 error::wrong_arity(reply, spec.full_name);
                 return self.refused();

@@ -17,9 +17,8 @@ pub struct WatchedKey {
     pub slot: Slot,
     /// Its version then; [`Version::ABSENT`] when it did not exist.
     pub version: Version,
-    /// Version of the latest removal in its partition then: a key that came and went in between is not absent
-    /// unchanged.
-    pub removed_version: Version,
+    /// How many keys its slot group had removed then: a key that came and went in between is not absent unchanged.
+    pub removal_count: u64,
 }
 
 /// One queued request.

@@ -67,19 +67,22 @@ impl Shard {
 
     /// A request inside MULTI: refused now if it can never run, queued otherwise.
     fn queue(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
-        let Some(connection) = self.connections.at(index) else { return };
-        let door_database = (connection.session.door(), connection.session.database());
-        let refusal = spec.family == Family::Data && {
-            let place = (self.core, &*self.table, &self.store);
-            let place = route(spec, arguments, None, door_database, place, &mut self.route_scratch);
-            self.refuse(index, spec, &place)
-        };
+        let refusal = spec.family == Family::Data && self.refuse_place(index, spec, arguments);
         let Some(connection) = self.connections.at(index) else { return };
         if refusal {
             return connection.session.spoil();
         }
         let reply = &mut connection.output.reply(connection.session.protocol());
         connection.session.queue(spec, arguments, reply);
+    }
+
+    /// Writes the error of a request that can never run here, whatever its turn; true if there is one.
+    pub(crate) fn refuse_place(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
+        let Some(connection) = self.connections.at(index) else { return true };
+        let door_database = (connection.session.door(), connection.session.database());
+        let place = (self.core, &*self.table, &self.store);
+        let place = route(spec, arguments, None, door_database, place, &mut self.route_scratch);
+        self.refuse(index, spec, &place)
     }
 
     /// Writes the error of a request that does not belong here; true if there is one.

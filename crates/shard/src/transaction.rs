@@ -2,8 +2,9 @@
 
 use base::{ConnectionId, Door};
 use session::{Buffers, ConnectionContext, Transaction, WatchedKey};
+use storage::SlotGroup;
 use wire::registry::{CommandSpec, Family, key_positions};
-use wire::{Arguments, Protocol, Reply};
+use wire::{Arguments, Protocol, Reply, error};
 
 use crate::node::{NodeOutcome, NodePlan, plan};
 use crate::owned_request::OwnedRequest;
@@ -13,6 +14,9 @@ use crate::unit::UnitWork;
 
 impl Shard {
     pub(crate) fn start_watch(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        if self.refuse_place(index, spec, arguments) {
+            return;
+        }
         let mut masks = GroupMasks::new();
         self.add_keys(spec, arguments, &mut masks);
         self.start_unit(index, masks, UnitWork::Watch(OwnedRequest::new(spec, arguments)));
@@ -24,6 +28,10 @@ impl Shard {
             add_group(&mut masks, &self.table, watched.slot);
         }
         let door = self.door(index);
+        if door == Door::Cluster && has_several_slots(&transaction) {
+            let Some(connection) = self.connections.at(index) else { return };
+            return error::CROSS_SLOT.write(&mut connection.output.reply(connection.session.protocol()));
+        }
         for command in transaction.commands() {
             match command.spec.family {
                 Family::Data => self.add_keys(command.spec, command.arguments, &mut masks),
@@ -82,17 +90,13 @@ impl Shard {
             let slot = placement::slot_of(name);
             let key = self.store.key(name, database, slot);
             let version = self.store.version(&key, now_ms);
-            let removed_version = self.removed_version(slot);
+            let removal_count = self.store.group(slot.group()).map_or(0, SlotGroup::removal_count);
             let Some(connection) = self.connections.get_mut(id) else { return };
             let key = name.to_vec();
-            connection.session.watch(WatchedKey { key, database, slot, version, removed_version });
+            connection.session.watch(WatchedKey { key, database, slot, version, removal_count });
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
         Reply::new(bytes, connection.session.protocol()).ok();
-    }
-
-    fn removed_version(&self, slot: base::Slot) -> base::Version {
-        self.store.group(slot.group()).map_or_else(Default::default, |group| group.removed_version(slot))
     }
 
     fn exec(&mut self, id: ConnectionId, transaction: &Transaction, protocol: Protocol, bytes: &mut Vec<u8>) {
@@ -162,9 +166,30 @@ impl Shard {
     fn has_changed(&mut self, watched: &WatchedKey) -> bool {
         let key = self.store.key(&watched.key, watched.database, watched.slot);
         let version = self.store.version(&key, self.now.unix_ms);
+        let group = self.store.group(watched.slot.group());
         version != watched.version
-            || (version == base::Version::ABSENT && self.removed_version(watched.slot) != watched.removed_version)
+            || (version == base::Version::ABSENT
+                && group.is_none_or(|group| group.may_have_removed(&key, watched.removal_count)))
     }
+}
+
+/// Whether the keys of the queued commands are in more than one slot.
+fn has_several_slots(transaction: &Transaction) -> bool {
+    let mut positions = Vec::new();
+    let mut first = None;
+    transaction.commands().any(|command| {
+        positions.clear();
+        if command.spec.family != Family::Data
+            || key_positions(command.spec, command.arguments, &mut positions).is_err()
+        {
+            return false;
+        }
+        let mut names = positions.iter().filter_map(|position| command.arguments.get(position.index));
+        names.any(|name| {
+            let slot = placement::slot_of(name);
+            *first.get_or_insert(slot) != slot
+        })
+    })
 }
 
 /// Whether a node command reads or changes the whole keyspace.

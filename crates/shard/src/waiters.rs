@@ -87,8 +87,7 @@ impl Waiters {
         self.all.insert(id, waiter);
     }
 
-    /// Take out the waiters of the changed keys, oldest first; those that have to go on waiting come back by
-    /// [`Waiters::put_back`].
+    /// The waiters of the changed keys, oldest first. They stay until [`Waiters::remove`].
     pub fn touched(&self, touched: &[(Slot, u64)], all: bool) -> Vec<u64> {
         if all {
             return self.all.keys().copied().collect();

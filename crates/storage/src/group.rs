@@ -79,6 +79,39 @@ pub struct SlotGroup {
     databases: [DatabaseCount; base::limits::DATABASE_COUNT as usize],
     list_bytes: usize,
     scratch: Vec<u8>,
+    removals: Removals,
+}
+
+/// How many removals a group remembers by hash.
+const REMOVALS_REMEMBERED: usize = 256;
+
+/// The last removals: they tell whether an absent key came and went since somebody looked.
+#[derive(Default)]
+struct Removals {
+    count: u64,
+    /// Hashes of the last ones, the newest last.
+    recent: std::collections::VecDeque<u64>,
+}
+
+impl Removals {
+    fn note(&mut self, hash: u64) {
+        self.count += 1;
+        if self.recent.len() == REMOVALS_REMEMBERED {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(hash);
+    }
+
+    fn forget_all(&mut self) {
+        self.count += REMOVALS_REMEMBERED as u64 + 1;
+        self.recent.clear();
+    }
+
+    /// Whether the key may be among the removals after the first `count`; sure unless too many followed.
+    fn may_include(&self, hash: u64, count: u64) -> bool {
+        let since = usize::try_from(self.count - count).unwrap_or(usize::MAX);
+        since > self.recent.len() || self.recent.iter().rev().take(since).any(|removed| *removed == hash)
+    }
 }
 
 /// The counters of one partition.
@@ -107,6 +140,7 @@ impl SlotGroup {
             databases: Default::default(),
             list_bytes: 0,
             scratch: Vec::new(),
+            removals: Removals::default(),
         }
     }
 
@@ -138,6 +172,16 @@ impl SlotGroup {
     /// Version of the partition's last removal; what WATCH remembers of an absent key.
     pub fn removed_version(&self, slot: Slot) -> Version {
         self.sequences[slot.in_group() as usize].removed
+    }
+
+    /// How many keys were removed here so far; what WATCH remembers of an absent key.
+    pub fn removal_count(&self) -> u64 {
+        self.removals.count
+    }
+
+    /// Whether `key` may have been removed since the count was `count`.
+    pub fn may_have_removed(&self, key: &Key<'_>, count: u64) -> bool {
+        self.removals.may_include(key.hash, count)
     }
 
     /// The version of the partition's next write.
@@ -180,12 +224,13 @@ impl SlotGroup {
         let others_empty =
             |only: base::Database| self.databases.iter().enumerate().all(|(d, n)| d == only.0 as usize || n.keys == 0);
         if database.is_none_or(others_empty) {
-            let sequences = std::mem::take(&mut self.sequences);
-            *self = SlotGroup { sequences, ..SlotGroup::new(self.id, self.owner) };
+            let (sequences, removals) = (std::mem::take(&mut self.sequences), std::mem::take(&mut self.removals));
+            *self = SlotGroup { sequences, removals, ..SlotGroup::new(self.id, self.owner) };
             self.sequences.iter_mut().for_each(|sequences| sequences.keys = 0);
         } else if let Some(database) = database {
             self.remove_all_of(database);
         }
+        self.removals.forget_all();
         for sequences in &mut self.sequences {
             sequences.last.0 += 1;
             sequences.removed = sequences.last;
@@ -396,6 +441,7 @@ impl SlotGroup {
 
     fn remove(&mut self, key: &Key<'_>, found: Found, version: Version) {
         self.remove_at(found, key.database, key.slot, version);
+        self.removals.note(key.hash);
     }
 
     fn remove_at(&mut self, found: Found, database: base::Database, slot: Slot, version: Version) {

@@ -113,7 +113,7 @@ impl Rig {
             database: self.session.database(),
             slot: base::Slot::wrapping(7),
             version: base::Version(3),
-            removed_version: base::Version(2),
+            removal_count: 2,
         });
     }
 }

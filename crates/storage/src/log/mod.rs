@@ -1,6 +1,6 @@
 //! The log: what one tick changed becomes one group, groups fill segments, segments are replayed at start.
 //!
-//! - [`format`]: segment, group and record headers, byte for byte
+//! - [`mod@format`]: segment, group and record headers, byte for byte
 //! - [`buffer`]: records of the tick under way
 //! - [`writer`]: groups into segments; what is written, what is durable
 //! - [`manifest`]: which logs there are and where they end
