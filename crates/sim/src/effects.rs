@@ -18,6 +18,8 @@ impl<N: Node> Street<N> {
             }
             match place.work.pop_front() {
                 None => break,
+                // It may carry a promise that the disk refused.
+                Some(Work::Hop(..)) if place.write_failed => {}
                 Some(Work::Hop(to, message)) => self.send_hop(core, to, message),
                 Some(Work::Effect(effect)) => self.effect(core, effect),
             }
@@ -165,6 +167,7 @@ impl<N: Node> Street<N> {
         self.trace.note(self.now_us(), "sync", &[u64::from(core), ordinal.0], &[]);
         if std::mem::take(&mut self.fail_next_sync) {
             self.faults.fired(Fault::SyncFails);
+            self.sync_failed_us = Some(self.now_us());
             files.iter().for_each(|(name, snapshot)| self.disk.fail_sync(name, snapshot));
             let name = files.first().map_or("the log", |(name, _)| name).to_owned();
             return self.fail_log(core, &name, "Input/output error");

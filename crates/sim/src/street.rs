@@ -149,6 +149,7 @@ pub struct Street<N: Node> {
     pub(crate) fail_next_sync: bool,
     pub(crate) fail_next_write: bool,
     pub(crate) crashed: Option<CrashKind>,
+    pub(crate) sync_failed_us: Option<u64>,
 }
 
 impl<N: Node> Street<N> {
@@ -171,6 +172,7 @@ impl<N: Node> Street<N> {
             fail_next_sync: false,
             fail_next_write: false,
             crashed: None,
+            sync_failed_us: None,
         }
     }
 
@@ -180,6 +182,7 @@ impl<N: Node> Street<N> {
     /// The node's refusal, or the crash that was planned for its recovery.
     pub fn start(&mut self, cores: u16, durability: Durability, segment_bytes: u64) -> Result<(), Refusal> {
         self.boot += 1;
+        self.sync_failed_us = None;
         // A machine restarted after a power cut begins a new monotonic count.
         self.monotonic_offset_us = self.rng.below(1 << 40);
         let boot = Boot { cores, durability, segment_bytes, seed: self.rng.next_u64(), now: self.now() };
@@ -265,6 +268,11 @@ impl<N: Node> Street<N> {
     /// Whether some core's log failed since the start.
     pub fn log_failed(&self) -> bool {
         self.cores.iter().any(|core| core.log_failed)
+    }
+
+    /// When a sync failed since the start.
+    pub fn sync_failed_us(&self) -> Option<u64> {
+        self.sync_failed_us
     }
 
     /// How much later than exactly anything may happen here, microseconds.
