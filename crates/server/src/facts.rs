@@ -36,6 +36,7 @@ pub fn node_state(config: &NodeConfig, io_driver: &str, run_id: &str, started: N
     settings.preset("dir", directory.as_bytes())?;
     settings.preset("unixsocket", unix_socket.as_bytes())?;
     settings.preset("requirepass", config.password.as_deref().unwrap_or_default())?;
+    settings.preset("protected-mode", if config.protected_mode { b"yes" } else { b"no" })?;
     settings.preset("appendonly", keeps_log.as_bytes())?;
     settings.preset("appendfsync", sync.as_bytes())?;
     settings.preset("maxclients", connections_max.to_string().as_bytes())?;

@@ -22,10 +22,11 @@ pub fn raise_file_limit(config: &NodeConfig) -> Option<String> {
     if soft < reachable && setrlimit(Resource::Nofile, Rlimit { current: Some(reachable), maximum: hard }).is_ok() {
         have = reachable;
     }
-    if have >= wanted {
+    let connections = have.saturating_sub(OTHERS + cores * (OTHERS_PER_CORE + listeners));
+    // A few less make no difference that anybody could act on.
+    if connections >= cores * CONNECTIONS_PER_CORE_MAX as u64 * 9 / 10 {
         return None;
     }
-    let connections = have.saturating_sub(OTHERS + cores * (OTHERS_PER_CORE + listeners));
     Some(format!(
         "this process may open {have} files, which is enough for about {connections} connections instead of {}; raise \
          the limit with `ulimit -n {wanted}` or LimitNOFILE={wanted}",

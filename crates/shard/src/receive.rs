@@ -69,6 +69,7 @@ impl Shard {
     }
 
     fn on_accepted(&mut self, id: ConnectionId, door: Door, peer: String, local: String) {
+        let is_admitted = self.node.admits(&peer);
         let opening = Opening {
             connection: id,
             client_id: self.node.next_client_id(self.core),
@@ -80,6 +81,17 @@ impl Shard {
         };
         self.connections.insert(Connection::new(id, Session::new(opening)));
         self.statistics.counters.connections_accepted += 1;
+        if !is_admitted {
+            self.deny(id);
+        }
+    }
+
+    /// Tells a client that it may not come in, and closes.
+    fn deny(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        wire::error::DENIED.write(&mut connection.output.reply(wire::Protocol::Resp2));
+        connection.session.set_closing();
+        self.list_for_flush(id.index);
     }
 
     fn on_send_done(&mut self, id: ConnectionId, mut buffer: Vec<u8>) {
@@ -161,3 +173,37 @@ impl Shard {
 const SPARE_BUFFERS_MAX: usize = 64;
 /// Larger ones go back to the allocator.
 const SPARE_BUFFER_BYTES_MAX: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use base::{Effect, Machine, TickInput, TickOutput};
+
+    use super::*;
+    use crate::{Durability, NodeState, ShardConfig};
+
+    #[test]
+    fn a_stranger_is_told_why_and_closed() {
+        let table = placement::NodeTable::even([0; 16], 1, "", 1).expect("one core");
+        let mut shard = Shard::new(ShardConfig {
+            core: CoreId(0),
+            table: Arc::new(table),
+            seed: 1,
+            durability: Durability::Memory,
+            log: None,
+            node: NodeState::anonymous(),
+        });
+        let connection = ConnectionId { index: 0, generation: 0 };
+        let mut output = TickOutput::default();
+        let (peer, local) = ("10.0.0.1:5".to_string(), "10.0.0.2:6379".to_string());
+        let mut events = vec![Event::Accepted { connection, door: Door::Standalone, peer, local }];
+        let input = TickInput { now: Now::default(), received: &[], events: &mut events, hops: &mut Vec::new() };
+        shard.tick(input, &mut output);
+        // Close waits for the send under way.
+        let [Effect::Send { buffer, .. }, Effect::Close { .. }] = &output.effects[..] else {
+            panic!("{:?}", output.effects)
+        };
+        assert!(buffer.starts_with(b"-DENIED "), "{}", buffer.escape_ascii());
+    }
+}

@@ -36,6 +36,14 @@ impl NodeState {
         self.config.password()
     }
 
+    /// Whether a client at this printable address may come in: while no password is set, only those of this machine
+    /// may, unless protected mode is off. The password may be taken away while the node runs.
+    pub fn admits(&self, peer: &str) -> bool {
+        let is_remote = |address: std::net::SocketAddr| !address.ip().to_canonical().is_loopback();
+        // What is no address is the path of a Unix socket.
+        self.password().is_some() || self.config.value("protected-mode") == b"no" || !peer.parse().is_ok_and(is_remote)
+    }
+
     /// What the operating system says about the process now.
     pub fn process(&self) -> ProcessFacts {
         (self.process)()
@@ -66,5 +74,26 @@ impl NodeState {
     /// The log has its final mark.
     pub fn set_sealed(&mut self) {
         self.sealed = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_password_only_this_machine_comes_in() {
+        let mut state = NodeState::anonymous();
+        for local in ["127.0.0.1:5", "127.9.9.9:5", "[::1]:5", "[::ffff:127.0.0.1]:5", "/run/zerohop.sock"] {
+            assert!(state.admits(local), "{local}");
+        }
+        for remote in ["10.0.0.1:5", "[2001:db8::1]:5", "[::ffff:10.0.0.1]:5"] {
+            assert!(!state.admits(remote), "{remote}");
+        }
+        state.config.preset("requirepass", b"secret").expect("a setting");
+        assert!(state.admits("10.0.0.1:5"));
+        state.config.preset("requirepass", b"").expect("a setting");
+        state.config.preset("protected-mode", b"no").expect("a setting");
+        assert!(state.admits("10.0.0.1:5"));
     }
 }
