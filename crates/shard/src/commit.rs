@@ -21,7 +21,7 @@ impl Shard {
         let now_us = self.now.monotonic_us;
         if self.waiters.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
             for waiter in self.waiters.take_overdue(now_us) {
-                self.time_out(&waiter);
+                self.time_out(waiter);
             }
             self.track_touched();
         }

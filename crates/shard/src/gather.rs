@@ -341,7 +341,7 @@ impl Shard {
         if with_error {
             self.answer(waiter.target, |reply| error::UNBLOCKED.write(reply));
         } else {
-            self.time_out(&waiter);
+            self.time_out(waiter);
         }
         self.track_touched();
         1

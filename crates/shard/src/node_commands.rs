@@ -22,6 +22,9 @@ pub(crate) struct DurableAsk {
     from: Option<base::CoreId>,
 }
 
+/// How soon an overdue waiter looks again for a lent group, microseconds; a loan takes about a round trip.
+const LENT_RETRY_US: u64 = 200;
+
 impl Shard {
     pub(crate) fn run_node(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
         let door = self.door(index);
@@ -161,8 +164,11 @@ impl Shard {
         }
     }
 
-    /// A waiter's time is over.
-    pub(crate) fn time_out(&mut self, waiter: &Waiter) {
+    /// A waiter's time is over. If a group that its answer needs is lent, it has until that is back.
+    pub(crate) fn time_out(&mut self, waiter: Waiter) {
+        if !self.has_keys_of(&waiter.request) {
+            return self.waiters.insert(waiter, Some(self.now.monotonic_us + LENT_RETRY_US));
+        }
         let random = self.rng.next_u64();
         let protocol = self.protocol_of(waiter.target);
         let mut bytes = Vec::new();
