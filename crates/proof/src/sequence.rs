@@ -64,6 +64,9 @@ pub struct Tags {
     pub same_node: Vec<String>,
 }
 
+/// Of 100 sequences, those for the model.
+const CONDITIONAL_KINDS: std::ops::Range<u64> = 2..12;
+
 /// Generates sequences from seeds.
 pub struct Generator {
     entries: Vec<(Entry, Vec<Part>)>,
@@ -81,15 +84,18 @@ impl Generator {
     /// The sequence of `seed`; with `tags` its keys belong to one node of a cluster.
     pub fn sequence(&self, seed: u64, tags: Option<&Tags>) -> Sequence {
         let mut rng = Rng::new(seed);
-        let pool = self.pool(seed, tags, &mut rng);
+        let mut pool = self.pool(seed, tags, &mut rng);
+        let kind = rng.below(100);
+        if CONDITIONAL_KINDS.contains(&kind) {
+            pool = pool.without_foreign_key();
+        }
         let mut maker = Maker { generator: self, rng: &mut rng, pool: &pool, steps: Vec::new() };
-        let kind = maker.rng.below(100);
         let (judge, exclusive) = match kind {
             0..=1 => {
                 maker.global();
                 (Judge::Redis, true)
             }
-            2..=11 => {
+            kind if CONDITIONAL_KINDS.contains(&kind) => {
                 maker.conditional();
                 (Judge::Model, false)
             }
@@ -141,6 +147,9 @@ impl Generator {
         let mut rng = Rng::new(seed);
         let pool = self.pool(seed, tags, &mut rng);
         let mut maker = Maker { generator: self, rng: &mut rng, pool: &pool, steps: Vec::new() };
+        if entry.family == Family::Global {
+            maker.words(0, "FLUSHALL");
+        }
         maker.setup();
         let mut arguments = Vec::new();
         let forced = Some((variant % 3, boundary.as_bytes()));
@@ -349,7 +358,8 @@ impl Maker<'_> {
             0 if arguments.len() > 1 => {
                 arguments.pop();
             }
-            1 if !is_blocking(&name) => {
+            // An argument too many may be a key of another slot, and the model knows no slots.
+            1 if !is_blocking(&name) && family != Family::Conditional => {
                 let mut extra = Vec::new();
                 self.pool.fill(Slot::Element, self.rng, &mut extra);
                 arguments.append(&mut extra);

@@ -170,6 +170,11 @@ impl Pool {
         &self.unique
     }
 
+    /// The same keys without the one of another slot: the model knows no slots.
+    pub fn without_foreign_key(&self) -> Pool {
+        Pool { foreign: None, ..self.clone() }
+    }
+
     /// All keys of the sequence.
     pub fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
         self.strings.iter().chain(&self.lists)

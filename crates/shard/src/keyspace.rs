@@ -15,7 +15,7 @@ impl Shard {
         let door = self.door(index);
         let mut masks = self.whole_keyspace(door);
         if spec.id == Id::Scan {
-            let group = scan_group(arguments).unwrap_or(0);
+            let group = scan_group(arguments).unwrap_or(0).max(self.first_group(door));
             masks.retain(|(_, mask)| mask >> group & 1 == 1);
         }
         self.start_unit(index, masks, UnitWork::Keyspace(OwnedRequest::new(spec, arguments)));
@@ -105,7 +105,8 @@ impl Shard {
 
     fn scan(&mut self, database: Database, door: Door, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
         let Some(scan) = commands::scan::parse(arguments, reply) else { return };
-        let from = ScanCursor(scan.cursor);
+        // A new scan through a node of a cluster begins where the node's own groups do.
+        let from = ScanCursor(scan.cursor.max(u64::from(self.first_group(door)) << 32));
         let mut names: Vec<Vec<u8>> = Vec::new();
         let end = self.end_of_core(from);
         let most = usize::try_from(scan.count).unwrap_or(usize::MAX);
@@ -120,6 +121,12 @@ impl Shard {
         reply.bulk(next.map_or(0, |cursor| cursor.0).to_string().as_bytes());
         reply.array(names.len());
         names.iter().for_each(|name| reply.bulk(name));
+    }
+
+    /// The first group that the door shows.
+    fn first_group(&self, door: Door) -> u8 {
+        let masks = self.whole_keyspace(door);
+        masks.iter().map(|(_, mask)| mask.trailing_zeros() as u8).min().unwrap_or(0)
     }
 
     /// The group after the last one of the core that owns the cursor's group.
