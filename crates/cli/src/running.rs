@@ -5,9 +5,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use server::file_limit::raise_file_limit;
 use server::stop_signals::StopSignals;
-use server::{Node, NodeConfig, NodeError};
+use server::{Node, NodeConfig, NodeError, ports};
 
 use crate::{announce, exit, say};
+
+/// How often a free block of ports is looked for before giving up.
+const BLOCKS_TRIED_MAX: usize = 16;
 
 /// A node that serves.
 pub struct Running {
@@ -30,6 +33,23 @@ pub fn start(config: &NodeConfig, signals: &StopSignals) -> Result<Running, Node
     let node = Node::start(config, &about(config))?;
     signals.attach(node.handle());
     Ok(Running { node, took: begin.elapsed() })
+}
+
+/// As [`start`], on ports that nobody has: for port 0.
+///
+/// # Errors
+/// Those of the node, and when no free block is found.
+pub fn start_anywhere(config: &mut NodeConfig, signals: &StopSignals) -> Result<Running, NodeError> {
+    for _ in 1..BLOCKS_TRIED_MAX {
+        config.port = ports::free_block(config)?;
+        match start(config, signals) {
+            // Somebody was faster between our look and our listening.
+            Err(NodeError::Port(error)) if error.is_taken() && error.port.is_some() => {}
+            result => return result,
+        }
+    }
+    config.port = ports::free_block(config)?;
+    start(config, signals)
 }
 
 /// Prepares the process: descriptors and signals.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use server::{NodeConfig, ports};
+use server::NodeConfig;
 
 use crate::{announce, exit, options, running, say};
 
@@ -46,13 +46,11 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Ok(signals) => signals,
         Err(code) => return code,
     };
-    if config.port == 0 {
-        match ports::free_block(&config) {
-            Ok(port) => config.port = port,
-            Err(error) => return exit::of_node(&error.into(), None),
-        }
-    }
-    match running::start(&config, &signals) {
+    let started = match config.port {
+        0 => running::start_anywhere(&mut config, &signals),
+        _ => running::start(&config, &signals),
+    };
+    match started {
         Err(error) => exit::of_node(&error, config.directory.as_deref()),
         Ok(running) => {
             announce_ready(&config, &running);

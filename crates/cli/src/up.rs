@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use server::stop_signals::StopSignals;
-use server::{Durability, NodeConfig, NodeError, ports};
+use server::{Durability, NodeConfig, NodeError};
 
 use crate::running::{self, Running};
 use crate::{announce, exit, options, say};
@@ -67,7 +67,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
 /// Takes the next ports while those it wants are taken, and says by whom.
 fn start_on_a_free_port(config: &mut NodeConfig, signals: &StopSignals) -> Result<Running, NodeError> {
     if config.port == 0 {
-        config.port = ports::free_block(config)?;
+        return running::start_anywhere(config, signals);
     }
     for _ in 0..PORTS_TRIED_MAX {
         let taken = match running::start(config, signals) {
