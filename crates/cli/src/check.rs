@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use server::data_directory::DirectoryError;
 use server::inspection::{Inspection, InspectionError, inspect};
 
-use crate::{announce, exit, say};
+use crate::{announce, exit, progress, say};
 
 const AFTER: &str = "\
 Reads every group of every log, verifies checksums, order and completeness, and replays all changes in memory, exactly
@@ -32,7 +32,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> ExitCode {
     let path: &PathBuf = matches.get_one("directory").expect("clap requires it");
     let json = matches.get_flag("json");
-    match inspect(path) {
+    match inspect(path, &mut progress::bar()) {
         Ok(inspection) if json => say::line(&as_json(&inspection).to_string()),
         Ok(inspection) => as_text(path, &inspection).iter().for_each(|line| say::line(line)),
         Err(error) => return failed(path, &error, json),

@@ -6,6 +6,7 @@ mod client;
 mod exit;
 mod help;
 mod options;
+mod progress;
 mod running;
 mod say;
 mod serve;

@@ -7,7 +7,7 @@ use server::file_limit::raise_file_limit;
 use server::stop_signals::StopSignals;
 use server::{Node, NodeConfig, NodeError, ports};
 
-use crate::{announce, exit, say};
+use crate::{announce, exit, progress, say};
 
 /// How often a free block of ports is looked for before giving up.
 const BLOCKS_TRIED_MAX: usize = 16;
@@ -30,7 +30,7 @@ fn about(config: &NodeConfig) -> String {
 /// Those of the node.
 pub fn start(config: &NodeConfig, signals: &StopSignals) -> Result<Running, NodeError> {
     let begin = Instant::now();
-    let node = Node::start(config, &about(config))?;
+    let node = Node::start(config, &about(config), &mut progress::bar())?;
     signals.attach(node.handle());
     Ok(Running { node, took: begin.elapsed() })
 }

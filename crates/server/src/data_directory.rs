@@ -99,16 +99,17 @@ impl DataDirectory {
         self.manifest.as_ref().map_or(1, |manifest| manifest.incarnation + 1)
     }
 
-    /// Replays all logs into `apply`.
+    /// Replays all logs into `apply`, telling how far it is.
     ///
     /// # Errors
     /// Damage, with file and offset.
     pub fn replay(
         &self,
+        progress: &mut Progress<'_>,
         apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
     ) -> Result<Recovery, DirectoryError> {
         let Some(manifest) = &self.manifest else { return Ok(Recovery::default()) };
-        replay(&self.path, manifest, &self.names, apply)
+        replay((&self.path, &self.names), manifest, progress, apply)
             .map_err(|damage| DirectoryError::Refused(format!("{}: {damage}", self.path.display())))
     }
 
@@ -155,14 +156,27 @@ impl DataDirectory {
     }
 }
 
-/// Replays the logs that `manifest` and `names` describe; writes nothing.
+/// Told bytes read and bytes to read, after every file.
+pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// Replays the logs that `manifest` and the names describe; writes nothing.
 pub(crate) fn replay(
-    path: &Path,
+    (path, names): (&Path, &[String]),
     manifest: &Manifest,
-    names: &[String],
+    progress: &mut Progress<'_>,
     apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
 ) -> Result<Recovery, Damage> {
-    let mut read = |name: &str| fs::read(path.join(name)).map_err(|error| error.to_string());
+    // One pass to verify, one to apply.
+    const PASSES: u64 = 2;
+    let length = |name: &String| fs::metadata(path.join(name)).map_or(0, |metadata| metadata.len());
+    let total = PASSES * names.iter().filter(|name| name.ends_with(".log")).map(length).sum::<u64>();
+    let mut done = 0;
+    let mut read = |name: &str| {
+        let bytes = fs::read(path.join(name)).map_err(|error| error.to_string())?;
+        done += bytes.len() as u64;
+        progress(done, total);
+        Ok(bytes)
+    };
     recover(manifest, names, &mut read, apply)
 }
 

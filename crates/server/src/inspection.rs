@@ -13,7 +13,7 @@ use shard::{Durability, Shard, ShardConfig};
 use storage::log::{Damage, Manifest, Recovery};
 
 use crate::config::NodeConfig;
-use crate::data_directory::{DirectoryError, LOCK_FILE_NAME, apply, read_manifest, replay};
+use crate::data_directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_manifest, replay};
 use crate::facts::node_state;
 
 /// Keys of one database.
@@ -57,7 +57,7 @@ impl From<DirectoryError> for InspectionError {
 ///
 /// # Errors
 /// When a process uses the directory, and for damage, with file and offset.
-pub fn inspect(path: &Path) -> Result<Inspection, InspectionError> {
+pub fn inspect(path: &Path, progress: &mut Progress<'_>) -> Result<Inspection, InspectionError> {
     let at = |error: std::io::Error| DirectoryError::Io(format!("cannot read {}: {error}", path.display()));
     let names = list_directory(path).map_err(at)?;
     // Held to the end, so that no node begins to write meanwhile.
@@ -75,10 +75,10 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectionError> {
     });
     let recovery = match &manifest {
         None => Recovery::default(),
-        Some(manifest) => {
-            replay(path, manifest, &names, &mut |replayed| apply(std::slice::from_mut(&mut shard), &table, replayed))
-                .map_err(InspectionError::Damage)?
-        }
+        Some(manifest) => replay((path, &names), manifest, progress, &mut |replayed| {
+            apply(std::slice::from_mut(&mut shard), &table, replayed)
+        })
+        .map_err(InspectionError::Damage)?,
     };
     let count = |database| {
         let count = shard.store().count(Database(database));

@@ -10,7 +10,7 @@ use shard::{Durability, Shard, ShardConfig};
 use storage::log::{LogIdentity, Recovery};
 
 use crate::config::NodeConfig;
-use crate::data_directory::{DataDirectory, DirectoryError, apply};
+use crate::data_directory::{DataDirectory, DirectoryError, Progress, apply};
 use crate::facts::node_state;
 use crate::ports::{self, PortError};
 
@@ -60,11 +60,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Opens the data, binds the ports, replays, and starts the cores. `about` is what the directory's lock says.
+    /// Opens the data, binds the ports, replays, and starts the cores. `about` is what the directory's lock says;
+    /// `progress` is told how far the replay is.
     ///
     /// # Errors
     /// See [`NodeError`]; nothing is left running.
-    pub fn start(config: &NodeConfig, about: &str) -> Result<Node, NodeError> {
+    pub fn start(config: &NodeConfig, about: &str, progress: &mut Progress<'_>) -> Result<Node, NodeError> {
         let other = |error: std::io::Error| NodeError::Other(error.to_string());
         let chosen = config.backend.choose();
         let (backend, passed_over) = chosen.map_err(|reason| {
@@ -87,7 +88,7 @@ impl Node {
             .map_err(|error| NodeError::Other(error.to_string()))?;
         let table = Arc::new(table);
         let seed = io::thread::random_seed().map_err(other)?;
-        let (shards, recovery) = make_shards(&config, &table, seed, (store_id, backend), directory.as_ref())?;
+        let (shards, recovery) = make_shards(&config, &table, seed, (store_id, backend), directory.as_ref(), progress)?;
         let (mailboxes, handle) = mesh(usize::from(config.cores)).map_err(other)?;
         let mut threads = Vec::new();
         for ((shard, mailbox), listeners) in shards.into_iter().zip(mailboxes).zip(listeners) {
@@ -155,6 +156,7 @@ fn make_shards(
     seed: u64,
     (store_id, backend): ([u8; 16], ChosenBackend),
     directory: Option<&DataDirectory>,
+    progress: &mut Progress<'_>,
 ) -> Result<(Vec<Identified>, Recovery), NodeError> {
     // Replay needs stores, the logs' identities need the replay's end: shards are made with the numbers they will have.
     let logs = config.durability != Durability::Memory;
@@ -176,7 +178,7 @@ fn make_shards(
     }
     let mut recovery = Recovery::default();
     if let Some(directory) = directory {
-        recovery = directory.replay(&mut |replayed| apply(&mut shards, table, replayed))?;
+        recovery = directory.replay(progress, &mut |replayed| apply(&mut shards, table, replayed))?;
         if logs {
             let zero_fill = config.durability == Durability::Commit;
             directory.begin(store_id, (config.cores, zero_fill), &recovery)?;
