@@ -172,6 +172,7 @@ impl Shard {
         let random = self.rng.next_u64();
         let protocol = self.protocol_of(waiter.target);
         let mut bytes = Vec::new();
+        let changes = self.store.changes();
         let mut unit = commands::Unit {
             store: &mut self.store,
             reply: Reply::new(&mut bytes, protocol),
@@ -183,6 +184,7 @@ impl Shard {
             may_block: false,
         };
         commands::timed_out(waiter.request.spec, waiter.request.arguments(), &mut unit);
-        self.deliver(waiter.target, &bytes, None);
+        let until = if self.tracks { self.commitment(changes) } else { None };
+        self.deliver(waiter.target, &bytes, until);
     }
 }

@@ -424,7 +424,12 @@ impl<N: Node> Run<N> {
                 self.clients[number].routes.insert(key.to_owned(), core);
             }
         }
-        self.clients[number].learn(operation);
+        // A reply from before a crash that lost something comes too late to be worth remembering.
+        if index >= self.span_start {
+            self.clients[number].learn(operation);
+        } else {
+            self.clients[number].release(&operation.action);
+        }
     }
 
     fn gone(&mut self, socket: Socket) {

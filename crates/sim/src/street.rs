@@ -182,7 +182,6 @@ impl<N: Node> Street<N> {
     /// The node's refusal, or the crash that was planned for its recovery.
     pub fn start(&mut self, cores: u16, durability: Durability, segment_bytes: u64) -> Result<(), Refusal> {
         self.boot += 1;
-        self.sync_failed_us = None;
         // A machine restarted after a power cut begins a new monotonic count.
         self.monotonic_offset_us = self.rng.below(1 << 40);
         let boot = Boot { cores, durability, segment_bytes, seed: self.rng.next_u64(), now: self.now() };
@@ -192,6 +191,7 @@ impl<N: Node> Street<N> {
             self.faults.fired(Fault::CrashInRecovery);
         }
         let machines = opened?;
+        self.sync_failed_us = None;
         assert_eq!(machines.len(), usize::from(cores), "one machine per core");
         self.cores = machines.into_iter().map(|machine| Core::new(machine, usize::from(cores))).collect();
         (0..cores).for_each(|core| self.wake(core));
