@@ -96,11 +96,10 @@ impl Node {
             let name = format!("core-{}", shard.0.core);
             let others = handle.clone();
             let run = move || {
-                run_core(core_config, shard.1, mailbox).map_err(|error| {
-                    // A node without one of its cores would answer for a part of the keys only.
-                    others.request_shutdown();
-                    error.to_string()
-                })
+                let ended = run_core(core_config, shard.1, mailbox);
+                // A node without one of its cores would answer for a part of the keys only.
+                others.request_shutdown();
+                ended.map_err(|error| error.to_string())
             };
             threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(other)?);
         }

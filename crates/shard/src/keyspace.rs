@@ -30,6 +30,21 @@ impl Shard {
         bytes: &mut Vec<u8>,
     ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
+        let door = connection.session.door();
+        // Groups that were lent for another unit are not part of what an instance shows.
+        let lent = if door == Door::Cluster { self.store.set_lent_aside() } else { Vec::new() };
+        self.run_on_shown_keyspace(id, spec, arguments, bytes);
+        lent.into_iter().for_each(|group| self.store.insert_group(group));
+    }
+
+    fn run_on_shown_keyspace(
+        &mut self,
+        id: ConnectionId,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        bytes: &mut Vec<u8>,
+    ) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
         let (protocol, database, door) =
             (connection.session.protocol(), connection.session.database(), connection.session.door());
         let mut reply = Reply::new(bytes, protocol);

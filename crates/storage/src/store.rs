@@ -110,6 +110,13 @@ impl Store {
         self.groups[group.number() as usize].take()
     }
 
+    /// Takes out all groups that other cores lent, for a command that is to see the own ones only.
+    pub fn set_lent_aside(&mut self) -> Vec<Box<SlotGroup>> {
+        let core = self.core;
+        let lent = |place: &mut Option<Box<SlotGroup>>| place.take_if(|group| group.owner != core);
+        self.groups.iter_mut().filter_map(lent).collect()
+    }
+
     /// The group, if it is here.
     #[inline]
     pub fn group(&self, group: SlotGroupId) -> Option<&SlotGroup> {
