@@ -2,5 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_types)]
 
 mod changes;
+mod damage;
+mod disk;
 mod model;
+mod node;
+mod openings;
+mod planted;
+mod round_trip;
 mod store_model;
+mod units;

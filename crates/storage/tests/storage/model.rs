@@ -66,6 +66,22 @@ impl Model {
         }
     }
 
+    /// Whether a command could have planned the change.
+    pub fn fits(&self, database: u8, name: &[u8], change: &Change<'_>) -> bool {
+        let present = self.keys.get(&(database, name.to_vec())).map(|entry| &entry.value);
+        match (change, present) {
+            (Change::Put { .. } | Change::Remove, _) => true,
+            (Change::Expire { .. } | Change::Persist, present) => present.is_some(),
+            (Change::Append { .. } | Change::Overwrite { .. }, present) => {
+                matches!(present, Some(ModelValue::String(_)))
+            }
+            (Change::ListPop { count, .. }, Some(ModelValue::List(list))) => *count <= list.len() as u64,
+            (Change::ListSet { index, .. }, Some(ModelValue::List(list))) => *index < list.len() as u64,
+            (Change::ListInsert { index, .. }, Some(ModelValue::List(list))) => *index <= list.len() as u64,
+            (_, present) => matches!(present, Some(ModelValue::List(_))),
+        }
+    }
+
     /// Forget all keys of one database or of all.
     pub fn clear(&mut self, database: Option<Database>) {
         self.keys.retain(|(number, _), _| database.is_some_and(|database| database.0 != *number));

@@ -96,7 +96,7 @@ impl Scan<'_> {
             self.note_promise(Some(header.durable));
             self.chain.kept += 1;
             offset += group_stride(header.record_bytes as usize);
-            self.end = (number, offset as u64);
+            self.end = (number, offset.min(file.len()) as u64);
         }
         Ok(offset.min(file.len()))
     }

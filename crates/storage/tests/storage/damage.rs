@@ -1,0 +1,192 @@
+//! Every truncation, every flipped bit, lost sectors, misplaced, old and missing files: the state that was promised, or
+//! a refusal that names the file.
+
+use base::rng::Rng;
+use storage::log::MANIFEST_FILE_NAME;
+use storage::log::format::{SegmentHeader, segment_file_name};
+
+use crate::disk::Disk;
+use crate::model::Model;
+use crate::node::{Node, apply_to_model};
+
+const SEGMENT_BYTES: u64 = 512;
+
+/// A small directory of two incarnations over two cores, with several segments, a unit, and tails that nobody was
+/// promised.
+pub fn small_node() -> Node {
+    let (mut rng, mut model) = (Rng::new(21), Model::default());
+    let mut disk = Disk::default();
+    for incarnation in 0..2 {
+        let mut node = Node::open(disk, 2, SEGMENT_BYTES, true).unwrap();
+        for round in 0..7 {
+            for _ in 0..2 {
+                let core = node.random_change(&mut rng, &mut model, 12, 60);
+                node.seal(core);
+            }
+            if round == 3 {
+                node.unit(&mut rng, &mut model, &[0, 1]);
+            }
+            if round < 5 {
+                (0..2).for_each(|core| node.sync(core));
+            }
+        }
+        if incarnation == 1 {
+            let promised = node.promised(&node.disk);
+            assert!(promised.iter().all(|promised| *promised >= 4), "{promised:?}");
+            return node;
+        }
+        disk = node.disk;
+    }
+    unreachable!("the second incarnation returns")
+}
+
+/// Whether recovery of `damaged` is right, when only `files` may be blamed; what is wrong with it.
+pub fn judge(node: &Node, damaged: &Disk, files: &[&str]) -> Result<bool, String> {
+    let mut model = Model::default();
+    match damaged.recover(&mut |replayed| apply_to_model(&mut model, replayed)) {
+        Ok(recovery) => {
+            let (kept, promised) = (node.kept(&recovery), node.promised(damaged));
+            if kept.iter().zip(&promised).any(|(kept, promised)| kept < promised) {
+                return Err(format!("kept {kept:?} of the promised {promised:?}"));
+            }
+            let expected = node.state_after(&kept);
+            if model.keys != expected {
+                return Err(format!("not the state after {kept:?} groups"));
+            }
+            Ok(true)
+        }
+        Err(damage) if !files.contains(&damage.file.as_str()) => Err(format!("{files:?} was harmed: {damage}")),
+        Err(damage) if damage.offset > damaged.files.get(&damage.file).map_or(0, Vec::len) as u64 => {
+            Err(format!("no such place: {damage}"))
+        }
+        Err(_) => Ok(false),
+    }
+}
+
+/// Flip every bit, one at a time, and judge; how many were refused.
+pub fn flip_every_bit(node: &Node, disk: &Disk) -> Result<usize, String> {
+    let mut refused = 0;
+    let mut damaged = disk.clone();
+    for (name, file) in &disk.files {
+        for bit in 0..file.len() * 8 {
+            damaged.files.get_mut(name).unwrap()[bit / 8] ^= 1 << (bit % 8);
+            let is_open = judge(node, &damaged, &[name]).map_err(|wrong| format!("{name}, bit {bit}: {wrong}"))?;
+            if is_open && name == MANIFEST_FILE_NAME {
+                return Err(format!("the manifest's bit {bit} went unnoticed"));
+            }
+            refused += usize::from(!is_open);
+            damaged.files.get_mut(name).unwrap()[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+    Ok(refused)
+}
+
+/// Whether a segment was made ahead and never written to.
+fn is_empty(node: &Node, name: &str) -> bool {
+    node.disk.files[name][64..].iter().all(|byte| *byte == 0)
+}
+
+#[test]
+fn every_flipped_bit_is_harmless_or_refused() {
+    let node = small_node();
+    let refused = flip_every_bit(&node, &node.disk).unwrap();
+    assert!(refused > 8 * 600, "{refused} flips were refused");
+}
+
+#[test]
+fn every_truncation_keeps_what_was_promised() {
+    let node = small_node();
+    let names: Vec<&String> = node.disk.files.keys().filter(|name| *name != MANIFEST_FILE_NAME).collect();
+    for (number, name) in names.iter().enumerate() {
+        for len in 0..node.disk.files[*name].len() {
+            let mut damaged = node.disk.clone();
+            damaged.files.get_mut(*name).unwrap().truncate(len);
+            // Without any group, the next one may as well have been at the end of the segment before.
+            let before = names[number.saturating_sub(usize::from(len <= 64))];
+            judge(&node, &damaged, &[name, before]).unwrap_or_else(|wrong| panic!("{name} of {len} bytes: {wrong}"));
+        }
+    }
+}
+
+#[test]
+fn lost_sectors_lose_nothing_promised() {
+    let node = small_node();
+    let mut refused = 0;
+    for (name, file) in node.disk.files.iter().filter(|(name, _)| *name != MANIFEST_FILE_NAME) {
+        for size in [512, 64, 8] {
+            for start in (0..file.len()).step_by(size) {
+                let mut damaged = node.disk.clone();
+                let end = (start + size).min(file.len());
+                damaged.files.get_mut(name).unwrap()[start..end].fill(0);
+                let is_open = judge(&node, &damaged, &[name]);
+                refused += usize::from(!is_open.unwrap_or_else(|wrong| panic!("{name} at {start}+{size}: {wrong}")));
+            }
+        }
+    }
+    assert!(refused > 50, "{refused}");
+}
+
+#[test]
+fn swapped_and_missing_files_are_refused_by_name() {
+    let node = small_node();
+    let names: Vec<&String> = node.disk.files.keys().filter(|name| *name != MANIFEST_FILE_NAME).collect();
+    for first in &names {
+        let mut damaged = node.disk.clone();
+        damaged.files.remove(*first);
+        judge(&node, &damaged, &[first]).unwrap_or_else(|wrong| panic!("without {first}: {wrong}"));
+        for second in names.iter().filter(|second| *second != first) {
+            let mut damaged = node.disk.clone();
+            damaged.files.insert((*first).clone(), node.disk.files[*second].clone());
+            damaged.files.insert((*second).clone(), node.disk.files[*first].clone());
+            let is_open = judge(&node, &damaged, &[first, second]);
+            let are_empty = is_empty(&node, first) && is_empty(&node, second);
+            assert!(is_open == Ok(false) || (are_empty && is_open == Ok(true)), "{first} for {second}: {is_open:?}");
+        }
+    }
+    let mut damaged = node.disk.clone();
+    damaged.files.remove(MANIFEST_FILE_NAME);
+    assert_eq!(judge(&node, &damaged, &[MANIFEST_FILE_NAME]), Ok(false));
+}
+
+#[test]
+fn an_old_copy_of_a_file_is_harmless_or_refused() {
+    let mut node = small_node();
+    let old = node.disk.clone();
+    let (mut rng, mut model) = (Rng::new(3), Model { keys: node.snapshot() });
+    for _ in 0..12 {
+        let core = node.random_change(&mut rng, &mut model, 12, 60);
+        node.seal(core);
+        (0..2).for_each(|core| node.sync(core));
+    }
+    for (name, file) in &old.files {
+        let mut damaged = node.disk.clone();
+        damaged.files.insert(name.clone(), file.clone());
+        judge(&node, &damaged, &[name]).unwrap_or_else(|wrong| panic!("old {name}: {wrong}"));
+    }
+    // The manifest of the incarnation before: it does not know the newer logs.
+    let reopened = Node::open(node.disk.clone(), 1, SEGMENT_BYTES, false).unwrap();
+    let mut damaged = reopened.disk.clone();
+    damaged.files.insert(MANIFEST_FILE_NAME.into(), node.disk.files[MANIFEST_FILE_NAME].clone());
+    let newest = segment_file_name(3, 0, base::SegmentNumber(0));
+    assert_eq!(judge(&node, &damaged, &[&newest]), Ok(false));
+}
+
+#[test]
+fn segments_of_other_stores_and_newer_formats_are_refused_by_name() {
+    let node = small_node();
+    let names = node.disk.files.iter().filter(|(name, _)| *name != MANIFEST_FILE_NAME);
+    for (name, file) in names.filter(|(name, _)| !is_empty(&node, name)) {
+        let mut header = SegmentHeader::decode(file).unwrap();
+        header.store_id[0] ^= 1;
+        let mut damaged = node.disk.clone();
+        damaged.write(name, 0, &header.encode());
+        assert_eq!(judge(&node, &damaged, &[name]), Ok(false), "{name} of another store");
+        let mut newer = file[..64].to_vec();
+        newer[8] = 2;
+        let crc = base::checksum::crc32c(&newer[..60]);
+        newer[60..].copy_from_slice(&crc.to_le_bytes());
+        damaged.write(name, 0, &newer);
+        let damage = damaged.recover(&mut |_| Ok(())).unwrap_err();
+        assert!(damage.file == *name && damage.reason.contains("format 2"), "{damage}");
+    }
+}

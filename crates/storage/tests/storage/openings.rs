@@ -1,0 +1,93 @@
+//! Crashes while a directory is opened, and tails that were cut before.
+
+use base::rng::Rng;
+
+use crate::changes::random_change;
+use crate::damage::{judge, small_node};
+use crate::disk::Disk;
+use crate::model::Model;
+use crate::node::{Node, apply_to_model, beginning};
+
+#[test]
+fn a_cut_is_the_same_every_time() {
+    let node = small_node();
+    let mut disk = node.disk.clone();
+    let (name, offset) = node.groups[0].last().unwrap();
+    disk.files.get_mut(name).unwrap()[offset + 50] ^= 1;
+    let recover = || {
+        let mut model = Model::default();
+        let recovery = disk.recover(&mut |replayed| apply_to_model(&mut model, replayed)).unwrap();
+        (recovery.cuts, recovery.chains, model.keys)
+    };
+    let first = recover();
+    assert_eq!(first.0.len(), 1);
+    assert_eq!((&first.0[0].file, first.0[0].offset as usize), (name, *offset));
+    assert_eq!(recover(), first);
+}
+
+#[test]
+fn what_lies_behind_a_cut_is_never_looked_at_again() {
+    let node = small_node();
+    let mut disk = node.disk.clone();
+    // Torn before the last group of core 0, whose last group stays whole behind the gap.
+    let torn = node.groups[0][node.groups[0].len() - 2].clone();
+    let stale = node.groups[0].last().unwrap().clone();
+    assert!(node.promised(&node.disk)[0] < node.groups[0].len() as u64 - 1);
+    disk.files.get_mut(&torn.0).unwrap()[torn.1 + 50] ^= 1;
+    let reopened = Node::open(disk, 2, 512, true).unwrap();
+    let state = reopened.snapshot();
+    let mut disk = reopened.disk.clone();
+    // The torn group heals, the stale one rots: neither counts any more.
+    disk.files.get_mut(&torn.0).unwrap()[torn.1 + 50] ^= 1;
+    assert_eq!(Node::open(disk.clone(), 4, 512, false).unwrap().snapshot(), state);
+    disk.files.get_mut(&stale.0).unwrap()[stale.1 + 9] ^= 0xFF;
+    assert_eq!(Node::open(disk, 4, 512, false).unwrap().snapshot(), state);
+}
+
+#[test]
+fn a_crash_at_every_step_of_an_opening_changes_nothing() {
+    let node = small_node();
+    let state = node.snapshot();
+    let recovery = node.disk.recover(&mut |_| Ok(())).unwrap();
+    for cores in [1, 2, 4] {
+        let (_, writes) = beginning(&node.disk, cores, &recovery);
+        for done in 0..=writes.len() {
+            let mut disk = node.disk.clone();
+            disk.files.extend(writes[..done].iter().cloned());
+            assert_eq!(Node::open(disk.clone(), 2, 512, false).unwrap().snapshot(), state, "{done} steps done");
+            // The next file was begun: it is empty, or half of its header is there.
+            let Some((name, bytes)) = writes.get(done).filter(|(name, _)| name.ends_with(".log")) else { continue };
+            for len in [0, bytes.len() / 2] {
+                disk.files.insert(name.clone(), bytes[..len].to_vec());
+                let reopened = Node::open(disk.clone(), 2, 512, false).unwrap();
+                assert_eq!(reopened.snapshot(), state, "{done} steps and {len} bytes done");
+                assert_eq!(Node::open(reopened.disk, 1, 512, false).unwrap().snapshot(), state);
+            }
+        }
+    }
+}
+
+#[test]
+fn once_a_node_serves_a_missing_first_segment_is_damage() {
+    let node = Node::open(Disk::default(), 2, 512, true).unwrap();
+    let mut disk = node.disk.clone();
+    disk.files.remove("00000001-001-0000000000.log");
+    assert_eq!(judge(&node, &disk, &["00000001-001-0000000000.log"]), Ok(false));
+}
+
+#[test]
+fn versions_go_on_ascending_after_an_opening() {
+    let (mut rng, mut model) = (Rng::new(8), Model::default());
+    let mut disk = Disk::default();
+    for cores in [1, 3, 2] {
+        let mut node = Node::open(disk, cores, 512, false).unwrap();
+        for _ in 0..5 {
+            let change = random_change(&mut rng, None, 10);
+            let before = model.keys.get(&(0, b"key".to_vec())).map_or(0, |entry| entry.version);
+            let core = node.change(&mut model, 0, b"key", &change);
+            assert!(model.keys[&(0, b"key".to_vec())].version > before);
+            node.seal(core);
+        }
+        disk = node.disk;
+    }
+}

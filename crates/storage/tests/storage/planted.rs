@@ -1,0 +1,23 @@
+//! Planted bugs of replay (AT-01): the tests that must catch them do.
+#![cfg(feature = "planted")]
+
+use base::planted::Bug;
+
+use crate::damage::{flip_every_bit, small_node};
+use crate::disk::Disk;
+use crate::round_trip::round_trip;
+
+#[test]
+fn m7_a_replay_that_drops_the_last_group_is_caught_by_the_round_trip() {
+    let sick = Disk { planted: Some(Bug::M7ReplayDropsLast), ..Disk::default() };
+    assert!(round_trip(sick, 1).is_err());
+    assert_eq!(round_trip(Disk::default(), 1), Ok(()));
+}
+
+#[test]
+fn m16_damage_taken_for_the_end_is_caught_by_flipped_bits() {
+    let node = small_node();
+    let sick = Disk { planted: Some(Bug::M16DamageTakenAsEnd), ..node.disk.clone() };
+    assert!(flip_every_bit(&node, &sick).is_err());
+    assert!(flip_every_bit(&node, &node.disk).is_ok());
+}
