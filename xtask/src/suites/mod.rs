@@ -85,6 +85,7 @@ pub const SUITES: &[Suite] = &[
     outside::HOSTILE,
     outside::PACKAGE_INDEX,
     outside::PYTHON_CLIENTS,
+    outside::REDIS_PY,
     outside::GO_CLIENT,
     outside::NODE_CLIENTS,
     outside::JAVA_CLIENTS,

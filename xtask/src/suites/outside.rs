@@ -112,6 +112,24 @@ pub const PYTHON_CLIENTS: Suite = Suite {
     },
 };
 
+/// redis-py's own tests.
+pub const REDIS_PY: Suite = Suite {
+    name: "redis-py",
+    about: "redis-py's own tests of the commands that exist, on one core",
+    needs: &[&needs::PYTHON, &needs::REDIS_PY],
+    budget_seconds: 60,
+    turn: Turn::Fixed,
+    run: |context| {
+        let folder = path_text(&clients_folder().join("redis-py"));
+        let python = path_text(&needs::python());
+        let proof = proof()?;
+        // Its tests block on several keys at once, which more cores refuse without a common hash tag.
+        let mut command = with_server(context, ("auto", "1"), &proof)?;
+        command.args([&python, "tests/clients/python/redis_py_suite.py", &folder, "{host}", "{port}"]);
+        context.counted(&mut command)
+    },
+};
+
 /// go-redis.
 pub const GO_CLIENT: Suite = Suite {
     name: "clients-go",
