@@ -59,6 +59,10 @@ pub fn command() -> Command {
             flag("cluster").short('c').help("Follow MOVED to the node that owns the key"),
             flag("json").long("json").help("Print replies as JSON (and speak RESP3)"),
             flag("raw").long("raw").conflicts_with("json").help("Print bytes as they are, also on a terminal"),
+            flag("no-raw")
+                .long("no-raw")
+                .conflicts_with_all(["json", "raw"])
+                .help("Print as on a terminal, also into a pipe"),
             Arg::new("help").long("help").action(ArgAction::Help).help("Print help"),
             Arg::new("words")
                 .value_name("COMMAND")
@@ -92,7 +96,8 @@ struct Client {
 /// Runs one command, or all lines of standard input.
 pub fn run(matches: &ArgMatches) -> ExitCode {
     let json = matches.get_flag("json");
-    let raw = matches.get_flag("raw") || !std::io::stdout().is_terminal();
+    let pretty = matches.get_flag("no-raw") || std::io::stdout().is_terminal();
+    let raw = matches.get_flag("raw") || !pretty;
     let mut client = Client {
         target: Target {
             host: matches.get_one::<String>("host").cloned().unwrap_or_default(),

@@ -7,3 +7,4 @@ mod help;
 mod process;
 mod refusals;
 mod running;
+mod tour;
