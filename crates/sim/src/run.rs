@@ -502,7 +502,7 @@ impl<N: Node> Run<N> {
         let span = &self.operations[self.span_start..end];
         let found = Base::of(&self.operations[self.audit_start..]);
         let mut judged = checker::check_span(span, &self.base);
-        judged = judged.and_then(|()| own_model::check(span, self.loss));
+        judged = judged.and_then(|()| own_model::check(span));
         judged = judged.and_then(|()| waiters::check(span, self.street.tolerance_us()));
         judged = judged.and_then(|()| match self.loss.take() {
             Some(loss) => loss::check(span, &self.base, &found, loss),
