@@ -505,7 +505,6 @@ impl SlotGroup {
         version: Version,
     ) -> Result<(), HeapFull> {
         let old = self.header(found);
-        self.count_expiry(&old, expire_at_ms);
         let header = Header { version, expire_at_ms, ..old };
         if old.expire_at_ms.is_some() == expire_at_ms.is_some() {
             header.encode(self.heap.bytes_mut(found.location));
@@ -523,6 +522,7 @@ impl SlotGroup {
             location
         };
         debug_assert_eq!(key.bytes, &content[..key.bytes.len()]);
+        self.count_expiry(&old, expire_at_ms);
         let record = self.heap.bytes_mut(location);
         header.encode(record);
         record[header.key_start()..header.record_bytes()].copy_from_slice(&content);

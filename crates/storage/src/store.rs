@@ -59,6 +59,8 @@ pub struct Store {
     tracks_uncommitted: Option<LogOrdinal>,
     uncommitted: std::collections::VecDeque<Uncommitted>,
     uncommitted_partitions: usize,
+    /// Committed while their group was lent; noted in it when it comes home.
+    committed_away: Vec<Uncommitted>,
     saw_uncommitted: bool,
     changes: u64,
     expired: u64,
@@ -80,6 +82,7 @@ impl Store {
             tracks_uncommitted: None,
             uncommitted: std::collections::VecDeque::new(),
             uncommitted_partitions: 0,
+            committed_away: Vec::new(),
             saw_uncommitted: false,
             changes: 0,
             expired: 0,
@@ -102,7 +105,13 @@ impl Store {
     pub fn insert_group(&mut self, group: Box<SlotGroup>) {
         let place = &mut self.groups[group.id().number() as usize];
         assert!(place.is_none(), "a group is in one place at a time");
+        let id = group.id();
         *place = Some(group);
+        if !self.committed_away.is_empty() {
+            let (home, away) = self.committed_away.drain(..).partition(|change| change.slot.group() == id);
+            self.committed_away = away;
+            Vec::into_iter(home).for_each(|change| self.commit_change(change));
+        }
     }
 
     /// Hand a group out; `None` when it is not here.
@@ -524,9 +533,17 @@ impl Store {
     pub fn commit(&mut self, ordinal: LogOrdinal) {
         while let Some(first) = self.uncommitted.front().copied().filter(|first| first.ordinal <= ordinal) {
             self.uncommitted.pop_front();
-            let group = self.groups[first.slot.group().number() as usize].as_deref_mut();
-            let clean = group.is_some_and(|group| group.commit(first.slot, first.version));
-            self.uncommitted_partitions -= usize::from(clean);
+            self.commit_change(first);
+        }
+    }
+
+    fn commit_change(&mut self, change: Uncommitted) {
+        match self.groups[change.slot.group().number() as usize].as_deref_mut() {
+            Some(group) => {
+                let clean = group.commit(change.slot, change.version);
+                self.uncommitted_partitions -= usize::from(clean);
+            }
+            None => self.committed_away.push(change),
         }
     }
 

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_types)]
 
 mod changes;
+mod crafted;
 mod damage;
+mod decoders;
 mod disk;
 mod model;
 mod node;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base::rng::Rng;
-use base::{CoreId, Database, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
+use base::{CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
 use storage::{DatabaseCount, ScanCursor, SlotGroup, Store};
 use types::{Change, Expiry};
 
@@ -215,4 +215,21 @@ fn random_keys_are_keys_and_differ() {
     assert!(found.is_subset(&names));
     assert!(found.len() > 200, "{} different ones in 2000 draws", found.len());
     assert_eq!(store.random_key(Database(4), 0, 1), None);
+}
+
+#[test]
+fn what_is_committed_while_its_group_is_lent_is_clean_when_it_comes_home() {
+    let mut store = store();
+    let slot = slot_of(b"lent");
+    store.track_uncommitted(Some(LogOrdinal(1)));
+    let key = store.key(b"lent", Database(0), slot);
+    store.apply(&key, &Change::put_string(b"v", Expiry::Clear)).unwrap();
+    assert!(store.has_uncommitted());
+    let lent = store.take_group(slot.group()).unwrap();
+    store.commit(LogOrdinal(1));
+    assert!(store.has_uncommitted(), "nobody told the group yet");
+    store.insert_group(lent);
+    assert!(!store.has_uncommitted());
+    assert!(store.read(&key, 0).is_some());
+    assert!(!store.take_saw_uncommitted());
 }

@@ -30,8 +30,8 @@ pub(super) fn cut_incomplete_units(chains: &mut [Chain]) {
         let present = cores_by_unit(chains);
         let mut changed = false;
         for chain in chains.iter_mut().filter(|chain| chain.closed_at.is_none()) {
-            let kept = chain.units.iter().take_while(|part| part.ordinal <= chain.kept);
-            let incomplete = kept.filter(|part| present.get(&part.unit) != Some(&part.cores)).next();
+            let mut kept = chain.units.iter().take_while(|part| part.ordinal <= chain.kept);
+            let incomplete = kept.find(|part| present.get(&part.unit) != Some(&part.cores));
             let Some(part) = incomplete else { continue };
             let file = chain.files[part.file].clone();
             chain.cut = Some(Cut { file, offset: part.offset, incomplete_unit: true });

@@ -1,0 +1,153 @@
+//! Records that no store wrote, inside groups whose checksums hold: refused with file and offset, never believed.
+
+use base::{LogOrdinal, SegmentNumber};
+use storage::log::format::{FORMAT_VERSION, GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, tag};
+use storage::log::{MANIFEST_FILE_NAME, Manifest};
+
+use crate::disk::Disk;
+use crate::model::slot_of;
+use crate::node::Node;
+
+const KEY: &[u8] = b"key";
+const PUT: u8 = 1;
+const APPEND: u8 = 3;
+const OVERWRITE: u8 = 4;
+const EXPIRE: u8 = 5;
+const LIST_PUSH: u8 = 7;
+const LIST_POP: u8 = 8;
+const LIST_SET: u8 = 9;
+const LIST_INSERT: u8 = 10;
+
+struct Record {
+    tag: u8,
+    flags: u8,
+    slot: u16,
+    version: u64,
+    database: u8,
+    body: Vec<u8>,
+}
+
+impl Record {
+    fn new(tag: u8, version: u64, body: &[u8]) -> Record {
+        Record { tag, flags: 0, slot: slot_of(KEY).number(), version, database: 0, body: body.to_vec() }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = ((18 + KEY.len() + self.body.len()) as u32).to_le_bytes().to_vec();
+        bytes.extend_from_slice(&[self.tag, self.flags]);
+        bytes.extend_from_slice(&self.slot.to_le_bytes());
+        bytes.extend_from_slice(&(self.version | u64::from(self.database) << 48).to_le_bytes());
+        bytes.extend_from_slice(&(KEY.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(KEY);
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+}
+
+/// A directory with one core's log of one group that holds `records`.
+fn directory(records: &[Vec<u8>]) -> Disk {
+    let store_id = [5; 16];
+    let segment = SegmentHeader {
+        store_id,
+        incarnation: 1,
+        core: 0,
+        cores: 1,
+        segment: SegmentNumber(0),
+        first_ordinal: LogOrdinal(1),
+    };
+    let body = records.concat();
+    let mut group = [vec![0; GROUP_HEADER_BYTES], body.clone()].concat();
+    let header = GroupHeader {
+        record_bytes: body.len() as u32,
+        records: records.len() as u32,
+        ordinal: LogOrdinal(1),
+        durable: LogOrdinal(0),
+        identity: segment.identity(),
+        unix_ms: 0,
+    };
+    header.seal(&mut group);
+    let mut disk = Disk::default();
+    let manifest = Manifest { store_id, incarnation: 1, cores: 1, serving: true, closed: Vec::new() };
+    disk.write(MANIFEST_FILE_NAME, 0, &manifest.encode());
+    disk.write(&segment.file_name(), 0, &[segment.encode().to_vec(), group].concat());
+    disk
+}
+
+/// The last of `records` is refused, at its own offset, for a reason that contains `why`.
+fn refused(records: &[Vec<u8>], why: &str) {
+    let Err(damage) = Node::open(directory(records), 2, 4096, false) else { panic!("believed: {why}") };
+    let before: usize = records[..records.len() - 1].iter().map(Vec::len).sum();
+    assert_eq!(damage.file, "00000001-000-0000000000.log");
+    assert_eq!(damage.offset as usize, 64 + GROUP_HEADER_BYTES + before, "{damage}");
+    assert!(damage.reason.contains(why), "{damage}, not: {why}");
+}
+
+fn put(version: u64) -> Vec<u8> {
+    Record::new(PUT, version, b"\x01\x01value").bytes()
+}
+
+fn put_list(version: u64) -> Vec<u8> {
+    let kind = types::Kind::List as u8;
+    Record::new(PUT, version, &[kind, 1, 1, b'a', 1, b'b']).bytes()
+}
+
+#[test]
+fn the_rig_writes_what_replay_believes() {
+    let string_kind = types::Kind::String as u8;
+    assert_eq!(string_kind, put(1)[18 + KEY.len()]);
+    let node = Node::open(directory(&[put(1), put_list(2)]), 2, 4096, false).unwrap();
+    assert_eq!(node.snapshot().len(), 1);
+    assert_eq!(FORMAT_VERSION, 1);
+}
+
+#[test]
+fn changes_that_do_not_fit_are_refused() {
+    let change = |tag, body: &[u8]| Record::new(tag, 9, body).bytes();
+    let huge_offset = [0x80, 0x80, 0x80, 0x80, 0x80, 0x20, b'x']; // 1 << 40
+    for (present, change) in [
+        (None, change(APPEND, b"x")),
+        (None, change(EXPIRE, &[0; 8])),
+        (None, change(LIST_PUSH, &[0, 1, b'x'])),
+        (Some(put(1)), change(LIST_POP, &[0, 1])),
+        (Some(put(1)), change(LIST_PUSH, &[0, 1, b'x'])),
+        (Some(put(1)), change(OVERWRITE, &huge_offset)),
+        (Some(put(1)), change(OVERWRITE, &[255, 255, 255, 255, 255, 255, 255, 255, 255, 1, b'x'])),
+        (Some(put_list(1)), change(APPEND, b"x")),
+        (Some(put_list(1)), change(OVERWRITE, b"\0x")),
+        (Some(put_list(1)), change(LIST_POP, &[0, 3])),
+        (Some(put_list(1)), change(LIST_SET, &[2, b'x'])),
+        (Some(put_list(1)), change(LIST_INSERT, &[3, b'x'])),
+        (None, change(PUT, &[types::Kind::List as u8, 1])),
+        (None, change(PUT, &[types::Kind::List as u8, 1, 9, b'x'])),
+    ] {
+        refused(&present.into_iter().chain([change]).collect::<Vec<_>>(), "does not fit");
+    }
+}
+
+#[test]
+fn records_that_make_no_sense_are_refused() {
+    refused(&[put(5), put(5)], "comes after");
+    refused(&[put(0)], "no version");
+    refused(&[Record { slot: 16384, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "slot");
+    refused(&[Record { database: 16, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "database 16");
+    refused(&[Record { flags: 4, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
+    refused(&[Record::new(13, 1, b"").bytes()], "tag 13");
+    refused(&[Record::new(PUT, 1, b"").bytes()], "malformed");
+    refused(&[Record::new(tag::CLEAR, 0, b"").bytes()], "one byte");
+    refused(&[Record::new(tag::CLEAR, 0, &[16]).bytes()], "database 16");
+    refused(&[Record::new(tag::UNIT, 0, &[0; 13]).bytes()], "mark");
+    refused(&[Record::new(tag::PIECE, 0, b"part").bytes(), put(1)], "pieces");
+}
+
+#[test]
+fn impossible_lengths_are_refused() {
+    for bytes in [0u32, 17, 400, u32::MAX] {
+        let mut record = put(1);
+        record[..4].copy_from_slice(&bytes.to_le_bytes());
+        refused(&[put(1), record], "length");
+    }
+    let mut record = put(2);
+    record[16..18].copy_from_slice(&99u16.to_le_bytes());
+    refused(&[put(1), record], "longer than the record");
+    refused(&[put(1), vec![1, 2, 3]], "length");
+}
