@@ -164,6 +164,10 @@ impl Client {
         if matches!(operation.action, Action::Own(_)) && !node_is_dead {
             self.own_generation += 1;
             self.own_busy.fill(false);
+            // A late FLUSHDB must not meet later keys: this client moves on, or keeps its hands off.
+            if self.database > 0 {
+                self.database = if self.database < 8 { self.database + 8 } else { 0 };
+            }
         }
         self.release(&operation.action);
     }

@@ -84,13 +84,12 @@ impl OwnAction {
     }
 
     /// A random one on `key`; `value` is unique.
-    pub fn random(key: String, value: String, may_flush: bool, rng: &mut Rng) -> OwnAction {
+    pub fn random(key: String, value: String, rng: &mut Rng) -> OwnAction {
         match rng.below(20) {
             0..6 => OwnAction::Set { key, value, life_ms: None },
             6..9 => OwnAction::Set { key, value, life_ms: Some(1 + rng.below(400)) },
             9..11 => OwnAction::Expire { key, life_ms: 1 + rng.below(400) },
             11..13 => OwnAction::Remove { key },
-            13 if may_flush => OwnAction::Flush,
             _ => OwnAction::Get { key },
         }
     }

@@ -28,6 +28,9 @@ pub fn check(operations: &[Operation]) -> Result<(), String> {
     let mut keys: BTreeMap<&str, Vec<Option<Stored>>> = BTreeMap::new();
     for operation in operations {
         let Action::Own(own) = &operation.action else { continue };
+        if *own == OwnAction::Flush {
+            flush(&mut keys, operation);
+        }
         let Some(key) = own.key() else { continue };
         // What an earlier span left is not known until the first write.
         let before = keys.get(key).cloned();
@@ -56,6 +59,18 @@ pub fn check(operations: &[Operation]) -> Result<(), String> {
         };
     }
     Ok(())
+}
+
+/// All keys of the client are gone, or may be.
+fn flush(keys: &mut BTreeMap<&str, Vec<Option<Stored>>>, operation: &Operation) {
+    let prefix = format!("o{}.", operation.client);
+    for (_, states) in keys.iter_mut().filter(|(key, _)| key.starts_with(&prefix)) {
+        match operation.answer {
+            Answer::Reply(_) => *states = vec![None],
+            Answer::None => states.push(None),
+            Answer::Refused(_) => {}
+        }
+    }
 }
 
 fn life(operation: &Operation, life_ms: u64) -> Option<(u64, u64)> {

@@ -15,8 +15,9 @@ use crate::faults::{Fault, FaultCounts};
 use crate::history::{Action, Answer, Operation, answer, encode, requests};
 use crate::network::Socket;
 use crate::node::{Durability, Node, Refusal};
+use crate::own::OwnAction;
 use crate::street::{CrashPoint, Happening, Street};
-use crate::swarm::{Swarm, Wish};
+use crate::swarm::{Feature, Swarm, Wish};
 use crate::trace::Trace;
 use crate::{damage, own_model, waiters, workload};
 
@@ -139,7 +140,11 @@ pub fn run<N: Node>(node: N, wish: &Wish, crash: Option<CrashPoint>, prints: boo
 fn make_client(number: usize, swarm: &Swarm, rng: &mut Rng) -> Client {
     let door = if rng.chance(swarm.cluster_of_8, 8) { Door::Cluster } else { Door::Standalone };
     let core = rng.below(u64::from(swarm.cores)) as u16;
-    Client::new(number, door, core, swarm.cores, if rng.chance(1, 4) { 20 } else { 1 })
+    let mut client = Client::new(number, door, core, swarm.cores, if rng.chance(1, 4) { 20 } else { 1 });
+    if door == Door::Standalone && swarm.has(Feature::Own) && rng.chance(1, 3) {
+        client.database = number as u8 + 1;
+    }
+    client
 }
 
 impl<N: Node> Run<N> {
@@ -358,9 +363,18 @@ impl<N: Node> Run<N> {
             None => {
                 let socket = self.street.connect(link.core, link.door, client.slowness);
                 link.socket = Some(socket);
+                if client.database > 0 {
+                    let database = client.database;
+                    self.issue_on(number, at, socket, Action::Own(OwnAction::Select { database }));
+                }
                 socket
             }
         };
+        self.issue_on(number, at, socket, action);
+    }
+
+    fn issue_on(&mut self, number: usize, at: usize, socket: Socket, action: Action) {
+        let link = &mut self.clients[number].links[at];
         let requests = requests(&action);
         link.pending.push_back(Pending { operation: self.operations.len(), replies: requests.len() });
         let mut bytes = Vec::new();

@@ -140,6 +140,11 @@ impl Swarm {
         }
     }
 
+    /// Whether this world knows a feature.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.weights.iter().any(|(known, _)| *known == feature)
+    }
+
     /// Features of this world for the coverage histogram.
     pub fn count(&self, coverage: &mut BTreeMap<String, u64>) {
         let mut seen = |name: String| *coverage.entry(name).or_default() += 1;

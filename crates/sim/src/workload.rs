@@ -43,6 +43,10 @@ pub fn audit(swarm: &Swarm) -> Vec<Action> {
 
 /// The next operation of a client.
 pub fn next(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
+    if client.database > 0 {
+        // All that this client sees is its own.
+        return own(client, rng);
+    }
     let total: u64 = swarm.weights.iter().map(|(_, weight)| weight).sum();
     let mut at = rng.below(total);
     let picked = swarm.weights.iter().find(|(_, weight)| {
@@ -114,11 +118,14 @@ fn unit_keys(client: &Client, swarm: &Swarm, rng: &mut Rng) -> Vec<String> {
 /// An own key that has no request under way; an echo if there is none.
 fn own(client: &mut Client, rng: &mut Rng) -> Action {
     let value = client.token();
+    if client.database > 0 && rng.chance(1, 25) {
+        return Action::Own(OwnAction::Flush);
+    }
     let number = rng.below(OWN_KEYS as u64) as usize;
     if client.own_busy[number] {
         return Action::Echo { text: value };
     }
     client.own_busy[number] = true;
     let key = format!("o{}.{}.{number}", client.number, client.own_generation);
-    Action::Own(OwnAction::random(key, value, false, rng))
+    Action::Own(OwnAction::random(key, value, rng))
 }
