@@ -3,6 +3,7 @@
 //!
 //! Keys are visited in random order. "alone" takes one key after the other; "window" prefetches 32 buckets, then 32
 //! records, then executes, as a tick does.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // Measuring needs the clock the rings must not have.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,0 +1,286 @@
+//! Performing changes: the one place that writes records.
+
+use base::{Slot, Version};
+use types::{Change, Expiry, Kind, List};
+
+use super::{Found, SlotGroup, list_number};
+use crate::heap::HeapFull;
+use crate::key::Key;
+use crate::record::Header;
+
+impl SlotGroup {
+    /// Perform a change on memory under `version`. The change was planned against the key's present value.
+    pub fn apply(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), HeapFull> {
+        debug_assert_eq!(key.group(), self.id);
+        let sequences = &mut self.sequences[key.slot.in_group() as usize];
+        sequences.last = sequences.last.max(version);
+        let found = self.find(key);
+        match *change {
+            Change::Put { kind: Kind::String, value, expiry } => self.put_string(key, found, value, expiry, version),
+            Change::Put { kind: Kind::List, value, expiry } => self.put_list(key, found, value, expiry, version),
+            Change::Remove => {
+                if let Some(found) = found {
+                    self.remove(key, found, version);
+                }
+                Ok(())
+            }
+            _ => {
+                let found = found.expect("a change of a present value was planned against a key that exists");
+                self.apply_in_place(key, found, change, version)
+            }
+        }
+    }
+
+    fn apply_in_place(
+        &mut self,
+        key: &Key<'_>,
+        found: Found,
+        change: &Change<'_>,
+        version: Version,
+    ) -> Result<(), HeapFull> {
+        let header = self.header(found);
+        match *change {
+            Change::Append { bytes } => self.splice(key, found, header.value_len as usize, bytes, version),
+            Change::Overwrite { offset, bytes } => self.splice(key, found, offset as usize, bytes, version),
+            Change::Expire { at_ms } => self.set_expiry(key, found, Some(at_ms), version),
+            Change::Persist => self.set_expiry(key, found, None, version),
+            _ => {
+                self.change_list(key, found, change, version);
+                Ok(())
+            }
+        }
+    }
+
+    fn put_string(
+        &mut self,
+        key: &Key<'_>,
+        found: Option<Found>,
+        value: &[u8],
+        expiry: Expiry,
+        version: Version,
+    ) -> Result<(), HeapFull> {
+        let old = found.map(|found| self.header(found));
+        let header = Header {
+            version,
+            database: key.database,
+            kind: Kind::String,
+            raw: false,
+            expire_at_ms: expiry_after(old.as_ref(), expiry),
+            key_len: key.bytes.len() as u16,
+            value_len: value.len() as u32,
+        };
+        self.put(key, found.zip(old), header, value)
+    }
+
+    fn put_list(
+        &mut self,
+        key: &Key<'_>,
+        found: Option<Found>,
+        value: &[u8],
+        expiry: Expiry,
+        version: Version,
+    ) -> Result<(), HeapFull> {
+        let list = List::decode(value).expect("the encoding was checked where it entered");
+        let old = found.map(|found| self.header(found));
+        let number = self.add_list(list);
+        let header = Header {
+            version,
+            database: key.database,
+            kind: Kind::List,
+            raw: false,
+            expire_at_ms: expiry_after(old.as_ref(), expiry),
+            key_len: key.bytes.len() as u16,
+            value_len: 4,
+        };
+        self.put(key, found.zip(old), header, &number.to_le_bytes())
+    }
+
+    /// Write a whole record, over the old one where it fits.
+    fn put(
+        &mut self,
+        key: &Key<'_>,
+        old: Option<(Found, Header)>,
+        header: Header,
+        value: &[u8],
+    ) -> Result<(), HeapFull> {
+        let bytes = header.record_bytes();
+        let location = match old {
+            Some((found, _)) if fits(self.heap.slot_bytes(found.location), bytes) => found.location,
+            _ => self.heap.allocate(bytes)?,
+        };
+        if let Some((found, old_header)) = old {
+            self.drop_list_of(found, &old_header);
+            self.count_expiry(&old_header, header.expire_at_ms);
+            if location != found.location {
+                self.heap.free(found.location);
+                self.index.relocate(found.place, location);
+            }
+        } else {
+            self.index.insert(key.position(), location);
+            let database = &mut self.databases[key.database.0 as usize];
+            database.keys += 1;
+            database.expiring += u64::from(header.expire_at_ms.is_some());
+            self.sequences[key.slot.in_group() as usize].keys += 1;
+        }
+        let record = self.heap.bytes_mut(location);
+        header.encode(record);
+        let (key_start, value_start) = (header.key_start(), header.value_start());
+        record[key_start..value_start].copy_from_slice(key.bytes);
+        record[value_start..value_start + value.len()].copy_from_slice(value);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &Key<'_>, found: Found, version: Version) {
+        self.remove_at(found, key.database, key.slot, version);
+        self.removals.note(key.hash);
+    }
+
+    pub(super) fn remove_at(&mut self, found: Found, database: base::Database, slot: Slot, version: Version) {
+        let header = self.header(found);
+        self.drop_list_of(found, &header);
+        self.index.remove(found.place);
+        self.heap.free(found.location);
+        let database = &mut self.databases[database.0 as usize];
+        database.keys -= 1;
+        database.expiring -= u64::from(header.expire_at_ms.is_some());
+        let sequences = &mut self.sequences[slot.in_group() as usize];
+        sequences.keys -= 1;
+        sequences.removed = version;
+    }
+
+    /// Write `bytes` at `offset` of a string, growing it with zeros.
+    fn splice(
+        &mut self,
+        key: &Key<'_>,
+        found: Found,
+        offset: usize,
+        bytes: &[u8],
+        version: Version,
+    ) -> Result<(), HeapFull> {
+        let mut header = self.header(found);
+        let old_len = header.value_len as usize;
+        let new_len = old_len.max(offset + bytes.len());
+        header.version = version;
+        header.raw = true;
+        header.value_len = new_len as u32;
+        let mut location = found.location;
+        if self.heap.slot_bytes(location) < header.record_bytes() {
+            // A quarter of slack, so that a value built by many appends is copied a logarithmic number of times.
+            location = self.heap.allocate(header.record_bytes() + new_len / 4)?;
+            let keep = header.value_start() + old_len;
+            let mut scratch = std::mem::take(&mut self.scratch);
+            scratch.extend_from_slice(&self.heap.bytes(found.location)[..keep]);
+            self.heap.bytes_mut(location)[..keep].copy_from_slice(&scratch);
+            scratch.clear();
+            scratch.shrink_to(base::limits::LOG_PIECE_BYTES_MAX);
+            self.scratch = scratch;
+            self.heap.free(found.location);
+            self.index.relocate(found.place, location);
+        }
+        debug_assert_eq!(key.bytes.len(), header.key_len as usize);
+        let record = self.heap.bytes_mut(location);
+        header.encode(record);
+        let value = &mut record[header.value_start()..];
+        if offset > old_len {
+            value[old_len..offset].fill(0);
+        }
+        value[offset..offset + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn set_expiry(
+        &mut self,
+        key: &Key<'_>,
+        found: Found,
+        expire_at_ms: Option<u64>,
+        version: Version,
+    ) -> Result<(), HeapFull> {
+        let old = self.header(found);
+        let header = Header { version, expire_at_ms, ..old };
+        if old.expire_at_ms.is_some() == expire_at_ms.is_some() {
+            header.encode(self.heap.bytes_mut(found.location));
+            return Ok(());
+        }
+        // The field comes or goes, so key and value move; a list's number moves with them.
+        let old_bytes = self.heap.bytes(found.location);
+        let content = old_bytes[old.key_start()..old.record_bytes()].to_vec();
+        let location = if fits(self.heap.slot_bytes(found.location), header.record_bytes()) {
+            found.location
+        } else {
+            let location = self.heap.allocate(header.record_bytes())?;
+            self.heap.free(found.location);
+            self.index.relocate(found.place, location);
+            location
+        };
+        debug_assert_eq!(key.bytes, &content[..key.bytes.len()]);
+        self.count_expiry(&old, expire_at_ms);
+        let record = self.heap.bytes_mut(location);
+        header.encode(record);
+        record[header.key_start()..header.record_bytes()].copy_from_slice(&content);
+        Ok(())
+    }
+
+    fn change_list(&mut self, key: &Key<'_>, found: Found, change: &Change<'_>, version: Version) {
+        let header = self.header(found);
+        let bytes = self.heap.bytes(found.location);
+        let number = list_number(&bytes[header.value_start()..]);
+        let list = self.lists[number as usize].as_deref_mut().expect("a list record names a list");
+        self.list_bytes -= list.heap_bytes();
+        match *change {
+            Change::ListPush { end, elements } => elements.iter().for_each(|element| list.push(end, element)),
+            Change::ListPop { end, count } => list.drop_end(end, usize::try_from(count).unwrap_or(usize::MAX)),
+            Change::ListSet { index, element } => list.set(index as usize, element),
+            Change::ListInsert { index, element } => list.insert(index as usize, element),
+            Change::ListRemove { count, element } => {
+                list.remove_equal(count, element);
+            }
+            Change::ListTrim { start, length } => list.trim(start as usize, length as usize),
+            _ => unreachable!("the caller sends list changes only"),
+        }
+        self.list_bytes += list.heap_bytes();
+        if list.is_empty() {
+            self.remove(key, found, version);
+        } else {
+            Header { version, ..header }.encode(self.heap.bytes_mut(found.location));
+        }
+    }
+
+    fn count_expiry(&mut self, old: &Header, now: Option<u64>) {
+        let expiring = &mut self.databases[old.database.0 as usize].expiring;
+        *expiring = *expiring + u64::from(now.is_some()) - u64::from(old.expire_at_ms.is_some());
+    }
+
+    fn add_list(&mut self, list: List) -> u32 {
+        self.list_bytes += list.heap_bytes();
+        let list = Some(Box::new(list));
+        if let Some(number) = self.lists_free.pop() {
+            self.lists[number as usize] = list;
+            return number;
+        }
+        self.lists.push(list);
+        (self.lists.len() - 1) as u32
+    }
+
+    fn drop_list_of(&mut self, found: Found, header: &Header) {
+        if header.kind != Kind::List {
+            return;
+        }
+        let number = list_number(&self.heap.bytes(found.location)[header.value_start()..]);
+        let list = self.lists[number as usize].take().expect("a list record names a list");
+        self.list_bytes -= list.heap_bytes();
+        self.lists_free.push(number);
+    }
+}
+
+/// Whether a record of `bytes` should stay in a slot of `slot_bytes`: it has room and wastes at most half.
+fn fits(slot_bytes: usize, bytes: usize) -> bool {
+    bytes <= slot_bytes && (slot_bytes <= 64 || bytes * 2 >= slot_bytes)
+}
+
+fn expiry_after(old: Option<&Header>, expiry: Expiry) -> Option<u64> {
+    match expiry {
+        Expiry::Keep => old.and_then(|header| header.expire_at_ms),
+        Expiry::Clear => None,
+        Expiry::At(at_ms) => Some(at_ms),
+    }
+}
