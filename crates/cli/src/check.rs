@@ -32,7 +32,9 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> ExitCode {
     let path: &PathBuf = matches.get_one("directory").expect("clap requires it");
     let json = matches.get_flag("json");
-    match inspect(path, &mut progress::bar()) {
+    // The bar goes before anything is printed.
+    let inspected = inspect(path, &mut progress::bar());
+    match inspected {
         Ok(inspection) if json => say::line(&as_json(&inspection).to_string()),
         Ok(inspection) => as_text(path, &inspection).iter().for_each(|line| say::line(line)),
         Err(error) => return failed(path, &error, json),
