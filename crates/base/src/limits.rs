@@ -17,6 +17,8 @@ pub const BULK_UNAUTHENTICATED_MAX: usize = 16 << 10;
 /// Unsent reply bytes of one connection before its requests are no longer read: a client that does not read its
 /// replies stops being served, not buffered.
 pub const OUTPUT_PAUSE_BYTES: usize = 1 << 20;
+/// Unsent reply bytes of a connection that owes a password before it is closed (CVE-2025-21605).
+pub const OUTPUT_UNAUTHENTICATED_MAX: usize = 16 << 10;
 /// Unsent reply bytes of one connection before it is closed; above the largest single reply (one value).
 pub const OUTPUT_BYTES_MAX: usize = 1 << 30;
 /// Connections of one core; 2 cores reach Redis's `maxclients` of 10,000.

@@ -1,5 +1,6 @@
 //! Append, commit, reply: what the tick changed becomes a log group, and replies leave when their promise holds.
 
+use base::limits::OUTPUT_UNAUTHENTICATED_MAX;
 use base::{Effect, LogOrdinal, TickOutput};
 use session::Pressure;
 
@@ -162,7 +163,9 @@ impl Shard {
                 Pressure::Pause => {}
                 Pressure::Close => connection.session.set_closing(),
             }
-            let overflow = connection.output.pressure() == Pressure::Close;
+            let is_stranger = !connection.session.is_authenticated();
+            let overflow = connection.output.pressure() == Pressure::Close
+                || (is_stranger && connection.output.pending_bytes() > OUTPUT_UNAUTHENTICATED_MAX);
             let done = connection.session.is_closing() && connection.output.is_empty();
             if (done || overflow || connection.abandoned) && !connection.close_asked {
                 connection.close_asked = true;

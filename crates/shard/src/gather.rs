@@ -66,8 +66,6 @@ pub enum Purpose {
         /// `CLIENT KILL addr:port`.
         by_address: bool,
     },
-    /// The reply is OK.
-    Ok,
     /// The reply is the sum.
     Sum,
     /// WAITAOF: 1 if every core's changes are durable.
@@ -148,9 +146,9 @@ impl Shard {
             }
             ConnectionOutcome::Pause { timeout_ms, writes_only } => {
                 let until_us = self.now.monotonic_us.saturating_add(timeout_ms.saturating_mul(1000));
-                (Question::Pause { until_us, writes_only }, Purpose::Ok)
+                return self.tell_all(&Question::Pause { until_us, writes_only });
             }
-            ConnectionOutcome::Unpause => (Question::Unpause, Purpose::Ok),
+            ConnectionOutcome::Unpause => return self.tell_all(&Question::Unpause),
             ConnectionOutcome::Unblock { client_id, with_error } => {
                 (Question::Unblock { client_id, with_error }, Purpose::Sum)
             }
@@ -257,7 +255,7 @@ impl Shard {
             Purpose::Kill { by_address: true } if gather.count == 0 => {
                 self.answer(target, |reply| reply.error("ERR", "No such client"));
             }
-            Purpose::Kill { by_address: true } | Purpose::Ok => self.answer(target, |reply| reply.ok()),
+            Purpose::Kill { by_address: true } => self.answer(target, |reply| reply.ok()),
             Purpose::Kill { by_address: false } | Purpose::Sum => {
                 self.answer(target, |reply| reply.integer(gather.count as i64));
             }

@@ -115,7 +115,7 @@ impl Shard {
     }
 
     /// Tells every core something that needs no answer.
-    fn tell_all(&mut self, question: &Question) {
+    pub(crate) fn tell_all(&mut self, question: &Question) {
         let number = self.gathers.open_without_asker(self.outbox.len());
         self.ask_all(number, question);
     }
