@@ -227,6 +227,11 @@ impl Shard {
             let control = Control::Return { unit, groups, part, cores: cores.clone(), confirm };
             self.outbox[usize::from(lender.core.0)].controls.push(control);
         }
+        let is_clean = parts.iter().all(|(_, part)| part.log.is_empty());
+        assert!(
+            is_clean,
+            "only a unit changes what was lent for it: a part that nobody logs would undo the whole unit"
+        );
         self.units.reserve(run.reserved, -1);
         self.finish_or_wait(unit, answer, own_ordinal.filter(|_| cores.len() > 1), own_until);
         if !self.waiters.is_empty() {

@@ -304,9 +304,9 @@ impl Store {
         })
     }
 
-    /// Whether any key here has an expiry.
+    /// Whether any key of this core has an expiry.
     pub fn has_expiring(&self) -> bool {
-        self.groups().any(SlotGroup::has_expiring)
+        self.groups().any(|group| group.owner == self.core && group.has_expiring())
     }
 
     /// Bytes of memory of the groups that are here.

@@ -76,6 +76,10 @@ const LOST: &[&str] = &[
     "Duplicate",
     "Corruption",
     "popped twice",
+    "in part of",
+    "was read at",
+    "pushed later",
+    "though popped",
 ];
 
 #[test]
