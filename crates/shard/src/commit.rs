@@ -19,6 +19,7 @@ const EXPIRY_STEP_KEYS: usize = 2048;
 impl Shard {
     /// What is due by time: deadlines of waiters, expiry.
     pub(crate) fn maintain(&mut self) {
+        self.hand_on();
         let now_us = self.now.monotonic_us;
         if self.waiters.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
             for waiter in self.waiters.take_overdue(now_us) {
@@ -98,7 +99,7 @@ impl Shard {
     }
 
     /// The highest group whose promise holds once this tick's effects are done in order.
-    fn commit_horizon(&self) -> LogOrdinal {
+    pub(crate) fn commit_horizon(&self) -> LogOrdinal {
         let Some(log) = &self.log else { return LogOrdinal(u64::MAX) };
         let own = if self.durability == Durability::Commit { log.durable() } else { log.sealed() };
         match self.units.first_pending() {
@@ -201,7 +202,7 @@ impl Shard {
             self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
         ];
         output.deadline_us = deadlines.into_iter().flatten().min();
-        output.more = !self.resume.is_empty();
+        output.more = !self.resume.is_empty() || self.may_hand_on();
         output.quiet_completions = !self.stopping && self.flush.is_empty();
         let log_is_safe = self
             .log

@@ -48,8 +48,6 @@ struct Run {
     lenders: Vec<Lender>,
     /// It waits for own groups to come home, or for its connection's earlier replies.
     waits: bool,
-    /// Its own mask is reserved: not lent to others.
-    reserved: u64,
 }
 
 struct Lender {
@@ -82,8 +80,11 @@ struct Answer {
 pub struct Units {
     count: u64,
     running: BTreeMap<UnitId, Run>,
-    /// How many own units need each group at home.
-    reserved: Reservations,
+    /// The one unit, own or another core's, that has this core's groups now. It has them until its part is in this
+    /// core's log, so units that share two cores stand in the same order in both logs.
+    holder: Option<UnitId>,
+    /// The holder let go: who waits may try again.
+    freed: bool,
     lend_queue: VecDeque<(UnitId, u64)>,
     pending: VecDeque<Pending>,
     /// Units without an own part that wait for their lenders.
@@ -94,31 +95,16 @@ pub struct Units {
     pub(crate) parked: Vec<ConnectionId>,
 }
 
-/// One counter per slot group.
-struct Reservations([u16; 64]);
-
-impl Default for Reservations {
-    fn default() -> Self {
-        Reservations([0; 64])
-    }
-}
-
 impl Units {
-    /// The first own log group that holds an uncommitted part.
-    pub(crate) fn first_pending(&self) -> Option<LogOrdinal> {
-        self.pending.front().map(|pending| pending.ordinal)
-    }
-
-    fn reserve(&mut self, mask: u64, by: i32) {
-        for (group, count) in self.reserved.0.iter_mut().enumerate() {
-            if mask >> group & 1 == 1 {
-                *count = count.checked_add_signed(by as i16).expect("reservations are given back once");
-            }
+    fn release(&mut self, unit: UnitId) {
+        if self.holder == Some(unit) {
+            (self.holder, self.freed) = (None, true);
         }
     }
 
-    fn is_reserved(&self, mask: u64) -> bool {
-        self.reserved.0.iter().enumerate().any(|(group, count)| mask >> group & 1 == 1 && *count > 0)
+    /// The first own log group that holds an uncommitted part.
+    pub(crate) fn first_pending(&self) -> Option<LogOrdinal> {
+        self.pending.front().map(|pending| pending.ordinal)
     }
 }
 
@@ -139,7 +125,7 @@ impl Shard {
         self.units.count += 1;
         let unit = UnitId::new(self.core, self.units.count);
         let waits = gaps > 0;
-        let run = Run { connection: id, work, masks, here: 0, lenders: Vec::new(), waits, reserved: 0 };
+        let run = Run { connection: id, work, masks, here: 0, lenders: Vec::new(), waits };
         self.units.running.insert(unit, run);
         if !waits {
             self.gather_groups(unit);
@@ -187,13 +173,12 @@ impl Shard {
                 self.outbox[usize::from(core.0)].controls.push(Control::Lend { unit, groups: mask });
                 return;
             }
-            if !has_all(&self.store, mask) {
+            if self.units.holder.is_some() || !has_all(&self.store, mask) {
                 run.waits = true;
                 return;
             }
-            run.reserved = mask;
             run.here += 1;
-            self.units.reserve(mask, 1);
+            self.units.holder = Some(unit);
         }
         self.run_unit(unit);
     }
@@ -232,7 +217,7 @@ impl Shard {
             is_clean,
             "only a unit changes what was lent for it: a part that nobody logs would undo the whole unit"
         );
-        self.units.reserve(run.reserved, -1);
+        self.units.release(unit);
         self.finish_or_wait(unit, answer, own_ordinal.filter(|_| cores.len() > 1), own_until);
         if !self.waiters.is_empty() {
             self.fire_waiters();
@@ -325,10 +310,11 @@ impl Shard {
     fn try_lends(&mut self) {
         let mut still_waiting = VecDeque::new();
         while let Some((unit, mask)) = self.units.lend_queue.pop_front() {
-            if !has_all(&self.store, mask) || self.units.is_reserved(mask) {
+            if self.units.holder.is_some() || !has_all(&self.store, mask) {
                 still_waiting.push_back((unit, mask));
                 continue;
             }
+            self.units.holder = Some(unit);
             let groups = self.take_groups(mask);
             let uncommitted = self.store.has_uncommitted();
             let control = Control::Lent { unit, groups, uncommitted };
@@ -368,12 +354,24 @@ impl Shard {
             }
             _ => {}
         }
+        self.units.release(unit);
         // Waiters look at the groups before these are lent again.
         if !self.waiters.is_empty() {
             self.fire_waiters();
         }
-        self.try_lends();
-        self.unpark();
+    }
+
+    /// The holder of this core's groups let go: the next one gets them, and who waited for groups goes on.
+    pub(crate) fn hand_on(&mut self) {
+        while std::mem::take(&mut self.units.freed) {
+            self.try_lends();
+            self.unpark();
+        }
+    }
+
+    /// Whether [`Shard::hand_on`] has something to do.
+    pub(crate) fn may_hand_on(&self) -> bool {
+        self.units.freed
     }
 
     /// Groups came home: who waited for them goes on.
@@ -413,31 +411,31 @@ impl Shard {
         }
     }
 
-    /// What the log's progress allows: tell runners, finish units, tell lenders.
+    /// What the log's progress allows: tell runners, finish units, tell lenders. Strictly in the order of this core's
+    /// log: replay cuts a chain before an incomplete unit, so a part counts only once everything before it does.
     pub(crate) fn advance_units(&mut self) {
         let logged = self.logged_horizon();
-        for pending in &mut self.units.pending {
-            if !pending.logged_told && pending.ordinal <= logged {
-                pending.logged_told = true;
-                let runner = usize::from(pending.unit.runner().0);
-                self.outbox[runner].controls.push(Control::Logged { unit: pending.unit });
+        while let Some(first) = self.units.pending.front_mut().filter(|first| first.ordinal <= logged) {
+            let unit = first.unit;
+            match &first.answer {
+                Some(answer) if answer.missing.is_empty() => self.finish_unit(unit),
+                Some(_) => break,
+                None => {
+                    if !std::mem::replace(&mut first.logged_told, true) {
+                        self.outbox[usize::from(unit.runner().0)].controls.push(Control::Logged { unit });
+                    }
+                    break;
+                }
             }
         }
-        let is_done = |pending: &Pending| {
-            pending.answer.as_ref().is_some_and(|answer| answer.missing.is_empty()) && pending.ordinal <= logged
-        };
-        let done: Vec<UnitId> = self
-            .units
-            .pending
-            .iter()
-            .chain(&self.units.waiting)
-            .filter(|pending| is_done(pending))
-            .map(|pending| pending.unit)
-            .collect();
+        let is_done = |pending: &Pending| pending.answer.as_ref().is_some_and(|answer| answer.missing.is_empty());
+        let done: Vec<UnitId> =
+            self.units.waiting.iter().filter(|pending| is_done(pending)).map(|pending| pending.unit).collect();
         for unit in done {
             self.finish_unit(unit);
         }
-        while let Some((_, unit)) = self.units.confirms.pop_front_if(|(ordinal, _)| *ordinal <= logged) {
+        let horizon = self.commit_horizon();
+        while let Some((_, unit)) = self.units.confirms.pop_front_if(|(ordinal, _)| *ordinal <= horizon) {
             self.outbox[usize::from(unit.runner().0)].controls.push(Control::Logged { unit });
         }
     }
