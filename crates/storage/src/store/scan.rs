@@ -31,7 +31,7 @@ impl Store {
                 continue;
             };
             loop {
-                if examined >= most.max(1) || buckets >= most.max(SCAN_BUCKETS_MIN) * 4 {
+                if examined >= most.max(1) || buckets >= most.max(SCAN_BUCKETS_MIN).saturating_mul(4) {
                     return Some(ScanCursor((group_number as u64) << 32 | u64::from(position)));
                 }
                 let next = group.index.walk(position, |_, location| {
