@@ -15,6 +15,7 @@ use io::files::{DirectoryLock, LockError, list_directory, replace_file, sync_dir
 use placement::NodeTable;
 use shard::Shard;
 use storage::Store;
+use storage::log::format::parse_segment_file_name;
 use storage::log::manifest::ManifestError;
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
 
@@ -124,6 +125,7 @@ impl DataDirectory {
         (cores, zero_fill): (u16, bool),
         recovery: &Recovery,
     ) -> Result<Vec<LogIdentity>, DirectoryError> {
+        self.sync_recovered()?;
         let incarnation = self.next_incarnation();
         let closed = recovery.chains.clone();
         let mut manifest = Manifest { store_id, incarnation, cores, serving: false, closed };
@@ -137,6 +139,16 @@ impl DataDirectory {
         manifest.serving = true;
         self.write_manifest(&manifest)?;
         Ok(identities)
+    }
+
+    /// What was recovered may be in the page cache only, after the death of a process; the manifest is about to promise it.
+    fn sync_recovered(&self) -> Result<(), DirectoryError> {
+        let segments = self.names.iter().filter(|name| parse_segment_file_name(name).is_some());
+        for name in segments {
+            let sync = || fs::File::open(self.path.join(name))?.sync_all();
+            sync().map_err(|error| self.cannot_write(&error))?;
+        }
+        Ok(())
     }
 
     fn make_first_segment(&self, identity: &LogIdentity, zero_fill: bool) -> Result<(), DirectoryError> {
