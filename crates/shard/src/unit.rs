@@ -434,6 +434,7 @@ impl Shard {
         for unit in done {
             self.finish_unit(unit);
         }
+        // A promise about this core's log holds only once no earlier group can be cut with an incomplete unit.
         let horizon = self.commit_horizon();
         while let Some((_, unit)) = self.units.confirms.pop_front_if(|(ordinal, _)| *ordinal <= horizon) {
             self.outbox[usize::from(unit.runner().0)].controls.push(Control::Logged { unit });

@@ -85,6 +85,7 @@ struct Run<N: Node> {
     moment: u64,
     issued: u64,
     completed: u64,
+    ok: u64,
     phase: Phase,
     /// Start of the span under way, and what the keys held then.
     span_start: usize,
@@ -94,6 +95,7 @@ struct Run<N: Node> {
     audit_start: usize,
     unfired: Vec<Fault>,
     last_fault_us: u64,
+    died_us: u64,
     last_crash: Option<CrashKind>,
     damage: Option<String>,
     violation: Option<String>,
@@ -120,6 +122,7 @@ pub fn run<N: Node>(node: N, wish: &Wish, crash: Option<CrashPoint>, prints: boo
         moment: 0,
         issued: 0,
         completed: 0,
+        ok: 0,
         phase: Phase::Down,
         span_start: 0,
         span_end: 0,
@@ -128,6 +131,7 @@ pub fn run<N: Node>(node: N, wish: &Wish, crash: Option<CrashPoint>, prints: boo
         audit_start: 0,
         unfired: Vec::new(),
         last_fault_us: 0,
+        died_us: 0,
         last_crash,
         damage: None,
         violation: None,
@@ -187,7 +191,9 @@ impl<N: Node> Run<N> {
             Durability::Interval if kind == CrashKind::PowerCut => {
                 let window_us = INTERVAL_US + 2 * self.swarm.weather.sync_us_max + 2 * self.swarm.weather.tick_us_max;
                 // What a failed sync left behind was not going to be synced any more.
-                let end_us = self.street.sync_failed_us().unwrap_or(u64::MAX).min(self.street.now_us());
+                // Nor does a dead node sync: its last second is the last one that it lived.
+                let died_us = if self.phase == Phase::Down { self.died_us } else { self.street.now_us() };
+                let end_us = self.street.sync_failed_us().unwrap_or(u64::MAX).min(died_us);
                 Some(Loss { safe_until_us: Some(end_us.saturating_sub(window_us)) })
             }
             Durability::Interval | Durability::Commit => None,
@@ -199,6 +205,9 @@ impl<N: Node> Run<N> {
     fn down(&mut self) {
         if self.swarm.durability == Durability::Memory {
             self.note_loss(Some(Loss { safe_until_us: None }));
+        }
+        if self.phase != Phase::Down {
+            self.died_us = self.street.now_us();
         }
         self.phase = Phase::Down;
         let delay_us = 1 + self.rng.below(50_000);
@@ -346,7 +355,7 @@ impl<N: Node> Run<N> {
 
     /// Whether so much was done that the run can end; crashes of deep pipelines leave little that was answered.
     fn is_enough(&self) -> bool {
-        let answered = self.completed * 2 >= self.wish.steps || self.issued >= self.wish.steps * 4;
+        let answered = self.ok * 2 >= self.wish.steps || self.issued >= self.wish.steps * 8;
         self.issued >= self.wish.steps && answered
     }
 
@@ -434,6 +443,7 @@ impl<N: Node> Run<N> {
     fn complete(&mut self, number: usize, index: usize, answer: Answer) {
         self.moment += 1;
         self.completed += 1;
+        self.ok += u64::from(matches!(answer, Answer::Reply(_)));
         let operation = &mut self.operations[index];
         (operation.returned, operation.returned_us) = (self.moment, self.street.now_us());
         operation.answer = answer;
