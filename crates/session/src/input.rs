@@ -80,8 +80,10 @@ impl Input {
             arguments.append(&mut self.spans);
             resume(bytes, start, std::mem::take(&mut self.progress), arguments, limits)
         };
-        if let Parsed::Incomplete { needed, progress } = parsed {
-            self.remember(start, needed, progress, arguments.drain(first..));
+        match parsed {
+            Parsed::Incomplete { needed, progress } => self.remember(start, needed, progress, arguments.drain(first..)),
+            // What is kept after this request is another one: nothing is known of its length.
+            _ => self.needed = 0,
         }
         parsed
     }
