@@ -58,7 +58,8 @@ impl Shard {
             return self.resume_receive(index);
         }
         if !connection.input.append(bytes) {
-            return;
+            // The rest of the request may be what the street was told not to read.
+            return self.resume_receive(index);
         }
         let whole = connection.input.take();
         self.run_window(received);
