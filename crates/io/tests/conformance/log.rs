@@ -23,17 +23,19 @@ fn segments_are_made_written_and_synced_in_order() {
             assert_eq!(client.ask("LOG second"), "logged");
         }
         assert_eq!(client.ask("SYNC"), "synced");
+        let contents = [1, 2].map(|segment| fs::read(scratch.path().join(format!("log-{segment}"))).unwrap());
         let trace = node.stop().remove(0).trace;
         assert_eq!(
             trace,
             ["ready 1", "written 1", "written 2", "ready 2", "written 3", "written 4", "synced 4"].map(String::from)
         );
-        for segment in [1, 2] {
-            let content = fs::read(scratch.path().join(format!("log-{segment}"))).unwrap();
+        for content in contents {
             assert_eq!(content.len(), 3 << 20, "reserved whole");
             assert!(content.starts_with(b"headfirst\nsecond\n"));
             assert!(content[17..].iter().all(|&byte| byte == 0));
         }
+        let end = fs::read(scratch.path().join("log-2")).unwrap();
+        assert_eq!(end, b"headfirst\nsecond\n", "a clean stop gives back what was reserved behind the end");
     });
 }
 
@@ -46,8 +48,10 @@ fn a_log_left_by_an_earlier_run_is_continued() {
         let mut client = node.client();
         assert_eq!(client.ask("LOG new"), "logged");
         assert_eq!(client.ask("SYNC"), "synced");
+        assert_eq!(fs::read(scratch.path().join("log-0")).unwrap(), b"new\n............", "written in place");
         node.stop();
-        assert_eq!(fs::read(scratch.path().join("log-0")).unwrap(), b"new\n............");
+        // The stop gave back what lay behind the end.
+        assert_eq!(fs::read(scratch.path().join("log-0")).unwrap(), b"new\n");
     });
 }
 
