@@ -127,6 +127,17 @@ impl Session {
         self.transaction.is_some()
     }
 
+    /// What was queued since MULTI.
+    pub fn transaction(&self) -> Option<&Transaction> {
+        self.transaction.as_deref()
+    }
+
+    /// Ends MULTI without running anything.
+    pub fn drop_transaction(&mut self) {
+        self.transaction = None;
+        self.settle();
+    }
+
     /// Whether keys are watched, inside MULTI or not.
     pub fn is_watching(&self) -> bool {
         self.watched_count() > 0

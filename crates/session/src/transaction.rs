@@ -75,7 +75,8 @@ impl Transaction {
         self.spoiled = true;
     }
 
-    pub(crate) fn is_spoiled(&self) -> bool {
+    /// Whether EXEC will refuse all because one was refused.
+    pub fn is_spoiled(&self) -> bool {
         self.spoiled
     }
 

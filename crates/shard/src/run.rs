@@ -2,9 +2,9 @@
 
 use base::{ConnectionId, Database, Door, LogOrdinal};
 use commands::{Block, Outcome, Unit};
-use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Mark};
+use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Mark, Transaction};
 use storage::Key;
-use wire::registry::{CommandSpec, Family};
+use wire::registry::{CommandId, CommandSpec, Family};
 use wire::{Arguments, Protocol, Reply, error};
 
 use crate::connection::Stall;
@@ -12,6 +12,7 @@ use crate::hop::Origin;
 use crate::owned_request::OwnedRequest;
 use crate::route::{Hint, Route, route};
 use crate::shard::Shard;
+use crate::transaction::has_several_slots;
 use crate::unit::UnitWork;
 use crate::waiters::{Target, Waiter};
 use crate::window::{Decoded, WindowRequest};
@@ -390,7 +391,28 @@ impl Shard {
         self.list_for_flush(id.index);
     }
 
+    /// A cluster client is told about slots before anything else, as in Redis.
+    fn refuse_slots(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
+        if spec.id == CommandId::Watch && self.refuse_place(index, spec, arguments) {
+            if let Some(connection) = self.connections.at(index) {
+                connection.session.spoil();
+            }
+            return true;
+        }
+        let Some(connection) = self.connections.at(index) else { return true };
+        let is_refused = |transaction: &Transaction| transaction.is_spoiled() && has_several_slots(transaction);
+        if spec.id == CommandId::Exec && connection.session.transaction().is_some_and(is_refused) {
+            connection.session.drop_transaction();
+            error::CROSS_SLOT.write(&mut connection.output.reply(connection.session.protocol()));
+            return true;
+        }
+        false
+    }
+
     fn run_connection(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        if self.door(index) == Door::Cluster && self.refuse_slots(index, spec, arguments) {
+            return;
+        }
         let password = self.node.password().map(<[u8]>::to_vec);
         let Some(connection) = self.connections.at(index) else { return };
         let context = ConnectionContext {

@@ -14,9 +14,6 @@ use crate::unit::UnitWork;
 
 impl Shard {
     pub(crate) fn start_watch(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
-        if self.refuse_place(index, spec, arguments) {
-            return;
-        }
         let mut masks = GroupMasks::new();
         self.add_keys(spec, arguments, &mut masks);
         self.start_unit(index, masks, UnitWork::Watch(OwnedRequest::new(spec, arguments)));
@@ -28,10 +25,6 @@ impl Shard {
             add_group(&mut masks, &self.table, watched.slot);
         }
         let door = self.door(index);
-        if door == Door::Cluster && has_several_slots(&transaction) {
-            let Some(connection) = self.connections.at(index) else { return };
-            return error::CROSS_SLOT.write(&mut connection.output.reply(connection.session.protocol()));
-        }
         for command in transaction.commands() {
             match command.spec.family {
                 Family::Data => self.add_keys(command.spec, command.arguments, &mut masks),
@@ -102,6 +95,10 @@ impl Shard {
     fn exec(&mut self, id: ConnectionId, transaction: &Transaction, protocol: Protocol, bytes: &mut Vec<u8>) {
         if transaction.watched().iter().any(|watched| self.has_changed(watched)) {
             return Reply::new(bytes, protocol).null_array();
+        }
+        let door = self.door(id.index);
+        if door == Door::Cluster && has_several_slots(transaction) {
+            return error::CROSS_SLOT.write(&mut Reply::new(bytes, protocol));
         }
         Reply::new(bytes, protocol).array(transaction.len());
         for command in transaction.commands() {
@@ -174,7 +171,7 @@ impl Shard {
 }
 
 /// Whether the keys of the queued commands are in more than one slot.
-fn has_several_slots(transaction: &Transaction) -> bool {
+pub(crate) fn has_several_slots(transaction: &Transaction) -> bool {
     let mut positions = Vec::new();
     let mut first = None;
     transaction.commands().any(|command| {
