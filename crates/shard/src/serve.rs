@@ -78,7 +78,8 @@ impl Shard {
             if connection.session.is_closing() {
                 return end;
             }
-            if connection.stall != Stall::None {
+            // It stalled, or did and already goes on: what was put back comes first.
+            if connection.stall != Stall::None || !connection.input.is_empty() {
                 return at;
             }
             let limits = Input::parse_limits(connection.session.is_authenticated());
