@@ -247,7 +247,7 @@ impl Pool {
             }
             Slot::Digest => digest(rng),
             Slot::Cursor => text(pick(rng, &["0", "0", "0", "abc", "-1", "18446744073709551616", "1.5", ""])),
-            Slot::Nonsense => text(pick(rng, &["FOO", "BAR", "NOPE", "", "GETT", "a\r\nb", "S E T", "SET\0"])),
+            Slot::Nonsense => text(pick(rng, &["FOO", "BAR", "NOPE", "", "GETT", "a\r\nb", "S E T", "\0SET"])),
         }
     }
 

@@ -99,7 +99,7 @@ pub const SUITES: &[Suite] = &[
 pub struct Context {
     /// The root of the repository.
     pub root: PathBuf,
-    /// The commit under test; suites that draw a sample derive their seed from it.
+    /// The commit under test; it chooses the shard.
     pub commit: String,
 }
 
@@ -137,11 +137,6 @@ impl Context {
             return Err(format!("`{}` failed although it counts no failure", process::describe(command)));
         }
         Ok(counts)
-    }
-
-    /// A seed from the commit: runs of one commit agree, commits differ.
-    pub fn seed(&self) -> u64 {
-        u64::from_str_radix(self.commit.get(..15).unwrap_or("0"), 16).unwrap_or(0)
     }
 }
 

@@ -8,6 +8,8 @@ use crate::{Outcome, needs, process, workspace};
 
 /// Backends that everything runs on.
 const BACKENDS: [&str; 2] = ["epoll", "uring"];
+/// Seed of the differential runs that decide about a commit.
+const SEED: u64 = 11;
 /// Sequences of one differential run; four of them (two backends, two personalities) make 200,000.
 const SEQUENCES: &str = "50000";
 
@@ -21,7 +23,8 @@ pub const DIFFERENTIAL: Suite = Suite {
     run: |context| {
         let judges = ["--redis-server", &program("redis-server")?, "--valkey-server", &program("valkey-server")?]
             .map(String::from);
-        let seed = context.seed().to_string();
+        // The gate asks the same questions of every commit; `proof differential --seed` asks others.
+        let seed = SEED.to_string();
         on_every_backend(context, |backend, proof| {
             let mut counts = Counts::default();
             for shape in ["standalone", "cluster"] {

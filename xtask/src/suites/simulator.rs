@@ -1,11 +1,13 @@
-//! The suite of the simulator: seeds from the commit, so that every commit dreams of something else and can be dreamt
-//! again.
+//! The suite of the simulator: a thousand seeds, the same for every commit, so that a verdict is about the commit. Other
+//! seeds are a campaign: `cargo x sim --seeds N --from S`.
 
 use super::{Context, Counts, Suite, Turn};
 use crate::{Outcome, process, workspace};
 
+/// First seed of the run.
+const FIRST_SEED: u64 = 5_000_000;
 /// Seeds of one run.
-const SEED_COUNT: u64 = 200;
+const SEED_COUNT: u64 = 1000;
 
 /// Each seed counts as one test.
 pub const SEEDS: Suite = Suite {
@@ -17,11 +19,10 @@ pub const SEEDS: Suite = Suite {
     run,
 };
 
-fn run(context: &Context) -> Outcome<Counts> {
-    let first = context.seed() % 1_000_000_000;
+fn run(_context: &Context) -> Outcome<Counts> {
     let mut sim = workspace::cargo();
     sim.args(["run", "--quiet", "--profile", "checked", "--package", "sim", "--"]);
-    sim.args(["--from", &first.to_string(), "--seeds", &SEED_COUNT.to_string()]);
+    sim.args(["--from", &FIRST_SEED.to_string(), "--seeds", &SEED_COUNT.to_string()]);
     let mut counts = Counts::default();
     let succeeded = process::lines(&mut sim, |line| match verdict(line) {
         Some(passed) => {
