@@ -5,13 +5,8 @@ use base::{Effect, LogOrdinal, TickOutput};
 use session::Pressure;
 
 use crate::connection::{Connection, Stall};
-use crate::hop::{HopBatch, HopReply, HopRequest, Origin};
-use crate::owned_request::OwnedRequest;
+use crate::hop::HopBatch;
 use crate::shard::{Durability, EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, SYNC_INTERVAL_US, Shard};
-use crate::waiters::Target;
-use commands::Outcome;
-use session::Ticket;
-use wire::Arguments;
 
 /// Keys examined by one step of expiry; a step is well under a millisecond.
 const EXPIRY_STEP_KEYS: usize = 2048;
@@ -233,89 +228,5 @@ impl Shard {
 
     pub(crate) fn track_touched(&mut self) {
         self.store.track_touched(!self.waiters.is_empty());
-    }
-
-    /// A forwarded request arrived.
-    pub(crate) fn on_hop_request(&mut self, request: HopRequest, arguments: Arguments<'_>) {
-        if self.stopping {
-            return; // The node ends: its clients see their connections end.
-        }
-        let owned = OwnedRequest::new(request.spec, arguments);
-        if !self.parked_hops.is_empty() || !self.has_keys_of(&owned) {
-            self.parked_hops.push_back((owned, request.origin, request.database, request.protocol));
-            return;
-        }
-        self.run_forwarded(owned, request.origin, request.database, request.protocol);
-    }
-
-    /// Executes a request for another core's connection.
-    pub(crate) fn run_forwarded(
-        &mut self,
-        request: OwnedRequest,
-        origin: Origin,
-        database: base::Database,
-        protocol: wire::Protocol,
-    ) {
-        self.statistics.counters.hops_received += 1;
-        self.note_command(request.spec.id);
-        let mut bytes = std::mem::take(&mut self.reply_scratch);
-        bytes.clear();
-        let changes = self.store.changes();
-        if let Some(text) = self.write_refusal().filter(|_| request.spec.is_write()) {
-            wire::Reply::new(&mut bytes, protocol).error("MISCONF", &text);
-            return self.send_hop_reply(origin, &bytes, None);
-        }
-        match self.execute_into(&request, database, protocol, true, &mut bytes) {
-            Outcome::Done => {
-                let until = if self.tracks { self.commitment(changes) } else { None };
-                self.send_hop_reply(origin, &bytes, until);
-                if !self.waiters.is_empty() {
-                    self.fire_waiters();
-                }
-            }
-            Outcome::Block(block) => self.wait(Target::Remote(origin, protocol), database, request, block),
-        }
-        self.reply_scratch = bytes;
-    }
-
-    /// Sends an answer to the core that forwarded the request, now or once `until` is committed.
-    pub(crate) fn send_hop_reply(&mut self, origin: Origin, bytes: &[u8], until: Option<LogOrdinal>) {
-        match until.filter(|until| *until > self.committed) {
-            Some(until) => self.held_replies.push_back((until, origin, bytes.to_vec())),
-            None => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes),
-        }
-    }
-
-    /// The answer to a request that was forwarded.
-    pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8]) {
-        let Some(connection) = self.connections.get_mut(reply.connection) else { return };
-        let ticket = Ticket::from_u64(reply.ticket);
-        if !connection.output.is_owed(ticket) {
-            return; // CLIENT UNBLOCK was faster.
-        }
-        // Replies behind the gap may have been held for groups that are committed by now, and may still be.
-        connection.output.release(self.committed);
-        connection.output.fill(ticket, bytes.to_vec());
-        if connection.output.is_held() && !connection.held_listed {
-            connection.held_listed = true;
-            self.held.push(reply.connection.index);
-        }
-        // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.
-        connection.output.release(self.committed);
-        if !connection.held_listed && connection.output.is_held() {
-            connection.held_listed = true;
-            self.held.push(reply.connection.index);
-        }
-        let goes_on = match connection.stall {
-            Stall::RemoteWaiter(ticket) => ticket == reply.ticket,
-            Stall::Gaps => connection.output.gaps() == 0,
-            _ => false,
-        };
-        if connection.stall == Stall::Unit && connection.output.gaps() == 0 {
-            self.gaps_closed(reply.connection);
-        } else if goes_on {
-            self.unstall(reply.connection);
-        }
-        self.list_for_flush(reply.connection.index);
     }
 }

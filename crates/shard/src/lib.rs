@@ -15,9 +15,12 @@
 
 pub mod commit;
 pub mod connection;
+pub mod deliver;
+pub mod forward;
 pub mod gather;
 pub mod hop;
 pub mod keyspace;
+pub mod lend;
 pub mod node;
 pub mod node_commands;
 pub mod owned_request;
@@ -30,6 +33,8 @@ pub mod state;
 pub mod statistics;
 pub mod transaction;
 pub mod unit;
+pub mod unit_commit;
+pub mod wait;
 pub mod waiters;
 pub mod window;
 

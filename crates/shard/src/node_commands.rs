@@ -12,7 +12,6 @@ use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, add_group};
 use crate::shard::{Durability, Shard};
 use crate::unit::UnitWork;
-use crate::waiters::Waiter;
 
 /// Somebody waits until what was changed so far survives a power cut.
 pub(crate) struct DurableAsk {
@@ -21,9 +20,6 @@ pub(crate) struct DurableAsk {
     /// The asking core; `None` is this one.
     from: Option<base::CoreId>,
 }
-
-/// How soon an overdue waiter looks again for a lent group, microseconds; a loan takes about a round trip.
-const LENT_RETRY_US: u64 = 200;
 
 impl Shard {
     pub(crate) fn run_node(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
@@ -162,29 +158,5 @@ impl Shard {
         for ask in done {
             self.give_answer(ask.from, ask.gather, crate::gather::Answer::Count(1));
         }
-    }
-
-    /// A waiter's time is over. If a group that its answer needs is lent, it has until that is back.
-    pub(crate) fn time_out(&mut self, waiter: Waiter) {
-        if !self.has_keys_of(&waiter.request) {
-            return self.waiters.insert(waiter, Some(self.now.monotonic_us + LENT_RETRY_US));
-        }
-        let random = self.rng.next_u64();
-        let protocol = self.protocol_of(waiter.target);
-        let mut bytes = Vec::new();
-        let changes = self.store.changes();
-        let mut unit = commands::Unit {
-            store: &mut self.store,
-            reply: Reply::new(&mut bytes, protocol),
-            now_ms: self.now.unix_ms,
-            database: waiter.database,
-            several_databases: true,
-            first_key: None,
-            random,
-            may_block: false,
-        };
-        commands::timed_out(waiter.request.spec, waiter.request.arguments(), &mut unit);
-        let until = if self.tracks { self.commitment(changes) } else { None };
-        self.deliver(waiter.target, &bytes, until);
     }
 }

@@ -167,6 +167,33 @@ impl Shard {
             }
         }
     }
+
+    /// A step of a unit arrived from another core.
+    pub(crate) fn on_control(&mut self, from: CoreId, control: Control) {
+        match control {
+            Control::Cancel(origin) => {
+                let is_gone = |target: &Target| {
+                    matches!(target, Target::Remote(other, _)
+                        if other.core == origin.core && other.connection == origin.connection)
+                };
+                self.waiters.forget(is_gone);
+                self.track_touched();
+            }
+            Control::Lend { unit, groups } => {
+                self.units.lend_queue.push_back((unit, groups));
+                self.try_lends();
+            }
+            Control::Lent { unit, groups, uncommitted } => self.on_lent(unit, from, groups, uncommitted),
+            Control::Return { unit, groups, part, cores, confirm } => {
+                self.on_return(unit, groups, &part, &cores, confirm);
+            }
+            Control::Logged { unit } => self.on_logged(unit, from),
+            Control::Committed { unit } => self.units.pending.retain(|pending| pending.unit != unit),
+            Control::Ask { gather, question } => self.on_ask(from, gather, question),
+            Control::Answer { gather, answer } => self.on_answer(gather, answer),
+            Control::Shutdown => self.stopping = true,
+        }
+    }
 }
 
 /// Output buffers kept for the next replies.

@@ -1,20 +1,19 @@
 //! Execute: one request, from the gate to its reply, or to where it has to go first.
 
-use base::{ConnectionId, Database, Door, LogOrdinal};
-use commands::{Block, Outcome, Unit};
-use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Mark, Transaction};
+use base::{Database, Door};
+use commands::{Outcome, Unit};
+use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Transaction};
 use storage::Key;
 use wire::registry::{CommandId, CommandSpec, Family};
 use wire::{Arguments, Protocol, Reply, error};
 
 use crate::connection::Stall;
-use crate::hop::Origin;
 use crate::owned_request::OwnedRequest;
 use crate::route::{Hint, Route, route};
 use crate::shard::Shard;
 use crate::transaction::has_several_slots;
 use crate::unit::UnitWork;
-use crate::waiters::{Target, Waiter};
+use crate::waiters::Target;
 use crate::window::{Decoded, WindowRequest};
 
 impl Shard {
@@ -187,54 +186,6 @@ impl Shard {
         }
     }
 
-    /// Holds the reply written since `mark` until what it reveals or promises is committed.
-    pub(crate) fn hold_if_uncommitted(&mut self, index: u32, mark: Mark, changes_before: u64) {
-        let Some(until) = self.commitment(changes_before) else { return };
-        let Some(connection) = self.connections.at(index) else { return };
-        connection.output.hold(mark, until);
-        if !connection.held_listed && connection.output.is_held() {
-            connection.held_listed = true;
-            self.held.push(index);
-        }
-    }
-
-    /// The log group that has to be committed before a reply may leave; `None` when it depends on none.
-    pub(crate) fn commitment(&mut self, changes_before: u64) -> Option<LogOrdinal> {
-        let saw = self.store.take_saw_uncommitted();
-        let wrote = self.store.changes() != changes_before;
-        if base::planted::is_planted(base::planted::Bug::M1AckBeforeFsync) {
-            return None;
-        }
-        let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
-        let log = self.log.as_ref()?;
-        let until = match (wrote || saw, pending) {
-            (false, _) => None,
-            (true, true) => Some(log.next_ordinal()),
-            (true, false) => Some(log.sealed()),
-        };
-        // What is committed already will not be committed again: nobody would release the reply.
-        until.filter(|until| *until > self.committed)
-    }
-
-    /// Sends a request to its key's core.
-    fn forward(&mut self, index: u32, core: base::CoreId, spec: &'static CommandSpec, arguments: Arguments<'_>) {
-        let own_core = self.core;
-        let blocks = spec.flags.contains(wire::registry::Flags::BLOCKING);
-        let Some(connection) = self.connections.at(index) else { return };
-        let bytes: usize = arguments.iter().map(<[u8]>::len).sum();
-        let batch = &mut self.outbox[usize::from(core.0)];
-        let full = connection.output.gaps() >= base::limits::HOPS_PENDING_PER_CONNECTION_MAX || !batch.has_room(bytes);
-        if full || (blocks && connection.output.gaps() > 0) {
-            return self.stall_and_repeat(index, spec, arguments, Stall::Gaps);
-        }
-        let origin = Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
-        batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
-        if blocks {
-            connection.stall = Stall::RemoteWaiter(origin.ticket);
-        }
-        self.statistics.counters.hops_sent += 1;
-    }
-
     /// The connection waits, and this request runs again first when it goes on.
     pub(crate) fn stall_and_repeat(
         &mut self,
@@ -252,65 +203,6 @@ impl Shard {
         }
     }
 
-    /// A blocking command waits for its keys.
-    pub(crate) fn wait(&mut self, target: Target, database: Database, request: OwnedRequest, block: Block) {
-        let hashes =
-            block.keys.iter().map(|name| self.store.key(name, database, placement::slot_of(name)).hash).collect();
-        let deadline_us = block.deadline_ms.map(|at_ms| {
-            self.now.monotonic_us.saturating_add(at_ms.saturating_sub(self.now.unix_ms).saturating_mul(1000))
-        });
-        if self.waiters.len() >= base::limits::WAITERS_MAX {
-            return self.answer(target, |reply| reply.error("BUSY", "too many blocked clients on this core"));
-        }
-        if let Target::Local(id) = target
-            && let Some(connection) = self.connections.get_mut(id)
-        {
-            connection.stall = Stall::Waiter;
-        }
-        self.waiters.insert(Waiter { request, target, database, hashes }, deadline_us);
-        self.track_touched();
-    }
-
-    /// Runs the waiters of the keys that changed, until a round changes nothing.
-    pub(crate) fn fire_waiters(&mut self) {
-        let mut touched = Vec::new();
-        for id in self.waiters.take_deferred() {
-            self.fire(id);
-        }
-        loop {
-            touched.clear();
-            let all = self.store.take_touched(&mut touched);
-            if touched.is_empty() && !all {
-                break;
-            }
-            for id in self.waiters.touched(&touched, all) {
-                self.fire(id);
-            }
-        }
-        self.track_touched();
-    }
-
-    fn fire(&mut self, id: u64) {
-        let Some(waiter) = self.waiters.get(id) else { return };
-        let (target, database, request) = (waiter.target, waiter.database, waiter.request.clone());
-        let protocol = match target {
-            Target::Local(connection) => self.connections.get_mut(connection).map(|c| c.session.protocol()),
-            Target::Remote(_, protocol) => Some(protocol),
-        };
-        let Some(protocol) = protocol else { return };
-        if !self.has_keys_of(&request) {
-            return self.waiters.defer(id);
-        }
-        let mut bytes = Vec::new();
-        let changes = self.store.changes();
-        let outcome = self.run_into(commands::resume, &request, database, (protocol, true), &mut bytes);
-        if outcome == Outcome::Done {
-            self.waiters.remove(id);
-            let until = if self.tracks { self.commitment(changes) } else { None };
-            self.deliver(target, &bytes, until);
-        }
-    }
-
     /// Executes a request whose keys are all here, its reply going to `out`.
     pub(crate) fn execute_into(
         &mut self,
@@ -324,7 +216,7 @@ impl Shard {
     }
 
     /// Runs a request whose keys are all here, for the first time or again, its reply going to `out`.
-    fn run_into(
+    pub(crate) fn run_into(
         &mut self,
         run: fn(&'static CommandSpec, Arguments<'_>, &mut Unit<'_>) -> Outcome,
         request: &OwnedRequest,
@@ -344,51 +236,6 @@ impl Shard {
             may_block,
         };
         run(request.spec, request.arguments(), &mut unit)
-    }
-
-    /// Answers a waiter with a reply that depends on no change.
-    pub(crate) fn answer(&mut self, target: Target, write: impl FnOnce(&mut Reply<'_>)) {
-        let protocol = self.protocol_of(target);
-        let mut bytes = Vec::new();
-        write(&mut Reply::new(&mut bytes, protocol));
-        self.deliver(target, &bytes, None);
-    }
-
-    /// How to encode a reply for a waiter.
-    pub(crate) fn protocol_of(&mut self, target: Target) -> Protocol {
-        match target {
-            Target::Local(id) => self.connections.get_mut(id).map_or(Protocol::Resp2, |c| c.session.protocol()),
-            Target::Remote(_, protocol) => protocol,
-        }
-    }
-
-    /// Gives a waiter its reply; a local connection goes on.
-    pub(crate) fn deliver(&mut self, target: Target, bytes: &[u8], until: Option<LogOrdinal>) {
-        match target {
-            Target::Remote(origin, _) => self.send_hop_reply(origin, bytes, until),
-            Target::Local(id) => {
-                let until = until.filter(|until| *until > self.committed);
-                let Some(connection) = self.connections.get_mut(id) else { return };
-                let mark = connection.output.mark();
-                connection.output.reply(connection.session.protocol()).raw(bytes);
-                if let Some(until) = until {
-                    connection.output.hold(mark, until);
-                    if !connection.held_listed && connection.output.is_held() {
-                        connection.held_listed = true;
-                        self.held.push(id.index);
-                    }
-                }
-                self.unstall(id);
-            }
-        }
-    }
-
-    /// The connection goes on with the requests it kept.
-    pub(crate) fn unstall(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.stall = Stall::None;
-        self.resume.push(id);
-        self.list_for_flush(id.index);
     }
 
     /// A cluster client is told about slots before anything else, as in Redis.

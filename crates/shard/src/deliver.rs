@@ -1,0 +1,104 @@
+//! Deliver: a reply that was made apart from its connection goes there, and waits for its promise on the way.
+
+use base::{ConnectionId, LogOrdinal};
+use session::Mark;
+use wire::{Protocol, Reply};
+
+use crate::connection::Stall;
+use crate::shard::Shard;
+use crate::waiters::Target;
+
+impl Shard {
+    /// Holds the reply written since `mark` until what it reveals or promises is committed.
+    pub(crate) fn hold_if_uncommitted(&mut self, index: u32, mark: Mark, changes_before: u64) {
+        let Some(until) = self.commitment(changes_before) else { return };
+        let Some(connection) = self.connections.at(index) else { return };
+        connection.output.hold(mark, until);
+        self.list_held(index);
+    }
+
+    /// The log group that has to be committed before a reply may leave; `None` when it depends on none.
+    pub(crate) fn commitment(&mut self, changes_before: u64) -> Option<LogOrdinal> {
+        let saw = self.store.take_saw_uncommitted();
+        let wrote = self.store.changes() != changes_before;
+        if base::planted::is_planted(base::planted::Bug::M1AckBeforeFsync) {
+            return None;
+        }
+        let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
+        let log = self.log.as_ref()?;
+        let until = match (wrote || saw, pending) {
+            (false, _) => None,
+            (true, true) => Some(log.next_ordinal()),
+            (true, false) => Some(log.sealed()),
+        };
+        // What is committed already will not be committed again: nobody would release the reply.
+        until.filter(|until| *until > self.committed)
+    }
+
+    /// Answers a waiter with a reply that depends on no change.
+    pub(crate) fn answer(&mut self, target: Target, write: impl FnOnce(&mut Reply<'_>)) {
+        let protocol = self.protocol_of(target);
+        let mut bytes = Vec::new();
+        write(&mut Reply::new(&mut bytes, protocol));
+        self.deliver(target, &bytes, None);
+    }
+
+    /// How to encode a reply for a waiter.
+    pub(crate) fn protocol_of(&mut self, target: Target) -> Protocol {
+        match target {
+            Target::Local(id) => self.connections.get_mut(id).map_or(Protocol::Resp2, |c| c.session.protocol()),
+            Target::Remote(_, protocol) => protocol,
+        }
+    }
+
+    /// Gives a waiter its reply; a local connection goes on.
+    pub(crate) fn deliver(&mut self, target: Target, bytes: &[u8], until: Option<LogOrdinal>) {
+        match target {
+            Target::Remote(origin, _) => self.send_hop_reply(origin, bytes, until),
+            Target::Local(id) => {
+                self.write_reply(id, bytes, until);
+                self.unstall(id);
+            }
+        }
+    }
+
+    /// Gives a connection the reply of its unit. If the unit never stalled it, the next request of its window runs at
+    /// once.
+    pub(crate) fn deliver_unit(&mut self, id: ConnectionId, bytes: &[u8], until: Option<LogOrdinal>) {
+        let was_stalled = self.connections.get_mut(id).is_some_and(|connection| connection.stall == Stall::Unit);
+        self.write_reply(id, bytes, until);
+        if was_stalled {
+            self.unstall(id);
+        }
+        self.list_for_flush(id.index);
+    }
+
+    /// Writes an encoded reply, held until its log group is committed.
+    fn write_reply(&mut self, id: ConnectionId, bytes: &[u8], until: Option<LogOrdinal>) {
+        let until = until.filter(|until| *until > self.committed);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let mark = connection.output.mark();
+        connection.output.reply(connection.session.protocol()).raw(bytes);
+        if let Some(until) = until {
+            connection.output.hold(mark, until);
+            self.list_held(id.index);
+        }
+    }
+
+    /// The connection's output may wait for a log group: remember it for the commit.
+    pub(crate) fn list_held(&mut self, index: u32) {
+        let Some(connection) = self.connections.at(index) else { return };
+        if !connection.held_listed && connection.output.is_held() {
+            connection.held_listed = true;
+            self.held.push(index);
+        }
+    }
+
+    /// The connection goes on with the requests it kept.
+    pub(crate) fn unstall(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.stall = Stall::None;
+        self.resume.push(id);
+        self.list_for_flush(id.index);
+    }
+}

@@ -1,0 +1,116 @@
+//! Forward: a request whose keys are all on another core goes there, its answer comes back into a gap.
+
+use base::LogOrdinal;
+use commands::Outcome;
+use session::Ticket;
+use wire::Arguments;
+use wire::registry::{CommandSpec, Flags};
+
+use crate::connection::Stall;
+use crate::hop::{HopReply, HopRequest, Origin};
+use crate::owned_request::OwnedRequest;
+use crate::shard::Shard;
+use crate::waiters::Target;
+
+impl Shard {
+    /// Sends a request to its key's core.
+    pub(crate) fn forward(
+        &mut self,
+        index: u32,
+        core: base::CoreId,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+    ) {
+        let own_core = self.core;
+        let blocks = spec.flags.contains(Flags::BLOCKING);
+        let Some(connection) = self.connections.at(index) else { return };
+        let bytes: usize = arguments.iter().map(<[u8]>::len).sum();
+        let batch = &mut self.outbox[usize::from(core.0)];
+        let full = connection.output.gaps() >= base::limits::HOPS_PENDING_PER_CONNECTION_MAX || !batch.has_room(bytes);
+        if full || (blocks && connection.output.gaps() > 0) {
+            return self.stall_and_repeat(index, spec, arguments, Stall::Gaps);
+        }
+        let origin = Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
+        batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
+        if blocks {
+            connection.stall = Stall::RemoteWaiter(origin.ticket);
+        }
+        self.statistics.counters.hops_sent += 1;
+    }
+
+    /// A forwarded request arrived.
+    pub(crate) fn on_hop_request(&mut self, request: HopRequest, arguments: Arguments<'_>) {
+        if self.stopping {
+            return; // The node ends: its clients see their connections end.
+        }
+        let owned = OwnedRequest::new(request.spec, arguments);
+        if !self.parked_hops.is_empty() || !self.has_keys_of(&owned) {
+            self.parked_hops.push_back((owned, request.origin, request.database, request.protocol));
+            return;
+        }
+        self.run_forwarded(owned, request.origin, request.database, request.protocol);
+    }
+
+    /// Executes a request for another core's connection.
+    pub(crate) fn run_forwarded(
+        &mut self,
+        request: OwnedRequest,
+        origin: Origin,
+        database: base::Database,
+        protocol: wire::Protocol,
+    ) {
+        self.statistics.counters.hops_received += 1;
+        self.note_command(request.spec.id);
+        let mut bytes = std::mem::take(&mut self.reply_scratch);
+        bytes.clear();
+        let changes = self.store.changes();
+        if let Some(text) = self.write_refusal().filter(|_| request.spec.is_write()) {
+            wire::Reply::new(&mut bytes, protocol).error("MISCONF", &text);
+            return self.send_hop_reply(origin, &bytes, None);
+        }
+        match self.execute_into(&request, database, protocol, true, &mut bytes) {
+            Outcome::Done => {
+                let until = if self.tracks { self.commitment(changes) } else { None };
+                self.send_hop_reply(origin, &bytes, until);
+                if !self.waiters.is_empty() {
+                    self.fire_waiters();
+                }
+            }
+            Outcome::Block(block) => self.wait(Target::Remote(origin, protocol), database, request, block),
+        }
+        self.reply_scratch = bytes;
+    }
+
+    /// Sends an answer to the core that forwarded the request, now or once `until` is committed.
+    pub(crate) fn send_hop_reply(&mut self, origin: Origin, bytes: &[u8], until: Option<LogOrdinal>) {
+        match until.filter(|until| *until > self.committed) {
+            Some(until) => self.held_replies.push_back((until, origin, bytes.to_vec())),
+            None => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes),
+        }
+    }
+
+    /// The answer to a request that was forwarded.
+    pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(reply.connection) else { return };
+        let ticket = Ticket::from_u64(reply.ticket);
+        if !connection.output.is_owed(ticket) {
+            return; // CLIENT UNBLOCK was faster.
+        }
+        connection.output.fill(ticket, bytes.to_vec());
+        // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.
+        connection.output.release(self.committed);
+        let goes_on = match connection.stall {
+            Stall::RemoteWaiter(ticket) => ticket == reply.ticket,
+            Stall::Gaps => connection.output.gaps() == 0,
+            _ => false,
+        };
+        let may_start = connection.stall == Stall::Unit && connection.output.gaps() == 0;
+        self.list_held(reply.connection.index);
+        if may_start {
+            self.gaps_closed(reply.connection);
+        } else if goes_on {
+            self.unstall(reply.connection);
+        }
+        self.list_for_flush(reply.connection.index);
+    }
+}

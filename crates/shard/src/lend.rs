@@ -1,0 +1,117 @@
+//! Lend: the side of a core whose slot groups a unit on another core needs.
+
+use std::collections::VecDeque;
+
+use base::{LogOrdinal, SlotGroupId};
+use storage::{LentPart, SlotGroup};
+
+use crate::hop::{Control, UnitId};
+use crate::owned_request::OwnedRequest;
+use crate::route::has_all;
+use crate::shard::Shard;
+use crate::unit_commit::Pending;
+
+impl Shard {
+    /// Grants the waiting requests for groups, oldest first, as far as the groups are at home and free.
+    pub(crate) fn try_lends(&mut self) {
+        let mut still_waiting = VecDeque::new();
+        while let Some((unit, mask)) = self.units.lend_queue.pop_front() {
+            if self.units.holder.is_some() || !has_all(&self.store, mask) {
+                still_waiting.push_back((unit, mask));
+                continue;
+            }
+            self.units.holder = Some(unit);
+            let groups = self.take_groups(mask);
+            let uncommitted = self.store.has_uncommitted();
+            let control = Control::Lent { unit, groups, uncommitted };
+            self.outbox[usize::from(unit.runner().0)].controls.push(control);
+        }
+        self.units.lend_queue = still_waiting;
+    }
+
+    #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]
+    pub(crate) fn take_groups(&mut self, mask: u64) -> Vec<Box<SlotGroup>> {
+        SlotGroupId::all()
+            .filter(|group| mask >> group.number() & 1 == 1)
+            .map(|group| self.store.take_group(group).expect("the caller saw that it is here"))
+            .collect()
+    }
+
+    #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]
+    pub(crate) fn on_return(
+        &mut self,
+        unit: UnitId,
+        groups: Vec<Box<SlotGroup>>,
+        part: &LentPart,
+        cores: &[u16],
+        confirm: bool,
+    ) {
+        groups.into_iter().for_each(|group| self.store.insert_group(group));
+        if cores.len() > 1 {
+            self.begin_unit_group();
+        }
+        self.store.adopt(&part.touched, part.cleared);
+        let ordinal = if part.log.is_empty() { None } else { self.append_part(unit, cores, &part.log) };
+        match ordinal {
+            Some(ordinal) if cores.len() > 1 => {
+                self.units.pending.push_back(Pending { unit, ordinal, answer: None, logged_told: false });
+            }
+            _ if confirm => {
+                let sealed = self.log.as_ref().map_or(LogOrdinal(0), |log| log.sealed());
+                self.units.confirms.push_back((ordinal.unwrap_or(sealed), unit));
+            }
+            _ => {}
+        }
+        self.units.release(unit);
+        // Waiters look at the groups before these are lent again.
+        if !self.waiters.is_empty() {
+            self.fire_waiters();
+        }
+    }
+
+    /// The holder of this core's groups let go: the next one gets them, and who waited for groups goes on.
+    pub(crate) fn hand_on(&mut self) {
+        while std::mem::take(&mut self.units.freed) {
+            self.try_lends();
+            self.unpark();
+        }
+    }
+
+    /// Whether [`Shard::hand_on`] has something to do.
+    pub(crate) fn may_hand_on(&self) -> bool {
+        self.units.freed
+    }
+
+    /// Groups came home: who waited for them goes on.
+    pub(crate) fn unpark(&mut self) {
+        let home: Vec<UnitId> = self.units.running.iter().filter(|(_, run)| run.waits).map(|(unit, _)| *unit).collect();
+        for unit in home {
+            let gaps = self.units.running.get(&unit).map(|run| run.connection);
+            let gaps = gaps.and_then(|id| self.connections.get_mut(id)).map_or(0, |c| c.output.gaps());
+            if gaps == 0 {
+                self.gather_groups(unit);
+            }
+        }
+        for (request, origin, database, protocol) in std::mem::take(&mut self.parked_hops) {
+            if self.parked_hops.is_empty() && self.has_keys_of(&request) {
+                self.run_forwarded(request, origin, database, protocol);
+            } else {
+                self.parked_hops.push_back((request, origin, database, protocol));
+            }
+        }
+        for id in std::mem::take(&mut self.units.parked) {
+            self.unstall(id);
+        }
+    }
+
+    /// Whether all groups of a forwarded request are here.
+    pub(crate) fn has_keys_of(&self, request: &OwnedRequest) -> bool {
+        let mut positions = Vec::new();
+        let arguments = request.arguments();
+        if wire::registry::key_positions(request.spec, arguments, &mut positions).is_err() {
+            return true;
+        }
+        let mut names = positions.iter().filter_map(|position| arguments.get(position.index));
+        names.all(|name| self.store.group(placement::slot_of(name).group()).is_some())
+    }
+}
