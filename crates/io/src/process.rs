@@ -15,6 +15,12 @@ pub struct ProcessCost {
     pub resident_bytes: u64,
     /// Most resident memory so far, bytes.
     pub resident_peak_bytes: u64,
+    /// Of the resident memory: heap and stacks.
+    pub resident_private_bytes: u64,
+    /// Of it: the program's own text and constants, which the kernel can drop and read again.
+    pub resident_file_bytes: u64,
+    /// Of it: what is shared with the kernel or other processes, such as rings.
+    pub resident_shared_bytes: u64,
     /// Threads.
     pub threads: u64,
 }
@@ -57,6 +63,9 @@ fn parse(stat: &str, status: &str) -> Option<ProcessCost> {
         system_us: field(15)? * tick_us,
         resident_bytes: kilobytes("VmRSS:")? * 1024,
         resident_peak_bytes: kilobytes("VmHWM:")? * 1024,
+        resident_private_bytes: kilobytes("RssAnon:")? * 1024,
+        resident_file_bytes: kilobytes("RssFile:")? * 1024,
+        resident_shared_bytes: kilobytes("RssShmem:")? * 1024,
         threads: field(20)?,
     })
 }
@@ -84,9 +93,12 @@ mod tests {
     #[test]
     fn a_name_with_spaces_and_parentheses_shifts_nothing() {
         let stat = "1 (a ) b) S 0 0 0 0 0 0 0 0 0 0 7 5 0 0 20 0 3 0 0 0 0";
-        let cost = parse(stat, "VmHWM:\t 20 kB\nVmRSS:\t 10 kB\n").unwrap();
+        let cost =
+            parse(stat, "VmHWM:\t 20 kB\nVmRSS:\t 10 kB\nRssAnon: 6 kB\nRssFile: 3 kB\nRssShmem: 1 kB\n").unwrap();
         let tick_us = 1_000_000 / rustix::param::clock_ticks_per_second();
         assert_eq!((cost.user_us, cost.system_us, cost.threads), (7 * tick_us, 5 * tick_us, 3));
         assert_eq!((cost.resident_bytes, cost.resident_peak_bytes), (10_240, 20_480));
+        let parts = [cost.resident_private_bytes, cost.resident_file_bytes, cost.resident_shared_bytes];
+        assert_eq!(parts, [6_144, 3_072, 1_024]);
     }
 }

@@ -50,6 +50,9 @@ pub fn process_facts() -> ProcessFacts {
     let cost = io::process::process_cost().unwrap_or_default();
     ProcessFacts {
         resident_bytes: cost.resident_bytes,
+        resident_private_bytes: cost.resident_private_bytes,
+        resident_file_bytes: cost.resident_file_bytes,
+        resident_shared_bytes: cost.resident_shared_bytes,
         resident_bytes_max: cost.resident_peak_bytes,
         machine_bytes: machine_bytes().unwrap_or_default(),
         cpu_system_us: cost.system_us,

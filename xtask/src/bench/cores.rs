@@ -15,7 +15,7 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
         let (one, two) = match (one.start().ready(), two.start().ready()) {
             (Ok(one), Ok(two)) => (one, two),
             (Err(message), _) | (_, Err(message)) => {
-                println!("NOT MEASURED: {message}");
+                results.absent(message);
                 continue;
             }
         };

@@ -17,17 +17,26 @@ struct Cell {
     valkey: (f64, f64),
     /// Bar against the null server on the same backend.
     null: Bar,
-    null_reach: &'static str,
+    null_reach: Bar,
 }
 
 impl Cell {
     /// A pipelined cell: the same bar against both peers, none against the null server.
     const fn pipelined(name: &'static str, op: &'static str, pipeline: usize, bars: (f64, f64)) -> Cell {
-        Cell { name, op, pipeline, connections: 50, redis: bars, valkey: bars, null: Bar::None, null_reach: "<= 1.25" }
+        Cell {
+            name,
+            op,
+            pipeline,
+            connections: 50,
+            redis: bars,
+            valkey: bars,
+            null: Bar::None,
+            null_reach: Bar::AtMost(1.25),
+        }
     }
 
     const fn of_500_connections(name: &'static str, op: &'static str, pipeline: usize, bars: (f64, f64)) -> Cell {
-        Cell { connections: 500, null_reach: "", ..Cell::pipelined(name, op, pipeline, bars) }
+        Cell { connections: 500, null_reach: Bar::None, ..Cell::pipelined(name, op, pipeline, bars) }
     }
 
     const fn single(name: &'static str, op: &'static str) -> Cell {
@@ -35,7 +44,7 @@ impl Cell {
             redis: (0.92, 1.0),
             valkey: (0.85, 0.95),
             null: Bar::AtMost(1.15),
-            null_reach: "<= 1.06",
+            null_reach: Bar::AtMost(1.06),
             ..Cell::pipelined(name, op, 1, (0.0, 0.0))
         }
     }
@@ -58,7 +67,7 @@ const CELLS: &[Cell] = &[
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let redis = programs::redis_like("redis-server", None)?.ready()?;
     let valkey = programs::redis_like("valkey-server", None)?.ready()?;
-    let zerohops = programs::zerohops(&options.backends, |backend| Zerohop::new(backend, &options.durability));
+    let zerohops = programs::zerohops(options, results, |backend| Zerohop::new(backend, &options.durability));
     for server in [&redis, &valkey].into_iter().chain(zerohops.iter().map(|(_, server)| server)) {
         preload(server, &Load::new("get", 1, options.keys))?;
     }
@@ -77,7 +86,7 @@ fn run_cell(
     zerohops: &[(String, Server)],
 ) -> Outcome<()> {
     let load = Load::new(cell.op, cell.pipeline, options.keys).connections(cell.connections);
-    let nulls = programs::started(&options.backends, |backend| programs::null(backend, cell.op).ready());
+    let nulls = programs::started(options, results, |backend| programs::null(backend, cell.op).ready());
     let servers: Vec<(&str, &Server)> = [("", redis), ("", valkey)]
         .into_iter()
         .chain(nulls.iter().chain(zerohops).map(|(backend, server)| (backend.as_str(), server)))

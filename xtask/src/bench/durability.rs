@@ -3,38 +3,64 @@
 use super::options::Options;
 use super::programs::{self, Zerohop};
 use super::results::{Bar, CPU, Results, THROUGHPUT};
+use super::server::Server;
 use super::slice::{Entrant, Load, interleaved, preload};
 use crate::Outcome;
 
+const COMMIT_CELLS: [(usize, f64, f64); 2] = [(1, 1.5, 2.0), (16, 2.0, 3.0)];
+
 /// Runs every backend.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
-    let set = |pipeline| Load::new("set", pipeline, options.keys);
-    let redis = programs::redis_like("redis-server", Some("always"))?.ready()?;
-    let valkey = programs::redis_like("valkey-server", Some("always"))?.ready()?;
-    let peers = [&redis, &valkey];
+    if options.wants("set-P16") {
+        interval(options, results)?;
+    }
+    let cells = COMMIT_CELLS.into_iter().filter(|(pipeline, ..)| options.wants(&name_of(*pipeline)));
+    commit(&cells.collect::<Vec<_>>(), options, results)
+}
+
+fn name_of(pipeline: usize) -> String {
+    format!("set-P{pipeline}-fsync")
+}
+
+fn interval(options: &Options, results: &mut Results) -> Outcome<()> {
+    let load = Load::new("set", 16, options.keys);
     for backend in &options.backends {
-        let modes = ["memory", "interval", "commit"].map(|mode| Zerohop::new(backend, mode).start().ready());
-        let [Ok(memory), Ok(interval), Ok(commit)] = modes else {
-            modes.into_iter().filter_map(Result::err).for_each(|message| println!("NOT MEASURED: {message}"));
+        let modes = ["interval", "memory"].map(|mode| Zerohop::new(backend, mode).start().ready());
+        let [Ok(interval), Ok(memory)] = modes else {
+            modes.into_iter().filter_map(Result::err).for_each(|message| results.absent(message));
             continue;
         };
-        for server in [&memory, &interval] {
-            preload(server, &set(1))?;
+        for server in [&interval, &memory] {
+            preload(server, &load)?;
         }
-        let entrants = [Entrant::new(&interval, &set(16)), Entrant::new(&memory, &set(16))];
-        let rounds = interleaved("set-P16", &entrants, options)?;
+        let rounds = interleaved("set-P16", &[&interval, &memory].map(|server| Entrant::new(server, &load)), options)?;
         results.keep(&rounds);
-        results.compare(&rounds, (0, 1), &CPU, Bar::AtMost(1.25)).reach("<= 1.15");
-        // A disk may stall for longer than a short slice.
-        let options = &Options { slice_seconds: options.slice_seconds.max(1.0), ..options.clone() };
-        for (pipeline, bar, reach) in [(1, 1.5, ">= 2"), (16, 2.0, ">= 3")] {
-            let cell = format!("set-P{pipeline}-fsync");
-            let servers = std::iter::once(&commit).chain(peers);
-            let entrants: Vec<Entrant<'_>> = servers.map(|server| Entrant::new(server, &set(pipeline))).collect();
-            let rounds = interleaved(&cell, &entrants, options)?;
-            results.keep(&rounds);
-            results.compare(&rounds, (0, 1), &THROUGHPUT, Bar::AtLeast(bar)).reach(reach);
-            results.compare(&rounds, (0, 2), &THROUGHPUT, Bar::AtLeast(bar)).reach(reach);
+        results.compare(&rounds, (0, 1), &CPU, Bar::AtMost(1.25)).reach(Bar::AtMost(1.15));
+    }
+    Ok(())
+}
+
+fn commit(cells: &[(usize, f64, f64)], options: &Options, results: &mut Results) -> Outcome<()> {
+    if cells.is_empty() {
+        return Ok(());
+    }
+    let redis = programs::redis_like("redis-server", Some("always"))?.ready()?;
+    let valkey = programs::redis_like("valkey-server", Some("always"))?.ready()?;
+    let zerohops = programs::zerohops(options, results, |backend| Zerohop::new(backend, "commit"));
+    let servers: Vec<&Server> =
+        [&redis, &valkey].into_iter().chain(zerohops.iter().map(|(_, server)| server)).collect();
+    // A disk may stall for longer than a short slice.
+    let options = &Options { slice_seconds: options.slice_seconds.max(1.0), ..options.clone() };
+    for &(pipeline, bar, reach) in cells {
+        let load = Load::new("set", pipeline, options.keys);
+        let entrants: Vec<Entrant<'_>> = servers.iter().map(|server| Entrant::new(server, &load)).collect();
+        let rounds = interleaved(&name_of(pipeline), &entrants, options)?;
+        results.keep(&rounds);
+        for zerohop in 2..servers.len() {
+            for peer in [0, 1] {
+                let row = results.compare(&rounds, (zerohop, peer), &THROUGHPUT, Bar::AtLeast(bar));
+                row.reach(Bar::AtLeast(reach));
+            }
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
         let start = || Zerohop::new(backend, &options.durability).start().ready();
         match (start(), start()) {
             (Ok(small), Ok(large)) => servers.push((true, [small, large])),
-            (Err(message), _) | (_, Err(message)) => println!("NOT MEASURED: {message}"),
+            (Err(message), _) | (_, Err(message)) => results.absent(message),
         }
     }
     for peer in ["redis-server", "valkey-server"] {
@@ -40,7 +40,7 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     results.keep(&rounds);
     for (pair, (is_zerohop, _)) in servers.iter().enumerate() {
         let bar = if *is_zerohop { Bar::AtMost(1.3) } else { Bar::None };
-        let reach = if *is_zerohop { "<= 1.15" } else { "" };
+        let reach = if *is_zerohop { Bar::AtMost(1.15) } else { Bar::None };
         results.compare(&rounds, (2 * pair + 1, 2 * pair), &CPU, bar).reach(reach);
     }
     Ok(())

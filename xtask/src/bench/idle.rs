@@ -14,9 +14,10 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 /// Measures all servers over the same minute.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
-    let zerohops = programs::zerohops(&options.backends, |backend| Zerohop::new(backend, "interval"));
+    let zerohops = programs::zerohops(options, results, |backend| Zerohop::new(backend, "interval"));
     let redis = programs::redis_like("redis-server", Some("everysec"))?.ready()?;
-    let servers: Vec<&Server> = zerohops.iter().map(|(_, server)| server).chain([&redis]).collect();
+    let valkey = programs::redis_like("valkey-server", Some("everysec"))?.ready()?;
+    let servers: Vec<&Server> = zerohops.iter().map(|(_, server)| server).chain([&redis, &valkey]).collect();
     std::thread::sleep(SETTLE);
     let before = servers.iter().map(|server| run_time_ns(server.pid())).collect::<Outcome<Vec<u64>>>()?;
     println!("waiting {} s", options.idle_seconds);
@@ -28,6 +29,9 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
         let bar = |most: f64| if is_zerohop { Bar::AtMost(most) } else { Bar::None };
         results.value("idle", &server.name, "% of a core", &[percent], bar(0.1))?;
         results.value("idle", &server.name, "MB resident", &[resident_mb(server.pid())?], bar(16.0))?;
+        if is_zerohop {
+            results.note(format!("memory of {}: {}", server.name, broken_down(&server.ask("INFO memory")?)));
+        }
     }
     Ok(())
 }
@@ -38,6 +42,12 @@ fn run_time_ns(pid: u32) -> Outcome<u64> {
         fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
     };
     Ok(tasks.flatten().filter_map(|task| of_task(task.path())).sum())
+}
+
+/// The parts of the memory, as the server's INFO tells them.
+fn broken_down(info: &str) -> String {
+    let is_part = |line: &&str| line.starts_with("used_memory_") && !line.contains("human") && !line.contains("peak");
+    info.lines().filter(is_part).map(|line| line.trim_start_matches("used_memory_")).collect::<Vec<_>>().join(", ")
 }
 
 fn resident_mb(pid: u32) -> Outcome<f64> {

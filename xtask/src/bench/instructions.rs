@@ -13,8 +13,9 @@ use super::results::{Bar, Results};
 use super::server::Start;
 use crate::{Outcome, process};
 
+const METRIC: &str = "user instructions/request";
 const KEYS: &str = "20000";
-const REQUESTS: [u64; 2] = [20_000, 120_000];
+const REQUESTS: [u64; 2] = [10_000, 50_000];
 
 /// Runs what starts under callgrind.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
@@ -25,17 +26,22 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
         "hardware counters: {}; counted by callgrind",
         if perf_counts() { "available" } else { "not supported here" }
     ));
-    for (op, pipeline) in [("get", 1), ("set", 1), ("get", 16), ("set", 16)] {
+    for (op, pipeline) in [("get", 1), ("set", 1), ("get", 16), ("set", 16), ("get", 64), ("set", 64)] {
         let cell = format!("{op}-P{pipeline}");
         if !options.wants(&cell) {
             continue;
         }
+        let load = (op, pipeline);
+        let peers = ["redis-server", "valkey-server"]
+            .map(|peer| measure(results, &cell, load, || programs::redis_like(peer, None)));
         for backend in &options.backends {
-            measure(results, &cell, (op, pipeline), || Ok(programs::null(backend, op)));
-            measure(results, &cell, (op, pipeline), || Ok(Zerohop::new(backend, &options.durability).start()));
+            let null = measure(results, &cell, load, || Ok(programs::null(backend, op)));
+            let zerohop = measure(results, &cell, load, || Ok(Zerohop::new(backend, &options.durability).start()));
+            let Some((name, count)) = zerohop else { continue };
+            for (other, other_count) in [&null, &peers[0], &peers[1]].into_iter().flatten() {
+                results.ratio(&cell, METRIC, (&name, count), (other, *other_count));
+            }
         }
-        measure(results, &cell, (op, pipeline), || programs::redis_like("redis-server", None));
-        measure(results, &cell, (op, pipeline), || programs::redis_like("valkey-server", None));
     }
     Ok(())
 }
@@ -47,16 +53,29 @@ fn perf_counts() -> bool {
     })
 }
 
-fn measure(results: &mut Results, cell: &str, load: (&str, usize), make: impl Fn() -> Outcome<Start>) {
-    let counts = REQUESTS.map(|requests| make().and_then(|start| count(start, load, requests)));
-    match counts {
-        [Ok((name, few)), Ok((_, many))] => {
-            let per_request = (many - few) / (REQUESTS[1] - REQUESTS[0]) as f64;
-            if let Err(message) = results.value(cell, &name, "user instructions/request", &[per_request], Bar::None) {
-                println!("NOT MEASURED: {message}");
-            }
+/// The server's name and its instructions per request.
+fn measure(
+    results: &mut Results,
+    cell: &str,
+    load: (&str, usize),
+    make: impl Fn() -> Outcome<Start>,
+) -> Option<(String, f64)> {
+    let per_request = || {
+        let (name, few) = count(make()?, load, REQUESTS[0])?;
+        let (_, many) = count(make()?, load, REQUESTS[1])?;
+        Ok((name, (many - few) / (REQUESTS[1] - REQUESTS[0]) as f64))
+    };
+    let measured: Outcome<(String, f64)> = per_request();
+    let told = measured.and_then(|(name, count)| {
+        results.value(cell, &name, METRIC, &[count], Bar::None)?;
+        Ok((name, count))
+    });
+    match told {
+        Ok(told) => Some(told),
+        Err(message) => {
+            results.absent(format!("{cell}: {message}"));
+            None
         }
-        [Err(message), _] | [_, Err(message)] => println!("NOT MEASURED: {message}"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! a slow minute of the machine hits everybody; per round the ratio of two entrants; the 95 % bound of the median ratio
 //! decides. A slice during which anything else used the machine is repeated. Nothing here gates CI.
 
+mod archive;
 mod cores;
 mod cost;
 mod durability;
@@ -14,17 +15,21 @@ mod idle;
 mod instructions;
 mod options;
 mod programs;
+mod progress;
 mod results;
 mod server;
 mod slice;
 mod start;
 mod statistics;
+mod verdicts;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use crate::Outcome;
 use options::Options;
 use results::Results;
+use verdicts::Verdicts;
 
 struct Comparison {
     name: &'static str,
@@ -68,16 +73,25 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     let options = Options::of(words)?;
     programs::build()?;
     let mut all_met = true;
-    for comparison in chosen {
-        println!("{}: {}", comparison.name, comparison.about);
+    let mut verdicts = Verdicts::default();
+    let began = Instant::now();
+    for (index, comparison) in chosen.iter().enumerate() {
+        let minutes = began.elapsed().as_secs_f64() / 60.0;
+        let place = format!("{} of {}, after {minutes:.1} min", index + 1, chosen.len());
+        println!("{}: {} ({place})", comparison.name, comparison.about);
         let mut results = Results::new(comparison.name);
-        let ended = (comparison.run)(&options, &mut results);
         // What was measured before an error is still true.
-        all_met &= results.save(&options)?;
-        if let Err(message) = ended {
-            all_met = false;
-            println!("{} ended early: {message}", comparison.name);
+        if let Err(message) = (comparison.run)(&options, &mut results) {
+            results.absent(format!("{} ended early: {message}", comparison.name));
         }
+        archive::keep(&results, &options)?;
+        all_met &= results.all_met();
+        verdicts.add(&results);
+    }
+    let table = verdicts.table();
+    println!("\n{table}");
+    if name == "all" {
+        archive::keep_all(&options, &table, verdicts.json())?;
     }
     Ok(if all_met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

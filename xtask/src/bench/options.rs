@@ -27,11 +27,14 @@ pub struct Options {
 pub const USAGE: &str = "[--pairs 15] [--slice 0.6] [--warm-up 0.15] [--io uring,epoll] [--only CELL] \
                          [--durability memory] [--keys 1000000] [--idle-seconds 60] [--quick]";
 
-impl Options {
-    /// From the words after the comparison's name. `--quick` is 5 pairs of 0.3 s: a look, no verdict.
-    pub fn of(words: &[String]) -> Outcome<Options> {
-        let mut options = Options {
-            pairs: 15,
+/// Fewer pairs, or shorter slices, decide nothing.
+const PAIRS_MIN: usize = 15;
+const SLICE_SECONDS_MIN: f64 = 0.5;
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            pairs: PAIRS_MIN,
             slice_seconds: 0.6,
             warm_up_seconds: 0.15,
             backends: vec!["uring".into(), "epoll".into()],
@@ -39,7 +42,19 @@ impl Options {
             durability: "memory".into(),
             keys: 1_000_000,
             idle_seconds: 60,
-        };
+        }
+    }
+}
+
+impl Options {
+    /// Whether this is too short for a verdict.
+    pub fn is_look(&self) -> bool {
+        self.pairs < PAIRS_MIN || self.slice_seconds < SLICE_SECONDS_MIN || self.idle_seconds < 60
+    }
+
+    /// From the words after the comparison's name. `--quick` is 5 pairs of 0.3 s: a look, no verdict.
+    pub fn of(words: &[String]) -> Outcome<Options> {
+        let mut options = Options::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             if word == "--quick" {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::options::Options;
+use super::results::Results;
 use super::server::{Server, Start};
 use crate::{Outcome, peers, process, workspace};
 
@@ -98,17 +100,21 @@ pub fn thread_per_request() -> Start {
 }
 
 /// Zerohop on every backend asked for. A backend that does not start is named and left out, not hidden.
-pub fn zerohops(backends: &[String], make: impl Fn(&str) -> Zerohop) -> Vec<(String, Server)> {
-    started(backends, |backend| make(backend).start().ready())
+pub fn zerohops(options: &Options, results: &mut Results, make: impl Fn(&str) -> Zerohop) -> Vec<(String, Server)> {
+    started(options, results, |backend| make(backend).start().ready())
 }
 
 /// What starts on each backend.
-pub fn started(backends: &[String], start: impl Fn(&str) -> Outcome<Server>) -> Vec<(String, Server)> {
+pub fn started(
+    options: &Options,
+    results: &mut Results,
+    start: impl Fn(&str) -> Outcome<Server>,
+) -> Vec<(String, Server)> {
     let mut servers = Vec::new();
-    for backend in backends {
+    for backend in &options.backends {
         match start(backend) {
             Ok(server) => servers.push((backend.clone(), server)),
-            Err(message) => println!("NOT MEASURED: {message}"),
+            Err(message) => results.absent(message),
         }
     }
     servers

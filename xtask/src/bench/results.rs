@@ -1,15 +1,11 @@
-//! Judges ratios, prints them, and keeps them in `bench/results/`.
-
-use std::fs;
-use std::process::Command;
+//! Judges ratios by their bounds, and prints them.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::options::Options;
 use super::slice::{Rounds, Slice};
 use super::statistics::Median;
-use crate::{Outcome, process, workspace};
+use crate::Outcome;
 
 /// What a measure must reach. The 95 % bound on the unfavourable side decides, not the median.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +16,25 @@ pub enum Bar {
     AtLeast(f64),
     /// Context: nothing is judged.
     None,
+}
+
+impl Bar {
+    /// Whether the bound on the unfavourable side meets it.
+    fn is_met(self, low: f64, high: f64) -> Option<bool> {
+        match self {
+            Bar::AtMost(most) => Some(high <= most),
+            Bar::AtLeast(least) => Some(low >= least),
+            Bar::None => None,
+        }
+    }
+
+    fn in_words(self) -> String {
+        match self {
+            Bar::AtMost(most) => format!("<= {most}"),
+            Bar::AtLeast(least) => format!(">= {least}"),
+            Bar::None => String::new(),
+        }
+    }
 }
 
 /// One judged line.
@@ -51,6 +66,8 @@ pub struct Row {
     pub reach: String,
     /// PASS, FAIL, or nothing where there is no bar.
     pub verdict: &'static str,
+    /// Whether what to reach for was reached, judged as the bar is.
+    pub reached: Option<bool>,
     /// Median of the subject in the metric's own unit, where the row is a ratio.
     pub subject_value: Option<f64>,
     /// Median of the other side.
@@ -61,10 +78,10 @@ pub struct Row {
 
 impl Row {
     fn judged(cell: &str, subject: &str, against: &str, metric: &'static str, median: Median, bar: Bar) -> Row {
-        let (text, verdict) = match bar {
-            Bar::AtMost(most) => (format!("<= {most}"), if median.high <= most { "PASS" } else { "FAIL" }),
-            Bar::AtLeast(least) => (format!(">= {least}"), if median.low >= least { "PASS" } else { "FAIL" }),
-            Bar::None => (String::new(), ""),
+        let verdict = match bar.is_met(median.low, median.high) {
+            Some(true) => "PASS",
+            Some(false) => "FAIL",
+            None => "",
         };
         Row {
             cell: cell.to_owned(),
@@ -77,9 +94,10 @@ impl Row {
             min: median.min,
             max: median.max,
             pairs: median.count,
-            bar: text,
+            bar: bar.in_words(),
             reach: String::new(),
             verdict,
+            reached: None,
             subject_value: None,
             against_value: None,
             foreign_cores: None,
@@ -87,17 +105,19 @@ impl Row {
     }
 
     /// With a value to reach for beyond the bar.
-    pub fn reach(&mut self, reach: &str) {
-        self.reach = reach.to_owned();
+    pub fn reach(&mut self, reach: Bar) {
+        self.reach = reach.in_words();
+        self.reached = reach.is_met(self.low, self.high);
     }
 
-    fn markdown(&self) -> String {
+    /// A line of the table under [`TABLE_HEAD`].
+    pub fn markdown(&self) -> String {
         let values = match (self.subject_value, self.against_value) {
             (Some(subject), Some(against)) => format!("{} / {}", number(subject), number(against)),
             _ => String::new(),
         };
         format!(
-            "| {} | {} | {} | {} | **{}** | {}–{} | {}–{} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | **{}** | {}–{} | {}–{} | {} | {} | {} | {} | {} | {} |",
             self.cell,
             self.subject,
             self.against,
@@ -110,14 +130,28 @@ impl Row {
             self.pairs,
             values,
             self.bar,
+            self.verdict,
             self.reach,
-            self.verdict
+            in_words(self.reached),
         )
     }
 }
 
+/// The head of the table that rows are lines of.
+pub const TABLE_HEAD: &str = "| load | subject | against | of | median | 95 % | spread | n | values | bar | met | reach for | reached |\n\
+                              |---|---|---|---|---|---|---|---|---|---|---|---|---|";
+
+/// `yes`, `no`, or nothing where there was no question.
+pub fn in_words(answer: Option<bool>) -> &'static str {
+    match answer {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "",
+    }
+}
+
 /// Three figures are what these measurements carry.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
@@ -143,16 +177,22 @@ pub const LATENCY: Metric = Metric { name: "mean latency us", of: |slice| slice.
 /// The rows of one comparison.
 #[derive(Debug)]
 pub struct Results {
-    name: &'static str,
-    rows: Vec<Row>,
-    notes: Vec<String>,
-    slices: Vec<Value>,
+    /// The comparison.
+    pub name: &'static str,
+    /// What was judged.
+    pub rows: Vec<Row>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// The raw numbers.
+    pub slices: Vec<Value>,
+    /// What could not be measured, and why. A bar that was not measured is not met.
+    pub absent: Vec<String>,
 }
 
 impl Results {
     /// No rows yet.
     pub fn new(name: &'static str) -> Results {
-        Results { name, rows: Vec::new(), notes: Vec::new(), slices: Vec::new() }
+        Results { name, rows: Vec::new(), notes: Vec::new(), slices: Vec::new(), absent: Vec::new() }
     }
 
     /// Keeps the raw slices of a cell.
@@ -203,10 +243,24 @@ impl Results {
     }
 
     /// Judges plain values.
-    pub fn value(&mut self, cell: &str, subject: &str, metric: &'static str, values: &[f64], bar: Bar) -> Outcome<()> {
+    pub fn value(
+        &mut self,
+        cell: &str,
+        subject: &str,
+        metric: &'static str,
+        values: &[f64],
+        bar: Bar,
+    ) -> Outcome<&mut Row> {
         let median = Median::of(values).ok_or_else(|| format!("{cell}: nothing was measured for {subject}"))?;
-        self.add(Row::judged(cell, subject, "", metric, median, bar));
-        Ok(())
+        Ok(self.add(Row::judged(cell, subject, "", metric, median, bar)))
+    }
+
+    /// The ratio of two single numbers, for context.
+    pub fn ratio(&mut self, cell: &str, metric: &'static str, subject: (&str, f64), against: (&str, f64)) {
+        let Some(median) = Median::of(&[subject.1 / against.1]) else { return };
+        let mut row = Row::judged(cell, subject.0, against.0, metric, median, Bar::None);
+        (row.subject_value, row.against_value) = (Some(subject.1), Some(against.1));
+        self.add(row);
     }
 
     /// Something a reader must know.
@@ -214,6 +268,18 @@ impl Results {
         let note = note.into();
         println!("  note: {note}");
         self.notes.push(note);
+    }
+
+    /// Something that was to be measured and was not.
+    pub fn absent(&mut self, message: impl Into<String>) {
+        let message = message.into();
+        println!("  NOT MEASURED: {message}");
+        self.absent.push(message);
+    }
+
+    /// Whether every bar was measured and met.
+    pub fn all_met(&self) -> bool {
+        self.absent.is_empty() && !self.rows.is_empty() && self.rows.iter().all(|row| row.verdict != "FAIL")
     }
 
     fn add(&mut self, row: Row) -> &mut Row {
@@ -236,69 +302,6 @@ impl Results {
         self.rows.push(row);
         self.rows.last_mut().expect("a row was just added")
     }
-
-    /// Appends the run to `bench/results/<date>-<name>.json` and writes the table beside it. Whether every bar was met.
-    pub fn save(self, options: &Options) -> Outcome<bool> {
-        if self.rows.is_empty() {
-            println!("nothing was measured, nothing is kept");
-            return Ok(false);
-        }
-        let date = process::output(Command::new("date").args(["-u", "+%F"]))?.trim().to_owned();
-        let folder = workspace::root().join("bench/results");
-        fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-        let machine = machine();
-        let commit = commit();
-        let run = json!({
-            "name": self.name, "date": date, "commit": commit, "machine": machine,
-            "pairs": options.pairs, "slice_seconds": options.slice_seconds, "durability": options.durability,
-            "keys": options.keys, "notes": self.notes, "rows": self.rows, "slices": self.slices,
-        });
-        let path = folder.join(format!("{date}-{}.json", self.name));
-        let mut runs: Vec<Value> = match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| format!("{} is damaged ({error}): move it away", path.display()))?,
-            Err(_) => Vec::new(),
-        };
-        runs.push(run);
-        let text = serde_json::to_string(&runs).map_err(|error| error.to_string())?;
-        let write = |path: &std::path::Path, text: &str| {
-            fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-        };
-        write(&path, &text)?;
-        let head = format!(
-            "# {} ({date}, commit {commit})\n\n{machine}. {} pairs of {} s, server pinned to one CPU, generator to \
-             another; `{}` durability where the comparison does not say otherwise. Ratios are subject / against; the \
-             95 % bound of the median decides.\n",
-            self.name, options.pairs, options.slice_seconds, options.durability
-        );
-        let table = "| load | subject | against | of | median | 95 % | spread | n | values | bar | reach | verdict |\n\
-                     |---|---|---|---|---|---|---|---|---|---|---|---|";
-        let rows: Vec<String> = self.rows.iter().map(Row::markdown).collect();
-        let notes: String = self.notes.iter().map(|note| format!("- {note}\n")).collect();
-        write(&path.with_extension("md"), &format!("{head}\n{table}\n{}\n\n{notes}", rows.join("\n")))?;
-        let failed = self.rows.iter().filter(|row| row.verdict == "FAIL").count();
-        let judged = self.rows.iter().filter(|row| !row.verdict.is_empty()).count();
-        println!("{} of {judged} bars met; kept in bench/results/{date}-{}.md", judged - failed, self.name);
-        Ok(failed == 0)
-    }
-}
-
-/// What the numbers were taken on; no name of a host.
-fn machine() -> String {
-    let cpus = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown CPU");
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let kernel = kernel.trim().split('-').next().unwrap_or("");
-    format!("{cpus} CPUs ({}), Linux {kernel}", model.trim_start_matches([' ', '\t', ':']))
-}
-
-fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        process::output(Command::new("git").args(arguments).current_dir(workspace::root())).unwrap_or_default()
-    };
-    let changed = if git(&["status", "--porcelain", "--untracked-files=no"]).is_empty() { "" } else { "+changes" };
-    format!("{}{changed}", git(&["rev-parse", "--short=10", "HEAD"]).trim())
 }
 
 #[cfg(test)]
@@ -319,5 +322,24 @@ mod tests {
         assert_eq!(verdict(&values, Bar::AtLeast(0.9)), "FAIL");
         assert_eq!(verdict(&values, Bar::AtLeast(0.85)), "PASS");
         assert_eq!(verdict(&values, Bar::None), "");
+    }
+
+    #[test]
+    fn what_to_reach_for_is_judged_by_the_bound_too() {
+        let values: Vec<f64> = (0..15).map(|n| 0.80 + 0.02 * f64::from(n)).collect();
+        let mut row = Row::judged("cell", "a", "b", "us", Median::of(&values).expect("values"), Bar::AtMost(1.05));
+        row.reach(Bar::AtMost(0.95));
+        // The median of 0.94 would reach it.
+        assert_eq!((row.verdict, row.reach.as_str(), row.reached), ("PASS", "<= 0.95", Some(false)));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_met() {
+        let mut results = super::Results::new("some");
+        assert!(!results.all_met());
+        results.value("cell", "a", "us", &[1.0], Bar::AtMost(2.0)).expect("a value");
+        assert!(results.all_met());
+        results.absent("uring does not start");
+        assert!(!results.all_met());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +13,7 @@ use crate::{Outcome, workspace};
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How long a server may take to end after SIGTERM before it is killed.
 const END_WITHIN: Duration = Duration::from_secs(10);
 
@@ -24,10 +26,11 @@ pub struct Server {
     pub port: u16,
     child: Child,
     folder: PathBuf,
+    start: Start,
 }
 
 /// A server that is about to be started.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Start {
     /// Name in tables.
     pub name: String,
@@ -60,23 +63,27 @@ impl Start {
     pub fn spawn(self) -> Outcome<Server> {
         let port = free_port(self.ports_beside)?;
         let folder = data_folder(&self.name, port)?;
+        let child = self.launch(port, &folder)?;
+        Ok(Server { name: self.name.clone(), port, child, folder, start: self })
+    }
+
+    fn launch(&self, port: u16, folder: &Path) -> Outcome<Child> {
         let replaced =
             |word: &String| word.replace("{port}", &port.to_string()).replace("{dir}", &folder.display().to_string());
         let messages = fs::File::create(folder.join("messages"))
             .map_err(|error| format!("cannot write in {}: {error}", folder.display()))?;
         // nice, setpriv and taskset become the program, so the process id is the server's own. The signal is for the
         // day this chore is killed and cannot kill its children itself.
-        let child = outranking("setpriv")
+        outranking("setpriv")
             .args(["--pdeathsig", "KILL", "taskset", "-c", &self.cpus])
             .args(self.words.iter().map(replaced))
-            .envs(self.environment)
-            .current_dir(&folder)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(messages)
             .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", self.name))?;
-        Ok(Server { name: self.name, port, child, folder })
+            .map_err(|error| format!("cannot start {}: {error}", self.name))
     }
 }
 
@@ -112,6 +119,37 @@ impl Server {
             }
             Err(error) => Err(format!("{} was lost: {error}", self.name)),
         }
+    }
+
+    /// Kills it as a power button would, without a word, and leaves its folder.
+    pub fn kill(&mut self) -> Outcome<()> {
+        self.child
+            .kill()
+            .and_then(|()| self.child.wait())
+            .map(|_| ())
+            .map_err(|error| format!("{} cannot be killed: {error}", self.name))
+    }
+
+    /// Starts it again in its folder and on its port, without waiting.
+    pub fn start_again(&mut self) -> Outcome<()> {
+        self.child = self.start.launch(self.port, &self.folder)?;
+        Ok(())
+    }
+
+    /// The text that an inline command is answered with.
+    pub fn ask(&self, command: &str) -> Outcome<String> {
+        let lost = |error: std::io::Error| format!("{} does not answer {command}: {error}", self.name);
+        let mut stream = connect(self.port).ok_or_else(|| format!("{} accepts no connection", self.name))?;
+        stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(lost)?;
+        stream.write_all(format!("{command}\r\n").as_bytes()).map_err(lost)?;
+        let mut reader = BufReader::new(stream);
+        let mut head = String::new();
+        reader.read_line(&mut head).map_err(lost)?;
+        let Some(length) = head.strip_prefix('$') else { return Ok(head.trim().to_owned()) };
+        let length = length.trim().parse().map_err(|_| format!("{} answers {command} with {head:?}", self.name))?;
+        let mut text = vec![0; length];
+        reader.read_exact(&mut text).map_err(lost)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Ends it with SIGTERM, so that it may write what it has to, and keeps its folder until the returned value drops.

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::options::Options;
 use super::programs::built;
+use super::progress::Progress;
 use super::server::{Server, outranking};
 use crate::{Outcome, process};
 
@@ -11,6 +12,9 @@ use crate::{Outcome, process};
 const FOREIGN_CORES_MAX: f64 = 0.15;
 /// How often a disturbed slice is tried; the quietest try counts, and its disturbance is printed.
 const TRIES_MAX: usize = 4;
+/// One repetition per so many slices of a cell at most: a machine that is never quiet must not take all day, and the
+/// disturbance of what is kept stands beside it.
+const SLICES_PER_REPETITION: usize = 4;
 
 /// What a slice sends.
 #[derive(Clone, Debug)]
@@ -143,11 +147,15 @@ impl Rounds {
 /// `pairs` rounds over all entrants, the order turned by one each round.
 pub fn interleaved(cell: &str, entrants: &[Entrant<'_>], options: &Options) -> Outcome<Rounds> {
     let mut rounds = Vec::new();
+    let total = options.pairs * entrants.len();
+    let mut repetitions_left = total.div_ceil(SLICES_PER_REPETITION);
+    let mut progress = Progress::new(cell, total);
     for round in 0..options.pairs {
         let mut slices = vec![None; entrants.len()];
         for step in 0..entrants.len() {
             let index = (round + step) % entrants.len();
-            slices[index] = Some(quiet_slice(&entrants[index], options)?);
+            slices[index] = Some(quiet_slice(&entrants[index], options, &mut repetitions_left)?);
+            progress.show(round * entrants.len() + step + 1);
         }
         rounds.push(slices.into_iter().flatten().collect());
     }
@@ -155,17 +163,18 @@ pub fn interleaved(cell: &str, entrants: &[Entrant<'_>], options: &Options) -> O
     Ok(Rounds { cell: cell.to_owned(), names, slices: rounds })
 }
 
-/// One slice, tried again while the machine is disturbed.
-pub fn quiet_slice(entrant: &Entrant<'_>, options: &Options) -> Outcome<Slice> {
+/// One slice, tried again while the machine is disturbed and repetitions are left.
+pub fn quiet_slice(entrant: &Entrant<'_>, options: &Options, repetitions_left: &mut usize) -> Outcome<Slice> {
     let mut quietest: Option<Slice> = None;
     for _ in 0..TRIES_MAX {
         let slice = generate(entrant.server, &entrant.load, options.slice_seconds, options.warm_up_seconds)?;
         if quietest.is_none_or(|best| slice.foreign_cores < best.foreign_cores) {
             quietest = Some(slice);
         }
-        if slice.foreign_cores <= FOREIGN_CORES_MAX {
+        if slice.foreign_cores <= FOREIGN_CORES_MAX || *repetitions_left == 0 {
             break;
         }
+        *repetitions_left -= 1;
     }
     quietest.ok_or_else(|| "no slice was measured".to_owned())
 }

@@ -39,6 +39,12 @@ pub struct NodeIdentity {
 pub struct ProcessFacts {
     /// Resident memory, bytes.
     pub resident_bytes: u64,
+    /// Of it: heap and stacks.
+    pub resident_private_bytes: u64,
+    /// Of it: the program's own text and constants.
+    pub resident_file_bytes: u64,
+    /// Of it: shared with the kernel or other processes.
+    pub resident_shared_bytes: u64,
     /// The most it ever was, bytes.
     pub resident_bytes_max: u64,
     /// Memory of the machine, bytes.

@@ -30,6 +30,9 @@ pub(super) fn write_info(facts: &NodeFacts<'_>, text: &mut InfoText) {
     text.line("used_memory_human", human(used));
     text.line("used_memory_rss", process.resident_bytes);
     text.line("used_memory_rss_human", human(process.resident_bytes));
+    text.line("used_memory_rss_private", process.resident_private_bytes);
+    text.line("used_memory_rss_program", process.resident_file_bytes);
+    text.line("used_memory_rss_shared", process.resident_shared_bytes);
     text.line("used_memory_peak", process.resident_bytes_max);
     text.line("used_memory_peak_human", human(process.resident_bytes_max));
     text.line("used_memory_overhead", used - dataset);

@@ -42,7 +42,13 @@ impl Node {
         };
         Node {
             identity,
-            process: ProcessFacts { resident_bytes: 5 << 20, cpu_user_us: 1_250_000, ..ProcessFacts::default() },
+            process: ProcessFacts {
+                resident_bytes: 5 << 20,
+                resident_private_bytes: 3 << 20,
+                resident_file_bytes: 2 << 20,
+                cpu_user_us: 1_250_000,
+                ..ProcessFacts::default()
+            },
             config: Config::default(),
             table: NodeTable::even([7; 16], 2, "", 6380).unwrap(),
             cores,
@@ -147,6 +153,10 @@ fn info_has_what_clients_read() {
         "connected_clients:4",
         "used_memory:2097152",
         "used_memory_human:2.00M",
+        "used_memory_rss:5242880",
+        "used_memory_rss_private:3145728",
+        "used_memory_rss_program:2097152",
+        "used_memory_rss_shared:0",
         "loading:0",
         "aof_enabled:1",
         "total_commands_processed:21",
