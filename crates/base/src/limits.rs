@@ -36,6 +36,13 @@ pub const PREFETCH_WINDOW: usize = 32;
 /// Nominal size of a log segment, bytes: 1 s of log at the machine's 64 MiB/s, so that few files exist and one is
 /// soon free again.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
+/// Bytes of log records after which a core serves no further request in this tick; the next tick goes on. An eighth of
+/// a segment and twice what all receive buffers hold: only requests that copy what is stored (COPY, RENAME, LMOVE) reach
+/// it.
+pub const LOG_GROUP_BYTES: usize = SEGMENT_BYTES as usize / 8;
+/// Bytes of log records of one command or EXEC over all its cores; what would exceed it is refused, because one group
+/// has to hold it whole. Above the records of the largest request, so only what copies stored values is ever refused.
+pub const LOG_UNIT_BYTES_MAX: usize = 1280 << 20;
 /// Longest piece of a value in one log record, bytes; a longer value is logged as pieces.
 pub const LOG_PIECE_BYTES_MAX: usize = 64 << 10;
 /// Commands queued by one MULTI.
@@ -53,4 +60,10 @@ pub const MAILBOX_BATCHES_MAX: usize = 1024;
 
 const _: () = assert!(BULK_UNAUTHENTICATED_MAX <= INLINE_BYTES_MAX);
 const _: () = assert!(OUTPUT_BYTES_MAX > VALUE_BYTES_MAX);
+const _: () = assert!(LOG_GROUP_BYTES >= 2 * RECEIVE_BUFFERS * RECEIVE_BYTES);
+// MSET of the largest request: half of the arguments are keys, each a record with a header and a few lengths.
+const _: () = assert!(LOG_UNIT_BYTES_MAX > REQUEST_BYTES_MAX + ARGUMENTS_MAX / 2 * 64);
+// What is never refused because it carries no value (DEL, LPOP) names its keys in the request. Together they fit the 32
+// bits of a group's length.
+const _: () = assert!(LOG_GROUP_BYTES + LOG_UNIT_BYTES_MAX + 2 * REQUEST_BYTES_MAX < u32::MAX as usize);
 const _: () = assert!(SEGMENT_BYTES > 4 * LOG_PIECE_BYTES_MAX as u64);

@@ -1,6 +1,6 @@
 //! How a command is refused: before it changed anything.
 
-use storage::HeapFull;
+use storage::NotApplied;
 use wire::{ErrorReply, Reply, error};
 
 use crate::unit::Outcome;
@@ -44,8 +44,11 @@ impl From<ErrorReply> for Failure {
     }
 }
 
-impl From<HeapFull> for Failure {
-    fn from(_: HeapFull) -> Failure {
-        Failure::Error(error::OUT_OF_MEMORY)
+impl From<NotApplied> for Failure {
+    fn from(reason: NotApplied) -> Failure {
+        Failure::Error(match reason {
+            NotApplied::HeapFull => error::OUT_OF_MEMORY,
+            NotApplied::UnitTooLong => error::UNIT_TOO_LONG,
+        })
     }
 }

@@ -29,7 +29,7 @@ impl Shard {
             self.last_limits_us = now_us;
             self.look_after_limits();
         }
-        if now_us >= self.last_expiry_us + EXPIRY_INTERVAL_US && self.store.has_expiring() {
+        if now_us >= self.last_expiry_us + EXPIRY_INTERVAL_US && self.store.has_expiring() && !self.log_is_full() {
             self.last_expiry_us = now_us;
             let expired = self.store.expire_step(self.now.unix_ms, EXPIRY_STEP_KEYS);
             if expired * 4 > EXPIRY_STEP_KEYS {
@@ -197,7 +197,7 @@ impl Shard {
             self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
         ];
         output.deadline_us = deadlines.into_iter().flatten().min();
-        output.more = !self.resume.is_empty() || self.may_hand_on();
+        output.more = !self.resume.is_empty() || self.may_hand_on() || self.put_off.is_noted();
         output.quiet_completions = !self.stopping && self.flush.is_empty();
         let log_is_safe = self
             .log

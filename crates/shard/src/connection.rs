@@ -24,6 +24,8 @@ pub enum Stall {
     Output,
     /// WAITAOF waits for the disk.
     Durable,
+    /// This tick's log group is full: the next tick goes on.
+    LogFull,
 }
 
 impl Stall {

@@ -44,7 +44,10 @@ impl Shard {
             return; // The node ends: its clients see their connections end.
         }
         let owned = OwnedRequest::new(request.spec, arguments);
-        if !self.parked_hops.is_empty() || !self.has_keys_of(&owned) {
+        if !self.parked_hops.is_empty() || self.log_is_full() || !self.has_keys_of(&owned) {
+            if self.log_is_full() {
+                self.put_off.note();
+            }
             self.parked_hops.push_back((owned, request.origin, request.database, request.protocol));
             return;
         }

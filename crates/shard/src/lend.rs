@@ -49,6 +49,8 @@ impl Shard {
         groups.into_iter().for_each(|group| self.store.insert_group(group));
         if cores.len() > 1 {
             self.begin_unit_group();
+        } else {
+            self.make_log_room(part.log.record_bytes());
         }
         self.store.adopt(&part.touched, part.cleared);
         let ordinal = if part.log.is_empty() { None } else { self.append_part(unit, cores, &part.log) };
@@ -84,6 +86,15 @@ impl Shard {
 
     /// Groups came home: who waited for them goes on.
     pub(crate) fn unpark(&mut self) {
+        self.retry_units();
+        self.run_parked_hops();
+        for id in std::mem::take(&mut self.units.parked) {
+            self.unstall(id);
+        }
+    }
+
+    /// Units that wait for groups, or for room in the log, try again.
+    pub(crate) fn retry_units(&mut self) {
         let home: Vec<UnitId> = self.units.running.iter().filter(|(_, run)| run.waits).map(|(unit, _)| *unit).collect();
         for unit in home {
             let gaps = self.units.running.get(&unit).map(|run| run.connection);
@@ -91,16 +102,6 @@ impl Shard {
             if gaps == 0 {
                 self.gather_groups(unit);
             }
-        }
-        for (request, origin, database, protocol) in std::mem::take(&mut self.parked_hops) {
-            if self.parked_hops.is_empty() && self.has_keys_of(&request) {
-                self.run_forwarded(request, origin, database, protocol);
-            } else {
-                self.parked_hops.push_back((request, origin, database, protocol));
-            }
-        }
-        for id in std::mem::take(&mut self.units.parked) {
-            self.unstall(id);
         }
     }
 

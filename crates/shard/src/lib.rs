@@ -7,7 +7,8 @@
 //!                                    ├─ another core ─────► hop
 //!                                    ├─ several cores ────► unit      lends slot groups
 //!                                    ├─ every core's facts ► gather
-//!                                    └─ not now ──────────► waiters
+//!                                    ├─ not now ──────────► waiters
+//!                                    └─ the next tick ────► put_off
 //! ```
 //!
 //! It never reads a clock, a socket or a file: what it knows it was told in [`base::TickInput`], what it wants stands in
@@ -24,6 +25,7 @@ pub mod lend;
 pub mod node;
 pub mod node_commands;
 pub mod owned_request;
+pub mod put_off;
 pub mod receive;
 pub mod route;
 pub mod run;

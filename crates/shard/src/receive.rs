@@ -23,6 +23,7 @@ impl Shard {
         self.now = now;
         self.update_tracking();
         self.refuses_writes = self.memory_full || self.write_refusal().is_some();
+        self.go_on_with_put_off();
         if self.paused_until.is_some_and(|(until_us, _)| until_us <= now.monotonic_us) {
             self.end_pause();
         }

@@ -21,11 +21,16 @@ impl Shard {
     #[inline]
     pub(crate) fn run_request(&mut self, request: &WindowRequest, arguments: Arguments<'_>) -> bool {
         let index = request.connection;
+        let log_is_full = self.log_is_full();
         let Some(connection) = self.connections.at(index) else { return false };
         if connection.stall != Stall::None || connection.session.is_closing() {
             return false;
         }
         let resolved = match request.decoded {
+            Decoded::Request(_) if log_is_full => {
+                self.put_off_request(index, arguments);
+                return true;
+            }
             Decoded::Request(resolved) => resolved,
             Decoded::Malformed(error) => {
                 error.write(&mut connection.output.reply(connection.session.protocol()));

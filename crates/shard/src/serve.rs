@@ -21,6 +21,7 @@ const RESUME_ROUNDS_MAX: usize = 4;
 impl Shard {
     /// Serves all arrivals, then those connections whose stall ended meanwhile.
     pub(crate) fn serve(&mut self, mut arrivals: Vec<Arrival>, received: &[u8]) {
+        self.serve_put_off(received);
         for arrival in arrivals.drain(..) {
             self.statistics.counters.input_bytes += u64::from(arrival.span.len);
             self.decode(arrival, received);
@@ -38,7 +39,7 @@ impl Shard {
         self.arrivals_scratch = arrivals;
     }
 
-    fn decode(&mut self, arrival: Arrival, received: &[u8]) {
+    pub(crate) fn decode(&mut self, arrival: Arrival, received: &[u8]) {
         let now = self.now;
         let Some(connection) = self.connections.get_mut(arrival.connection) else { return };
         connection.session.touch(now);

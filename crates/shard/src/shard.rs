@@ -16,6 +16,7 @@ use crate::hop::{HopBatch, Origin};
 use crate::node::Statistics;
 use crate::node_commands::DurableAsk;
 use crate::owned_request::OwnedRequest;
+use crate::put_off::PutOff;
 use crate::receive::Arrival;
 use crate::route::RouteScratch;
 use crate::state::NodeState;
@@ -95,6 +96,8 @@ pub struct Shard {
     pub(crate) outbox: Vec<HopBatch>,
     /// Forwarded requests whose groups are lent.
     pub(crate) parked_hops: VecDeque<(OwnedRequest, Origin, Database, Protocol)>,
+    /// What the next tick does because the log group of this one is full.
+    pub(crate) put_off: PutOff,
     /// Answers to forwarded requests that wait for their log group.
     pub(crate) held_replies: VecDeque<(LogOrdinal, Origin, Vec<u8>)>,
     /// Connections whose output may leave.
@@ -154,6 +157,7 @@ impl Shard {
             reply_scratch: Vec::new(),
             outbox: (0..core_count).map(|_| HopBatch::default()).collect(),
             parked_hops: VecDeque::new(),
+            put_off: PutOff::default(),
             held_replies: VecDeque::new(),
             flush: Vec::new(),
             held: Vec::new(),
@@ -189,9 +193,10 @@ impl Shard {
         self.node.log_failure()
     }
 
-    /// Tiny segments, for the simulator.
+    /// Tiny segments, and log groups in proportion, for the simulator.
     pub fn set_segment_bytes(&mut self, segment_bytes: u64) {
         self.log = self.log.take().map(|log| log.with_segment_bytes(segment_bytes));
+        self.put_off.set_group_bytes(segment_bytes as usize / 8);
     }
 }
 

@@ -138,7 +138,17 @@ impl Shard {
             run.here += 1;
             self.units.holder = Some(unit);
         }
+        if self.log_is_full() {
+            return self.put_off_unit(unit);
+        }
         self.run_unit(unit);
+    }
+
+    fn put_off_unit(&mut self, unit: UnitId) {
+        self.put_off.note();
+        if let Some(run) = self.units.running.get_mut(&unit) {
+            run.waits = true;
+        }
     }
 
     fn run_unit(&mut self, unit: UnitId) {
@@ -149,6 +159,7 @@ impl Shard {
         let bytes = self.run_work(run.connection, &run.work);
         let own_part = self.store.end_unit(tick_log).filter(|part| !part.is_empty());
         let mut parts = self.store.take_lent();
+        self.put_off.note_sealed(parts.iter().map(|(_, part)| part.log.record_bytes()).sum());
         let mut cores: Vec<u16> =
             parts.iter().filter(|(_, part)| !part.log.is_empty()).map(|(core, _)| core.0).collect();
         cores.extend(own_part.as_ref().map(|_| self.core.0));

@@ -32,10 +32,8 @@ impl Shard {
     /// acknowledged without waiting for the unit may share it. From here on everything waits, until the unit is
     /// committed.
     pub(crate) fn begin_unit_group(&mut self) {
-        let Some(log) = &mut self.log else { return };
-        if let Some(buffer) = self.store.log_mut().filter(|buffer| !buffer.is_empty()) {
-            log.seal(buffer, self.now, &mut self.effects);
-        }
+        self.seal_group();
+        let Some(log) = &self.log else { return };
         self.store.track_uncommitted(Some(log.next_ordinal()));
         self.tracks = true;
     }

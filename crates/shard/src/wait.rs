@@ -59,6 +59,10 @@ impl Shard {
             Target::Remote(_, protocol) => Some(protocol),
         };
         let Some(protocol) = protocol else { return };
+        if self.log_is_full() {
+            self.put_off.note();
+            return self.waiters.defer(id);
+        }
         if !self.has_keys_of(&request) {
             return self.waiters.defer(id);
         }

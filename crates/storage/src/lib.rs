@@ -21,6 +21,5 @@ pub mod record;
 pub mod store;
 
 pub use group::{DatabaseCount, Record, SlotGroup, Value};
-pub use heap::HeapFull;
 pub use key::Key;
-pub use store::{LentPart, ScanCursor, Store};
+pub use store::{LentPart, NotApplied, ScanCursor, Store};

@@ -11,6 +11,7 @@ mod scan;
 
 pub use scan::ScanCursor;
 
+use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};
 use base::{CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
 use types::Change;
 
@@ -28,6 +29,21 @@ pub struct Uncommitted {
     pub slot: Slot,
     /// The change's version.
     pub version: Version,
+}
+
+/// Why a change was not performed: nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotApplied {
+    /// The slot group has no address left for the record.
+    HeapFull,
+    /// The records of the command or EXEC would exceed [`LOG_UNIT_BYTES_MAX`].
+    UnitTooLong,
+}
+
+impl From<HeapFull> for NotApplied {
+    fn from(_: HeapFull) -> NotApplied {
+        NotApplied::HeapFull
+    }
 }
 
 /// What a unit did to the groups that one core lent: the lender appends it to its own log.
@@ -49,6 +65,10 @@ pub struct Store {
     log: Option<LogBuffer>,
     /// What a unit did to lent groups, for their owners.
     lent: Vec<(CoreId, LentPart)>,
+    /// Bytes of their records.
+    lent_bytes: usize,
+    /// Records of one tick's group and one unit, above which changes that carry values are refused, bytes.
+    log_bytes_max: usize,
     /// Keys changed since [`Store::take_touched`], if anybody asked.
     touched: Vec<(Slot, u64)>,
     tracks_touched: bool,
@@ -74,6 +94,8 @@ impl Store {
             groups: (0..SLOT_GROUP_COUNT).map(|_| None).collect(),
             log: logs.then(LogBuffer::default),
             lent: Vec::new(),
+            lent_bytes: 0,
+            log_bytes_max: LOG_GROUP_BYTES + LOG_UNIT_BYTES_MAX,
             touched: Vec::new(),
             tracks_touched: false,
             touched_all: false,
@@ -208,9 +230,13 @@ impl Store {
 
     /// Perform a change on memory and append it to the log. The only way anything changes.
     ///
-    /// Errors: the group has no address left for the record; then nothing changed.
+    /// # Errors
+    /// See [`NotApplied`]; then nothing changed. A change without a value ([`Change::payload_bytes`]) always succeeds.
     #[inline]
-    pub fn apply(&mut self, key: &Key<'_>, change: &Change<'_>) -> Result<Version, HeapFull> {
+    pub fn apply(&mut self, key: &Key<'_>, change: &Change<'_>) -> Result<Version, NotApplied> {
+        if !self.has_log_room(change) {
+            return Err(NotApplied::UnitTooLong);
+        }
         let group = self.groups[key.group().number() as usize]
             .as_deref_mut()
             .expect("the router sends a key only where its group is");
@@ -235,6 +261,13 @@ impl Store {
         Ok(version)
     }
 
+    /// Whether the records of the unit under way may grow by `change`.
+    #[inline]
+    fn has_log_room(&self, change: &Change<'_>) -> bool {
+        let payload_bytes = change.payload_bytes();
+        payload_bytes == 0 || self.log_bytes() + self.lent_bytes + payload_bytes <= self.log_bytes_max
+    }
+
     /// Every own partition moved on by one version: readers of absence and watchers have to know.
     fn note_cleared(&mut self) {
         self.touched_all = self.tracks_touched;
@@ -253,7 +286,9 @@ impl Store {
         let logs = self.log.is_some();
         let part = lent_part(&mut self.lent, owner);
         if logs {
+            let before = part.log.record_bytes();
             part.log.append(key, version, change);
+            self.lent_bytes += part.log.record_bytes() - before;
         }
         part.touched.push((key.slot, key.hash, version));
     }
@@ -339,6 +374,17 @@ impl Store {
     /// Keys that went because their time was over.
     pub fn expired(&self) -> u64 {
         self.expired
+    }
+
+    /// Bytes of the records of this tick, or of the unit under way; 0 in durability `memory`.
+    #[inline]
+    pub fn log_bytes(&self) -> usize {
+        self.log.as_ref().map_or(0, LogBuffer::record_bytes)
+    }
+
+    /// Refuse what makes the records of a tick and a unit longer than `bytes`; for tests.
+    pub fn set_log_bytes_max(&mut self, bytes: usize) {
+        self.log_bytes_max = bytes;
     }
 
     /// The records of this tick, to be sealed into a log group; `None` in durability `memory`.

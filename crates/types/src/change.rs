@@ -169,6 +169,25 @@ impl<'a> Change<'a> {
         }
     }
 
+    /// Bytes of values that the body carries; 0 for a change that only names what goes.
+    #[inline]
+    pub fn payload_bytes(&self) -> usize {
+        match *self {
+            Change::Put { value: bytes, .. }
+            | Change::Append { bytes }
+            | Change::Overwrite { bytes, .. }
+            | Change::ListSet { element: bytes, .. }
+            | Change::ListInsert { element: bytes, .. }
+            | Change::ListRemove { element: bytes, .. } => bytes.len(),
+            Change::ListPush { elements, .. } => elements.iter().map(|element| element.len()).sum(),
+            Change::Remove
+            | Change::Expire { .. }
+            | Change::Persist
+            | Change::ListPop { .. }
+            | Change::ListTrim { .. } => 0,
+        }
+    }
+
     /// Append the body to `out`, without the long bytes at its end, which are returned: the log may have to cut them
     /// into pieces.
     pub fn encode_head(&self, out: &mut Vec<u8>) -> &'a [u8] {

@@ -148,6 +148,8 @@ errors! {
     LOADING = "LOADING" "Redis is loading the dataset in memory";
     /// A write while the memory limit is reached.
     OUT_OF_MEMORY = "OOM" "command not allowed when used memory > 'maxmemory'.";
+    /// One command or EXEC whose changes exceed `LOG_UNIT_BYTES_MAX`.
+    UNIT_TOO_LONG = "ERR" "this command or transaction would write more than 1280 MiB of values to the log at once: move long values in separate commands, and a long list element by element (LMOVE)";
     /// A write after the log failed.
     LOG_FAILED = "MISCONF" "Errors writing to the log: writes are refused until the disk is repaired and the node restarted";
     /// Refused for now; the client may try again.

@@ -40,6 +40,7 @@ impl LogBuffer {
     }
 
     /// Bytes of the records.
+    #[inline]
     pub fn record_bytes(&self) -> usize {
         self.bytes.len() - GROUP_HEADER_BYTES
     }
@@ -68,6 +69,9 @@ impl LogBuffer {
     }
 
     fn append_pieces(&mut self, key: &Key<'_>, version: Version, tag: u8, head: &[u8], tail: &[u8]) {
+        // At once and no more than needed: growing by doubling would take twice the memory of a long value.
+        let headers = ((head.len() + tail.len()) / LOG_PIECE_BYTES_MAX + 2) * RECORD_HEADER_BYTES;
+        self.bytes.reserve(headers + key.bytes.len() + head.len() + tail.len());
         let mut pieces = head.chunks(LOG_PIECE_BYTES_MAX).chain(tail.chunks(LOG_PIECE_BYTES_MAX)).peekable();
         while let Some(piece) = pieces.next() {
             if pieces.peek().is_some() {

@@ -155,7 +155,7 @@ impl LogWriter {
         self.choose_segment(stride as u64, effects);
         let mut bytes = full.into_bytes();
         let header = GroupHeader {
-            record_bytes: u32::try_from(record_bytes).expect("one tick's records stay below 4 GiB: REQUEST_BYTES_MAX"),
+            record_bytes: u32::try_from(record_bytes).expect("a group holds LOG_GROUP_BYTES and a unit at most"),
             records,
             ordinal: self.sealed,
             durable: self.durable,

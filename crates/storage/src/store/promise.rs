@@ -8,6 +8,7 @@ use crate::log::LogBuffer;
 impl Store {
     /// What was done to lent groups since the last call, by owner.
     pub fn take_lent(&mut self) -> Vec<(CoreId, LentPart)> {
+        self.lent_bytes = 0;
         std::mem::take(&mut self.lent)
     }
 

@@ -1,0 +1,160 @@
+//! What the next tick does because the log group of this one is full.
+//!
+//! ```text
+//!   tick n     units · waiters · hops │ connections           each side of the line has a group's bytes to itself
+//!              run run run ▌full: seal│ run run ▌full         ▌what comes after waits in its own queue
+//!   tick n+1   units · waiters · hops │ connections, who had no turn first
+//! ```
+//!
+//! A tick's writes leave when it ends, so everything it logs is in memory until then. Requests that copy what is stored
+//! (COPY, RENAME, LMOVE) would fill it with a few bytes each; this is what bounds it: to [`LOG_GROUP_BYTES`] and one
+//! unit ([`base::limits::LOG_UNIT_BYTES_MAX`]) for each kind of work. Order is kept: of a connection by its stall, of
+//! hops by their queue. Nobody starves: every kind of work begins a tick with room, and connections take turns.
+
+use base::limits::LOG_GROUP_BYTES;
+use base::{ConnectionId, Span};
+use session::Pressure;
+use wire::Arguments;
+
+use crate::connection::Stall;
+use crate::receive::Arrival;
+use crate::shard::Shard;
+
+/// See the module.
+pub(crate) struct PutOff {
+    group_bytes: usize,
+    /// Bytes of this kind of work's records that were sealed, or went to another core, before its end.
+    sealed_bytes: usize,
+    /// Something waits for the next tick.
+    noted: bool,
+    /// Connections with [`Stall::LogFull`], in the order of their turns.
+    connections: Vec<ConnectionId>,
+}
+
+impl Default for PutOff {
+    fn default() -> PutOff {
+        PutOff { group_bytes: LOG_GROUP_BYTES, sealed_bytes: 0, noted: false, connections: Vec::new() }
+    }
+}
+
+impl PutOff {
+    /// Another bound, for the simulator and tests.
+    pub(crate) fn set_group_bytes(&mut self, bytes: usize) {
+        self.group_bytes = bytes;
+    }
+
+    /// Something waits for the next tick.
+    pub(crate) fn note(&mut self) {
+        self.noted = true;
+    }
+
+    /// Whether the next tick should come at once.
+    pub(crate) fn is_noted(&self) -> bool {
+        self.noted
+    }
+
+    /// Records left the buffer before the kind of work that wrote them ended.
+    pub(crate) fn note_sealed(&mut self, bytes: usize) {
+        self.sealed_bytes += bytes;
+    }
+}
+
+impl Shard {
+    /// Whether the present kind of work has logged what a tick may.
+    #[inline]
+    pub(crate) fn log_is_full(&self) -> bool {
+        self.store.log_bytes() + self.put_off.sealed_bytes >= self.put_off.group_bytes
+    }
+
+    /// Seals what the tick changed so far: what is logged from now on is a group of its own.
+    pub(crate) fn seal_group(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        let Some(buffer) = self.store.log_mut().filter(|buffer| !buffer.is_empty()) else { return };
+        self.put_off.note_sealed(buffer.record_bytes());
+        log.seal(buffer, self.now, &mut self.effects);
+        if self.tracks {
+            self.store.track_uncommitted(Some(log.next_ordinal()));
+        }
+    }
+
+    /// Records of `bytes` come that cannot wait: they get a group of their own if they do not fit this one.
+    pub(crate) fn make_log_room(&mut self, bytes: usize) {
+        if self.store.log_bytes() + bytes >= self.put_off.group_bytes {
+            self.seal_group();
+        }
+    }
+
+    /// Another kind of work begins: it does not suffer from what came before it in this tick.
+    fn begin_kind(&mut self) {
+        if self.log_is_full() {
+            self.seal_group();
+        }
+        self.put_off.sealed_bytes = 0;
+    }
+
+    /// At a tick's start, all but the connections.
+    pub(crate) fn go_on_with_put_off(&mut self) {
+        self.put_off.sealed_bytes = 0;
+        if !std::mem::take(&mut self.put_off.noted) || self.stopping {
+            return;
+        }
+        self.retry_units();
+        if !self.waiters.is_empty() {
+            self.begin_kind();
+            self.fire_waiters();
+        }
+        self.begin_kind();
+        self.run_parked_hops();
+    }
+
+    /// Forwarded requests that waited for lent groups or for room in the log, in their order.
+    pub(crate) fn run_parked_hops(&mut self) {
+        while let Some((request, ..)) = self.parked_hops.front() {
+            if self.log_is_full() {
+                return self.put_off.note();
+            }
+            if !self.has_keys_of(request) {
+                return;
+            }
+            let (request, origin, database, protocol) = self.parked_hops.pop_front().expect("it is the front");
+            self.run_forwarded(request, origin, database, protocol);
+        }
+    }
+
+    /// The connection waits, and this request runs first in the next tick.
+    #[cold]
+    pub(crate) fn put_off_request(&mut self, index: u32, arguments: Arguments<'_>) {
+        let Some(connection) = self.connections.at(index) else { return };
+        connection.stall = Stall::LogFull;
+        wire::request::encode(arguments, &mut connection.repeat);
+        self.put_off.connections.push(connection.id);
+        self.put_off.note();
+    }
+
+    /// Connections that were put off, before any other request of this tick.
+    pub(crate) fn serve_put_off(&mut self, received: &[u8]) {
+        self.begin_kind();
+        if self.put_off.connections.is_empty() {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.put_off.connections).into_iter();
+        while !self.log_is_full()
+            && let Some(id) = waiting.next()
+        {
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            let reads_replies = connection.output.pressure() == Pressure::Ok;
+            connection.stall = if reads_replies { Stall::None } else { Stall::Output };
+            self.decode(Arrival { connection: id, span: Span::default() }, received);
+            self.run_window(received);
+            self.list_for_flush(id.index);
+        }
+        // Who had no turn comes before those who had one and were put off again.
+        self.put_off.connections.splice(..0, waiting);
+        if !self.put_off.connections.is_empty() {
+            self.put_off.note();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
