@@ -8,6 +8,8 @@ use crate::connection::{Connection, Stall};
 use crate::hop::HopBatch;
 use crate::shard::{Durability, EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, SYNC_INTERVAL_US, Shard};
 
+/// Records that wait for the sync under way before they are written all the same, bytes.
+const WAITING_RECORD_BYTES_MAX: usize = 1 << 20;
 /// Keys examined by one step of expiry; a step is well under a millisecond.
 const EXPIRY_STEP_KEYS: usize = 2048;
 
@@ -75,7 +77,13 @@ impl Shard {
             buffer.append_seal();
             self.node.set_sealed();
         }
-        if let Some(buffer) = self.store.log_mut().filter(|buffer| !buffer.is_empty()) {
+        // In durability `commit` records that cannot be synced yet gain nothing from being written now: they become one
+        // group, one write and one sync with all that arrives while the disk is busy.
+        let waits_for_disk = self.durability == Durability::Commit && log.is_syncing() && !self.stopping;
+        let must_seal = |bytes: usize| !waits_for_disk || bytes >= WAITING_RECORD_BYTES_MAX;
+        if let Some(buffer) =
+            self.store.log_mut().filter(|buffer| !buffer.is_empty() && must_seal(buffer.record_bytes()))
+        {
             log.seal(buffer, self.now, &mut self.effects);
         }
         if log.wants_retry() && self.now.monotonic_us >= self.last_segment_try_us + SYNC_INTERVAL_US {
@@ -100,6 +108,16 @@ impl Shard {
         match self.units.first_pending() {
             Some(pending) => own.min(LogOrdinal(pending.0.saturating_sub(1))),
             None => own,
+        }
+    }
+
+    /// The log group of the last change, whether sealed or still to be.
+    pub(crate) fn last_change_ordinal(&mut self) -> LogOrdinal {
+        let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
+        match &self.log {
+            None => LogOrdinal(0),
+            Some(log) if pending => log.next_ordinal(),
+            Some(log) => log.sealed(),
         }
     }
 

@@ -24,15 +24,12 @@ impl Shard {
         if base::planted::is_planted(base::planted::Bug::M1AckBeforeFsync) {
             return None;
         }
-        let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
-        let log = self.log.as_ref()?;
-        let until = match (wrote || saw, pending) {
-            (false, _) => None,
-            (true, true) => Some(log.next_ordinal()),
-            (true, false) => Some(log.sealed()),
-        };
+        if self.log.is_none() || !(wrote || saw) {
+            return None;
+        }
+        let until = self.last_change_ordinal();
         // What is committed already will not be committed again: nobody would release the reply.
-        until.filter(|until| *until > self.committed)
+        (until > self.committed).then_some(until)
     }
 
     /// Answers a waiter with a reply that depends on no change.

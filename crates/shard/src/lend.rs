@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use base::{LogOrdinal, SlotGroupId};
+use base::SlotGroupId;
 use storage::{LentPart, SlotGroup};
 
 use crate::hop::{Control, UnitId};
@@ -59,8 +59,8 @@ impl Shard {
                 self.units.pending.push_back(Pending { unit, ordinal, answer: None, logged_told: false });
             }
             _ if confirm => {
-                let sealed = self.log.as_ref().map_or(LogOrdinal(0), |log| log.sealed());
-                self.units.confirms.push_back((ordinal.unwrap_or(sealed), unit));
+                let until = self.last_change_ordinal();
+                self.units.confirms.push_back((ordinal.unwrap_or(until), unit));
             }
             _ => {}
         }

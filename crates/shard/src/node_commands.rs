@@ -135,12 +135,7 @@ impl Shard {
 
     /// A core was asked to say when everything it has changed so far is durable.
     pub(crate) fn on_durable_ask(&mut self, from: Option<base::CoreId>, gather: u64) {
-        let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
-        let until = match &self.log {
-            None => LogOrdinal(0),
-            Some(log) if pending => log.next_ordinal(),
-            Some(log) => log.sealed(),
-        };
+        let until = self.last_change_ordinal();
         self.durable_asks.push(DurableAsk { until, gather, from });
     }
 
