@@ -116,13 +116,23 @@ impl Extended {
         rounded(negative, sum, sticky, exponent - ROOM)
     }
 
-    /// The nearest `f64`, for where its 53 bits are enough.
+    /// The nearest `f64`, for where its 53 bits are enough; but only 0 becomes 0: a tiny timeout is not "for ever".
     pub fn to_f64(self) -> f64 {
         match self {
             Extended::Infinite { negative: true } => f64::NEG_INFINITY,
             Extended::Infinite { negative: false } => f64::INFINITY,
+            Extended::Finite { negative, mantissa: 0, .. } => {
+                if negative {
+                    -0.0
+                } else {
+                    0.0
+                }
+            }
             Extended::Finite { negative, mantissa, exponent } => {
-                let magnitude = mantissa as f64 * 2f64.powi(exponent);
+                // In two steps: 2^-1057 alone is the inverse of what no `f64` holds.
+                let half = exponent / 2;
+                let magnitude = mantissa as f64 * 2f64.powi(half) * 2f64.powi(exponent - half);
+                let magnitude = magnitude.max(f64::from_bits(1));
                 if negative { -magnitude } else { magnitude }
             }
         }

@@ -90,3 +90,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_zero_becomes_zero() {
+    let number = |text: &str| Extended::parse(text.as_bytes()).expect("a number").to_f64();
+    for text in ["1e-299", "-1e-299", "1e-305", "1.5e300", "0.1", "-0.25", "18446744073709551615"] {
+        let expected: f64 = text.parse().expect("a number");
+        assert!((number(text) / expected - 1.0).abs() < 1e-15, "{text}");
+    }
+    assert!(number("1e-4900") > 0.0 && number("-1e-4900") < 0.0);
+    assert_eq!((number("0"), number("0e-5"), number("1e4900")), (0.0, 0.0, f64::INFINITY));
+}
