@@ -150,12 +150,23 @@ impl ServerArguments {
     }
 }
 
+/// Arguments of `hostile`.
+#[derive(Args)]
+pub struct HostileArguments {
+    #[command(flatten)]
+    server: ServerArguments,
+    /// Which mutations of requests are tried.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
 /// Attacks a server that it starts.
 ///
 /// # Errors
 /// Never; a server that does not start fails its checks.
-pub fn hostile(arguments: &ServerArguments) -> io::Result<Counts> {
-    let target = hostile::Target { binary: arguments.zerohop.clone(), arguments: arguments.words() };
+pub fn hostile(arguments: &HostileArguments) -> io::Result<Counts> {
+    let server = &arguments.server;
+    let target = hostile::Target { binary: server.zerohop.clone(), arguments: server.words(), seed: arguments.seed };
     let (passed, failed) = hostile::run(&target);
     Ok(Counts { passed, failed })
 }

@@ -4,6 +4,7 @@
 
 mod input;
 mod memory;
+mod mutation;
 
 use std::io;
 
@@ -18,6 +19,8 @@ pub struct Target {
     pub binary: String,
     /// Arguments for every start: cores, backend, durability.
     pub arguments: Vec<String>,
+    /// What the mutated requests are drawn from.
+    pub seed: u64,
 }
 
 /// Why a check does not hold.
@@ -38,6 +41,7 @@ const CHECKS: &[Check] = &[
     Check { name: "offsets at their bounds", run: input::offsets },
     Check { name: "long keys and long lines", run: input::long_names },
     Check { name: "blocked clients that leave take nothing", run: input::blocked_and_gone },
+    Check { name: "mutated requests", run: mutation::mutated },
     Check { name: "memory before login", run: memory::before_login },
     Check { name: "replies unread before login", run: memory::unread_before_login },
     Check { name: "half-sent requests", run: memory::half_sent },

@@ -19,7 +19,7 @@ enum What {
     /// A corpus of requests in every two-way split.
     Split(commands::SplitArguments),
     /// Hostile clients against a server of its own.
-    Hostile(commands::ServerArguments),
+    Hostile(commands::HostileArguments),
     /// The Debian package index, a kill in the middle of a load, a comparison.
     PackageIndex(commands::PackageIndexArguments),
     /// Any command that prints its counts, beside a server of its own.

@@ -20,7 +20,7 @@ fn growth(server: &Server, before: u64) -> Result<u64, String> {
     Ok(told("resident memory", server.resident_bytes())?.saturating_sub(before))
 }
 
-fn bounded(server: &Server, before: u64, most: u64) -> Result<String, String> {
+pub(super) fn bounded(server: &Server, before: u64, most: u64) -> Result<String, String> {
     let grown = growth(server, before)?;
     let text = format!("{:.1} MiB more (bound {} MiB)", grown as f64 / 1048576.0, most >> 20);
     if grown <= most { Ok(text) } else { Err(text) }
