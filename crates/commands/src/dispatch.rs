@@ -22,8 +22,22 @@ pub fn execute(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut 
 
 /// Execute a command again that blocked, because one of its keys changed.
 pub fn resume(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Outcome {
+    resume_from(spec, arguments, None, unit)
+}
+
+/// [`resume`], but only the key `name` counts as changed: the others are not looked at.
+pub fn resume_on(spec: &'static CommandSpec, arguments: Arguments<'_>, name: &[u8], unit: &mut Unit<'_>) -> Outcome {
+    resume_from(spec, arguments, Some(name), unit)
+}
+
+fn resume_from(
+    spec: &'static CommandSpec,
+    arguments: Arguments<'_>,
+    only: Option<&[u8]>,
+    unit: &mut Unit<'_>,
+) -> Outcome {
     let start = unit.reply.len();
-    match lists::blocking::resume(spec.id, arguments, unit) {
+    match lists::blocking::resume(spec.id, arguments, only, unit) {
         Some(executed) => finish(executed, start, unit),
         None => execute(spec, arguments, unit),
     }

@@ -35,5 +35,5 @@ mod own_tests;
 #[cfg(test)]
 mod property_tests;
 
-pub use dispatch::{execute, resume, timed_out};
+pub use dispatch::{execute, resume, resume_on, timed_out};
 pub use unit::{Block, Outcome, Reason, Unit};

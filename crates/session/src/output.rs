@@ -129,13 +129,6 @@ impl Output {
         }
     }
 
-    /// Whether the ticket's reply is still owed.
-    pub fn is_owed(&self, ticket: Ticket) -> bool {
-        let gaps_closed = self.gaps_opened - self.queue.len() as u64;
-        let index = ticket.0.checked_sub(gaps_closed);
-        index.and_then(|index| self.queue.get(index as usize)).is_some_and(|gap| gap.reply.is_none())
-    }
-
     /// Replies that are owed.
     pub fn gaps(&self) -> usize {
         self.queue.len()

@@ -24,6 +24,9 @@ impl Shard {
             }
             self.track_touched();
         }
+        if !self.wide_waits.is_empty() {
+            self.end_overdue_wide_waits();
+        }
         if self.gathers.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
             self.end_overdue_gathers();
         }
@@ -207,6 +210,7 @@ impl Shard {
             && self.log.as_ref().is_some_and(|log| log.sealed() > log.durable() && !log.is_syncing());
         let deadlines = [
             self.waiters.next_deadline_us(),
+            self.wide_waits.next_deadline_us(),
             self.gathers.next_deadline_us(),
             unsynced.then_some(self.last_sync_us + SYNC_INTERVAL_US),
             self.store.has_expiring().then_some(self.last_expiry_us + EXPIRY_INTERVAL_US),

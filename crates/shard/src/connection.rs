@@ -1,7 +1,9 @@
 //! The connections of one core, and why some of them do not run right now.
 
-use base::ConnectionId;
+use base::{ConnectionId, CoreId};
 use session::{Input, Output, Session};
+
+use crate::hop::WaitId;
 
 /// Why a connection's requests wait. Its received bytes are kept, in order, until it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +19,9 @@ pub enum Stall {
     /// A blocking command waits on the core that has its key.
     ///
     /// Its reply has this ticket.
-    RemoteWaiter(u64),
+    RemoteWaiter(CoreId, u64),
+    /// A blocking command waits for keys of several cores.
+    WideWait(WaitId),
     /// A slot group it needs is lent to another core.
     Parked,
     /// It does not read its replies.
@@ -31,7 +35,7 @@ pub enum Stall {
 impl Stall {
     /// Whether a blocking command waits.
     pub fn is_waiter(self) -> bool {
-        matches!(self, Stall::Waiter | Stall::RemoteWaiter(_))
+        matches!(self, Stall::Waiter | Stall::RemoteWaiter(..) | Stall::WideWait(_))
     }
 }
 

@@ -3,14 +3,14 @@
 use base::LogOrdinal;
 use commands::Outcome;
 use session::Ticket;
-use wire::Arguments;
 use wire::registry::{CommandSpec, Flags};
+use wire::{Arguments, error};
 
 use crate::connection::Stall;
 use crate::hop::{HopReply, HopRequest, Origin};
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
-use crate::waiters::Target;
+use crate::waiters::{Target, Waiter, Who};
 
 impl Shard {
     /// Sends a request to its key's core.
@@ -33,7 +33,7 @@ impl Shard {
         let origin = Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
         batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
         if blocks {
-            connection.stall = Stall::RemoteWaiter(origin.ticket);
+            connection.stall = Stall::RemoteWaiter(core, origin.ticket);
         }
         self.statistics.counters.hops_sent += 1;
     }
@@ -96,14 +96,11 @@ impl Shard {
     pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8]) {
         let Some(connection) = self.connections.get_mut(reply.connection) else { return };
         let ticket = Ticket::from_u64(reply.ticket);
-        if !connection.output.is_owed(ticket) {
-            return; // CLIENT UNBLOCK was faster.
-        }
         connection.output.fill(ticket, bytes.to_vec());
         // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.
         connection.output.release(self.committed);
         let goes_on = match connection.stall {
-            Stall::RemoteWaiter(ticket) => ticket == reply.ticket,
+            Stall::RemoteWaiter(_, ticket) => ticket == reply.ticket,
             Stall::Gaps => connection.output.gaps() == 0,
             _ => false,
         };
@@ -115,5 +112,34 @@ impl Shard {
             self.unstall(reply.connection);
         }
         self.list_for_flush(reply.connection.index);
+    }
+
+    /// A blocking request of another core waits here no longer; the waiter, if it did not have its answer yet.
+    pub(crate) fn take_forwarded(&mut self, origin: Origin) -> Option<Waiter> {
+        let is_meant = |who: &Who| matches!(who.target(), Some(Target::Remote(other, _)) if other == origin);
+        let waiting = self.waiters.take(is_meant);
+        self.track_touched();
+        if waiting.is_some() {
+            return waiting;
+        }
+        let at = self.parked_hops.iter().position(|(_, other, ..)| *other == origin)?;
+        let (request, origin, database, protocol) = self.parked_hops.remove(at)?;
+        let who = Who::Request { request, target: Target::Remote(origin, protocol) };
+        Some(Waiter { who, database, hashes: Vec::new() })
+    }
+
+    /// CLIENT UNBLOCK of a request that another core forwarded; how many were waiting.
+    pub(crate) fn unblock_forwarded(&mut self, origin: Origin, with_error: bool) -> u64 {
+        let Some(waiter) = self.take_forwarded(origin) else { return 0 };
+        self.unblock(waiter, with_error);
+        1
+    }
+
+    /// Answers a waiter that CLIENT UNBLOCK took.
+    pub(crate) fn unblock(&mut self, waiter: Waiter, with_error: bool) {
+        match waiter.who.target().filter(|_| with_error) {
+            Some(target) => self.answer(target, |reply| error::UNBLOCKED.write(reply)),
+            None => self.time_out(waiter),
+        }
     }
 }

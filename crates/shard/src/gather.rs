@@ -2,12 +2,11 @@
 
 use base::{CoreId, Now};
 use session::{Buffers, ClientFilter, ConnectionOutcome};
-use wire::error;
 
 use base::ConnectionId;
 
 use crate::connection::Stall;
-use crate::hop::Control;
+use crate::hop::{Control, Origin};
 use crate::node::{ConfigChange, CoreFacts};
 use crate::shard::Shard;
 use crate::waiters::Target;
@@ -198,6 +197,9 @@ impl Shard {
         if let Question::Durable = question {
             return self.on_durable_ask(from, gather);
         }
+        if let Question::Unblock { client_id, with_error } = question {
+            return self.on_unblock_ask(from, gather, client_id, with_error);
+        }
         let answer = self.answer_question(question);
         self.give_answer(from, gather, answer);
     }
@@ -280,13 +282,12 @@ impl Shard {
                 self.end_pause();
                 Answer::Count(0)
             }
-            Question::Unblock { client_id, with_error } => Answer::Count(self.unblock_client(client_id, with_error)),
             Question::Facts => Answer::Facts(Box::new(self.facts())),
             Question::Configure(changes) => {
                 self.node.config.apply(&changes);
                 Answer::Count(0)
             }
-            Question::Durable => unreachable!("answered when the log is durable"),
+            Question::Durable | Question::Unblock { .. } => unreachable!("answered by who knows"),
             Question::ResetCounters => {
                 self.statistics.reset();
                 Answer::Count(0)
@@ -324,39 +325,32 @@ impl Shard {
         ids.len() as u64
     }
 
-    fn unblock_client(&mut self, client_id: u64, with_error: bool) -> u64 {
+    /// Wakes a blocked client of this core. Whether it is still blocked is known where its request waits: that core gives
+    /// the answer.
+    fn on_unblock_ask(&mut self, from: Option<CoreId>, gather: u64, client_id: u64, with_error: bool) {
         let blocked = self
             .connections
             .iter()
-            .find(|connection| connection.session.client_id() == client_id && connection.stall.is_waiter())
+            .find(|connection| connection.session.client_id() == client_id)
             .map(|connection| (connection.id, connection.stall));
-        let Some((id, stall)) = blocked else { return 0 };
-        if let Stall::RemoteWaiter(ticket) = stall {
-            self.unblock_remote(id, ticket, with_error);
-            return 1;
-        }
-        let Some(waiter) = self.waiters.take_of(Target::Local(id)) else { return 0 };
-        if with_error {
-            self.answer(waiter.target, |reply| error::UNBLOCKED.write(reply));
-        } else {
-            self.time_out(waiter);
-        }
-        self.track_touched();
-        1
-    }
-
-    /// The waiter is on another core: answer here, and let it be forgotten there.
-    fn unblock_remote(&mut self, id: ConnectionId, ticket: u64, with_error: bool) {
-        self.forget_waiting(id);
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.abandoned = false;
-        let mut bytes = Vec::new();
-        let mut reply = wire::Reply::new(&mut bytes, connection.session.protocol());
-        match with_error {
-            true => error::UNBLOCKED.write(&mut reply),
-            false => reply.null_array(),
-        }
-        connection.output.fill(session::Ticket::from_u64(ticket), bytes);
-        self.unstall(id);
+        let count = match blocked {
+            Some((connection, Stall::RemoteWaiter(owner, ticket))) => {
+                let origin = Origin { core: self.core, connection, ticket };
+                let asker = (from.unwrap_or(self.core), gather);
+                let control = Control::Unblock { origin, with_error, asker };
+                return self.outbox[usize::from(owner.0)].controls.push(control);
+            }
+            Some((id, Stall::Waiter)) => self.waiters.take_of(Target::Local(id)).map_or(0, |waiter| {
+                self.unblock(waiter, with_error);
+                self.track_touched();
+                1
+            }),
+            Some((_, Stall::WideWait(wait))) => {
+                self.unblock_wide_wait(wait, with_error);
+                1
+            }
+            _ => 0,
+        };
+        self.give_answer(from, gather, Answer::Count(count));
     }
 }

@@ -67,6 +67,22 @@ impl UnitId {
     }
 }
 
+/// One wide wait's number: its home core in the top 16 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WaitId(u64);
+
+impl WaitId {
+    /// The `count`th wide wait of a connection of `home`.
+    pub fn new(home: CoreId, count: u64) -> WaitId {
+        WaitId(u64::from(home.0) << 48 | count)
+    }
+
+    /// The core of its connection, which alone decides whether it is over.
+    pub fn home(self) -> CoreId {
+        CoreId((self.0 >> 48) as u16)
+    }
+}
+
 /// A step of a unit over several cores, or news about a connection.
 pub enum Control {
     /// The connection is gone: forget what it waits for.
@@ -77,6 +93,8 @@ pub enum Control {
         unit: UnitId,
         /// Which groups.
         groups: u64,
+        /// The unit holds and needs no other core's groups: it may wait for a claim.
+        alone: bool,
     },
     /// Here they are.
     Lent {
@@ -110,6 +128,41 @@ pub enum Control {
         /// Which unit.
         unit: UnitId,
     },
+    /// A wide wait wants to know when one of its keys here has a list.
+    Interest {
+        /// Which.
+        wait: WaitId,
+        /// The numbered keyspace of its keys.
+        database: Database,
+        /// The keys.
+        names: Vec<Vec<u8>>,
+    },
+    /// One of them has; its slot group is set aside until [`Control::Rearm`] or [`Control::Forget`].
+    Ready {
+        /// Which wait.
+        wait: WaitId,
+        /// The key.
+        name: Vec<u8>,
+    },
+    /// The wait found nothing and goes on, at its old place.
+    Rearm {
+        /// Which.
+        wait: WaitId,
+    },
+    /// The wait is over.
+    Forget {
+        /// Which.
+        wait: WaitId,
+    },
+    /// CLIENT UNBLOCK of a request that waits here.
+    Unblock {
+        /// Which.
+        origin: Origin,
+        /// By an error, not by a timeout's reply.
+        with_error: bool,
+        /// Who asked, and its number for the question.
+        asker: (CoreId, u64),
+    },
     /// A question to every core.
     Ask {
         /// The asker's number for it.
@@ -128,8 +181,15 @@ pub enum Control {
     Shutdown,
 }
 
-/// Everything one core tells another in one tick. Controls are handled first: a unit starts only when its connection
-/// waits for no reply, so no request of the same batch belongs before them.
+impl Control {
+    /// Whether it is about a request that may stand in the same batch.
+    pub fn follows_requests(&self) -> bool {
+        matches!(self, Control::Cancel(_) | Control::Unblock { .. })
+    }
+}
+
+/// Everything one core tells another in one tick. Controls are handled first, except those about requests: a unit starts
+/// only when its connection waits for no reply, so no request of the same batch belongs before them.
 #[derive(Default)]
 pub struct HopBatch {
     arena: Vec<u8>,

@@ -9,24 +9,33 @@ use crate::hop::{Control, UnitId};
 use crate::owned_request::OwnedRequest;
 use crate::route::has_all;
 use crate::shard::Shard;
+use crate::unit::Waits;
 use crate::unit_commit::Pending;
 
 impl Shard {
     /// Grants the waiting requests for groups, oldest first, as far as the groups are at home and free.
     pub(crate) fn try_lends(&mut self) {
         let mut still_waiting = VecDeque::new();
-        while let Some((unit, mask)) = self.units.lend_queue.pop_front() {
-            if self.units.holder.is_some() || !has_all(&self.store, mask) {
-                still_waiting.push_back((unit, mask));
+        while let Some((unit, mask, alone)) = self.units.lend_queue.pop_front() {
+            if !self.may_take(mask, alone) {
+                still_waiting.push_back((unit, mask, alone));
                 continue;
             }
             self.units.holder = Some(unit);
+            self.bring_back(mask);
             let groups = self.take_groups(mask);
             let uncommitted = self.store.has_uncommitted();
             let control = Control::Lent { unit, groups, uncommitted };
             self.outbox[usize::from(unit.runner().0)].controls.push(control);
         }
         self.units.lend_queue = still_waiting;
+    }
+
+    /// Whether a unit may have these groups of this core now. One that holds and needs no other core's groups waits for
+    /// claims; any other one must not, or it and the claim's unit could wait for each other.
+    pub(crate) fn may_take(&self, mask: u64, alone: bool) -> bool {
+        let has_groups = if alone { has_all(&self.store, mask) } else { self.has_all_at_home(mask) };
+        self.units.holder.is_none() && has_groups
     }
 
     #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]
@@ -65,6 +74,7 @@ impl Shard {
             _ => {}
         }
         self.units.release(unit);
+        self.set_aside_again();
         // Waiters look at the groups before these are lent again.
         if !self.waiters.is_empty() {
             self.fire_waiters();
@@ -74,6 +84,9 @@ impl Shard {
     /// The holder of this core's groups let go: the next one gets them, and who waited for groups goes on.
     pub(crate) fn hand_on(&mut self) {
         while std::mem::take(&mut self.units.freed) {
+            if !self.waiters.is_empty() {
+                self.fire_waiters();
+            }
             self.try_lends();
             self.unpark();
         }
@@ -95,13 +108,9 @@ impl Shard {
 
     /// Units that wait for groups, or for room in the log, try again.
     pub(crate) fn retry_units(&mut self) {
-        let home: Vec<UnitId> = self.units.running.iter().filter(|(_, run)| run.waits).map(|(unit, _)| *unit).collect();
-        for unit in home {
-            let gaps = self.units.running.get(&unit).map(|run| run.connection);
-            let gaps = gaps.and_then(|id| self.connections.get_mut(id)).map_or(0, |c| c.output.gaps());
-            if gaps == 0 {
-                self.gather_groups(unit);
-            }
+        let waits = self.units.running.iter().filter(|(_, run)| run.waits == Waits::Groups);
+        for unit in waits.map(|(unit, _)| *unit).collect::<Vec<UnitId>>() {
+            self.gather_groups(unit);
         }
     }
 

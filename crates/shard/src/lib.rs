@@ -14,6 +14,7 @@
 //! It never reads a clock, a socket or a file: what it knows it was told in [`base::TickInput`], what it wants stands in
 //! [`base::TickOutput`].
 
+pub mod claims;
 pub mod commit;
 pub mod connection;
 pub mod deliver;
@@ -38,6 +39,7 @@ pub mod unit;
 pub mod unit_commit;
 pub mod wait;
 pub mod waiters;
+pub mod wide_waits;
 pub mod window;
 
 pub use hop::HopBatch;

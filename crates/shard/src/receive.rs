@@ -4,6 +4,7 @@ use base::{ConnectionId, CoreId, Door, Event, Now, Span};
 use session::{Opening, Pressure, Session};
 
 use crate::connection::{Connection, Stall};
+use crate::gather::Answer;
 use crate::hop::{Control, HopBatch, Origin};
 use crate::shard::Shard;
 use crate::waiters::Target;
@@ -136,13 +137,13 @@ impl Shard {
         if stall.is_waiter() {
             (connection.stall, connection.abandoned) = (Stall::None, true);
         }
-        if !matches!(stall, Stall::RemoteWaiter(_)) {
-            return;
-        }
-        for (other, batch) in self.outbox.iter_mut().enumerate() {
-            if other != usize::from(core.0) {
-                batch.controls.push(Control::Cancel(Origin { core, connection: id, ticket: 0 }));
+        match stall {
+            Stall::RemoteWaiter(owner, ticket) => {
+                let origin = Origin { core, connection: id, ticket };
+                self.outbox[usize::from(owner.0)].controls.push(Control::Cancel(origin));
             }
+            Stall::WideWait(wait) => self.forget_wide_wait(wait),
+            _ => {}
         }
     }
 
@@ -157,8 +158,12 @@ impl Shard {
     /// Messages of other cores: controls first, then answers, then requests.
     pub(crate) fn take_hops(&mut self, hops: &mut Vec<(CoreId, HopBatch)>) {
         for (from, mut batch) in hops.drain(..) {
+            let mut about_requests = Vec::new();
             for control in std::mem::take(&mut batch.controls) {
-                self.on_control(from, control);
+                match control.follows_requests() {
+                    true => about_requests.push(control),
+                    false => self.on_control(from, control),
+                }
             }
             for (reply, bytes) in batch.replies() {
                 self.on_hop_reply(reply, bytes);
@@ -166,22 +171,28 @@ impl Shard {
             for (request, arguments) in batch.requests() {
                 self.on_hop_request(request, arguments);
             }
+            about_requests.into_iter().for_each(|control| self.on_control(from, control));
         }
     }
 
     /// A step of a unit arrived from another core.
     pub(crate) fn on_control(&mut self, from: CoreId, control: Control) {
         match control {
-            Control::Cancel(origin) => {
-                let is_gone = |target: &Target| {
-                    matches!(target, Target::Remote(other, _)
-                        if other.core == origin.core && other.connection == origin.connection)
-                };
-                self.waiters.forget(is_gone);
+            Control::Cancel(origin) => drop(self.take_forwarded(origin)),
+            Control::Unblock { origin, with_error, asker } => {
+                let count = self.unblock_forwarded(origin, with_error);
+                let from = (asker.0 != self.core).then_some(asker.0);
+                self.give_answer(from, asker.1, Answer::Count(count));
+            }
+            Control::Interest { wait, database, names } => self.on_interest(wait, database, names),
+            Control::Ready { wait, name } => self.on_ready(wait, name),
+            Control::Rearm { wait } => self.end_claim(wait),
+            Control::Forget { wait } => {
+                self.end_interest(wait);
                 self.track_touched();
             }
-            Control::Lend { unit, groups } => {
-                self.units.lend_queue.push_back((unit, groups));
+            Control::Lend { unit, groups, alone } => {
+                self.units.lend_queue.push_back((unit, groups, alone));
                 self.try_lends();
             }
             Control::Lent { unit, groups, uncommitted } => self.on_lent(unit, from, groups, uncommitted),

@@ -140,13 +140,6 @@ impl Shard {
             Route::Here(first_key) => self.run_here(index, spec, first_key, arguments),
             Route::Parked => self.stall_and_repeat(index, spec, arguments, Stall::Parked),
             Route::Hop(core) => self.forward(index, core, spec, arguments),
-            Route::Spread if spec.flags.contains(wire::registry::Flags::BLOCKING) => {
-                let Some(connection) = self.connections.at(index) else { return };
-                connection
-                    .output
-                    .reply(connection.session.protocol())
-                    .error("ERR", "a blocking command's keys have to live on one core: give them a common {hash tag}");
-            }
             Route::Spread => {
                 let masks = self.route_scratch.masks.clone();
                 let work = UnitWork::Command(OwnedRequest::new(spec, arguments));
@@ -223,7 +216,7 @@ impl Shard {
     /// Runs a request whose keys are all here, for the first time or again, its reply going to `out`.
     pub(crate) fn run_into(
         &mut self,
-        run: fn(&'static CommandSpec, Arguments<'_>, &mut Unit<'_>) -> Outcome,
+        run: impl Fn(&'static CommandSpec, Arguments<'_>, &mut Unit<'_>) -> Outcome,
         request: &OwnedRequest,
         database: Database,
         (protocol, may_block): (Protocol, bool),

@@ -10,6 +10,7 @@ use storage::log::{LogIdentity, LogWriter};
 use storage::{SlotGroup, Store};
 use wire::Protocol;
 
+use crate::claims::Claims;
 use crate::connection::Connections;
 use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
@@ -22,6 +23,7 @@ use crate::route::RouteScratch;
 use crate::state::NodeState;
 use crate::unit::Units;
 use crate::waiters::Waiters;
+use crate::wide_waits::WideWaits;
 use crate::window::Window;
 
 /// What an acknowledged write survives (decision 7 of the architecture).
@@ -82,6 +84,8 @@ pub struct Shard {
     pub(crate) window: Window,
     pub(crate) route_scratch: RouteScratch,
     pub(crate) waiters: Waiters,
+    pub(crate) claims: Claims,
+    pub(crate) wide_waits: WideWaits,
     pub(crate) units: Units,
     pub(crate) gathers: Gathers,
     pub(crate) node: NodeState,
@@ -147,6 +151,8 @@ impl Shard {
             window: Window::default(),
             route_scratch: RouteScratch::default(),
             waiters: Waiters::default(),
+            claims: Claims::default(),
+            wide_waits: WideWaits::default(),
             units: Units::default(),
             gathers: Gathers::default(),
             node: config.node,

@@ -28,13 +28,13 @@ impl Shard {
     fn gauges(&self) -> Gauges {
         let mut gauges = Gauges {
             connections: self.connections.count() as u64,
-            blocked_connections: self.waiters.len() as u64,
             record_bytes: self.store.record_bytes() as u64,
             index_bytes: self.store.index_bytes() as u64,
             log_failed: u64::from(self.node.log_failure().is_some()),
             ..Gauges::default()
         };
         for connection in self.connections.iter() {
+            gauges.blocked_connections += u64::from(connection.stall.is_waiter());
             gauges.watching_connections += u64::from(connection.session.is_watching());
             gauges.request_bytes += connection.input.capacity() as u64;
             gauges.reply_bytes += connection.output.pending_bytes() as u64;

@@ -1,6 +1,7 @@
 //! The work of a unit: one command over several cores, EXEC, WATCH, or a command over the whole keyspace.
 
-use base::{ConnectionId, Door};
+use base::{ConnectionId, CoreId, Door};
+use commands::Outcome;
 use session::{Buffers, ConnectionContext, Transaction, WatchedKey};
 use storage::SlotGroup;
 use wire::registry::{CommandSpec, Family, key_positions};
@@ -57,22 +58,26 @@ impl Shard {
         masks.sort_unstable_by_key(|(core, _)| *core);
     }
 
-    /// Runs a unit's work; all its groups are here. The reply's bytes.
-    pub(crate) fn run_work(&mut self, id: ConnectionId, work: &UnitWork) -> Vec<u8> {
+    /// Runs a unit's work; all its groups, those of `masks`, are here. The reply's bytes; `None` when the connection is
+    /// gone or waits.
+    pub(crate) fn run_work(&mut self, id: ConnectionId, work: &UnitWork, masks: &[(CoreId, u64)]) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        let Some(connection) = self.connections.get_mut(id) else { return bytes };
+        let connection = self.connections.get_mut(id)?;
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
         match work {
             UnitWork::Command(request) => {
-                self.execute_into(request, database, protocol, false, &mut bytes);
+                if let Outcome::Block(block) = self.execute_into(request, database, protocol, true, &mut bytes) {
+                    return self.begin_wide_wait(id, request, block, masks);
+                }
             }
+            UnitWork::Serve { wait, name } => return self.serve_wide_wait(*wait, name),
             UnitWork::Watch(request) => self.watch(id, request, &mut bytes),
             UnitWork::Exec(transaction) => self.exec(id, transaction, protocol, &mut bytes),
             UnitWork::Keyspace(request) => {
                 self.run_keyspace(id, request.spec, request.arguments(), &mut bytes);
             }
         }
-        bytes
+        Some(bytes)
     }
 
     fn watch(&mut self, id: ConnectionId, request: &OwnedRequest, bytes: &mut Vec<u8>) {

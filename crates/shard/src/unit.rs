@@ -17,7 +17,7 @@ use session::Transaction;
 use storage::{LentPart, SlotGroup};
 
 use crate::connection::Stall;
-use crate::hop::{Control, UnitId};
+use crate::hop::{Control, UnitId, WaitId};
 use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, has_all};
 use crate::shard::Shard;
@@ -25,8 +25,15 @@ use crate::unit_commit::{Answer, Pending};
 
 /// What a unit does once everything is here.
 pub enum UnitWork {
-    /// One command over keys of several cores.
+    /// One command over keys of several cores; if it blocks, it becomes a wide wait.
     Command(OwnedRequest),
+    /// A wide wait was told of a key.
+    Serve {
+        /// Which.
+        wait: WaitId,
+        /// The key.
+        name: Vec<u8>,
+    },
     /// A transaction.
     Exec(Box<Transaction>),
     /// WATCH: reads versions.
@@ -43,8 +50,18 @@ pub(crate) struct Run {
     /// How many of `masks` are here.
     pub(crate) here: usize,
     pub(crate) lenders: Vec<Lender>,
-    /// It waits for own groups to come home, or for its connection's earlier replies.
-    pub(crate) waits: bool,
+    pub(crate) waits: Waits,
+}
+
+/// What a unit that gathers waits for on its own core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// Nothing.
+    No,
+    /// Its connection's earlier replies; it holds nothing yet.
+    Replies,
+    /// Groups of this core to come home, or room in the log.
+    Groups,
 }
 
 pub(crate) struct Lender {
@@ -63,7 +80,7 @@ pub struct Units {
     pub(crate) holder: Option<UnitId>,
     /// The holder let go: who waits may try again.
     pub(crate) freed: bool,
-    pub(crate) lend_queue: VecDeque<(UnitId, u64)>,
+    pub(crate) lend_queue: VecDeque<(UnitId, u64, bool)>,
     pub(crate) pending: VecDeque<Pending>,
     /// Units without an own part that wait for their lenders.
     pub(crate) waiting: Vec<Pending>,
@@ -102,20 +119,31 @@ impl Shard {
         connection.stall = Stall::Unit;
         self.units.count += 1;
         let unit = UnitId::new(self.core, self.units.count);
-        let waits = gaps > 0;
+        let waits = if gaps > 0 { Waits::Replies } else { Waits::No };
         let run = Run { connection: id, work, masks, here: 0, lenders: Vec::new(), waits };
         self.units.running.insert(unit, run);
-        if !waits {
+        if waits == Waits::No {
             self.gather_groups(unit);
         }
+    }
+
+    /// Starts a unit for a connection that waits, and goes on waiting meanwhile.
+    pub(crate) fn start_unit_for_wait(&mut self, id: ConnectionId, masks: GroupMasks, work: UnitWork) {
+        self.units.count += 1;
+        let unit = UnitId::new(self.core, self.units.count);
+        let run = Run { connection: id, work, masks, here: 0, lenders: Vec::new(), waits: Waits::No };
+        self.units.running.insert(unit, run);
+        self.gather_groups(unit);
     }
 
     /// Everything is on this core: no other core needs to know.
     fn run_local_unit(&mut self, id: ConnectionId, work: &UnitWork) {
         let changes = self.store.changes();
-        let bytes = self.run_work(id, work);
+        let reply = self.run_work(id, work, &[]);
         let until = if self.tracks { self.commitment(changes) } else { None };
-        self.deliver_unit(id, &bytes, until);
+        if let Some(bytes) = reply {
+            self.deliver_unit(id, &bytes, until);
+        }
         if !self.waiters.is_empty() {
             self.fire_waiters();
         }
@@ -125,14 +153,17 @@ impl Shard {
     pub(crate) fn gather_groups(&mut self, unit: UnitId) {
         loop {
             let Some(run) = self.units.running.get_mut(&unit) else { return };
-            run.waits = false;
+            run.waits = Waits::No;
+            let alone = run.masks.len() == 1;
             let Some(&(core, mask)) = run.masks.get(run.here) else { break };
             if core != self.core {
-                self.outbox[usize::from(core.0)].controls.push(Control::Lend { unit, groups: mask });
+                self.outbox[usize::from(core.0)].controls.push(Control::Lend { unit, groups: mask, alone });
                 return;
             }
-            if self.units.holder.is_some() || !has_all(&self.store, mask) {
-                run.waits = true;
+            let has_groups = self.may_take(mask, alone);
+            let run = self.units.running.get_mut(&unit).expect("just seen");
+            if !has_groups {
+                run.waits = Waits::Groups;
                 return;
             }
             run.here += 1;
@@ -147,16 +178,19 @@ impl Shard {
     fn put_off_unit(&mut self, unit: UnitId) {
         self.put_off.note();
         if let Some(run) = self.units.running.get_mut(&unit) {
-            run.waits = true;
+            run.waits = Waits::Groups;
         }
     }
 
     fn run_unit(&mut self, unit: UnitId) {
         let run = self.units.running.remove(&unit).expect("the caller has it");
+        if let Some((_, mask)) = run.masks.iter().find(|(core, _)| *core == self.core) {
+            self.bring_back(*mask);
+        }
         self.begin_unit_group();
         let changes = self.store.changes();
         let tick_log = self.store.begin_unit();
-        let bytes = self.run_work(run.connection, &run.work);
+        let reply = self.run_work(run.connection, &run.work, &run.masks);
         let own_part = self.store.end_unit(tick_log).filter(|part| !part.is_empty());
         let mut parts = self.store.take_lent();
         self.put_off.note_sealed(parts.iter().map(|(_, part)| part.log.record_bytes()).sum());
@@ -166,7 +200,7 @@ impl Shard {
         cores.sort_unstable();
         let own_ordinal = own_part.as_ref().and_then(|part| self.append_part(unit, &cores, part));
         let own_until = if self.log.is_some() { self.commitment(changes) } else { None };
-        let mut answer = Answer { connection: run.connection, bytes, missing: Vec::new(), tell: Vec::new() };
+        let mut answer = Answer { connection: run.connection, reply, missing: Vec::new(), tell: Vec::new() };
         for lender in run.lenders {
             let part = take_part(&mut parts, lender.core);
             let wrote = !part.log.is_empty();
@@ -188,9 +222,8 @@ impl Shard {
         );
         self.units.release(unit);
         self.finish_or_wait(unit, answer, own_ordinal.filter(|_| cores.len() > 1), own_until);
-        if !self.waiters.is_empty() {
-            self.fire_waiters();
-        }
+        self.set_aside_again();
+        self.fire_waiters();
         self.try_lends();
     }
 
@@ -209,7 +242,12 @@ impl Shard {
 
     /// A connection whose earlier replies have all arrived may start the unit it asked for.
     pub(crate) fn gaps_closed(&mut self, id: ConnectionId) {
-        let unit = self.units.running.iter().find(|(_, run)| run.waits && run.connection == id).map(|(unit, _)| *unit);
+        let unit = self
+            .units
+            .running
+            .iter()
+            .find(|(_, run)| run.waits == Waits::Replies && run.connection == id)
+            .map(|(unit, _)| *unit);
         if let Some(unit) = unit {
             self.gather_groups(unit);
         }

@@ -21,7 +21,8 @@ pub(crate) struct Pending {
 
 pub(crate) struct Answer {
     pub(crate) connection: ConnectionId,
-    pub(crate) bytes: Vec<u8>,
+    /// `None` when a wide wait goes on.
+    pub(crate) reply: Option<Vec<u8>>,
     pub(crate) missing: Vec<CoreId>,
     /// Lenders that wait for Committed.
     pub(crate) tell: Vec<CoreId>,
@@ -63,7 +64,10 @@ impl Shard {
         own_until: Option<LogOrdinal>,
     ) {
         if answer.missing.is_empty() && own_ordinal.is_none() {
-            return self.deliver_unit(answer.connection, &answer.bytes, own_until);
+            if let Some(bytes) = answer.reply {
+                self.deliver_unit(answer.connection, &bytes, own_until);
+            }
+            return;
         }
         match own_ordinal {
             Some(ordinal) => {
@@ -124,6 +128,8 @@ impl Shard {
         for core in answer.tell {
             self.outbox[usize::from(core.0)].controls.push(Control::Committed { unit });
         }
-        self.deliver_unit(answer.connection, &answer.bytes, (ordinal.0 > 0).then_some(ordinal));
+        if let Some(bytes) = answer.reply {
+            self.deliver_unit(answer.connection, &bytes, (ordinal.0 > 0).then_some(ordinal));
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! Blocked requests: they wait here until one of their keys changes.
 
 use base::Database;
-use commands::{Block, Outcome};
-use wire::Reply;
+use commands::{Block, Outcome, Unit};
+use wire::{Arguments, Protocol};
 
 use crate::connection::Stall;
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
-use crate::waiters::{Target, Waiter};
+use crate::waiters::{Target, Waiter, Who};
 
 /// How soon an overdue waiter looks again for a lent group, microseconds; a loan takes about a round trip.
 const LENT_RETRY_US: u64 = 200;
@@ -17,9 +17,7 @@ impl Shard {
     pub(crate) fn wait(&mut self, target: Target, database: Database, request: OwnedRequest, block: Block) {
         let hashes =
             block.keys.iter().map(|name| self.store.key(name, database, placement::slot_of(name)).hash).collect();
-        let deadline_us = block.deadline_ms.map(|at_ms| {
-            self.now.monotonic_us.saturating_add(at_ms.saturating_sub(self.now.unix_ms).saturating_mul(1000))
-        });
+        let deadline_us = self.deadline_us(&block);
         if self.waiters.len() >= base::limits::WAITERS_MAX {
             return self.answer(target, |reply| reply.error("BUSY", "too many blocked clients on this core"));
         }
@@ -28,41 +26,47 @@ impl Shard {
         {
             connection.stall = Stall::Waiter;
         }
-        self.waiters.insert(Waiter { request, target, database, hashes }, deadline_us);
+        self.waiters.insert(Waiter { who: Who::Request { request, target }, database, hashes }, deadline_us);
         self.track_touched();
+    }
+
+    /// When to give up, on the monotonic clock.
+    pub(crate) fn deadline_us(&self, block: &Block) -> Option<u64> {
+        let wait_us = |at_ms: u64| at_ms.saturating_sub(self.now.unix_ms).saturating_mul(1000);
+        block.deadline_ms.map(|at_ms| self.now.monotonic_us.saturating_add(wait_us(at_ms)))
     }
 
     /// Runs the waiters of the keys that changed, until a round changes nothing.
     pub(crate) fn fire_waiters(&mut self) {
         let mut touched = Vec::new();
-        for id in self.waiters.take_deferred() {
-            self.fire(id);
-        }
+        let mut deferred = self.waiters.take_deferred();
         loop {
             touched.clear();
             let all = self.store.take_touched(&mut touched);
-            if touched.is_empty() && !all {
+            if touched.is_empty() && !all && deferred.is_empty() {
                 break;
             }
-            for id in self.waiters.touched(&touched, all) {
-                self.fire(id);
-            }
+            // Together: one that was deferred may be younger than one whose key only now changed.
+            let mut ids = self.waiters.touched(&touched, all);
+            ids.append(&mut deferred);
+            ids.into_iter().for_each(|id| self.fire(id));
         }
         self.track_touched();
     }
 
     fn fire(&mut self, id: u64) {
+        if self.log_is_full() {
+            self.put_off.note();
+            return self.waiters.defer(id);
+        }
         let Some(waiter) = self.waiters.get(id) else { return };
-        let (target, database, request) = (waiter.target, waiter.database, waiter.request.clone());
+        let Who::Request { request, target } = &waiter.who else { return self.claim(id) };
+        let (target, database, request) = (*target, waiter.database, request.clone());
         let protocol = match target {
             Target::Local(connection) => self.connections.get_mut(connection).map(|c| c.session.protocol()),
             Target::Remote(_, protocol) => Some(protocol),
         };
         let Some(protocol) = protocol else { return };
-        if self.log_is_full() {
-            self.put_off.note();
-            return self.waiters.defer(id);
-        }
         if !self.has_keys_of(&request) {
             return self.waiters.defer(id);
         }
@@ -78,25 +82,32 @@ impl Shard {
 
     /// A waiter's time is over. If a group that its answer needs is lent, it has until that is back.
     pub(crate) fn time_out(&mut self, waiter: Waiter) {
-        if !self.has_keys_of(&waiter.request) {
+        let Who::Request { request, target } = &waiter.who else {
+            unreachable!("a wide wait's deadline is its home's")
+        };
+        if !self.has_keys_of(request) {
             return self.waiters.insert(waiter, Some(self.now.monotonic_us + LENT_RETRY_US));
         }
-        let random = self.rng.next_u64();
-        let protocol = self.protocol_of(waiter.target);
+        let (target, protocol) = (*target, self.protocol_of(*target));
         let mut bytes = Vec::new();
         let changes = self.store.changes();
-        let mut unit = commands::Unit {
-            store: &mut self.store,
-            reply: Reply::new(&mut bytes, protocol),
-            now_ms: self.now.unix_ms,
-            database: waiter.database,
-            several_databases: true,
-            first_key: None,
-            random,
-            may_block: false,
-        };
-        commands::timed_out(waiter.request.spec, waiter.request.arguments(), &mut unit);
+        self.write_timeout(request, waiter.database, protocol, &mut bytes);
         let until = if self.tracks { self.commitment(changes) } else { None };
-        self.deliver(waiter.target, &bytes, until);
+        self.deliver(target, &bytes, until);
+    }
+
+    /// Writes what a request answers whose time is over.
+    pub(crate) fn write_timeout(
+        &mut self,
+        request: &OwnedRequest,
+        database: Database,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+    ) {
+        let time_out = |spec, arguments: Arguments<'_>, unit: &mut Unit<'_>| {
+            commands::timed_out(spec, arguments, unit);
+            Outcome::Done
+        };
+        self.run_into(time_out, request, database, (protocol, false), out);
     }
 }

@@ -1,7 +1,7 @@
 //! Who waits for a key: ZH.WAIT and blocked pops, found by the write path, none delaying another.
 //!
 //! A waiter keeps its request. When one of its keys changes the request runs again, oldest waiter first, and either
-//! answers or goes on waiting (ZHT's callback without its polling thread: `systems.md` 3.1, public code weaknesses).
+//! answers or goes on waiting. A request over several cores waits on all of them, and its home is told (ZHT's callback without its polling thread: `systems.md` 3.1, public code weaknesses).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -10,7 +10,7 @@ use base::{ConnectionId, Database, Slot};
 use hashbrown::HashMap;
 use wire::Protocol;
 
-use crate::hop::Origin;
+use crate::hop::{Origin, WaitId};
 use crate::owned_request::OwnedRequest;
 
 /// Where a waiter's answer goes.
@@ -22,12 +22,38 @@ pub enum Target {
     Remote(Origin, Protocol),
 }
 
-/// A request that waits.
+/// Who waits.
+pub enum Who {
+    /// A request that runs again.
+    Request {
+        /// What to run again.
+        request: OwnedRequest,
+        /// Who asked.
+        target: Target,
+    },
+    /// A request of which some core is the home; that core is told.
+    Wide {
+        /// Which.
+        wait: WaitId,
+        /// Its keys here.
+        names: Vec<Vec<u8>>,
+    },
+}
+
+impl Who {
+    /// Where the answer of a request that waits here goes.
+    pub fn target(&self) -> Option<Target> {
+        match self {
+            Who::Request { target, .. } => Some(*target),
+            Who::Wide { .. } => None,
+        }
+    }
+}
+
+/// Somebody who waits for keys.
 pub struct Waiter {
-    /// What to run again.
-    pub request: OwnedRequest,
-    /// Who asked.
-    pub target: Target,
+    /// Who.
+    pub who: Who,
     /// In which numbered keyspace.
     pub database: Database,
     /// Which keys it waits for.
@@ -88,13 +114,11 @@ impl Waiters {
     }
 
     /// The waiters of the changed keys, oldest first. They stay until [`Waiters::remove`].
-    pub fn touched(&self, touched: &[(Slot, u64)], all: bool) -> Vec<u64> {
+    pub fn touched(&self, touched: &[(Slot, u64)], all: bool) -> BTreeSet<u64> {
         if all {
             return self.all.keys().copied().collect();
         }
-        let ids: BTreeSet<u64> =
-            touched.iter().filter_map(|(_, hash)| self.by_hash.get(hash)).flatten().copied().collect();
-        ids.into_iter().collect()
+        touched.iter().filter_map(|(_, hash)| self.by_hash.get(hash)).flatten().copied().collect()
     }
 
     /// It was touched, but a group it needs is lent.
@@ -126,10 +150,15 @@ impl Waiters {
         Some(waiter)
     }
 
+    /// The waiter that is meant, which waits no longer.
+    pub fn take(&mut self, is_meant: impl Fn(&Who) -> bool) -> Option<Waiter> {
+        let id = self.all.iter().find(|(_, waiter)| is_meant(&waiter.who)).map(|(id, _)| *id)?;
+        self.remove(id)
+    }
+
     /// The waiter of a target, which waits no longer.
     pub fn take_of(&mut self, target: Target) -> Option<Waiter> {
-        let id = self.all.iter().find(|(_, waiter)| waiter.target == target).map(|(id, _)| *id)?;
-        self.remove(id)
+        self.take(|who| who.target() == Some(target))
     }
 
     /// Those whose deadline has come, oldest deadline first.
@@ -149,7 +178,8 @@ impl Waiters {
 
     /// Forget the waiter of a target that is gone.
     pub fn forget(&mut self, is_gone: impl Fn(&Target) -> bool) {
-        let ids: Vec<u64> = self.all.iter().filter(|(_, waiter)| is_gone(&waiter.target)).map(|(id, _)| *id).collect();
+        let of_gone = |waiter: &Waiter| waiter.who.target().is_some_and(|target| is_gone(&target));
+        let ids: Vec<u64> = self.all.iter().filter(|(_, waiter)| of_gone(waiter)).map(|(id, _)| *id).collect();
         for id in ids {
             self.remove(id);
         }

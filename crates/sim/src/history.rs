@@ -5,6 +5,7 @@ use std::io::Write;
 use wire::reply_parse::Value;
 
 use crate::checker::append::tokens;
+use crate::checker::bytes_of;
 use crate::own::OwnAction;
 
 /// One operation of a client.
@@ -67,6 +68,34 @@ pub enum Action {
         /// A list.
         key: String,
     },
+    /// `BLPOP key… timeout`.
+    BlockingPop {
+        /// Lists, on any cores.
+        keys: Vec<String>,
+        /// How long it waits at most.
+        timeout_ms: u64,
+    },
+    /// `BLMOVE source destination LEFT RIGHT timeout`.
+    BlockingMove {
+        /// A list.
+        source: String,
+        /// A list of a higher number, so that no element comes back to where it was.
+        destination: String,
+        /// How long it waits at most.
+        timeout_ms: u64,
+    },
+    /// `MULTI`, `RPUSH` of an own token to every key, `EXEC`.
+    PushAll {
+        /// Lists, on any cores, each with its unique token.
+        pushes: Vec<(String, String)>,
+    },
+    /// `CLIENT UNBLOCK id TIMEOUT | ERROR` of whoever has that id.
+    Unblock {
+        /// CLIENT ID.
+        client_id: u64,
+        /// By an error.
+        with_error: bool,
+    },
     /// `LRANGE key 0 -1`.
     Range {
         /// A list.
@@ -102,10 +131,14 @@ impl Action {
             | Action::Push { key, .. }
             | Action::Pop { key }
             | Action::Range { key }
+            | Action::BlockingMove { source: key, .. }
             | Action::Wait { key, .. } => Some(key),
-            Action::Unit { keys, .. } | Action::UnitRead { keys } => keys.first().map(String::as_str),
+            Action::Unit { keys, .. } | Action::UnitRead { keys } | Action::BlockingPop { keys, .. } => {
+                keys.first().map(String::as_str)
+            }
+            Action::PushAll { pushes } => pushes.first().map(|(key, _)| key.as_str()),
             Action::Own(own) => own.key(),
-            Action::Echo { .. } => None,
+            Action::Echo { .. } | Action::Unblock { .. } => None,
         }
     }
 }
@@ -158,6 +191,21 @@ pub fn requests(action: &Action) -> Vec<Vec<Vec<u8>>> {
         Action::Increment { key } => vec![words(&[b"INCR", key.as_bytes()])],
         Action::Push { key, token } => vec![words(&[b"RPUSH", key.as_bytes(), token.as_bytes()])],
         Action::Pop { key } => vec![words(&[b"LPOP", key.as_bytes()])],
+        Action::BlockingPop { keys, timeout_ms } => {
+            let keys = keys.iter().map(|key| key.as_bytes().to_vec());
+            vec![[vec![b"BLPOP".to_vec()], keys.collect(), vec![seconds(*timeout_ms)]].concat()]
+        }
+        Action::BlockingMove { source, destination, timeout_ms } => {
+            let (source, destination) = (source.as_bytes(), destination.as_bytes());
+            vec![words(&[b"BLMOVE", source, destination, b"LEFT", b"RIGHT", &seconds(*timeout_ms)])]
+        }
+        Action::PushAll { pushes } => {
+            unit(pushes.iter().map(|(key, token)| words(&[b"RPUSH", key.as_bytes(), token.as_bytes()])).collect())
+        }
+        Action::Unblock { client_id, with_error } => {
+            let how: &[u8] = if *with_error { b"ERROR" } else { b"TIMEOUT" };
+            vec![words(&[b"CLIENT", b"UNBLOCK", client_id.to_string().as_bytes(), how])]
+        }
         Action::Range { key } => vec![words(&[b"LRANGE", key.as_bytes(), b"0", b"-1"])],
         Action::Echo { text } => vec![words(&[b"ECHO", text.as_bytes()])],
         Action::Wait { key, old, timeout_ms } => {
@@ -165,6 +213,11 @@ pub fn requests(action: &Action) -> Vec<Vec<Vec<u8>>> {
         }
         Action::Own(own) => vec![own.request()],
     }
+}
+
+/// A timeout as blocking commands are told it.
+fn seconds(timeout_ms: u64) -> Vec<u8> {
+    format!("{}.{:03}", timeout_ms / 1000, timeout_ms % 1000).into_bytes()
 }
 
 /// The bytes of a request.
@@ -178,7 +231,8 @@ pub fn encode(request: &[Vec<u8>], out: &mut Vec<u8>) {
 }
 
 /// First words of the errors that a healthy or an honestly failing node may answer.
-const REFUSALS: [&str; 7] = ["MOVED ", "MISCONF ", "LOADING ", "CLUSTERDOWN ", "TRYAGAIN ", "EXECABORT ", "BUSY "];
+const REFUSALS: [&str; 8] =
+    ["MOVED ", "MISCONF ", "LOADING ", "CLUSTERDOWN ", "TRYAGAIN ", "EXECABORT ", "BUSY ", "UNBLOCKED "];
 
 /// The answer that an operation's replies amount to.
 ///
@@ -213,6 +267,15 @@ pub fn answer(action: &Action, replies: &[Value]) -> Result<Answer, String> {
         (Action::UnitRead { keys }, Value::Array(items)) => {
             items.len() == keys.len() && items.iter().all(|item| matches!(item, Value::Bulk(_) | Value::Null))
         }
+        (Action::BlockingPop { keys, .. }, Value::Array(items)) => {
+            items.len() == 2 && keys.iter().any(|key| key.as_bytes() == bytes_of(&items[0]))
+        }
+        (Action::BlockingMove { .. }, Value::Bulk(_)) => true,
+        (Action::BlockingPop { .. } | Action::BlockingMove { .. }, Value::Null) => true,
+        (Action::PushAll { pushes }, Value::Array(items)) => {
+            items.len() == pushes.len() && items.iter().all(|item| matches!(item, Value::Integer(_)))
+        }
+        (Action::Unblock { .. }, Value::Integer(0 | 1)) => true,
         (Action::Range { .. }, Value::Array(_)) => true,
         (Action::Echo { text }, Value::Bulk(bytes)) => text.as_bytes() == bytes,
         (Action::Wait { .. }, Value::Integer(0 | 1) | Value::Null | Value::Bulk(_) | Value::Array(_)) => true,

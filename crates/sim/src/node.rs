@@ -54,6 +54,8 @@ pub struct Abilities {
     pub cluster: bool,
     /// It knows ZH.WAIT.
     pub waits: bool,
+    /// It knows BLPOP, BLMOVE and CLIENT UNBLOCK.
+    pub blocks: bool,
     /// It knows expiry, DEL and FLUSHDB.
     pub keyspace: bool,
 }

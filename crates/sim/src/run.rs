@@ -537,6 +537,7 @@ impl<N: Node> Run<N> {
         let mut judged = checker::check_span(span, &self.base);
         judged = judged.and_then(|()| own_model::check(span));
         judged = judged.and_then(|()| waiters::check(span, self.street.tolerance_us()));
+        judged = judged.and_then(|()| checker::blocked::check(span, &self.base, self.street.tolerance_us()));
         judged = judged.and_then(|()| match self.loss.take() {
             Some(loss) => loss::check(span, &self.base, &found, loss),
             None => checker::unit::check_base(span, &found),

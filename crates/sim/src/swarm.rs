@@ -60,9 +60,17 @@ pub enum Feature {
     Wait,
     /// Keys of a client's own.
     Own,
+    /// BLPOP.
+    BlockingPop,
+    /// BLMOVE.
+    BlockingMove,
+    /// MULTI/EXEC that pushes.
+    PushAll,
+    /// CLIENT UNBLOCK.
+    Unblock,
 }
 
-const FEATURES: [Feature; 12] = [
+const FEATURES: [Feature; 16] = [
     Feature::Append,
     Feature::Get,
     Feature::Compare,
@@ -75,6 +83,10 @@ const FEATURES: [Feature; 12] = [
     Feature::Echo,
     Feature::Wait,
     Feature::Own,
+    Feature::BlockingPop,
+    Feature::BlockingMove,
+    Feature::PushAll,
+    Feature::Unblock,
 ];
 
 /// One seed's world.
@@ -163,6 +175,7 @@ fn draw_weights(abilities: Abilities, rng: &mut Rng) -> Vec<(Feature, u64)> {
     let possible = |feature: &Feature| match feature {
         Feature::Wait => abilities.waits,
         Feature::Own => abilities.keyspace,
+        Feature::BlockingPop | Feature::BlockingMove | Feature::PushAll | Feature::Unblock => abilities.blocks,
         _ => true,
     };
     let mut weights: Vec<(Feature, u64)> = Vec::new();
@@ -171,6 +184,11 @@ fn draw_weights(abilities: Abilities, rng: &mut Rng) -> Vec<(Feature, u64)> {
         if always || rng.chance(1, 2) {
             weights.push((feature, 1 + rng.below(8)));
         }
+    }
+    let has = |wanted: &[Feature]| weights.iter().any(|(feature, _)| wanted.contains(feature));
+    // Who only waits proves nothing: somebody has to push.
+    if has(&[Feature::BlockingPop, Feature::BlockingMove]) && !has(&[Feature::Push, Feature::PushAll]) {
+        weights.push((Feature::PushAll, 1 + rng.below(8)));
     }
     weights
 }

@@ -69,7 +69,43 @@ pub fn next(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
         Feature::Echo => Action::Echo { text: client.token() },
         Feature::Wait => wait(client, swarm, rng),
         Feature::Own => own(client, rng),
+        Feature::BlockingPop => {
+            Action::BlockingPop { keys: list_keys(client, swarm, rng), timeout_ms: timeout_ms(rng) }
+        }
+        Feature::BlockingMove => blocking_move(client, swarm, rng),
+        Feature::PushAll => {
+            let keys = list_keys(client, swarm, rng);
+            Action::PushAll { pushes: keys.into_iter().map(|key| (key, client.token())).collect() }
+        }
+        // Ids count connections, in turns of cores.
+        Feature::Unblock => {
+            let client_id = (1 + rng.below(12)) * base::limits::CORES_MAX as u64 + rng.below(u64::from(swarm.cores));
+            Action::Unblock { client_id, with_error: rng.chance(1, 2) }
+        }
     }
+}
+
+/// Mostly short, so that there is progress; long enough that a push finds somebody waiting.
+fn timeout_ms(rng: &mut Rng) -> u64 {
+    let most_ms = [20, 200, 2_000][rng.below(3) as usize];
+    1 + rng.below(most_ms)
+}
+
+/// Some lists in any order; a cluster client names one.
+fn list_keys(client: &Client, swarm: &Swarm, rng: &mut Rng) -> Vec<String> {
+    let mut all: Vec<String> = (0..swarm.other_keys).map(list_key).collect();
+    let count = if client.door() == Door::Cluster { 1 } else { 1 + rng.below(all.len() as u64) };
+    (0..count).map(|_| all.swap_remove(rng.below(all.len() as u64) as usize)).collect()
+}
+
+fn blocking_move(client: &Client, swarm: &Swarm, rng: &mut Rng) -> Action {
+    let timeout_ms = timeout_ms(rng);
+    if swarm.other_keys < 2 || client.door() == Door::Cluster {
+        return Action::BlockingPop { keys: vec![list_key(0)], timeout_ms };
+    }
+    let destination = 1 + rng.below(swarm.other_keys - 1);
+    let source = list_key(rng.below(destination));
+    Action::BlockingMove { source, destination: list_key(destination), timeout_ms }
 }
 
 fn token(swarm: &Swarm, rng: &mut Rng) -> String {

@@ -1,6 +1,7 @@
 """redis-py and valkey-glide as plain and as cluster clients: the script every client test follows."""
 
 import sys
+import threading
 import time
 import uuid
 
@@ -102,6 +103,58 @@ def plain(checks, name, host, port, protocol):
         client.delete(lock_key)
 
 
+def blocking(checks, name, host, port, protocol):
+    """Keys of whatever core, one client waiting for all of them."""
+    tag = uuid.uuid4().hex
+    lists = [f"{tag}:q{i}" for i in range(8)]
+    client = redis.Redis(host=host, port=port, protocol=protocol)
+
+    def while_blocked(call, act):
+        waiter = redis.Redis(host=host, port=port, protocol=protocol, single_connection_client=True)
+        number, found = waiter.client_id(), []
+
+        def wait():
+            try:
+                found.append(call(waiter))
+            except redis.ResponseError as error:
+                found.append(str(error))
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        blocks = lambda: any(int(one["id"]) == number and "b" in one["flags"] for one in client.client_list())
+        while thread.is_alive() and not blocks():
+            pass
+        act(number)
+        thread.join()
+        return found[0]
+
+    pair = lambda found: found and [bytes(part) for part in found]
+    for at in (0, 7):
+        found = while_blocked(lambda waiter: waiter.blpop(lists), lambda _: client.rpush(lists[at], "x"))
+        checks.equal(f"{name} blpop over cores", pair(found), [lists[at].encode(), b"x"])
+        checks.equal(f"{name} blpop takes it", client.exists(*lists), 0)
+    for target in lists[1:]:
+        found = while_blocked(lambda waiter: waiter.blmove(lists[0], target, 0), lambda _: client.rpush(lists[0], "y"))
+        checks.equal(f"{name} blmove over cores", [found, client.lpop(target)], [b"y", b"y"])
+    with client.pipeline(transaction=True) as pipe:
+        for each in lists:
+            pipe.rpush(each, "z")
+        found = while_blocked(lambda waiter: waiter.brpop(lists), lambda _: pipe.execute())
+    checks.equal(f"{name} exec pushes", [bytes(found[1]), sum(client.llen(each) for each in lists)], [b"z", 7])
+    client.delete(*lists)
+    client.rpush(f"{tag}:other", "r")
+    found = while_blocked(lambda waiter: waiter.blpop(lists), lambda _: client.rename(f"{tag}:other", lists[5]))
+    checks.equal(f"{name} rename", pair(found), [lists[5].encode(), b"r"])
+    checks.equal(f"{name} blpop timeout", client.blpop(lists, timeout=0.01), None)
+    checks.equal(f"{name} blmove timeout", client.blmove(lists[0], lists[1], 0.01), None)
+    for wanted in (lists, lists[:1], lists[3:4]):
+        call = lambda waiter: waiter.blpop(wanted)
+        checks.equal(f"{name} unblock", while_blocked(call, lambda number: client.client_unblock(number)), None)
+        found = while_blocked(call, lambda number: client.client_unblock(number, error=True))
+        checks.true(f"{name} unblock by error", "unblocked" in str(found))
+    checks.equal(f"{name} nobody took it", [client.rpush(lists[0], "k"), client.lpop(lists[0])], [1, b"k"])
+
+
 def cluster(checks, name, host, port, protocol):
     tag = uuid.uuid4().hex
     client = RedisCluster(host=host, port=port, protocol=protocol)
@@ -152,6 +205,7 @@ def main():
     started = time.monotonic()
     for protocol in (2, 3):
         checks.run(f"redis-py RESP{protocol}", plain, host, plain_port, protocol)
+        checks.run(f"redis-py blocking RESP{protocol}", blocking, host, plain_port, protocol)
         checks.run(f"redis-py cluster RESP{protocol}", cluster, host, cluster_port, protocol)
     checks.run("glide", glide, host, plain_port, False)
     checks.run("glide cluster", glide, host, cluster_port, True)

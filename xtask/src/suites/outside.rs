@@ -125,7 +125,7 @@ pub const REDIS_PY: Suite = Suite {
         let folder = path_text(&clients_folder().join("redis-py"));
         let python = path_text(&needs::python());
         let proof = proof()?;
-        // Its tests block on several keys at once, which more cores refuse without a common hash tag.
+        // One core: it asks what each command answers; the scripts of the other clients run on several.
         let mut command = with_server(context, ("auto", "1"), &proof)?;
         command.args([&python, "tests/clients/python/redis_py_suite.py", &folder, "{host}", "{port}"]);
         context.counted(&mut command)

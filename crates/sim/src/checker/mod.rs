@@ -4,6 +4,7 @@
 //! something (a power cut in `interval`, any end in `memory`); what was found after it is the next span's base.
 
 pub mod append;
+pub mod blocked;
 pub mod counter;
 pub mod list;
 pub mod loss;
