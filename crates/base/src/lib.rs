@@ -18,4 +18,4 @@ pub use ids::{
     ConnectionId, CoreId, Database, LogOrdinal, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, SegmentNumber, Slot,
     SlotGroupId, Version,
 };
-pub use street::{Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+pub use street::{Door, Effect, Event, Machine, Now, Span, TickGap, TickInput, TickOutput};

@@ -31,6 +31,11 @@ pub const DATABASE_COUNT: u8 = 16;
 pub const RECEIVE_BYTES: usize = 16 << 10;
 /// Receive buffers of one core: 256 x 16 KiB = 4 MiB of address space, touched only as far as used.
 pub const RECEIVE_BUFFERS: usize = 256;
+/// Gaps between ticks that a core remembers, the longest ones: a list that one line of INFO shows.
+pub const TICK_GAPS_KEPT: usize = 16;
+/// Shortest gap between ticks that is told, microseconds: an eighth of what a core may take, so that a busy core is not
+/// told about itself all the time.
+pub const TICK_GAP_TOLD_US: u64 = 250;
 /// Requests that are decoded, prefetched and executed together; two cache lines each stay within a first-level cache.
 pub const PREFETCH_WINDOW: usize = 32;
 /// Nominal size of a log segment, bytes: 1 s of log at the machine's 64 MiB/s, so that few files exist and one is

@@ -20,6 +20,16 @@ pub struct Now {
     pub unix_ms: u64,
 }
 
+/// A time in which a core that had something to do took no clock reading: whoever asked then, waited for it. From one
+/// tick's reading to the next, the receiving between them included; sleep with nothing to do is no part of any gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TickGap {
+    /// When it began, in [`Now::monotonic_us`].
+    pub begin_us: u64,
+    /// How long it lasted, microseconds.
+    pub us: u64,
+}
+
 /// Where bytes lie in [`TickInput::received`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Span {
@@ -113,11 +123,8 @@ pub enum Event {
         /// The operating system's words, with the file's name.
         reason: String,
     },
-    /// The longest tick so far, told once it is over: from the tick's clock reading until its effects were performed.
-    LongestTick {
-        /// Microseconds.
-        us: u64,
-    },
+    /// The core was busy for so long without taking a tick's clock reading.
+    TickGap(TickGap),
     /// SIGTERM, SIGINT or SHUTDOWN: finish, seal the log, answer with [`Effect::Stop`].
     ShutdownRequested,
 }

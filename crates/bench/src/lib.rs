@@ -3,12 +3,14 @@
 //! - [`load`]: the load generator behind `zerohop bench`; drives any RESP server, and memcached's text protocol
 //! - [`null`]: a server that does nothing, on epoll and on io_uring: the practical limit of this machine
 //! - [`thread_per_request`]: the server design that an event loop is measured against (claim Z1)
+//! - [`canary`]: notices when a core was taken away from whoever runs on it
 //! - [`hash`]: candidate hashes, their cost and evenness
 //! - [`cli`]: the options of the load generator as a person types them
 //!
 //! The comparisons themselves (`cargo x bench`) are a chore, and live with the other chores: they start these programs,
 //! pin them, interleave them and judge the ratios.
 
+pub mod canary;
 pub mod cli;
 pub mod hash;
 pub mod load;

@@ -1,10 +1,13 @@
 //! The loop of one core: collect, read the clock, tick, perform, deliver.
 
+use crate::batch_size::BatchSize;
 use crate::clock::{Clock, monotonic_us};
-use crate::driver::{Driver, RETRY_US};
+use crate::driver::{Collected, Driver, RETRY_US};
 use crate::event_list::EventList;
+use crate::gap_watch::GapWatch;
 use crate::log_files::LogFiles;
 use crate::mailbox::Mailbox;
+use base::limits::TICK_GAP_TOLD_US;
 use base::street::{Effect, Event, Machine, Now, TickInput, TickOutput};
 use std::io;
 
@@ -32,10 +35,18 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
         let mut output = TickOutput::default();
         // The first tick comes at once: the machine has yet to say what it waits for.
         let mut timeout_us = Some(0);
-        let mut longest_tick_us = 0;
+        let mut gaps = GapWatch::new(monotonic_us());
+        let mut batch = BatchSize::new();
+        let mut was_full = false;
         loop {
-            self.collect(timeout_us, &mut events, &mut hops)?;
+            let collected = self.collect(timeout_us, batch.connections(), &mut events, &mut hops)?;
             let now = self.clock.now();
+            let gap = gaps.tick(collected.sleep, now.monotonic_us);
+            batch.adapt(gap.us, was_full);
+            was_full = collected.is_full;
+            if gap.us >= TICK_GAP_TOLD_US {
+                events.push_first(Event::TickGap(gap));
+            }
             (output.deadline_us, output.more, output.quiet_completions) = (None, false, false);
             self.machine.tick(
                 TickInput { now, received: self.driver.received(), events: &mut events.events, hops: &mut hops },
@@ -55,12 +66,6 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 return Ok(self.machine);
             }
             timeout_us = self.next_timeout_us(now, &output, &events);
-            let tick_us = monotonic_us().saturating_sub(now.monotonic_us);
-            if tick_us > longest_tick_us {
-                longest_tick_us = tick_us;
-                // Told with the next tick; it is no reason for one.
-                events.push_completion(Event::LongestTick { us: tick_us }, true);
-            }
         }
     }
 
@@ -68,13 +73,14 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
     fn collect(
         &mut self,
         mut timeout_us: Option<u64>,
+        connections_max: usize,
         events: &mut EventList,
         hops: &mut Vec<(base::ids::CoreId, M::Message)>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Collected> {
         if timeout_us != Some(0) && !self.mailbox.doorbell().try_sleep() {
             timeout_us = Some(0);
         }
-        self.driver.collect(timeout_us, events)?;
+        let collected = self.driver.collect(timeout_us, connections_max, events)?;
         // Before looking: whoever rings from now on is seen by the next try_sleep.
         self.mailbox.doorbell().awake();
         self.mailbox.collect(hops);
@@ -84,7 +90,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
         if self.mailbox.doorbell().take_shutdown() {
             events.push(Event::ShutdownRequested);
         }
-        Ok(())
+        Ok(collected)
     }
 
     /// Performs the list in order; whether the machine stopped.
@@ -126,7 +132,9 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
         let end_us = monotonic_us() + STOP_GRACE_US;
         loop {
             let left_us = end_us.saturating_sub(monotonic_us());
-            if self.driver.sends_under_way() == 0 || left_us == 0 || self.driver.collect(Some(left_us), events).is_err()
+            if self.driver.sends_under_way() == 0
+                || left_us == 0
+                || self.driver.collect(Some(left_us), usize::MAX, events).is_err()
             {
                 return;
             }

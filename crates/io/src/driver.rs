@@ -1,14 +1,31 @@
 //! What the loop of a core asks of a backend. Chosen once per core; inside the loop every call is direct.
 
 use crate::event_list::EventList;
+use crate::gap_watch::Sleep;
 use base::ids::ConnectionId;
 use std::io;
+
+/// How a collect went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Collected {
+    /// When it waited.
+    pub sleep: Option<Sleep>,
+    /// As many connections as were allowed had something; more may have.
+    pub is_full: bool,
+}
 
 /// A way to receive and send: [`crate::epoll::Epoll`] or [`crate::uring::Uring`].
 pub(crate) trait Driver {
     /// Submit what is queued, wait for something to happen (at most `timeout_us`; `Some(0)`: do not wait; `None`: for
-    /// ever), and list it. Events already in the list stay in front.
-    fn collect(&mut self, timeout_us: Option<u64>, events: &mut EventList) -> io::Result<()>;
+    /// ever), and list it, but of no more than `connections_max` connections where the kernel has
+    /// not received for more already (io_uring has: its bound is its receive buffers). Events already in the list stay in
+    /// front.
+    fn collect(
+        &mut self,
+        timeout_us: Option<u64>,
+        connections_max: usize,
+        events: &mut EventList,
+    ) -> io::Result<Collected>;
 
     /// The bytes that `Received` points into, until [`Driver::release_received`].
     fn received(&self) -> &[u8];

@@ -10,19 +10,21 @@
 //! waits for `EPOLLOUT`.
 
 use crate::acceptor::Acceptor;
+use crate::clock::monotonic_us;
 use crate::connection_table::{Connection, ConnectionTable};
 use crate::doorbell::Doorbell;
-use crate::driver::Driver;
+use crate::driver::{Collected, Driver};
 use crate::event_list::EventList;
+use crate::gap_watch::Sleep;
 use crate::receive_slab::ReceiveSlab;
 use base::ids::ConnectionId;
 use base::limits::RECEIVE_BUFFERS;
 use base::street::{Event, Span};
-use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 /// Received bytes begin at multiples of a cache line.
@@ -33,7 +35,7 @@ const TOKEN_LISTENERS: u64 = u64::MAX - 1;
 
 pub(crate) struct Epoll {
     epoll: OwnedFd,
-    ready: Vec<epoll::Event>,
+    ready: Box<[MaybeUninit<epoll::Event>]>,
     table: ConnectionTable,
     acceptor: Acceptor,
     slab: ReceiveSlab,
@@ -54,7 +56,7 @@ impl Epoll {
         Ok(Epoll {
             epoll,
             // No more ready connections per tick than the slab has room for.
-            ready: Vec::with_capacity(RECEIVE_BUFFERS),
+            ready: Box::new_uninit_slice(RECEIVE_BUFFERS),
             table: ConnectionTable::new(connections_max),
             acceptor,
             slab: ReceiveSlab::new()?,
@@ -176,19 +178,26 @@ fn wanted_interest(connection: &Connection) -> EventFlags {
 }
 
 impl Driver for Epoll {
-    fn collect(&mut self, timeout_us: Option<u64>, events: &mut EventList) -> io::Result<()> {
+    fn collect(
+        &mut self,
+        timeout_us: Option<u64>,
+        connections_max: usize,
+        events: &mut EventList,
+    ) -> io::Result<Collected> {
         // Rounded up to epoll_wait's milliseconds: waking before the deadline would mean waking twice.
         let timeout = timeout_us.map(|us| {
             let ms = us.div_ceil(1000);
             rustix::time::Timespec { tv_sec: (ms / 1000) as i64, tv_nsec: (ms % 1000) as i64 * 1_000_000 }
         });
-        self.ready.clear();
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        for index in 0..self.ready.len() {
-            let event = self.ready[index];
+        let from_us = (timeout_us != Some(0)).then(monotonic_us);
+        let mut room = std::mem::take(&mut self.ready);
+        let count = connections_max.min(room.len());
+        let (ready, _) = match epoll::wait(&self.epoll, &mut room[..count], timeout.as_ref()) {
+            Err(Errno::INTR) => Default::default(),
+            result => result?,
+        };
+        let sleep = from_us.map(|from_us| Sleep { from_us, until_us: monotonic_us() });
+        for event in &*ready {
             match event.data.u64() {
                 TOKEN_DOORBELL => {}
                 token if TOKEN_LISTENERS - token < u64::from(u16::MAX) => {
@@ -200,6 +209,8 @@ impl Driver for Epoll {
                 }
             }
         }
+        let is_full = ready.len() == count;
+        self.ready = room;
         if self.acceptor.has_more() || self.acceptor.is_starved() {
             let epoll = &self.epoll;
             self.acceptor.accept(&mut self.table, events, |table, id| {
@@ -208,7 +219,7 @@ impl Driver for Epoll {
                 epoll::add(epoll, connection.socket(), EventData::new_u64(id.as_u64()), EventFlags::IN).is_ok()
             });
         }
-        Ok(())
+        Ok(Collected { sleep, is_full })
     }
 
     fn received(&self) -> &[u8] {

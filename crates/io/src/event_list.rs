@@ -27,6 +27,12 @@ impl EventList {
         self.events.push(event);
     }
 
+    /// Puts a quiet event before all others: it happened while they waited.
+    #[cold]
+    pub fn push_first(&mut self, event: Event) {
+        self.events.insert(0, event);
+    }
+
     /// Whether something waits that must not wait for something else to happen.
     pub fn is_prompt(&self) -> bool {
         self.prompt

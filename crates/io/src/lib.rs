@@ -28,6 +28,7 @@ pub mod process;
 pub mod thread;
 
 mod acceptor;
+mod batch_size;
 mod connection_table;
 mod core_loop;
 mod disk_thread;
@@ -35,6 +36,7 @@ mod doorbell;
 mod driver;
 mod epoll;
 mod event_list;
+mod gap_watch;
 mod log_files;
 mod receive_slab;
 mod uring;

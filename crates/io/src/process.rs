@@ -1,8 +1,14 @@
 //! What this process costs: processor time and memory, from `/proc/self`, for INFO.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::io;
+use std::os::fd::RawFd;
+
+/// Descriptors that room is made for at most: 512 KiB of the kernel's memory.
+const DESCRIPTORS_RESERVED_MAX: u64 = 1 << 16;
 
 /// A reading of the process's costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -34,19 +40,19 @@ pub fn process_cost() -> io::Result<ProcessCost> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self is not as proc(5) says"))
 }
 
-/// Allows this process as many open files as it may have, up to `wanted`; how many it now may have. One connection
-/// costs one.
-pub fn raise_descriptor_limit(wanted: u64) -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let current = limit.current.unwrap_or(u64::MAX);
-    if current >= wanted {
-        return current;
-    }
-    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }) {
-        Ok(()) => raised,
-        Err(_) => current,
-    }
+/// Makes room for `count` open files, or as many as are allowed, before they are needed. The kernel's table doubles when
+/// it is full, and with several threads each doubling waits for a grace period: ten milliseconds and more in the middle
+/// of a tick. It never shrinks.
+///
+/// # Errors
+/// When the operating system has no descriptor or no memory to give.
+pub fn reserve_descriptors(count: u64) -> io::Result<()> {
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let highest = count.min(allowed).saturating_sub(1).min(DESCRIPTORS_RESERVED_MAX - 1);
+    let any = eventfd(0, EventfdFlags::CLOEXEC)?;
+    // Whatever number it gets, it is given back at once.
+    drop(fcntl_dupfd_cloexec(&any, highest as RawFd)?);
+    Ok(())
 }
 
 fn parse(stat: &str, status: &str) -> Option<ProcessCost> {
@@ -83,11 +89,17 @@ mod tests {
     }
 
     #[test]
-    fn the_descriptor_limit_is_never_lowered() {
-        let before = raise_descriptor_limit(0);
-        assert!(before > 0);
-        assert_eq!(raise_descriptor_limit(before - 1), before);
-        assert!(raise_descriptor_limit(before + 1) >= before);
+    fn room_for_descriptors_is_made_before_they_are_needed() {
+        let room = || {
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find(|line| line.starts_with("FDSize:")).unwrap();
+            line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+        };
+        let wanted = 700.min(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
+        reserve_descriptors(wanted).unwrap();
+        assert!(room() >= wanted, "{}", room());
+        // More than is allowed is no error.
+        reserve_descriptors(u64::MAX).unwrap();
     }
 
     #[test]

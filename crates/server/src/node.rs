@@ -80,6 +80,8 @@ impl Node {
             None => None,
         };
         let listeners = ports::bind(&config)?;
+        let connections = u64::from(config.cores) * base::limits::CONNECTIONS_PER_CORE_MAX as u64;
+        io::process::reserve_descriptors(connections).map_err(other)?;
         let fresh_id = [io::thread::random_seed().map_err(other)?, io::thread::random_seed().map_err(other)?];
         let fresh_id: [u8; 16] =
             fresh_id.map(u64::to_le_bytes).as_flattened().try_into().expect("two times eight bytes");

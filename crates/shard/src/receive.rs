@@ -53,10 +53,7 @@ impl Shard {
                     self.log_mut("extended").on_segment_failed(reason);
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
-                Event::LongestTick { us } => {
-                    let longest = &mut self.statistics.counters.tick_us_max;
-                    *longest = us.max(*longest);
-                }
+                Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,
             }
         }

@@ -8,6 +8,8 @@ mod archive;
 mod cores;
 mod cost;
 mod durability;
+mod gap_match;
+mod gaps;
 mod growth;
 mod hash;
 mod history;
@@ -49,6 +51,7 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { name: "z1", about: "throughput against a thread per request", run: history::run_z1 },
     Comparison { name: "z6", about: "throughput against memcached, persistence on here", run: history::run_z6 },
     Comparison { name: "z9", about: "p99 over mean latency at half load", run: history::run_z9 },
+    Comparison { name: "gaps", about: "longest gap between two ticks under load, beside a canary", run: gaps::run },
     Comparison { name: "start", about: "cold start to the first acknowledged write", run: start::run },
     Comparison { name: "idle", about: "CPU and memory of an empty idle node", run: idle::run },
     Comparison { name: "hash", about: "speed and evenness of candidate hashes", run: hash::run },

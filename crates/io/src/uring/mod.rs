@@ -21,10 +21,12 @@ pub(crate) use probe::probe;
 
 use crate::acceptor::Acceptor;
 use crate::backend::TaskWork;
+use crate::clock::monotonic_us;
 use crate::connection_table::ConnectionTable;
 use crate::doorbell::Doorbell;
-use crate::driver::Driver;
+use crate::driver::{Collected, Driver};
 use crate::event_list::EventList;
+use crate::gap_watch::Sleep;
 use base::ids::ConnectionId;
 use buffers::{BUFFER_GROUP, Buffers};
 use io_uring::{opcode, squeue, types};
@@ -37,6 +39,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use token::Operation;
 
+/// More than this is handed to the kernel before the core waits, and not by the wait itself, so that work is not taken
+/// for sleep: operations, and bytes of one send.
+const QUEUED_BEFORE_SLEEP_MAX: usize = 32;
+const SEND_BYTES_BEFORE_SLEEP_MAX: usize = 16 << 10;
 /// How long the end of a core waits for the kernel to let go, microseconds per attempt, and how many attempts.
 const DRAIN_WAIT_US: u64 = 100_000;
 const DRAIN_ATTEMPTS: u32 = 50;
@@ -51,8 +57,8 @@ pub(crate) struct Uring {
     /// Receives that ended because no buffer was left; armed again once buffers are back.
     starved: Vec<ConnectionId>,
     sends_under_way: usize,
-    /// Sends were queued whose completions may be told late.
-    has_quiet_sends: bool,
+    /// Sends were queued that are to be under way before the core sleeps.
+    has_sends_before_sleep: bool,
     /// Something happened that is no event but must end the wait: the doorbell, a client, a lack of buffers.
     woken: bool,
     /// Counts collects, from 1.
@@ -79,7 +85,7 @@ impl Uring {
             completions: Vec::with_capacity(1024),
             starved: Vec::new(),
             sends_under_way: 0,
-            has_quiet_sends: false,
+            has_sends_before_sleep: false,
             woken: false,
             tick: NonZeroU64::MIN,
             fault: None,
@@ -155,17 +161,15 @@ impl Uring {
         }
     }
 
-    /// Submits what is queued, waits for `want` results, and handles all there are.
+    /// Handles all results that are there.
     #[inline]
-    fn turn(&mut self, want: u32, timeout_us: Option<u64>, events: &mut EventList) -> io::Result<()> {
-        self.ring.enter(want, timeout_us)?;
+    fn read_completions(&mut self, events: &mut EventList) {
         self.completions.clear();
         self.ring.read_completions(&mut self.completions);
         for index in 0..self.completions.len() {
             let completion = self.completions[index];
             self.completed(completion, events);
         }
-        Ok(())
     }
 
     fn accept(&mut self, events: &mut EventList) {
@@ -185,18 +189,28 @@ fn poll_entry(descriptor: BorrowedFd<'_>) -> squeue::Entry {
 }
 
 impl Driver for Uring {
-    fn collect(&mut self, timeout_us: Option<u64>, events: &mut EventList) -> io::Result<()> {
+    fn collect(
+        &mut self,
+        timeout_us: Option<u64>,
+        _connections_max: usize,
+        events: &mut EventList,
+    ) -> io::Result<Collected> {
         let may_wait = timeout_us != Some(0);
         self.woken = false;
-        if may_wait && std::mem::take(&mut self.has_quiet_sends) {
+        let mut collected = Collected::default();
+        let sends_first =
+            std::mem::take(&mut self.has_sends_before_sleep) || self.ring.queued() > QUEUED_BEFORE_SLEEP_MAX;
+        if !may_wait || sends_first {
             // Most sends complete at once. Their completions must not end the wait, so they are read before it; that
             // costs a second entry only where the core was going to sleep.
-            self.turn(0, None, events)?;
-            if !events.is_prompt() && !self.woken {
-                self.turn(1, timeout_us, events)?;
-            }
-        } else {
-            self.turn(u32::from(may_wait), timeout_us, events)?;
+            self.ring.enter(0, None)?;
+            self.read_completions(events);
+        }
+        if may_wait && !(sends_first && (events.is_prompt() || self.woken)) {
+            let from_us = monotonic_us();
+            self.ring.enter(1, timeout_us)?;
+            collected.sleep = Some(Sleep { from_us, until_us: monotonic_us() });
+            self.read_completions(events);
         }
         self.tick = self.tick.saturating_add(1);
         if self.acceptor.has_more() || self.acceptor.is_starved() {
@@ -204,7 +218,7 @@ impl Driver for Uring {
         }
         match self.fault.take() {
             Some(fault) => Err(fault),
-            None => Ok(()),
+            None => Ok(collected),
         }
     }
 
@@ -229,10 +243,10 @@ impl Driver for Uring {
         let tick = self.tick;
         let Some(connection) = self.table.open(id) else { return };
         assert!(connection.sending.is_none() && !buffer.is_empty(), "one send at a time, and of something");
+        self.has_sends_before_sleep |= quiet || buffer.len() > SEND_BYTES_BEFORE_SLEEP_MAX;
         connection.sending = Some(buffer);
         connection.sent_bytes = 0;
         connection.quiet_send_tick = quiet.then_some(tick);
-        self.has_quiet_sends |= quiet;
         self.sends_under_way += 1;
         self.push_send(id);
     }

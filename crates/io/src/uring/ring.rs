@@ -81,6 +81,12 @@ impl Ring {
         self.in_flight
     }
 
+    /// Operations that the kernel has not been told.
+    #[inline]
+    pub fn queued(&mut self) -> usize {
+        self.ring.submission().len()
+    }
+
     /// Queues an operation; a full queue is handed to the kernel first.
     ///
     /// # Safety
@@ -100,7 +106,7 @@ impl Ring {
 
     /// Submits what is queued and waits for `want` results, at most `timeout_us` (`None`: for ever).
     pub fn enter(&mut self, want: u32, timeout_us: Option<u64>) -> io::Result<()> {
-        let queued = self.ring.submission().len() as u32;
+        let queued = self.queued() as u32;
         let submitter = self.ring.submitter();
         let flags = self.enter_flags;
         let result = match timeout_us {

@@ -1,10 +1,11 @@
 //! A machine that answers lines, so that a street can be tested without a store: each line is a command.
 //!
-//! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `LOG t` | `SYNC` | `CREATE n`
+//! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `STALL us` | `GAP` | `LOG t` | `SYNC` | `CREATE n`
 
 use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
 use base::street::{Effect, Event, Machine, TickInput, TickOutput};
 use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 /// Unsent bytes at which a connection is no longer read.
 const PAUSE_BYTES: usize = 64 << 10;
@@ -45,6 +46,7 @@ pub struct LineMachine {
     ordinal: u64,
     hops: BTreeMap<CoreId, Vec<Message>>,
     counted: u64,
+    gap_us_max: u64,
     pub ticks: u64,
     pub pauses: u64,
     pub accepted: u64,
@@ -66,6 +68,7 @@ impl LineMachine {
             ordinal: 0,
             hops: BTreeMap::new(),
             counted: 0,
+            gap_us_max: 0,
             ticks: 0,
             pauses: 0,
             accepted: 0,
@@ -117,6 +120,14 @@ impl LineMachine {
                 self.hops.entry(core).or_default().extend((0..count).map(Message::Count));
                 self.reply(id, b"flooded");
             }
+            "STALL" => {
+                let (began, us) = (Instant::now(), rest.parse().unwrap());
+                while began.elapsed() < Duration::from_micros(us) {
+                    std::hint::spin_loop();
+                }
+                self.reply(id, b"stalled");
+            }
+            "GAP" => self.reply(id, self.gap_us_max.to_string().as_bytes()),
             "LOG" => {
                 self.ordinal += 1;
                 let ordinal = LogOrdinal(self.ordinal);
@@ -193,7 +204,7 @@ impl LineMachine {
                     self.reply(id, b"refused");
                 }
             }
-            Event::LongestTick { .. } => {}
+            Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),
             Event::ShutdownRequested => output.effects.push(Effect::Stop),
         }
     }

@@ -3,6 +3,7 @@
 
 mod churn;
 mod connections;
+mod gaps;
 mod hops;
 mod line_machine;
 mod log;

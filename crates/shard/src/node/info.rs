@@ -252,10 +252,14 @@ fn write_zerohop(facts: &NodeFacts<'_>, text: &mut InfoText) {
     text.lines(&[
         ("ticks", counters.ticks),
         ("ticks_with_commands", counters.ticks_with_commands),
-        ("tick_us_max", counters.tick_us_max),
+        ("tick_gap_us_max", facts.cores.iter().map(|core| core.statistics.gaps.us_max()).max().unwrap_or(0)),
         ("batch_depth_max", counters.commands_per_tick_max),
     ]);
     text.line("batch_depth_mean", format_args!("{depth:.2}"));
+    let first = if facts.cores.len() == 1 { facts.core.0 } else { 0 };
+    for (core, of_core) in (first..).zip(facts.cores) {
+        text.line(format_args!("tick_gaps_core{core}"), of_core.statistics.gaps.text());
+    }
     text.lines(&[
         ("hops_sent", counters.hops_sent),
         ("hops_received", counters.hops_received),

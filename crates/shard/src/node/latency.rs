@@ -30,7 +30,7 @@ pub(super) fn execute_latency(spec: &CommandSpec, arguments: Arguments<'_>, repl
             reply.error_bytes("ERR", &text);
         }
         Id::LatencyDoctor => {
-            reply.verbatim(b"txt", b"Single commands are not timed here. See tick_us_max in INFO zerohop.");
+            reply.verbatim(b"txt", b"Single commands are not timed here. See tick_gap_us_max in INFO zerohop.");
         }
         _ => write_help(registry_entry(Id::Latency), reply),
     }

@@ -12,6 +12,7 @@ mod cluster;
 mod config;
 mod config_keys;
 mod facts;
+mod gaps;
 mod info;
 mod latency;
 mod memory;

@@ -1,5 +1,6 @@
 //! What a core counts while it works. Plain integers of one core, added up when somebody asks.
 
+use super::gaps::LongestGaps;
 use wire::registry::{COMMAND_ID_COUNT, CommandId, CommandSpec, all};
 
 macro_rules! numbers {
@@ -63,8 +64,6 @@ numbers! {
         /// Waiters that another's write woke.
         waiters_woken,
         @max
-        /// Longest tick, microseconds.
-        tick_us_max,
         /// Most requests of one tick.
         commands_per_tick_max,
     }
@@ -142,6 +141,8 @@ pub struct Calls {
 pub struct Statistics {
     /// Events.
     pub counters: Counters,
+    /// The longest gaps between ticks; of one core, never added up.
+    pub gaps: LongestGaps,
     /// By command, indexed by [`CommandId`].
     calls: Box<[Calls]>,
     /// By the first word of the error, ascending.
@@ -154,7 +155,7 @@ const ERROR_CODES_MAX: usize = 128;
 impl Default for Statistics {
     fn default() -> Statistics {
         let calls = vec![Calls::default(); COMMAND_ID_COUNT].into_boxed_slice();
-        Statistics { counters: Counters::default(), calls, errors: Vec::new() }
+        Statistics { counters: Counters::default(), gaps: LongestGaps::default(), calls, errors: Vec::new() }
     }
 }
 

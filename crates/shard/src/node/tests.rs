@@ -24,7 +24,7 @@ impl Node {
         let mut cores = vec![CoreFacts::default(), CoreFacts::default()];
         for (core, facts) in cores.iter_mut().enumerate() {
             facts.statistics.counters.commands = 10 + core as u64;
-            facts.statistics.counters.tick_us_max = 100 * core as u64;
+            facts.statistics.gaps.add(base::TickGap { begin_us: 7, us: 100 * core as u64 });
             facts.statistics.calls(Id::Get).executed = 3;
             facts.statistics.count_error(b"-WRONGTYPE Operation against\r\n");
             facts.gauges.connections = 2;
@@ -167,7 +167,8 @@ fn info_has_what_clients_read() {
         "cluster_enabled:0",
         "db0:keys=10,expires=2,avg_ttl=0",
         "io_driver:epoll",
-        "tick_us_max:100",
+        "tick_gap_us_max:100",
+        "tick_gaps_core1:7+100",
     ] {
         assert!(text.contains(&format!("{line}\r\n")), "{line} in\n{text}");
     }

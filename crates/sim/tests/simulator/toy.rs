@@ -178,7 +178,7 @@ impl Toy {
             Event::LogWritten { .. } => {}
             Event::LogSynced { ordinal } => (self.synced, self.syncing) = (ordinal.0, false),
             Event::SegmentReady { .. } => self.ready = true,
-            Event::LongestTick { .. } => {}
+            Event::TickGap(_) => {}
             Event::LogFailed { .. } | Event::SegmentFailed { .. } => self.failed = true,
             Event::ShutdownRequested => self.stopping = true,
         }
