@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, bench, deny, dist, peers, sim, test, tidy};
+use crate::{Outcome, bench, campaign, deny, dist, fuzz, peers, sim, test, tidy};
 
 /// One chore of `cargo x`.
 pub struct Chore {
@@ -41,6 +41,18 @@ const CHORES: &[Chore] = &[
         usage: "[--seed N] [--seeds N] ...",
         about: "the simulator, built with its assertions on; arguments go to it unchanged",
         run: sim::run,
+    },
+    Chore {
+        name: "fuzz",
+        usage: "[TARGET|all [--seconds N] [--jobs N] | TARGET --reproduce FILE | TARGET|all --keep]",
+        about: "every decoder under libFuzzer with AddressSanitizer; without a target, the list of them",
+        run: fuzz::run,
+    },
+    Chore {
+        name: "campaign",
+        usage: "[NAME [--seconds N]]",
+        about: "long runs of the fuzzer and the simulator; the last result of each is kept in campaigns/",
+        run: campaign::run,
     },
     Chore {
         name: "deny",

@@ -11,6 +11,9 @@ use crate::{Outcome, process, workspace};
 /// The one place crates come from.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
+/// The workspaces whose lock files are judged.
+const WORKSPACES: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
+
 #[derive(Debug, Deserialize)]
 struct Package {
     name: String,
@@ -46,16 +49,21 @@ pub fn check_all() -> Outcome<(usize, usize)> {
     let text =
         std::fs::read_to_string(workspace::root().join("deny.toml")).map_err(|error| format!("deny.toml: {error}"))?;
     let rules = Rules { licences: list(&text, "licenses", "allow"), duplicates: list(&text, "bans", "skip") };
-    let mut metadata = workspace::cargo();
-    metadata.args(["metadata", "--format-version", "1", "--locked"]);
-    metadata.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
-    let json = process::output(&mut metadata)?;
-    let metadata: Metadata = serde_json::from_str(&json).map_err(|error| format!("cargo metadata: {error}"))?;
-    let findings = judge(&metadata.packages, &rules);
-    for finding in &findings {
-        println!("deny: {finding}");
+    let (mut crates, mut failed) = (0, 0);
+    for manifest in WORKSPACES {
+        let mut metadata = workspace::cargo();
+        metadata.args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest]);
+        metadata.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
+        let json = process::output(&mut metadata)?;
+        let metadata: Metadata = serde_json::from_str(&json).map_err(|error| format!("{manifest}: {error}"))?;
+        let findings = judge(&metadata.packages, &rules);
+        for finding in &findings {
+            println!("deny: {manifest}: {finding}");
+        }
+        crates += metadata.packages.len();
+        failed += findings.len();
     }
-    Ok((metadata.packages.len().saturating_sub(findings.len()), findings.len()))
+    Ok((crates.saturating_sub(failed), failed))
 }
 
 fn judge(packages: &[Package], rules: &Rules) -> Vec<String> {

@@ -3,11 +3,13 @@
 #![allow(dead_code, reason = "the suites that use the rest of `needs` and `suites` land next")]
 
 mod bench;
+mod campaign;
 mod chores;
 mod debian_package;
 mod deny;
 mod dist;
 mod empty_root;
+mod fuzz;
 mod needs;
 mod peers;
 mod process;

@@ -34,7 +34,8 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     println!("suites: the fixed set and shard `{shard}` (commit {})", &commit[..commit.len().min(12)]);
     println!("        {}", chosen.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", "));
     let missing = meet_needs(&chosen, options.no_install)?;
-    let counts = run_all(&chosen, &Context { root: workspace::root(), commit }, &missing);
+    let counts =
+        run_all(&chosen, &Context { root: workspace::root(), commit, may_install: !options.no_install }, &missing);
     tell_missing(&missing);
     println!("{}", summary(counts));
     Ok(if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -2,6 +2,7 @@
 
 mod cargo_tests;
 mod dist;
+mod fuzz;
 mod house;
 mod outside;
 mod planted;
@@ -91,6 +92,7 @@ pub const SUITES: &[Suite] = &[
     outside::JAVA_CLIENTS,
     outside::RUST_CLIENT,
     simulator::SEEDS,
+    fuzz::FUZZ,
     dist::ARTEFACTS,
     planted::PLANTED,
 ];
@@ -101,6 +103,8 @@ pub struct Context {
     pub root: PathBuf,
     /// The commit under test; it chooses the shard.
     pub commit: String,
+    /// Whether what a suite needs may be installed.
+    pub may_install: bool,
 }
 
 impl Context {
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_or_does_not_count_is_an_error() {
-        let context = Context { root: std::env::temp_dir(), commit: "f".repeat(40) };
+        let context = Context { root: std::env::temp_dir(), commit: "f".repeat(40), may_install: false };
         let shell = |script: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);

@@ -171,7 +171,9 @@ pub fn check_all() -> Outcome<(usize, usize)> {
 
 /// Whether every Rust file is formatted.
 pub fn is_formatted() -> Outcome<bool> {
-    process::shown(workspace::cargo().args(["fmt", "--all", "--check"]))
+    let fuzz = ["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"];
+    Ok(process::shown(workspace::cargo().args(["fmt", "--all", "--check"]))?
+        && process::shown(workspace::cargo().args(fuzz))?)
 }
 
 #[cfg(test)]

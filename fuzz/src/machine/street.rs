@@ -1,0 +1,303 @@
+//! A street without faults: every effect is performed at once, time moves only when asked.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use placement::NodeTable;
+use server::data_directory::apply;
+use shard::{Durability, HopBatch, NodeState, Shard, ShardConfig};
+use storage::log::{LogIdentity, LogWriter, Manifest, recover};
+use wire::reply_parse::skip_reply;
+
+use crate::source::pieces;
+
+const STORE_ID: [u8; 16] = [5; 16];
+/// Ticks per event after which cores that are not at rest never will be.
+const TICKS_PER_EVENT_MAX: usize = 100;
+/// Small, so that logs consist of several.
+const SEGMENT_BYTES: u64 = 4096;
+
+/// One client's connection.
+struct Link {
+    id: ConnectionId,
+    core: usize,
+    /// Bytes on their way, piece by piece.
+    sent: VecDeque<Vec<u8>>,
+    /// What the client read.
+    read: Vec<u8>,
+    /// A buffer that the client has not read.
+    unread: Option<Vec<u8>>,
+    reads: bool,
+    paused: bool,
+    closed: bool,
+}
+
+/// One core with what is on its way to it.
+struct Core {
+    shard: Shard,
+    events: Vec<Event>,
+    hops: Vec<(CoreId, HopBatch)>,
+    output: TickOutput<HopBatch>,
+    received: Vec<u8>,
+    stopped: bool,
+}
+
+/// See the module.
+pub struct Street {
+    cores: Vec<Core>,
+    shards: Vec<Shard>,
+    table: Arc<NodeTable>,
+    links: Vec<Link>,
+    /// Which link each of the target's connections is now.
+    current: BTreeMap<usize, usize>,
+    files: BTreeMap<String, Vec<u8>>,
+    now: Now,
+    /// Ticks that are left before the cores count as restless.
+    patience: usize,
+}
+
+fn identity(core: u16, cores: u16) -> LogIdentity {
+    LogIdentity { store_id: STORE_ID, incarnation: 1, core, cores }
+}
+
+fn shards(table: &Arc<NodeTable>, cores: u16, durability: Durability, password: &[u8]) -> Vec<Shard> {
+    let shard = |core| {
+        let mut node = NodeState::anonymous();
+        node.config.preset("requirepass", password).expect("a password is acceptable");
+        let mut shard = Shard::new(ShardConfig {
+            core: CoreId(core),
+            table: Arc::clone(table),
+            seed: 1,
+            durability,
+            log: (durability != Durability::Memory).then(|| identity(core, cores)),
+            node,
+        });
+        shard.set_segment_bytes(SEGMENT_BYTES);
+        shard
+    };
+    (0..cores).map(shard).collect()
+}
+
+impl Street {
+    /// Cores that nobody has talked to.
+    pub fn new(cores: u16, durability: Durability, locked: bool) -> Street {
+        let table = Arc::new(NodeTable::even(STORE_ID, cores, "127.0.0.1", 7001).expect("few cores are possible"));
+        let shards = shards(&table, cores, durability, if locked { b"secret" } else { b"" });
+        let first = (0..cores).map(|core| LogWriter::first_segment(&identity(core, cores)));
+        let files = first.map(|header| (header.file_name(), header.encode().to_vec())).collect();
+        let core = |shard| Core {
+            shard,
+            events: Vec::new(),
+            hops: Vec::new(),
+            output: TickOutput::default(),
+            received: Vec::new(),
+            stopped: false,
+        };
+        Street {
+            cores: shards.into_iter().map(core).collect(),
+            shards: Vec::new(),
+            table,
+            links: Vec::new(),
+            current: BTreeMap::new(),
+            files,
+            now: Now { monotonic_us: 1_000_000, unix_ms: 1_700_000_000_000 },
+            patience: TICKS_PER_EVENT_MAX,
+        }
+    }
+
+    /// Whether a core ended.
+    pub fn is_stopped(&self) -> bool {
+        self.cores.iter().any(|core| core.stopped)
+    }
+
+    /// Sends `bytes` on a connection, opened if need be, in pieces of the lengths `cuts`.
+    pub fn send(&mut self, connection: usize, bytes: &[u8], cuts: &[u8]) {
+        let link = self.link(connection);
+        let pieces = pieces(bytes, cuts);
+        self.patience += pieces.len() * TICKS_PER_EVENT_MAX;
+        self.links[link].sent.extend(pieces.into_iter().map(<[u8]>::to_vec));
+        self.settle();
+    }
+
+    /// The client closes its end.
+    pub fn hang_up(&mut self, connection: usize) {
+        self.patience += TICKS_PER_EVENT_MAX;
+        let Some(link) = self.current.remove(&connection).map(|link| &mut self.links[link]) else { return };
+        if !link.closed {
+            self.cores[link.core].events.push(Event::PeerClosed { connection: link.id });
+        }
+        self.settle();
+    }
+
+    /// Time passes; each core ticks when it asked to.
+    pub fn wait(&mut self, ms: u64) {
+        let until_us = self.now.monotonic_us + ms * 1000;
+        loop {
+            let due = self.cores.iter().filter_map(|core| core.output.deadline_us).min();
+            let Some(due) = due.filter(|due| *due <= until_us && *due > self.now.monotonic_us) else { break };
+            // Not at each of many deadlines: what is overdue must do as well.
+            self.pass_to(due.max(self.now.monotonic_us + ms * 1000 / 8).min(until_us));
+        }
+        self.pass_to(until_us);
+    }
+
+    fn pass_to(&mut self, monotonic_us: u64) {
+        self.now.unix_ms += (monotonic_us - self.now.monotonic_us) / 1000;
+        self.now.monotonic_us = monotonic_us;
+        self.patience += TICKS_PER_EVENT_MAX;
+        (0..self.cores.len()).for_each(|core| self.tick(core));
+        self.settle();
+    }
+
+    /// Whether the client reads what it is sent.
+    pub fn set_reading(&mut self, connection: usize, reads: bool) {
+        let link = self.link(connection);
+        self.links[link].reads = reads;
+        self.settle();
+    }
+
+    /// All clients read to the end; what each link read, which must be whole replies.
+    pub fn finish(&mut self) -> Vec<Vec<u8>> {
+        self.links.iter_mut().for_each(|link| link.reads = true);
+        self.settle();
+        for link in &self.links {
+            let mut rest = &link.read[..];
+            while !rest.is_empty() {
+                let length = skip_reply(rest).expect("the bytes are replies").expect("and whole ones");
+                rest = &rest[length..];
+            }
+        }
+        self.shards = self.cores.drain(..).map(|core| core.shard).collect();
+        self.links.iter().map(|link| link.read.clone()).collect()
+    }
+
+    /// The cores' data, after the end.
+    pub fn shards(&self) -> &[Shard] {
+        &self.shards
+    }
+
+    /// What a restart would find.
+    pub fn recovered(&self) -> Vec<Shard> {
+        let cores = self.shards.len() as u16;
+        let mut recovered = shards(&self.table, cores, Durability::Memory, b"");
+        let manifest = Manifest { store_id: STORE_ID, incarnation: 1, cores, serving: true, closed: Vec::new() };
+        let names: Vec<String> = self.files.keys().cloned().collect();
+        let mut read = |name: &str| self.files.get(name).cloned().ok_or_else(|| "no such file".to_owned());
+        let recovery =
+            recover(&manifest, &names, &mut read, &mut |replayed| apply(&mut recovered, &self.table, replayed));
+        let recovery = recovery.expect("what was written is recovered");
+        assert!(recovery.cuts.is_empty(), "nothing is torn: {:?}", recovery.cuts);
+        recovered
+    }
+
+    fn link(&mut self, connection: usize) -> usize {
+        if let Some(link) = self.current.get(&connection).copied().filter(|link| !self.links[*link].closed) {
+            return link;
+        }
+        let number = self.links.len();
+        let core = connection % self.cores.len();
+        let id = ConnectionId { index: number as u32, generation: 1 };
+        let (peer, local) = (format!("127.0.0.1:{}", 40_000 + number), "127.0.0.1:7000".to_owned());
+        let door = if connection == 2 { Door::Cluster } else { Door::Standalone };
+        self.cores[core].events.push(Event::Accepted { connection: id, door, peer, local });
+        let (sent, read) = (VecDeque::new(), Vec::new());
+        self.links.push(Link { id, core, sent, read, unread: None, reads: true, paused: false, closed: false });
+        self.current.insert(connection, number);
+        number
+    }
+
+    /// Ticks until nothing is on its way any more.
+    fn settle(&mut self) {
+        loop {
+            self.deliver();
+            let busy =
+                |core: &Core| !core.stopped && (!core.events.is_empty() || !core.hops.is_empty() || core.output.more);
+            let Some(core) = self.cores.iter().position(busy) else { return };
+            self.tick(core);
+        }
+    }
+
+    /// One piece of every link that may be read from, and what clients read of the replies.
+    fn deliver(&mut self) {
+        for link in &mut self.links {
+            let core = &mut self.cores[link.core];
+            if link.reads
+                && let Some(buffer) = link.unread.take()
+            {
+                link.read.extend_from_slice(&buffer);
+                core.events.push(Event::SendDone { connection: link.id, buffer });
+            }
+            if link.paused || link.closed {
+                continue;
+            }
+            if let Some(piece) = link.sent.pop_front() {
+                let span = Span { start: core.received.len() as u32, len: piece.len() as u32 };
+                core.received.extend_from_slice(&piece);
+                core.events.push(Event::Received { connection: link.id, span });
+            }
+        }
+    }
+
+    fn tick(&mut self, number: usize) {
+        self.patience = self.patience.checked_sub(1).expect("the cores come to rest");
+        let core = &mut self.cores[number];
+        if core.stopped {
+            return;
+        }
+        let mut output = std::mem::take(&mut core.output);
+        (output.more, output.deadline_us) = (false, None);
+        let input =
+            TickInput { now: self.now, received: &core.received, events: &mut core.events, hops: &mut core.hops };
+        core.shard.tick(input, &mut output);
+        core.received.clear();
+        for effect in std::mem::take(&mut output.effects) {
+            self.perform(number, effect);
+        }
+        for (to, batch) in output.hops.drain(..) {
+            self.cores[usize::from(to.0)].hops.push((CoreId(number as u16), batch));
+        }
+        self.cores[number].output = output;
+    }
+
+    fn perform(&mut self, number: usize, effect: Effect) {
+        let cores = self.cores.len() as u16;
+        let name = |segment| identity(number as u16, cores).segment_header(segment, base::LogOrdinal(0)).file_name();
+        let core = &mut self.cores[number];
+        let link = |connection: ConnectionId| connection.index as usize;
+        match effect {
+            Effect::Send { connection, buffer } => {
+                let link = &mut self.links[link(connection)];
+                assert!(
+                    !buffer.is_empty() && link.unread.is_none() && !link.closed,
+                    "one send at a time, of something"
+                );
+                link.unread = Some(buffer);
+            }
+            Effect::Close { connection } => {
+                let link = &mut self.links[link(connection)];
+                if let Some(buffer) = link.unread.take() {
+                    link.read.extend_from_slice(&buffer);
+                }
+                if !std::mem::replace(&mut link.closed, true) {
+                    core.events.push(Event::Closed { connection });
+                }
+            }
+            Effect::PauseReceive { connection } => self.links[link(connection)].paused = true,
+            Effect::ResumeReceive { connection } => self.links[link(connection)].paused = false,
+            Effect::CreateSegment { segment, header, .. } => {
+                self.files.insert(name(segment), header);
+                core.events.push(Event::SegmentReady { segment });
+            }
+            Effect::WriteLog { segment, offset, bytes, ordinal } => {
+                let file = self.files.get_mut(&name(segment)).expect("a segment is made before it is written");
+                let end = offset as usize + bytes.len();
+                file.resize(file.len().max(end), 0);
+                file[offset as usize..end].copy_from_slice(&bytes);
+                core.events.push(Event::LogWritten { ordinal, buffer: bytes });
+            }
+            Effect::SyncLog { ordinal, .. } => core.events.push(Event::LogSynced { ordinal }),
+            Effect::Stop => core.stopped = true,
+        }
+    }
+}

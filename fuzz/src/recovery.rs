@@ -1,0 +1,212 @@
+//! Target `recovery`: any set of segments is recovered or refused with file and offset; twice the same, and the next
+//! start finds what this one found.
+
+use std::collections::BTreeMap;
+
+use base::{CoreId, Database, LogOrdinal, SegmentNumber};
+use placement::NodeTable;
+use storage::Store;
+use storage::log::format::{
+    GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, UnitMark, group_stride, segment_file_name, tag,
+};
+use storage::log::manifest::ClosedChain;
+use storage::log::{Damage, Manifest, Recovery, Replayed, recover};
+
+use crate::commands::{contents, provide_group};
+use crate::source::Source;
+
+const STORE_ID: [u8; 16] = [9; 16];
+/// Strings may not be grown beyond it: tag and highest offset of an Overwrite that is let through.
+const OVERWRITE: (u8, u64) = (4, 1 << 16);
+
+/// The files of a directory.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// Input: manifest, then every chain's segments, then what is damaged.
+pub fn run(data: &[u8]) {
+    let mut source = Source::new(data);
+    let manifest = manifest(&mut source);
+    let mut files = Files::new();
+    let open = (0..manifest.cores).map(|core| (manifest.incarnation, core, manifest.cores));
+    let chains: Vec<(u64, u16, u16)> =
+        manifest.closed.iter().map(|chain| (chain.incarnation, chain.core, chain.cores)).chain(open).collect();
+    let mut versions = 1;
+    for chain in chains {
+        write_chain(&mut source, chain, &mut files, &mut versions);
+    }
+    damage(&mut source, &mut files);
+    let first = start(&manifest, &files);
+    let again = start(&manifest, &files);
+    assert_eq!(summary(&first), summary(&again), "the same bytes give the same result");
+    match first {
+        Err(damage) => assert!(!damage.reason.is_empty() && !damage.file.is_empty()),
+        Ok((recovery, _)) => check_next_start(&manifest, &files, &recovery, &again),
+    }
+}
+
+fn manifest(source: &mut Source<'_>) -> Manifest {
+    let incarnation = 1 + source.below(3) as u64;
+    let mut closed = Vec::new();
+    for earlier in 1..incarnation {
+        let cores = 1 + source.below(3) as u16;
+        let chain =
+            |core| ClosedChain { incarnation: earlier, core, cores, last_ordinal: LogOrdinal(source.below(4) as u64) };
+        closed.extend((0..cores).map(chain));
+    }
+    let (cores, serving) = (1 + source.below(3) as u16, source.byte() & 1 == 1);
+    let manifest = Manifest { store_id: STORE_ID, incarnation, cores, serving, closed };
+    Manifest::decode(&manifest.encode()).expect("a manifest reads what it wrote")
+}
+
+fn write_chain(
+    source: &mut Source<'_>,
+    (incarnation, core, cores): (u64, u16, u16),
+    files: &mut Files,
+    versions: &mut u64,
+) {
+    let mut ordinal = 1;
+    for number in 0..source.below(4) as u64 {
+        let header = SegmentHeader {
+            store_id: STORE_ID,
+            incarnation,
+            core: if source.byte() == 255 { core + 1 } else { core },
+            cores,
+            segment: SegmentNumber(number),
+            first_ordinal: LogOrdinal(ordinal),
+        };
+        let mut bytes = header.encode().to_vec();
+        for _ in 0..source.below(5) {
+            let at = match source.byte() {
+                255 => u64::from(source.byte()),
+                _ => ordinal,
+            };
+            ordinal = at + 1;
+            write_group(source, &header, at, &mut bytes, versions);
+        }
+        match source.below(4) {
+            1 => bytes.resize(bytes.len() + source.below(256), 0),
+            2 => bytes.extend_from_slice(source.string()),
+            3 => bytes.truncate(source.short().into()),
+            _ => {}
+        }
+        files.insert(segment_file_name(incarnation, core, SegmentNumber(number)), bytes);
+    }
+}
+
+fn write_group(source: &mut Source<'_>, header: &SegmentHeader, ordinal: u64, bytes: &mut Vec<u8>, versions: &mut u64) {
+    let start = bytes.len().next_multiple_of(8);
+    bytes.resize(start + GROUP_HEADER_BYTES, 0);
+    let count = source.below(6) as u32;
+    for _ in 0..count {
+        write_record(source, bytes, versions);
+    }
+    let record_bytes = bytes.len() - start - GROUP_HEADER_BYTES;
+    let group = GroupHeader {
+        record_bytes: record_bytes as u32,
+        records: if source.byte() == 255 { source.byte().into() } else { count },
+        ordinal: LogOrdinal(ordinal),
+        durable: LogOrdinal(source.below(8) as u64 * u64::from(source.byte() & 1)),
+        identity: header.identity(),
+        unix_ms: 1,
+    };
+    group.seal(&mut bytes[start..]);
+    bytes.resize(start + group_stride(record_bytes), 0);
+}
+
+fn write_record(source: &mut Source<'_>, bytes: &mut Vec<u8>, versions: &mut u64) {
+    let choice = source.byte();
+    if choice == 255 {
+        return bytes.extend_from_slice(source.string());
+    }
+    let (tag, flags) = match choice {
+        0..200 => (choice % 16, if choice >= 190 { source.byte() } else { 0 }),
+        200..240 => (choice % 8 + 200, 0),
+        _ => (source.byte(), source.byte()),
+    };
+    let slot: u16 = if source.byte() == 255 { source.short() } else { 0 };
+    *versions += 1;
+    let version = if source.byte() == 255 { source.long() } else { *versions };
+    let key = [&b"k"[..], b"l", source.string()][source.below(3)];
+    let body: Vec<u8> = match (tag, source.byte()) {
+        (tag::UNIT, 0..200) => {
+            let mut body = Vec::new();
+            let cores = u64::from(source.byte() % 8).max(1);
+            UnitMark { unit: source.below(4) as u64, records: source.below(4) as u32, cores }.encode(&mut body);
+            body
+        }
+        (1, choice @ 0..100) => [&[1 + choice % 2, choice % 2], source.string()].concat(),
+        _ => source.string().to_vec(),
+    };
+    let is_costly =
+        tag == OVERWRITE.0 && types::change::take_varint(&mut &body[..]).is_ok_and(|offset| offset > OVERWRITE.1);
+    if is_costly {
+        return;
+    }
+    let length = 18 + key.len() + body.len();
+    bytes.extend_from_slice(&(length as u32).to_le_bytes());
+    bytes.extend_from_slice(&[tag, flags]);
+    bytes.extend_from_slice(&slot.to_le_bytes());
+    bytes.extend_from_slice(&version.to_le_bytes());
+    bytes.extend_from_slice(&(key.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(key);
+    bytes.extend_from_slice(&body);
+}
+
+fn damage(source: &mut Source<'_>, files: &mut Files) {
+    let names: Vec<String> = files.keys().cloned().collect();
+    for _ in 0..source.below(3) {
+        let Some(name) = names.get(source.below(names.len().max(1))) else { return };
+        let (at, flip) = (usize::from(source.short()), source.byte());
+        match (source.below(4), files.get_mut(name)) {
+            (0, _) => drop(files.remove(name)),
+            (_, Some(bytes)) if at < bytes.len() => bytes[at] ^= flip,
+            _ => {}
+        }
+    }
+}
+
+/// Recovers the files as a start does, into a store of one core.
+fn start(manifest: &Manifest, files: &Files) -> Started {
+    let mut store = Store::new(CoreId(0), 0, false);
+    let names: Vec<String> = files.keys().cloned().collect();
+    let mut read = |name: &str| files.get(name).cloned().ok_or_else(|| "no such file".to_owned());
+    let mut apply = |replayed: Replayed<'_>| match replayed {
+        Replayed::Change { slot, database, key, version, change } => {
+            provide_group(&mut store, slot.group());
+            let key = store.key(key, database, slot);
+            store.replay(&key, &change, version)
+        }
+        Replayed::Clear { core, cores, database } => {
+            let written = NodeTable::even(STORE_ID, cores, "", 1).map_err(|error| error.to_string())?;
+            for group in written.groups_of(CoreId(core)) {
+                provide_group(&mut store, group);
+                store.replay_clear_group(group, database);
+            }
+            Ok(())
+        }
+    };
+    let recovery = recover(manifest, &names, &mut read, &mut apply)?;
+    Ok((recovery, store))
+}
+
+type Started = Result<(Recovery, Store), Damage>;
+
+/// What can be compared of a start.
+fn summary(started: &Started) -> Result<(Vec<ClosedChain>, u64, u64, Vec<Vec<u8>>), &Damage> {
+    let (recovery, store) = started.as_ref()?;
+    let keys = contents(store, Database(0)).into_iter().map(|(key, ..)| key).collect();
+    Ok((recovery.chains.clone(), recovery.groups, recovery.records, keys))
+}
+
+/// What this start keeps is closed in the next manifest; the next start must find exactly that.
+fn check_next_start(manifest: &Manifest, files: &Files, recovery: &Recovery, started: &Started) {
+    let incarnation = manifest.incarnation + 1;
+    let next = Manifest { incarnation, serving: false, closed: recovery.chains.clone(), ..manifest.clone() };
+    let (_, before) = started.as_ref().expect("the same start succeeded");
+    let (found, after) = start(&next, files).expect("what was recovered once is recovered again");
+    assert_eq!((found.groups, found.records), (recovery.groups, recovery.records));
+    assert!(found.cuts.is_empty(), "what was cut before is closed now: {:?}", found.cuts);
+    for database in [Database(0), Database(3)] {
+        assert_eq!(contents(&after, database), contents(before, database));
+    }
+}
