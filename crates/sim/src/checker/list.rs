@@ -106,29 +106,44 @@ impl<'a> Lists<'a> {
         self.by_key.entry(key).or_default()
     }
 
-    /// An element that nobody is known to have pushed to a list came by a move without an answer, if there is one. Moves
-    /// lead to lists of higher numbers, so that sources are explained before.
+    /// An element that nobody is known to have pushed to a list came by moves without an answer, if there are such.
     fn explain_strangers(&mut self) {
         let keys: Vec<&str> = self.by_key.keys().copied().collect();
         for key in keys {
             let list = &self.by_key[key];
             let strangers = list.seen().filter(|item| !list.pushes.contains_key(item));
             for item in strangers.map(<[u8]>::to_vec).collect::<BTreeSet<_>>() {
-                let comes_from = |&(source, to): &(&str, &str)| {
-                    to == key && self.by_key.get(source).is_some_and(|list| list.pushes.contains_key(&item[..]))
-                };
-                let Some(at) = self.unknown_moves.iter().position(comes_from) else { continue };
-                let (source, _) = self.unknown_moves.swap_remove(at);
-                self.unknown_takes -= 1;
-                let (name, (fate, ..)) = self.by_key[source].pushes.get_key_value(&item[..]).expect("just seen");
-                let (name, fate) = (*name, *fate);
-                let list = self.list(source);
-                // When it was is not known: it says nothing about the order.
-                list.pops.push((name, 0, u64::MAX));
-                list.unknown_pops -= 1;
-                self.list(key).pushes.insert(name, (fate, 0, u64::MAX));
+                self.explain(key, &item);
             }
         }
+    }
+
+    /// Takes moves that may have brought the element to the list, from one where it was and was not taken off. Moves lead
+    /// to lists of higher numbers, so this ends.
+    fn explain(&mut self, key: &'a str, item: &[u8]) -> bool {
+        let moves: BTreeSet<&str> =
+            self.unknown_moves.iter().filter(|(_, to)| *to == key).map(|(source, _)| *source).collect();
+        // The last list first: an element that was here and there came from there.
+        for source in moves.into_iter().rev() {
+            let was_taken = self.by_key[source].pops.iter().any(|pop| pop.0 == item);
+            let was_there = self.by_key[source].pushes.contains_key(item) || self.explain(source, item);
+            if was_taken || !was_there {
+                continue;
+            }
+            let used =
+                self.unknown_moves.iter().position(|one| *one == (source, key)).expect("it leads up to here only");
+            self.unknown_moves.swap_remove(used);
+            self.unknown_takes -= 1;
+            let list = self.list(source);
+            let (name, (fate, ..)) = list.pushes.get_key_value(item).expect("just seen");
+            let (name, fate) = (*name, *fate);
+            // When it was is not known: it says nothing about the order.
+            list.pops.push((name, 0, u64::MAX));
+            list.unknown_pops -= 1;
+            self.list(key).pushes.insert(name, (fate, 0, u64::MAX));
+            return true;
+        }
+        false
     }
 }
 

@@ -7,6 +7,8 @@ mod toy;
 #[cfg(not(feature = "planted"))]
 mod checkers;
 #[cfg(not(feature = "planted"))]
+mod lists;
+#[cfg(not(feature = "planted"))]
 mod on_shard;
 #[cfg(not(feature = "planted"))]
 mod on_toy;
