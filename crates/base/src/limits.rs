@@ -41,6 +41,12 @@ pub const PREFETCH_WINDOW: usize = 32;
 /// Nominal size of a log segment, bytes: 1 s of log at the machine's 64 MiB/s, so that few files exist and one is
 /// soon free again.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
+/// Size of the first segment of a core's log, bytes: a start has to make it before anything is served, and most of what
+/// small stores reserve is given back only at the next start.
+pub const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
+/// Nominal size of a segment that is filled with zeros beforehand (durability `commit`), bytes: the disk syncs nothing
+/// else meanwhile, and after `kill -9` a start reads the zeros.
+pub const FILLED_SEGMENT_BYTES: u64 = 16 << 20;
 /// Bytes of log records after which a core serves no further request in this tick; the next tick goes on. An eighth of
 /// a segment and twice what all receive buffers hold: only requests that copy what is stored (COPY, RENAME, LMOVE) reach
 /// it.

@@ -17,6 +17,8 @@ pub enum Bug {
     M18StaleCompare = 18,
     /// A bulk is allocated at its announced size before login.
     M20UnauthenticatedAllocation = 20,
+    /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
+    M21RecoveryTrustsTheCache = 21,
 }
 
 #[cfg(feature = "planted")]

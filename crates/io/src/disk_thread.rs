@@ -131,19 +131,35 @@ fn perform(job: DiskJob) -> DiskResult {
 /// Makes a segment's file with room for `bytes`, and its directory entry durable. What cannot be completed is removed
 /// again, so that it can be tried anew.
 pub fn create_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<File> {
-    // A file that is already there holds somebody's data: never truncated, always an error.
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    match fill_segment(&file, path, header, bytes, zero_fill) {
-        Ok(()) => Ok(file),
-        Err(error) => {
-            std::fs::remove_file(path)?;
-            Err(error)
-        }
-    }
+    let file = make_segment(path, header, bytes, zero_fill)?;
+    let directory = path.parent().expect("a segment lies in the data directory");
+    remove_unless(sync_directory(directory), path)?;
+    Ok(file)
 }
 
-fn fill_segment(file: &File, path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<()> {
+/// As [`create_segment`], without making the directory entry durable: whoever makes several does that once.
+pub fn make_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<File> {
+    // A file that is already there holds somebody's data: never truncated, always an error.
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    remove_unless(fill_segment(&file, header, bytes, zero_fill), path)?;
+    Ok(file)
+}
+
+fn remove_unless(result: io::Result<()>, path: &Path) -> io::Result<()> {
+    if result.is_err() {
+        std::fs::remove_file(path)?;
+    }
+    result
+}
+
+fn fill_segment(file: &File, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<()> {
     file.write_all_at(header, 0)?;
+    // Room without length: nothing to read back after a crash, and no write finds the disk full.
+    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+        // A file system without reservations promises no room.
+        Err(rustix::io::Errno::OPNOTSUPP) => {}
+        other => other?,
+    }
     if zero_fill {
         let zeros = vec![0u8; ZERO_FILL_BYTES];
         let mut offset = header.len() as u64;
@@ -153,14 +169,6 @@ fn fill_segment(file: &File, path: &Path, header: &[u8], bytes: u64, zero_fill: 
             offset += count as u64;
             std::thread::yield_now();
         }
-    } else {
-        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
-            // File systems without reservations: the size is set, the room is not promised.
-            Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(bytes.max(header.len() as u64))?,
-            other => other?,
-        }
     }
-    file.sync_data()?;
-    let directory = path.parent().expect("a segment lies in the data directory");
-    sync_directory(directory)
+    file.sync_data()
 }

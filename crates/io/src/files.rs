@@ -2,10 +2,14 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// How much of a file is read at a time, bytes.
 pub const READ_CHUNK_BYTES: usize = 1 << 20;
+
+/// Less than this behind a file's end is what a file system rounds up to, bytes.
+const ROOM_BYTES_MIN: u64 = 64 << 10;
 
 /// Makes the entries of a directory durable: a file whose entry is lost in a power cut is lost whole.
 ///
@@ -53,6 +57,39 @@ pub fn read_in_chunks(path: &Path, mut take: impl FnMut(u64, &[u8]) -> bool) -> 
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Writes bytes of a file again as they are, and syncs it: after a failed sync the kernel takes pages for written that
+/// never were, and only writing them makes the next sync do its work.
+///
+/// # Errors
+/// When the file cannot be read, written or synced; `to` behind its end included.
+pub fn rewrite(path: &Path, from: u64, to: u64) -> io::Result<()> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut chunk = vec![0u8; READ_CHUNK_BYTES];
+    let mut offset = from;
+    while offset < to {
+        let count = chunk.len().min((to - offset) as usize);
+        file.read_exact_at(&mut chunk[..count], offset)?;
+        file.write_all_at(&chunk[..count], offset)?;
+        offset += count as u64;
+    }
+    file.sync_all()
+}
+
+/// Gives back what a file has behind its first `bytes`, reserved room without length included; a shorter one stays as it
+/// is.
+///
+/// # Errors
+/// When the file cannot be opened or cut.
+pub fn trim(path: &Path, bytes: u64) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    let length = bytes.min(metadata.len());
+    let has_room = metadata.blocks() * 512 > length.next_multiple_of(ROOM_BYTES_MIN) + ROOM_BYTES_MIN;
+    if length == metadata.len() && !has_room {
+        return Ok(());
+    }
+    OpenOptions::new().write(true).open(path)?.set_len(length)
 }
 
 /// Replaces a file so that after a crash at any moment either the old or the new content is there, whole: write
@@ -160,6 +197,25 @@ mod tests {
         })
         .unwrap();
         assert_eq!(seen, vec![7u8; READ_CHUNK_BYTES + 5]);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn reserved_room_has_no_length_and_is_given_back() {
+        let directory = scratch("trim");
+        let (path, room) = (directory.join("segment"), 8 << 20);
+        let file = crate::create_segment(&path, &[7; 64], room, false).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 64, "nothing to read but the header");
+        let reserved_bytes = file.metadata().unwrap().blocks() * 512;
+        file.write_all_at(&[8; 1000], 64).unwrap();
+        rewrite(&path, 64, 1064).unwrap();
+        assert!(rewrite(&path, 64, 1065).is_err());
+        trim(&path, 1064).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), [vec![7; 64], vec![8; 1000]].concat());
+        // A file system without reservations had none to give back.
+        assert!(reserved_bytes < room || file.metadata().unwrap().blocks() * 512 < room / 2);
+        trim(&path, 5000).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 1064, "a shorter file stays as it is");
         fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -42,7 +42,7 @@ mod receive_slab;
 mod uring;
 
 pub use backend::{Backend, ChosenBackend, CoreConfig, TaskWork, probe, run_core};
-pub use disk_thread::create_segment;
+pub use disk_thread::{create_segment, make_segment};
 pub use listener::Listener;
 pub use log_files::LogFilesConfig;
 pub use mailbox::{Mailbox, StreetHandle, mesh};

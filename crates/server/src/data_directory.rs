@@ -9,13 +9,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use base::limits::SEGMENT_BYTES;
+use base::limits::FIRST_SEGMENT_BYTES;
 use base::{CoreId, Slot};
-use io::files::{DirectoryLock, LockError, list_directory, replace_file, sync_directory};
+use io::files::{DirectoryLock, LockError, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
 use shard::Shard;
 use storage::Store;
-use storage::log::format::parse_segment_file_name;
 use storage::log::manifest::ManifestError;
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
 
@@ -125,7 +124,7 @@ impl DataDirectory {
         (cores, zero_fill): (u16, bool),
         recovery: &Recovery,
     ) -> Result<Vec<LogIdentity>, DirectoryError> {
-        self.sync_recovered()?;
+        self.rewrite_unsure(recovery)?;
         let incarnation = self.next_incarnation();
         let closed = recovery.chains.clone();
         let mut manifest = Manifest { store_id, incarnation, cores, serving: false, closed };
@@ -138,23 +137,32 @@ impl DataDirectory {
         sync_directory(&self.path).map_err(|error| self.cannot_write(&error))?;
         manifest.serving = true;
         self.write_manifest(&manifest)?;
+        self.trim_recovered(recovery);
         Ok(identities)
     }
 
-    /// What was recovered may be in the page cache only, after the death of a process; the manifest is about to promise it.
-    fn sync_recovered(&self) -> Result<(), DirectoryError> {
-        let segments = self.names.iter().filter(|name| parse_segment_file_name(name).is_some());
-        for name in segments {
-            let sync = || fs::File::open(self.path.join(name))?.sync_all();
-            sync().map_err(|error| self.cannot_write(&error))?;
+    /// What was recovered may be in the page cache only, and after a failed sync not even known to be there only; the
+    /// manifest is about to promise it.
+    fn rewrite_unsure(&self, recovery: &Recovery) -> Result<(), DirectoryError> {
+        recovery.unsure.iter().try_for_each(|unsure| {
+            rewrite(&self.path.join(&unsure.file), unsure.from, unsure.to).map_err(|error| self.cannot_write(&error))
+        })
+    }
+
+    /// Gives back what earlier incarnations reserved: the manifest says where their logs end.
+    fn trim_recovered(&self, recovery: &Recovery) {
+        for end in &recovery.ends {
+            if let Err(error) = trim(&self.path.join(&end.file), end.bytes) {
+                // It costs space, nothing else.
+                eprintln!("zerohop: {} keeps its reserved room: {error}", self.path.join(&end.file).display());
+            }
         }
-        Ok(())
     }
 
     fn make_first_segment(&self, identity: &LogIdentity, zero_fill: bool) -> Result<(), DirectoryError> {
         let header = LogWriter::first_segment(identity);
         let path = self.path.join(header.file_name());
-        io::create_segment(&path, &header.encode(), SEGMENT_BYTES, zero_fill)
+        io::make_segment(&path, &header.encode(), FIRST_SEGMENT_BYTES, zero_fill)
             .map(drop)
             .map_err(|error| self.cannot_write(&error))
     }

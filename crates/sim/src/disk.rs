@@ -176,13 +176,40 @@ impl Disk {
         Ok(())
     }
 
-    /// Make the whole file and its entry durable. For recovery.
+    /// Give back what lies behind the file's first bytes, on the platter too. For recovery.
+    ///
+    /// # Errors
+    /// The crash that was planned for this recovery.
+    pub fn trim(&mut self, name: &str, bytes: u64) -> Result<(), CrashedInRecovery> {
+        self.recovery_step()?;
+        let file = self.file_mut(name);
+        file.volatile.truncate(bytes as usize);
+        file.durable.truncate(bytes as usize);
+        file.dirty.split_off(&(bytes as usize).div_ceil(SECTOR_BYTES));
+        Ok(())
+    }
+
+    /// Write bytes of the file again as they are. For recovery.
+    ///
+    /// # Errors
+    /// The crash that was planned for this recovery.
+    pub fn rewrite(&mut self, name: &str, from: u64, to: u64) -> Result<(), CrashedInRecovery> {
+        self.recovery_step()?;
+        let file = self.file_mut(name);
+        let bytes = file.volatile[from as usize..to as usize].to_vec();
+        file.write(from as usize, &bytes);
+        Ok(())
+    }
+
+    /// Make what is dirty of the file, and its entry, durable: what a failed sync dropped is not. For recovery.
     ///
     /// # Errors
     /// The crash that was planned for this recovery.
     pub fn sync(&mut self, name: &str) -> Result<(), CrashedInRecovery> {
         self.recovery_step()?;
-        self.file_mut(name).make_durable();
+        let snapshot = self.begin_sync(name);
+        self.finish_sync(name, snapshot);
+        self.file_mut(name).entry_durable = true;
         Ok(())
     }
 
@@ -254,6 +281,7 @@ impl Disk {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn disk() -> Disk {
@@ -298,6 +326,23 @@ mod tests {
         failed.fail_sync("a", &snapshot);
         failed.crash(CrashKind::PowerCut, &mut Rng::new(3));
         assert_eq!(&content(&failed)[512..2560], &[0; 2048]);
+    }
+
+    #[test]
+    fn only_what_is_written_again_survives_a_failed_sync() {
+        let mut failed = disk();
+        let snapshot = failed.begin_sync("a");
+        failed.fail_sync("a", &snapshot);
+        failed.crash(CrashKind::Kill, &mut Rng::new(1));
+        assert_eq!(&content(&failed)[512..2560], &[1; 2048], "it stays readable");
+        let mut trusting = failed.clone();
+        trusting.sync("a").unwrap();
+        trusting.crash(CrashKind::PowerCut, &mut Rng::new(1));
+        assert_eq!(&content(&trusting)[512..2560], &[0; 2048], "the sync had nothing to do");
+        failed.rewrite("a", 512, 2560).unwrap();
+        failed.sync("a").unwrap();
+        failed.crash(CrashKind::PowerCut, &mut Rng::new(1));
+        assert_eq!(&content(&failed)[512..2560], &[1; 2048]);
     }
 
     #[test]

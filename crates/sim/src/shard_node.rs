@@ -1,10 +1,11 @@
 //! The real node: opens a directory as start-up does and makes one [`Shard`] per core.
 //!
 //! ```text
-//!  manifest, segments ─ recover ─► stores        sync what counts · manifest (not serving) · first segments · manifest
+//!  manifest, segments ─ recover ─► stores        rewrite what counts · manifest (not serving) · first segments · manifest
 //! ```
 //!
-//! What counts is synced before the new manifest promises it: after `kill -9` it may be in the page cache only.
+//! What counts and is not known to be on the disk is written again and synced before the new manifest promises it:
+//! after `kill -9` it may be in the page cache only, and after a failed sync the kernel would not even write it.
 
 use std::sync::Arc;
 
@@ -44,14 +45,16 @@ impl Node for ShardNode {
         self.incarnation = old.incarnation + 1;
         let mut shards = self.shards(boot, Some(old.store_id));
         let recovery = replay(&old, disk, &mut shards)?;
-        let counts: Vec<String> = recovered_files(disk);
-        counts.iter().try_for_each(|name| disk.sync(name))?;
+        for unsure in &recovery.unsure {
+            disk.rewrite(&unsure.file, unsure.from, unsure.to)?;
+            disk.sync(&unsure.file)?;
+        }
         let mut new = Manifest {
             store_id: old.store_id,
             incarnation: self.incarnation,
             cores: boot.cores,
             serving: false,
-            closed: recovery.chains,
+            closed: recovery.chains.clone(),
         };
         disk.replace(MANIFEST_FILE_NAME, &new.encode())?;
         for core in 0..boot.cores {
@@ -60,6 +63,7 @@ impl Node for ShardNode {
         }
         new.serving = true;
         disk.replace(MANIFEST_FILE_NAME, &new.encode())?;
+        recovery.ends.iter().try_for_each(|end| disk.trim(&end.file, end.bytes))?;
         Ok(shards)
     }
 

@@ -1,6 +1,7 @@
 //! Starting, finding a port, stopping, dying and coming back.
 
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::Signal;
 
@@ -44,6 +45,35 @@ fn what_was_acknowledged_survives_kill_9() {
         }
         assert_eq!(server.ask(&["set", &format!("key{round}"), &round.to_string()]), "OK");
         server.kill();
+    }
+}
+
+#[test]
+fn room_that_a_killed_process_reserved_is_given_back_and_not_read() {
+    const CORES: u64 = 2;
+    for durability in ["interval", "commit"] {
+        let scratch = Scratch::new();
+        let data = scratch.at("data");
+        for round in 1..5u64 {
+            let server = Server::serve(&["--dir", &data, "--cores", "2", "--io", "epoll", "--durability", durability]);
+            let files = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap());
+            let logs: Vec<_> = files.filter(|file| file.path().extension().is_some_and(|end| end == "log")).collect();
+            assert_eq!(logs.len() as u64, CORES * round);
+            let present = format!("{round:08}-");
+            let (new, old): (Vec<_>, Vec<_>) =
+                logs.iter().partition(|log| log.file_name().to_str().unwrap().starts_with(&present));
+            for log in old {
+                let metadata = log.metadata().unwrap();
+                assert!(metadata.len() < 1000, "{log:?} has {} bytes to read", metadata.len());
+                assert!(metadata.blocks() * 512 < 64 << 10, "{log:?} takes {} blocks", metadata.blocks());
+            }
+            for log in new {
+                let taken_bytes = log.metadata().unwrap().blocks() * 512;
+                assert!(taken_bytes <= base::limits::FIRST_SEGMENT_BYTES + (64 << 10), "{log:?} takes {taken_bytes}");
+            }
+            assert_eq!(server.ask(&["incr", "rounds"]), round.to_string());
+            server.kill();
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::node::{Node, Scratch, SegmentName, Setup, on_each_backend};
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 
 fn node_with_log(scratch: &Scratch, backend: io::ChosenBackend, quiet: bool) -> Node {
     let log = Some((scratch.path().to_owned(), (|segment| format!("log-{}", segment.0)) as SegmentName));
@@ -23,19 +24,23 @@ fn segments_are_made_written_and_synced_in_order() {
             assert_eq!(client.ask("LOG second"), "logged");
         }
         assert_eq!(client.ask("SYNC"), "synced");
-        let contents = [1, 2].map(|segment| fs::read(scratch.path().join(format!("log-{segment}"))).unwrap());
+        let path = |segment: u32| scratch.path().join(format!("log-{segment}"));
+        let contents = [1, 2].map(|segment| fs::read(path(segment)).unwrap());
+        let reserved_bytes = [1, 2].map(|segment| fs::metadata(path(segment)).unwrap().blocks() * 512);
         let trace = node.stop().remove(0).trace;
         assert_eq!(
             trace,
             ["ready 1", "written 1", "written 2", "ready 2", "written 3", "written 4", "synced 4"].map(String::from)
         );
+        // The first has room without length, the second is filled with zeros.
+        assert_eq!(contents.each_ref().map(Vec::len), [17, 3 << 20]);
         for content in contents {
-            assert_eq!(content.len(), 3 << 20, "reserved whole");
             assert!(content.starts_with(b"headfirst\nsecond\n"));
             assert!(content[17..].iter().all(|&byte| byte == 0));
         }
-        let end = fs::read(scratch.path().join("log-2")).unwrap();
-        assert_eq!(end, b"headfirst\nsecond\n", "a clean stop gives back what was reserved behind the end");
+        assert!(reserved_bytes.iter().all(|bytes| *bytes >= 3 << 20), "{reserved_bytes:?}");
+        let left_bytes = fs::metadata(path(2)).unwrap().blocks() * 512;
+        assert!(left_bytes < 1 << 20, "a clean stop gives back what was reserved behind the end: {left_bytes}");
     });
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use base::Door;
 use base::planted::{Bug, plant};
-use sim::disk::Disk;
+use sim::disk::{CrashKind, Disk};
+use sim::faults::Fault;
 use sim::node::{Durability, Node};
 use sim::run::{Verdict, run};
 use sim::shard_node::ShardNode;
@@ -142,6 +143,41 @@ fn refuses_a_stranger_s_length() -> bool {
         }
     }
     replies.starts_with(b"-ERR Protocol error: unauthenticated bulk length")
+}
+
+#[test]
+fn m21_trusting_the_page_cache_after_a_failed_sync_is_caught() {
+    let planted = Planted::new(Bug::M21RecoveryTrustsTheCache);
+    let refused = starts_after_a_failed_sync_and_a_power_cut().expect_err("the planted bug shows");
+    assert!(refused.contains("damaged or missing"), "{refused}");
+    plant(None);
+    assert_eq!(starts_after_a_failed_sync_and_a_power_cut(), Ok(()));
+    drop(planted);
+}
+
+/// A sync fails, the process is killed, a new one serves what it found in the page cache, and the power is cut.
+fn starts_after_a_failed_sync_and_a_power_cut() -> Result<(), String> {
+    let weather = Weather {
+        network_us_max: 10,
+        tick_us_max: 10,
+        hop_us_max: 10,
+        write_us_max: 0,
+        sync_us_max: 10,
+        whole_segments_of_8: 8,
+    };
+    let mut street = Street::new(ShardNode::default(), weather, 1, Trace::default());
+    street.disk = Disk::default();
+    street.start(1, Durability::Commit, 1 << 16).unwrap();
+    street.plan_log_failure(Fault::SyncFails);
+    let socket = street.connect(0, Door::Standalone, 1);
+    street.write(socket, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n");
+    while !street.log_failed() {
+        street.step().expect("the sync fails before the world comes to rest");
+    }
+    street.kill_silently();
+    street.start(1, Durability::Commit, 1 << 16).unwrap();
+    street.crash(CrashKind::PowerCut);
+    street.start(1, Durability::Commit, 1 << 16).map_err(|refusal| format!("{refusal:?}"))
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //!
 //! A full segment whose successor is not ready yet simply grows: a slow disk never stalls a tick.
 
-use base::limits::SEGMENT_BYTES;
+use base::limits::{FILLED_SEGMENT_BYTES, FIRST_SEGMENT_BYTES, SEGMENT_BYTES};
 use base::{Effect, LogOrdinal, Now, SegmentNumber};
 
 use super::buffer::LogBuffer;
@@ -71,7 +71,7 @@ impl LogWriter {
         LogWriter {
             identity,
             zero_fill,
-            segment_bytes: SEGMENT_BYTES,
+            segment_bytes: if zero_fill { FILLED_SEGMENT_BYTES } else { SEGMENT_BYTES },
             segment: SegmentNumber(0),
             segment_identity: LogWriter::first_segment(&identity).identity(),
             offset: SEGMENT_HEADER_BYTES as u64,
@@ -209,7 +209,7 @@ impl LogWriter {
 
     /// Why the log takes no more changes for now: the current segment is nearly full and there is no room for the next.
     pub fn refusal(&self) -> Option<&str> {
-        let nearly_full = self.offset + self.segment_bytes / 8 > self.segment_bytes;
+        let nearly_full = self.offset + self.capacity() / 8 > self.capacity();
         self.next_failed.as_deref().filter(|_| nearly_full)
     }
 
@@ -231,15 +231,20 @@ impl LogWriter {
         self.failed.get_or_insert(reason);
     }
 
+    /// Nominal bytes of the present segment.
+    fn capacity(&self) -> u64 {
+        if self.segment.0 == 0 { self.segment_bytes.min(FIRST_SEGMENT_BYTES) } else { self.segment_bytes }
+    }
+
     fn choose_segment(&mut self, stride: u64, effects: &mut Vec<Effect>) {
-        if self.offset + stride > self.segment_bytes && self.next_ready {
+        if self.offset + stride > self.capacity() && self.next_ready {
             self.segment.0 += 1;
             self.offset = SEGMENT_HEADER_BYTES as u64;
             // `first_ordinal` is not part of the identity: the header was made before it was known.
             self.segment_identity = self.identity.segment_header(self.segment, self.sealed).identity();
             (self.next_requested, self.next_ready) = (false, false);
         }
-        let is_due = self.offset + stride > self.segment_bytes / 2;
+        let is_due = self.offset + stride > self.capacity() / 2;
         if is_due && !self.next_requested && self.next_failed.is_none() {
             self.request_next(effects);
         }
@@ -289,6 +294,23 @@ mod tests {
         writer.seal(&mut buffer, Now::default(), &mut effects);
         let last = effects.iter().rfind(|effect| matches!(effect, Effect::WriteLog { .. }));
         assert!(matches!(last, Some(Effect::WriteLog { segment: SegmentNumber(1), offset: 64, .. })), "{last:?}");
+    }
+
+    #[test]
+    fn the_first_segment_is_small_and_filled_ones_are_smaller() {
+        for (zero_fill, nominal) in [(false, SEGMENT_BYTES), (true, FILLED_SEGMENT_BYTES)] {
+            let identity = LogIdentity { store_id: [1; 16], incarnation: 1, core: 0, cores: 1 };
+            let (mut writer, mut effects) = (LogWriter::new(identity, zero_fill), Vec::new());
+            let mut buffer = LogBuffer::default();
+            while effects.iter().all(|effect| matches!(effect, Effect::WriteLog { .. })) {
+                record(&mut buffer);
+                writer.seal(&mut buffer, Now::default(), &mut effects);
+            }
+            let asked = (FIRST_SEGMENT_BYTES / 2).next_multiple_of(512);
+            assert!(writer.position().1.abs_diff(asked) < 512, "{:?}", writer.position());
+            let creation = effects.iter().find(|effect| matches!(effect, Effect::CreateSegment { .. }));
+            assert!(matches!(creation, Some(Effect::CreateSegment { bytes, .. }) if *bytes == nominal), "{creation:?}");
+        }
     }
 
     #[test]

@@ -203,6 +203,11 @@ impl Node {
         }
     }
 
+    /// The highest promise that a core's groups state.
+    pub fn stated(&self, core: usize) -> u64 {
+        self.stated[core].iter().copied().max().unwrap_or_default()
+    }
+
     /// The groups of each core that were promised, as far as the groups that are still whole in `damaged` say so.
     pub fn promised(&self, damaged: &Disk) -> Vec<u64> {
         let is_whole = |(name, offset): &(String, usize)| {

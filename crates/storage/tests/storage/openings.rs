@@ -26,6 +26,37 @@ fn a_cut_is_the_same_every_time() {
 }
 
 #[test]
+fn what_nobody_knows_to_be_durable_is_named_and_so_is_where_logs_end() {
+    let node = small_node();
+    let recovery = node.disk.recover(&mut |_| Ok(())).unwrap();
+    let kept = node.kept(&recovery);
+    for (core, groups) in node.groups.iter().enumerate() {
+        let prefix = format!("{:08}-{core:03}-", 2);
+        let end_of = |number: usize| -> (String, u64) {
+            let (name, offset) = &groups[number];
+            let length = u32::from_le_bytes(node.disk.files[name][offset + 8..offset + 12].try_into().unwrap());
+            (name.clone(), (offset + (48 + length as usize).next_multiple_of(8)) as u64)
+        };
+        assert_eq!(kept[core], groups.len() as u64, "nothing is torn here");
+        let stated = node.stated(core) as usize;
+        assert!(stated < groups.len(), "the last group is never stated to be durable");
+        let unsure: Vec<_> = recovery.unsure.iter().filter(|unsure| unsure.file.starts_with(&prefix)).collect();
+        let (first, last) = (unsure.first().unwrap(), unsure.last().unwrap());
+        assert_eq!((&first.file, first.from as usize), (&groups[stated].0, groups[stated].1));
+        assert_eq!((last.file.clone(), last.to), end_of(groups.len() - 1));
+        let ends: Vec<_> = recovery.ends.iter().filter(|end| end.file.starts_with(&prefix)).collect();
+        assert_eq!((ends[0].file.clone(), ends[0].bytes), end_of(groups.len() - 1));
+        assert!(ends[1..].iter().all(|end| end.bytes == 64 && end.file > ends[0].file), "{ends:?}");
+    }
+    // What was given back is missed by nobody, once the manifest says where the logs end.
+    let mut reopened = Node::open(node.disk.clone(), 2, 512, false).unwrap();
+    for end in &recovery.ends {
+        reopened.disk.files.get_mut(&end.file).unwrap().truncate(end.bytes as usize);
+    }
+    assert_eq!(Node::open(reopened.disk, 1, 512, false).unwrap().snapshot(), node.snapshot());
+}
+
+#[test]
 fn what_lies_behind_a_cut_is_never_looked_at_again() {
     let node = small_node();
     let mut disk = node.disk.clone();

@@ -6,17 +6,26 @@ use types::Change;
 
 use super::chains::Chain;
 use super::records::{RawRecord, Records};
-use super::{ApplyReplayed, Damage, ReadFile, Replayed};
+use super::{ApplyReplayed, Damage, ReadFile, Replayed, Unsure};
 use crate::log::format::{GroupHeader, SEGMENT_HEADER_BYTES, group_stride, tag};
 
-/// Apply the groups of `chain` that count; records applied.
+/// What applying a chain found.
+#[derive(Default)]
+pub(super) struct Applied {
+    pub(super) records: u64,
+    /// In an open chain, one per file: groups that count and that nobody states to be durable.
+    pub(super) unsure: Vec<Unsure>,
+}
+
+/// Apply the groups of `chain` that count.
 pub(super) fn apply_chain(
     chain: &Chain,
     read: &mut ReadFile<'_>,
     apply: &mut ApplyReplayed<'_>,
-) -> Result<u64, Damage> {
+) -> Result<Applied, Damage> {
     let kept = chain.kept - u64::from(is_planted(Bug::M7ReplayDropsLast) && chain.kept > 0);
-    let (mut groups, mut records) = (0, 0);
+    let mut applied = Applied::default();
+    let mut groups = 0;
     for (number, name) in chain.files.iter().enumerate() {
         if groups == kept {
             break;
@@ -27,16 +36,29 @@ pub(super) fn apply_chain(
         while groups < kept {
             let opened = GroupHeader::open(file.get(offset..).unwrap_or_default(), identity);
             let Some((header, body)) = opened.filter(|(header, _)| header.ordinal.0 == groups + 1) else { break };
-            records += apply_group(chain, name, offset, (&header, body), apply)?;
+            applied.records += apply_group(chain, name, offset, (&header, body), apply)?;
             groups += 1;
-            offset += group_stride(header.record_bytes as usize);
+            let next = offset + group_stride(header.record_bytes as usize);
+            if groups > chain.promised {
+                applied.note_unsure(name, offset as u64, next.min(file.len()) as u64);
+            }
+            offset = next;
         }
     }
     if groups < kept {
         let file = chain.files.last().cloned().unwrap_or_else(|| chain.first_file());
         return Err(Damage::new(&file, 0, "the log changed between two reads; the disk is not to be trusted"));
     }
-    Ok(records)
+    Ok(applied)
+}
+
+impl Applied {
+    fn note_unsure(&mut self, file: &str, from: u64, to: u64) {
+        match self.unsure.last_mut().filter(|unsure| unsure.file == file) {
+            Some(unsure) => unsure.to = to,
+            None => self.unsure.push(Unsure { file: file.to_owned(), from, to }),
+        }
+    }
 }
 
 fn apply_group(

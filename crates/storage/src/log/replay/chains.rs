@@ -6,8 +6,8 @@ use base::limits::CORES_MAX;
 use base::{LogOrdinal, SegmentNumber};
 
 use super::units::UnitPart;
-use super::{Cut, Damage};
-use crate::log::format::{SegmentHeader, parse_segment_file_name, segment_file_name};
+use super::{Cut, Damage, FileEnd};
+use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHeader, parse_segment_file_name, segment_file_name};
 use crate::log::manifest::{ClosedChain, MANIFEST_FILE_NAME, Manifest};
 
 /// One core's log of one incarnation, as far as it is known.
@@ -22,6 +22,10 @@ pub(super) struct Chain {
     pub(super) closed_at: Option<u64>,
     /// Groups that count: the first `kept`.
     pub(super) kept: u64,
+    /// Groups that intact groups state to be durable.
+    pub(super) promised: u64,
+    /// Number of the file and offset behind the last group that counts.
+    pub(super) end: (usize, u64),
     /// Parts of units over several cores, oldest first.
     pub(super) units: Vec<UnitPart>,
     pub(super) cut: Option<Cut>,
@@ -38,6 +42,15 @@ impl Chain {
             segment: SegmentNumber(segment),
             first_ordinal: LogOrdinal(0),
         }
+    }
+
+    /// The file in which the chain ends, and those behind it.
+    pub(super) fn ends(&self) -> impl Iterator<Item = FileEnd> {
+        let (last, end) = self.end;
+        self.files.iter().enumerate().skip(last).map(move |(number, file)| {
+            let bytes = if number == last { end } else { 0 };
+            FileEnd { file: file.clone(), bytes: bytes.max(SEGMENT_HEADER_BYTES as u64) }
+        })
     }
 
     /// Where the chain begins, whether the file exists or not.
@@ -96,6 +109,8 @@ fn chain_of(manifest: &Manifest, described: ClosedChain, mut segments: Vec<Segme
         files: (0..segments.len() as u64).map(name).collect(),
         closed_at: closed.then_some(described.last_ordinal.0),
         kept: 0,
+        promised: 0,
+        end: (0, 0),
         units: Vec::new(),
         cut: None,
     })

@@ -27,6 +27,7 @@ mod records;
 mod scan;
 mod units;
 
+use base::planted::{Bug, is_planted};
 use base::{Database, LogOrdinal, Slot, Version};
 use types::Change;
 
@@ -74,6 +75,31 @@ pub struct Cut {
     pub incomplete_unit: bool,
 }
 
+/// Bytes of a file that count although nobody knows them to be on the disk: no intact group states them durable.
+///
+/// The process may have died after a sync that failed. Then these bytes are in the page cache only, and marked as
+/// written: another sync would succeed and write nothing. They have to be written again before they are synced
+/// ("Can Applications Recover from fsync Failures?", ATC 2020).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsure {
+    /// Which file.
+    pub file: String,
+    /// From the start of its first such group
+    pub from: u64,
+    /// to the end of its last group that counts.
+    pub to: u64,
+}
+
+/// Where a file's last group that counts ends. What lies behind is room, or was cut: no part of the store once the
+/// manifest says where the chain ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEnd {
+    /// Which file.
+    pub file: String,
+    /// Its bytes that count; a file without groups keeps its header.
+    pub bytes: u64,
+}
+
 /// What was found and applied.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
@@ -81,6 +107,10 @@ pub struct Recovery {
     pub chains: Vec<ClosedChain>,
     /// Tails that were cut.
     pub cuts: Vec<Cut>,
+    /// To be written again and synced before the next manifest promises it.
+    pub unsure: Vec<Unsure>,
+    /// The files at and behind the end of each chain.
+    pub ends: Vec<FileEnd>,
     /// Groups that count.
     pub groups: u64,
     /// Records that were applied.
@@ -134,7 +164,12 @@ pub fn recover(
     }
     units::cut_incomplete_units(&mut chains);
     for chain in &chains {
-        recovery.records += apply::apply_chain(chain, read, apply)?;
+        let applied = apply::apply_chain(chain, read, apply)?;
+        recovery.records += applied.records;
+        if !is_planted(Bug::M21RecoveryTrustsTheCache) {
+            recovery.unsure.extend(applied.unsure);
+        }
+        recovery.ends.extend(chain.ends());
         recovery.groups += chain.kept;
         recovery.cuts.extend(chain.cut.clone());
         recovery.chains.push(ClosedChain {

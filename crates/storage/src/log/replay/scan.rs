@@ -124,6 +124,7 @@ impl Scan<'_> {
     fn finish(self) -> Result<(), Damage> {
         let Scan { chain, end, broken, .. } = self;
         let promised = chain.closed_at.unwrap_or(self.promised);
+        (chain.promised, chain.end) = (promised, end);
         if promised > chain.kept && !is_planted(Bug::M16DamageTakenAsEnd) {
             let (number, offset) = broken.unwrap_or(end);
             let first_file = chain.first_file();

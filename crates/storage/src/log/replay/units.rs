@@ -36,6 +36,7 @@ pub(super) fn cut_incomplete_units(chains: &mut [Chain]) {
             let file = chain.files[part.file].clone();
             chain.cut = Some(Cut { file, offset: part.offset, incomplete_unit: true });
             chain.kept = part.ordinal - 1;
+            chain.end = (part.file, part.offset);
             changed = true;
         }
         if !changed {
