@@ -85,6 +85,13 @@ impl Heap {
         self.used_bytes
     }
 
+    /// As if every page were taken.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self) {
+        self.pages.resize_with(PAGE_COUNT_MAX, Box::default);
+        self.page_class.resize(PAGE_COUNT_MAX, CLASS_SINGLE);
+    }
+
     /// A slot of at least `bytes`; its content is arbitrary.
     pub fn allocate(&mut self, bytes: usize) -> Result<Location, HeapFull> {
         if bytes > CLASS_BYTES_MAX {

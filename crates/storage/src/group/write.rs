@@ -92,7 +92,11 @@ impl SlotGroup {
             key_len: key.bytes.len() as u16,
             value_len: 4,
         };
-        self.put(key, found.zip(old), header, &number.to_le_bytes())
+        let put = self.put(key, found.zip(old), header, &number.to_le_bytes());
+        if put.is_err() {
+            self.drop_list(number);
+        }
+        put
     }
 
     /// Write a whole record, over the old one where it fits.
@@ -265,7 +269,10 @@ impl SlotGroup {
         if header.kind != Kind::List {
             return;
         }
-        let number = list_number(&self.heap.bytes(found.location)[header.value_start()..]);
+        self.drop_list(list_number(&self.heap.bytes(found.location)[header.value_start()..]));
+    }
+
+    fn drop_list(&mut self, number: u32) {
         let list = self.lists[number as usize].take().expect("a list record names a list");
         self.list_bytes -= list.heap_bytes();
         self.lists_free.push(number);
@@ -282,5 +289,31 @@ fn expiry_after(old: Option<&Header>, expiry: Expiry) -> Option<u64> {
         Expiry::Keep => old.and_then(|header| header.expire_at_ms),
         Expiry::Clear => None,
         Expiry::At(at_ms) => Some(at_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{CoreId, Database};
+
+    #[test]
+    fn what_a_full_heap_refuses_leaves_nothing_behind() {
+        let slot = Slot::wrapping(3);
+        let mut group = SlotGroup::new(slot.group(), CoreId(0));
+        group.heap.fill();
+        let key = Key::new(b"key", Database(0), slot, 0);
+        let mut encoding = Vec::new();
+        let mut list = List::new();
+        list.push(types::End::Tail, b"element");
+        list.encode(&mut encoding);
+        for value in [&encoding[..], b"string"] {
+            let kind = if value == b"string" { Kind::String } else { Kind::List };
+            let change = Change::Put { kind, value, expiry: Expiry::Clear };
+            assert_eq!(group.apply(&key, &change, Version(1)), Err(HeapFull));
+            assert!(group.find(&key).is_none());
+            assert_eq!((group.list_bytes, group.lists.iter().flatten().count()), (0, 0), "{kind:?}");
+            assert_eq!(group.database(Database(0)).keys, 0);
+        }
     }
 }
