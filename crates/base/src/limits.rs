@@ -66,11 +66,16 @@ pub const WATCHED_KEYS_MAX: usize = 1 << 16;
 pub const WAITERS_MAX: usize = 1 << 16;
 /// Requests forwarded to other cores and not answered, per connection.
 pub const HOPS_PENDING_PER_CONNECTION_MAX: usize = 1024;
+/// Bytes of the replies in one batch between two cores after which forwarded requests wait for the next tick: a few
+/// long values fill it, and the batch counts its bytes with 32 bits.
+pub const HOP_BATCH_BYTES: usize = 16 << 20;
 /// Batches waiting in one core's mailbox; cores send at most one each per tick, so CORES_MAX x 16 ticks of delay.
 pub const MAILBOX_BATCHES_MAX: usize = 1024;
 
 const _: () = assert!(BULK_UNAUTHENTICATED_MAX <= INLINE_BYTES_MAX);
 const _: () = assert!(OUTPUT_BYTES_MAX > VALUE_BYTES_MAX);
+// Requests, which stop at half of the 32 bits, and then one reply after the other.
+const _: () = assert!(u32::MAX as usize / 2 + HOP_BATCH_BYTES + OUTPUT_BYTES_MAX < u32::MAX as usize);
 const _: () = assert!(LOG_GROUP_BYTES >= 2 * RECEIVE_BUFFERS * RECEIVE_BYTES);
 // MSET of the largest request: half of the arguments are keys, each a record with a header and a few lengths.
 const _: () = assert!(LOG_UNIT_BYTES_MAX > REQUEST_BYTES_MAX + ARGUMENTS_MAX / 2 * 64);

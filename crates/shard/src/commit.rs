@@ -140,11 +140,16 @@ impl Shard {
         }
         self.advance_units();
         let horizon = self.commit_horizon();
-        if horizon <= self.committed {
+        if horizon <= self.committed && self.held_replies.is_empty() {
             return;
         }
-        self.committed = horizon;
+        let has_moved = horizon > self.committed;
+        self.committed = self.committed.max(horizon);
         if self.log.as_ref().is_some_and(|log| log.failure().is_some()) {
+            return;
+        }
+        self.release_hop_replies();
+        if !has_moved {
             return;
         }
         self.store.commit(horizon);
@@ -156,9 +161,6 @@ impl Shard {
                 self.held.push(index);
             }
             self.list_for_flush(index);
-        }
-        while let Some((_, origin, bytes)) = self.held_replies.pop_front_if(|(until, ..)| *until <= horizon) {
-            self.outbox[usize::from(origin.core.0)].push_reply(origin, &bytes);
         }
     }
 

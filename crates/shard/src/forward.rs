@@ -1,6 +1,7 @@
 //! Forward: a request whose keys are all on another core goes there, its answer comes back into a gap.
 
 use base::LogOrdinal;
+use base::limits::OUTPUT_BYTES_MAX;
 use commands::Outcome;
 use session::Ticket;
 use wire::registry::{CommandSpec, Flags};
@@ -44,10 +45,7 @@ impl Shard {
             return; // The node ends: its clients see their connections end.
         }
         let owned = OwnedRequest::new(request.spec, arguments);
-        if !self.parked_hops.is_empty() || self.log_is_full() || !self.has_keys_of(&owned) {
-            if self.log_is_full() {
-                self.put_off.note();
-            }
+        if !self.parked_hops.is_empty() || self.puts_off_hops_of(request.origin) || !self.has_keys_of(&owned) {
             self.parked_hops.push_back((owned, request.origin, request.database, request.protocol));
             return;
         }
@@ -86,9 +84,29 @@ impl Shard {
 
     /// Sends an answer to the core that forwarded the request, now or once `until` is committed.
     pub(crate) fn send_hop_reply(&mut self, origin: Origin, bytes: &[u8], until: Option<LogOrdinal>) {
+        if bytes.len() > OUTPUT_BYTES_MAX {
+            // On its own core the connection would be closed.
+            let mut error = Vec::new();
+            wire::error::REPLY_TOO_LONG.write(&mut wire::Reply::new(&mut error, wire::Protocol::Resp2));
+            return self.send_hop_reply(origin, &error, until);
+        }
         match until.filter(|until| *until > self.committed) {
             Some(until) => self.held_replies.push_back((until, origin, bytes.to_vec())),
             None => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes),
+        }
+    }
+
+    /// Answers whose group is committed leave, as far as the batches take them.
+    pub(crate) fn release_hop_replies(&mut self) {
+        let (horizon, outbox) = (self.committed, &mut self.outbox);
+        while let Some((_, origin, bytes)) = self
+            .held_replies
+            .pop_front_if(|(until, origin, _)| *until <= horizon && !outbox[usize::from(origin.core.0)].is_long())
+        {
+            outbox[usize::from(origin.core.0)].push_reply(origin, &bytes);
+        }
+        if self.held_replies.front().is_some_and(|(until, ..)| *until <= horizon) {
+            self.put_off.note();
         }
     }
 

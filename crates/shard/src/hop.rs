@@ -8,6 +8,7 @@
 //!   a unit over several cores: Lend ► Lent ► (runs) ► Return ► Logged ► Committed
 //! ```
 
+use base::limits::HOP_BATCH_BYTES;
 use base::{ConnectionId, CoreId, Database, Span};
 use storage::{LentPart, SlotGroup};
 
@@ -196,6 +197,7 @@ pub struct HopBatch {
     spans: Vec<Span>,
     requests: Vec<HopRequest>,
     replies: Vec<HopReply>,
+    reply_bytes: usize,
     /// In order.
     pub controls: Vec<Control>,
 }
@@ -226,8 +228,15 @@ impl HopBatch {
 
     /// Add a reply; its bytes are copied.
     pub fn push_reply(&mut self, origin: Origin, bytes: &[u8]) {
+        self.reply_bytes += bytes.len();
         let bytes = self.store(bytes);
         self.replies.push(HopReply { connection: origin.connection, ticket: origin.ticket, bytes });
+    }
+
+    /// Whether the next reply should wait for the next batch.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.reply_bytes >= HOP_BATCH_BYTES
     }
 
     /// Whether another request of that many bytes still fits the 32-bit spans.

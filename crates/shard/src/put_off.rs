@@ -8,7 +8,8 @@
 //!
 //! A tick's writes leave when it ends, so everything it logs is in memory until then. Requests that copy what is stored
 //! (COPY, RENAME, LMOVE) would fill it with a few bytes each; this is what bounds it: to [`LOG_GROUP_BYTES`] and one
-//! unit ([`base::limits::LOG_UNIT_BYTES_MAX`]) for each kind of work. Order is kept: of a connection by its stall, of
+//! unit ([`base::limits::LOG_UNIT_BYTES_MAX`]) for each kind of work. Replies are bounded likewise: a connection stalls
+//! behind a long one, and hops wait while the batch back to their core is long. Order is kept: of a connection by its stall, of
 //! hops by their queue. Nobody starves: every kind of work begins a tick with room, and connections take turns.
 
 use base::limits::LOG_GROUP_BYTES;
@@ -17,6 +18,7 @@ use session::Pressure;
 use wire::Arguments;
 
 use crate::connection::Stall;
+use crate::hop::Origin;
 use crate::receive::Arrival;
 use crate::shard::Shard;
 
@@ -107,12 +109,20 @@ impl Shard {
         self.run_parked_hops();
     }
 
-    /// Forwarded requests that waited for lent groups or for room in the log, in their order.
+    /// Whether forwarded requests wait for the next tick: for room in the log, or in the batch that takes the answer back.
+    pub(crate) fn puts_off_hops_of(&mut self, origin: Origin) -> bool {
+        let waits = self.log_is_full() || self.outbox[usize::from(origin.core.0)].is_long();
+        self.put_off.noted |= waits;
+        waits
+    }
+
+    /// Forwarded requests that waited for lent groups or for the next tick, in their order.
     pub(crate) fn run_parked_hops(&mut self) {
-        while let Some((request, ..)) = self.parked_hops.front() {
-            if self.log_is_full() {
-                return self.put_off.note();
+        while let Some(&(_, origin, ..)) = self.parked_hops.front() {
+            if self.puts_off_hops_of(origin) {
+                return;
             }
+            let (request, ..) = self.parked_hops.front().expect("it is still there");
             if !self.has_keys_of(request) {
                 return;
             }

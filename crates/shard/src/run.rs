@@ -2,7 +2,7 @@
 
 use base::{Database, Door};
 use commands::{Outcome, Unit};
-use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Transaction};
+use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Pressure, Transaction};
 use storage::Key;
 use wire::registry::{CommandId, CommandSpec, Family};
 use wire::{Arguments, Protocol, Reply, error};
@@ -46,7 +46,12 @@ impl Shard {
             Gate::Queue(spec) => self.queue(index, spec, arguments),
             Gate::Refused => self.statistics.counters.errors += 1,
         }
-        self.connections.at(index).is_some_and(|connection| connection.stall != Stall::None)
+        let Some(connection) = self.connections.at(index) else { return false };
+        if connection.stall == Stall::None && connection.output.pressure() != Pressure::Ok {
+            // What is behind a long reply waits until that has left.
+            connection.stall = Stall::Output;
+        }
+        connection.stall != Stall::None
     }
 
     #[inline]

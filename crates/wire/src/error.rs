@@ -150,6 +150,8 @@ errors! {
     OUT_OF_MEMORY = "OOM" "command not allowed when used memory > 'maxmemory'.";
     /// One command or EXEC whose changes exceed `LOG_UNIT_BYTES_MAX`.
     UNIT_TOO_LONG = "ERR" "this command or transaction would write more than 1280 MiB of values to the log at once: move long values in separate commands, and a long list element by element (LMOVE)";
+    /// A reply to a forwarded request above `OUTPUT_BYTES_MAX`.
+    REPLY_TOO_LONG = "ERR" "the reply would be longer than 1 GiB: ask for less at once";
     /// A write after the log failed.
     LOG_FAILED = "MISCONF" "Errors writing to the log: writes are refused until the disk is repaired and the node restarted";
     /// Refused for now; the client may try again.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use base::limits::HOP_BATCH_BYTES;
 use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
 use placement::NodeTable;
 use storage::log::format::segment_file_name;
@@ -30,6 +31,9 @@ struct Cores {
     groups: Vec<Vec<usize>>,
     /// The most that one tick logged.
     tick_bytes_max: usize,
+    /// The most that one tick sent, and the most replies that one batch carried, bytes.
+    sent_bytes_max: usize,
+    batch_bytes_max: usize,
     /// What each connection was told.
     replies: BTreeMap<ConnectionId, Vec<u8>>,
     now_us: u64,
@@ -67,6 +71,8 @@ impl Cores {
             more: vec![false; usize::from(cores)],
             groups: empty(),
             tick_bytes_max: 0,
+            sent_bytes_max: 0,
+            batch_bytes_max: 0,
             replies: BTreeMap::new(),
             now_us: 0,
         }
@@ -109,9 +115,11 @@ impl Cores {
         self.shards[place].tick(TickInput { now, received, events: &mut events, hops: &mut hops }, &mut output);
         self.more[place] = output.more;
         for (to, batch) in output.hops {
+            let reply_bytes = batch.replies().map(|(_, bytes)| bytes.len()).sum();
+            self.batch_bytes_max = self.batch_bytes_max.max(reply_bytes);
             self.hops[usize::from(to.0)].push((CoreId(core), batch));
         }
-        let mut tick_bytes = 0;
+        let (mut tick_bytes, mut sent_bytes) = (0, 0);
         for effect in output.effects {
             match effect {
                 Effect::WriteLog { segment, offset, bytes, ordinal } => {
@@ -123,6 +131,7 @@ impl Cores {
                     self.events[place].push(Event::LogWritten { ordinal, buffer: bytes });
                 }
                 Effect::Send { connection, buffer } => {
+                    sent_bytes += buffer.len();
                     self.replies.entry(connection).or_default().extend_from_slice(&buffer);
                     self.events[place].push(Event::SendDone { connection, buffer });
                 }
@@ -131,6 +140,7 @@ impl Cores {
             }
         }
         self.tick_bytes_max = self.tick_bytes_max.max(tick_bytes);
+        self.sent_bytes_max = self.sent_bytes_max.max(sent_bytes);
     }
 
     fn told(&mut self, connection: ConnectionId) -> String {
@@ -286,4 +296,23 @@ fn blocked_clients_are_served_in_the_next_tick() {
         assert_eq!(cores.told(waiter), format!("${VALUE_BYTES}\r\n{element}\r\n"));
     }
     assert!(cores.tick_bytes_max <= 2 * (GROUP_BYTES + UNIT_BYTES), "{} bytes in one tick", cores.tick_bytes_max);
+}
+
+#[test]
+fn long_replies_of_one_pipeline_leave_one_by_one() {
+    const LONG: usize = 3 << 20;
+    for (cores, core) in [(1, 0), (2, 1)] {
+        let mut cores = Cores::new(cores);
+        let key = if cores.shards.len() == 1 { "k".to_owned() } else { format!("{}k", tag_of(core)) };
+        let one = cores.connect(0, 0);
+        cores.run(0, &[(one, format!("SETRANGE {key} {} x\r\n", LONG - 1))]);
+        cores.told(one);
+        cores.run(0, &[(one, format!("GET {key}\r\n").repeat(20) + "PING\r\n")]);
+        let told = cores.told(one);
+        assert_eq!(told.len(), 20 * (LONG + format!("${LONG}\r\n\r\n").len()) + "+PONG\r\n".len());
+        assert!(told.ends_with("x\r\n+PONG\r\n"));
+        let bound = if cores.shards.len() == 1 { LONG } else { HOP_BATCH_BYTES + LONG };
+        assert!(cores.sent_bytes_max < bound + 100, "{} bytes in one tick", cores.sent_bytes_max);
+        assert!(cores.batch_bytes_max < HOP_BATCH_BYTES + LONG + 100, "{} bytes in one batch", cores.batch_bytes_max);
+    }
 }
