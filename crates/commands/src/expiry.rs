@@ -50,7 +50,7 @@ impl When {
                 () if is(option, "XX") => when.xx = true,
                 () if is(option, "GT") => when.gt = true,
                 () if is(option, "LT") => when.lt = true,
-                () => return Ok(Err([b"Unsupported option ", option].concat())),
+                () => return Ok(Err([b"Unsupported option ", wire::error::c_string(option, option.len())].concat())),
             }
         }
         if when.nx && (when.xx || when.gt || when.lt) {

@@ -1,13 +1,12 @@
 //! Keys of any type: DEL, UNLINK, EXISTS, TOUCH, TYPE, RENAME, RENAMENX, COPY, MOVE.
 
-use storage::{Key, Record, Value};
+use storage::{Form, Key, Record, Value};
 use types::{Change, Expiry, Kind};
 use wire::{Arguments, ErrorReply, error};
 
 use crate::arguments::{database, is};
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
-use crate::values::put_raw;
 
 const COPY_IN_CLUSTER: ErrorReply =
     ErrorReply::new("ERR", "Copying to another database is not allowed in cluster mode");
@@ -132,30 +131,30 @@ pub(crate) fn move_command(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Exe
 struct Content {
     kind: Kind,
     encoding: Vec<u8>,
-    raw: bool,
+    form: Form,
     expiry: Expiry,
 }
 
 impl Content {
     fn of(record: Record<'_>) -> Content {
-        let (encoding, raw) = match record.value {
-            Value::String { bytes, raw } => (bytes.to_vec(), raw),
+        let (encoding, form) = match record.value {
+            Value::String { bytes, form } => (bytes.to_vec(), form),
             Value::List(list) => {
                 let mut encoding = Vec::new();
                 list.encode(&mut encoding);
-                (encoding, false)
+                (encoding, Form::Written)
             }
         };
         let expiry = record.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
-        Content { kind: record.value.kind(), encoding, raw, expiry }
+        Content { kind: record.value.kind(), encoding, form, expiry }
     }
 
     fn put(&self, target: &Key<'_>, unit: &mut Unit<'_>) -> Result<(), Failure> {
-        let Content { kind, ref encoding, raw, expiry } = *self;
-        if raw {
-            return put_raw(unit.store, target, encoding, expiry);
-        }
+        let Content { kind, ref encoding, form, expiry } = *self;
         unit.store.apply(target, &Change::Put { kind, value: encoding, expiry })?;
+        if form != Form::Written {
+            unit.store.set_form(target, form);
+        }
         Ok(())
     }
 }

@@ -66,14 +66,14 @@ fn parse_options(arguments: Arguments<'_>) -> Result<Scan<'_>, Failure> {
     Ok(scan)
 }
 
-/// As C's `strtoul` reads it: a sign is allowed (below zero it counts from the end, where no key is), and nothing at
+/// As C's `strtoul` reads it, up to a zero byte: a sign is allowed (below zero it counts from the end, where no key is), and nothing at
 /// all is the beginning.
 fn parse_cursor(text: &[u8]) -> Option<u64> {
-    let (negative, digits) = match text {
+    let (negative, digits) = match wire::error::c_string(text, text.len()) {
         [] => return Some(0),
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),
-        _ => (false, text),
+        digits => (false, digits),
     };
     let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
     let cursor: u64 = digits.parse().ok()?;
@@ -103,6 +103,7 @@ mod tests {
     fn options_in_any_order() {
         assert_eq!(parsed(&["scan", "0"]), Ok((0, 10, None, None)));
         assert_eq!(parsed(&["scan", "7", "match", "*", "count", "3"]), Ok((7, 3, None, None)));
+        assert_eq!(parsed(&["scan", "7\0x"]), Ok((7, 10, None, None)));
         assert_eq!(parsed(&["scan", "-1"]), Ok((u64::MAX, 10, None, None)));
         let full = parsed(&["scan", "18446744073709551615", "TYPE", "list", "MATCH", "a*"]);
         assert_eq!(full, Ok((u64::MAX, 10, Some("a*".into()), Some("list".into()))));
@@ -113,6 +114,8 @@ mod tests {
         for (words, error) in [
             (&["scan", "x"][..], "-ERR invalid cursor\r\n"),
             (&["scan", "+-1"], "-ERR invalid cursor\r\n"),
+            (&["scan", "-"], "-ERR invalid cursor\r\n"),
+            (&["scan", " 0"], "-ERR invalid cursor\r\n"),
             (&["scan", "18446744073709551616"], "-ERR invalid cursor\r\n"),
             (&["scan", "0", "COUNT"], "-ERR syntax error\r\n"),
             (&["scan", "0", "COUNT", "0"], "-ERR syntax error\r\n"),

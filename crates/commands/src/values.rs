@@ -1,7 +1,7 @@
 //! Typed looks at a key: its string or its list, or WRONGTYPE.
 
 use storage::{Key, Store, Value};
-use types::{Change, Expiry, List};
+use types::List;
 use wire::error;
 
 use crate::failure::Failure;
@@ -27,11 +27,4 @@ pub(crate) fn list<'s>(store: &'s mut Store, key: &Key<'_>, now_ms: u64) -> Resu
             Value::String { .. } => Err(error::WRONG_TYPE.into()),
         },
     }
-}
-
-/// Write a string that counts as changed in place, which only `OBJECT ENCODING` tells.
-pub(crate) fn put_raw(store: &mut Store, key: &Key<'_>, bytes: &[u8], expiry: Expiry) -> Result<(), Failure> {
-    store.apply(key, &Change::put_string(bytes, expiry))?;
-    store.apply(key, &Change::Append { bytes: &[] })?;
-    Ok(())
 }

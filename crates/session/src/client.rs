@@ -31,9 +31,9 @@ impl Session {
             Id::ClientNoTouch => set_switch(&mut self.no_touch, &arguments[2], reply),
             Id::ClientReply => self.set_reply_mode(&arguments[2], reply),
             Id::ClientGetredir => reply.integer(-1),
-            Id::ClientTracking => tracking(&arguments[2], reply),
+            Id::ClientTracking => tracking(arguments, reply),
             Id::ClientTrackinginfo => tracking_info(reply),
-            Id::ClientCaching => caching(&arguments[2], reply),
+            Id::ClientCaching => reply.error("ERR", CACHING_WITHOUT_TRACKING),
             Id::ClientHelp => write_help(registry_entry(Id::Client), reply),
             Id::ClientList => {
                 return ClientFilter::for_list(arguments, reply).map_or(DONE, ConnectionOutcome::ListClients);
@@ -61,7 +61,7 @@ impl Session {
         let (what, field) = match option.to_ascii_lowercase().as_slice() {
             b"lib-name" => ("lib-name", &mut self.library_name),
             b"lib-ver" => ("lib-ver", &mut self.library_version),
-            _ => return reply.error_bytes("ERR", &[b"Unrecognized option '", option, b"'"].concat()),
+            _ => return error::quoted(reply, "Unrecognized option ", option),
         };
         if let Some(value) = name::accept(reply, what, value) {
             *field = value;
@@ -94,6 +94,10 @@ impl Session {
     }
 }
 
+/// There is no tracking here, so CLIENT CACHING always comes at the wrong time.
+const CACHING_WITHOUT_TRACKING: &str =
+    "CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled";
+
 const DONE: ConnectionOutcome = ConnectionOutcome::Done;
 
 fn set_switch(switch: &mut bool, text: &[u8], reply: &mut Reply<'_>) {
@@ -105,8 +109,20 @@ fn set_switch(switch: &mut bool, text: &[u8], reply: &mut Reply<'_>) {
     reply.ok();
 }
 
-fn tracking(mode: &[u8], reply: &mut Reply<'_>) {
-    match mode.to_ascii_lowercase().as_slice() {
+/// `CLIENT TRACKING on | off [option…]`.
+fn tracking(arguments: Arguments<'_>, reply: &mut Reply<'_>) {
+    let mut options = arguments.from(3).iter();
+    while let Some(option) = options.next() {
+        let known = match option.to_ascii_lowercase().as_slice() {
+            b"bcast" | b"optin" | b"optout" | b"noloop" => true,
+            b"redirect" | b"prefix" => options.next().is_some(),
+            _ => false,
+        };
+        if !known {
+            return error::SYNTAX.write(reply);
+        }
+    }
+    match arguments[2].to_ascii_lowercase().as_slice() {
         b"off" => reply.ok(),
         b"on" => reply.error("ERR", "client side caching is not supported yet: this node sends no invalidations"),
         _ => error::SYNTAX.write(reply),
@@ -122,14 +138,6 @@ fn tracking_info(reply: &mut Reply<'_>) {
     reply.integer(-1);
     reply.bulk(b"prefixes");
     reply.array(0);
-}
-
-fn caching(mode: &[u8], reply: &mut Reply<'_>) {
-    match mode.to_ascii_lowercase().as_slice() {
-        b"yes" => reply.error("ERR", "CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."),
-        b"no" => reply.error("ERR", "CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."),
-        _ => error::SYNTAX.write(reply),
-    }
 }
 
 /// `CLIENT PAUSE timeout [WRITE | ALL]`.

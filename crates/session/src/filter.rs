@@ -111,7 +111,7 @@ impl ClientFilter {
             b"laddr" => self.local = Some(value.to_vec()),
             b"user" if value == b"default" => {}
             b"user" => {
-                reply.error_bytes("ERR", &[b"No such user '", value, b"'"].concat());
+                error::quoted(reply, "No such user ", value);
                 return None;
             }
             b"skipme" if value.eq_ignore_ascii_case(b"yes") => self.except = Some(myself),
@@ -128,7 +128,7 @@ impl ClientFilter {
 fn read_kind(text: &[u8], reply: &mut Reply<'_>) -> Option<ClientKind> {
     let kind = ClientKind::named(text);
     if kind.is_none() {
-        reply.error_bytes("ERR", &[b"Unknown client type '", text, b"'"].concat());
+        error::quoted(reply, "Unknown client type ", text);
     }
     kind
 }

@@ -121,7 +121,7 @@ fn read_greeting<'a>(arguments: Arguments<'a>, reply: &mut Reply<'_>) -> Option<
             greeting.name = Some(name::accept(reply, "Client names", name)?);
             rest = rest.from(2);
         } else {
-            reply.error_bytes("ERR", &[b"Syntax error in HELLO option '", option, b"'"].concat());
+            error::quoted(reply, "Syntax error in HELLO option ", option);
             return None;
         }
     }

@@ -12,17 +12,17 @@ use types::{Kind, List};
 use crate::heap::{Heap, Location};
 use crate::index::{Index, Place};
 use crate::key::Key;
-use crate::record::Header;
+use crate::record::{Form, Header};
 
 /// What a value is, borrowed from the group.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
-    /// A string's bytes; `raw` once it was changed in place.
+    /// A string.
     String {
         /// The bytes.
         bytes: &'a [u8],
-        /// Changed in place before; only `OBJECT ENCODING` tells.
-        raw: bool,
+        /// How it came about.
+        form: Form,
     },
     /// A list, never empty.
     List(&'a List),
@@ -220,8 +220,9 @@ impl SlotGroup {
     }
 
     /// Forget all keys, of one database or of all; every partition's sequence moves on by one, so that every watcher
-    /// notices.
-    pub(crate) fn clear(&mut self, database: Option<base::Database>) {
+    /// of a key that was there notices. `seed` is that of the keys' hashes.
+    pub(crate) fn clear(&mut self, database: Option<base::Database>, seed: u64) {
+        let removed = self.hashes_to_remember(database, seed);
         let others_empty =
             |only: base::Database| self.databases.iter().enumerate().all(|(d, n)| d == only.0 as usize || n.keys == 0);
         if database.is_none_or(others_empty) {
@@ -231,11 +232,34 @@ impl SlotGroup {
         } else if let Some(database) = database {
             self.remove_all_of(database);
         }
-        self.removals.forget_all();
+        match removed {
+            Some(hashes) => hashes.into_iter().for_each(|hash| self.removals.note(hash)),
+            None => self.removals.forget_all(),
+        }
         for sequences in &mut self.sequences {
             sequences.last.0 += 1;
             sequences.removed = sequences.last;
         }
+    }
+
+    /// Hashes of all keys of one database or of all; `None` when they are more than are remembered anyway.
+    fn hashes_to_remember(&self, database: Option<base::Database>, seed: u64) -> Option<Vec<u64>> {
+        let is_meant = |found: base::Database| database.is_none_or(|only| only == found);
+        let counts = self.databases.iter().enumerate().filter(|(number, _)| is_meant(base::Database(*number as u8)));
+        if counts.map(|(_, count)| count.keys).sum::<u64>() > REMOVALS_REMEMBERED as u64 {
+            return None;
+        }
+        let mut hashes = Vec::new();
+        let mut cursor = Some(0);
+        while let Some(from) = cursor {
+            cursor = self.index.walk(from, |position, location| {
+                let (name, database) = (self.record_at(location).key, self.database_at(location));
+                if is_meant(database) {
+                    hashes.push(Key::new(name, database, self.id.slot((position >> 24) as u8), seed).hash);
+                }
+            });
+        }
+        Some(hashes)
     }
 
     fn remove_all_of(&mut self, database: base::Database) {
@@ -303,7 +327,7 @@ impl SlotGroup {
         let value_start = header.value_start();
         let value = &bytes[value_start..value_start + header.value_len as usize];
         let value = match header.kind {
-            Kind::String => Value::String { bytes: value, raw: header.raw },
+            Kind::String => Value::String { bytes: value, form: header.form },
             Kind::List => Value::List(self.list(list_number(value))),
         };
         Record {

@@ -22,4 +22,5 @@ pub mod store;
 
 pub use group::{DatabaseCount, Record, SlotGroup, Value};
 pub use key::Key;
+pub use record::Form;
 pub use store::{LentPart, NotApplied, ScanCursor, Store};

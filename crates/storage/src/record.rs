@@ -14,8 +14,40 @@ use types::Kind;
 const KIND_MASK: u8 = 0x0F;
 const FLAG_EXPIRES: u8 = 0x10;
 const FLAG_RAW: u8 = 0x20;
+const FLAG_COMPUTED: u8 = 0x40;
 /// Bytes before the optional expiry.
 pub const HEADER_BYTES: usize = 14;
+
+/// How a string came about, which `OBJECT` tells and nothing else. Memory keeps it and the log does not: as in Redis,
+/// a restart forgets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Written as a whole: an integer wherever its text is one.
+    #[default]
+    Written,
+    /// Text that INCRBYFLOAT computed: never an integer.
+    Computed,
+    /// Opened to be changed in place, whether or not it then changed.
+    Raw,
+}
+
+impl Form {
+    fn flag(self) -> u8 {
+        match self {
+            Form::Written => 0,
+            Form::Computed => FLAG_COMPUTED,
+            Form::Raw => FLAG_RAW,
+        }
+    }
+
+    fn of_flags(flags: u8) -> Form {
+        match flags & (FLAG_RAW | FLAG_COMPUTED) {
+            0 => Form::Written,
+            FLAG_COMPUTED => Form::Computed,
+            _ => Form::Raw,
+        }
+    }
+}
 
 /// The fields of a record apart from its key and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +58,8 @@ pub struct Header {
     pub database: Database,
     /// What the value is.
     pub kind: Kind,
-    /// A string that was changed in place; only `OBJECT ENCODING` tells the difference.
-    pub raw: bool,
+    /// How a string came about.
+    pub form: Form,
     /// Absolute Unix milliseconds.
     pub expire_at_ms: Option<u64>,
     /// Bytes of the key.
@@ -57,7 +89,7 @@ impl Header {
     /// Write the header over the start of `record`.
     #[inline]
     pub fn encode(&self, record: &mut [u8]) {
-        let flags = if self.expire_at_ms.is_some() { FLAG_EXPIRES } else { 0 } | if self.raw { FLAG_RAW } else { 0 };
+        let flags = if self.expire_at_ms.is_some() { FLAG_EXPIRES } else { 0 } | self.form.flag();
         let first = self.version.0 | u64::from(self.database.0) << 48 | u64::from(self.kind as u8 | flags) << 56;
         record[..8].copy_from_slice(&first.to_le_bytes());
         record[8..10].copy_from_slice(&self.key_len.to_le_bytes());
@@ -79,7 +111,7 @@ impl Header {
             version: Version(first & Version::MAX.0),
             database: Database((first >> 48) as u8),
             kind: Kind::from_u8(flags & KIND_MASK).expect("only this module writes records, with known kinds"),
-            raw: flags & FLAG_RAW != 0,
+            form: Form::of_flags(flags),
             expire_at_ms,
             key_len: u16::from_le_bytes([head[8], head[9]]),
             value_len: u32::from_le_bytes([head[10], head[11], head[12], head[13]]),
@@ -101,12 +133,13 @@ mod tests {
 
     #[test]
     fn header_round_trips() {
-        for expire_at_ms in [None, Some(0), Some(u64::MAX)] {
+        let forms = [Form::Written, Form::Computed, Form::Raw];
+        for (expire_at_ms, form) in [None, Some(0), Some(u64::MAX)].into_iter().zip(forms) {
             let header = Header {
                 version: Version::MAX,
                 database: Database(15),
                 kind: Kind::List,
-                raw: true,
+                form,
                 expire_at_ms,
                 key_len: 3,
                 value_len: 4,

@@ -19,6 +19,7 @@ use crate::group::{DatabaseCount, Record, SlotGroup};
 use crate::heap::HeapFull;
 use crate::key::Key;
 use crate::log::LogBuffer;
+use crate::record::Form;
 
 /// A change that was applied and whose promise does not hold yet.
 #[derive(Clone, Copy, Debug)]
@@ -268,6 +269,11 @@ impl Store {
         payload_bytes == 0 || self.log_bytes() + self.lent_bytes + payload_bytes <= self.log_bytes_max
     }
 
+    /// Note how the key's string came about, for `OBJECT`. No change: watchers and the log do not learn of it.
+    pub fn set_form(&mut self, key: &Key<'_>, form: Form) {
+        self.group_of_mut(key.slot).set_form(key, form);
+    }
+
     /// Every own partition moved on by one version: readers of absence and watchers have to know.
     fn note_cleared(&mut self) {
         self.touched_all = self.tracks_touched;
@@ -308,7 +314,8 @@ impl Store {
         let mut owners: Vec<CoreId> = self.groups().map(|group| group.owner).collect();
         owners.sort_unstable();
         owners.dedup();
-        self.groups.iter_mut().flatten().for_each(|group| group.clear(database));
+        let seed = self.seed;
+        self.groups.iter_mut().flatten().for_each(|group| group.clear(database, seed));
         self.changes += 1;
         self.note_cleared();
         for owner in owners {
@@ -327,7 +334,7 @@ impl Store {
     /// Replay of [`Store::clear`], group by group: the cores may have been others.
     pub fn replay_clear_group(&mut self, group: SlotGroupId, database: Option<Database>) {
         if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {
-            group.clear(database);
+            group.clear(database, self.seed);
         }
     }
 

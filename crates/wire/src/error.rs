@@ -224,11 +224,6 @@ pub fn wrong_arity(reply: &mut Reply<'_>, full_name: &str) {
     reply.error("ERR", &format!("wrong number of arguments for '{full_name}' command"));
 }
 
-/// `ERR Syntax error in HELLO option 'foo'`.
-pub fn hello_option(reply: &mut Reply<'_>, option: &[u8]) {
-    quoted(reply, "Syntax error in HELLO option ", option);
-}
-
 /// `ERR Unknown category 'foo'`; for ACL CAT.
 pub fn unknown_category(reply: &mut Reply<'_>, category: &[u8]) {
     quoted(reply, "Unknown category ", category);
@@ -246,8 +241,8 @@ pub fn unknown_parameter(reply: &mut Reply<'_>, parameter: &[u8]) {
     quoted(reply, "Unknown option or number of arguments for CONFIG SET - ", parameter);
 }
 
-/// A text that ends with what the client sent, in quotes.
-fn quoted(reply: &mut Reply<'_>, text: &str, echoed: &[u8]) {
+/// A text that ends with what the client sent, in quotes and up to a zero byte.
+pub fn quoted(reply: &mut Reply<'_>, text: &str, echoed: &[u8]) {
     let mut whole = text.as_bytes().to_vec();
     whole.push(b'\'');
     whole.extend_from_slice(c_string(echoed, ECHO_BYTES_MAX));
@@ -266,7 +261,7 @@ pub fn moved(reply: &mut Reply<'_>, slot: Slot, host: &str, port: u16) {
 }
 
 /// The text as C's `%.*s` prints it: up to `len_max` bytes and up to the first NUL.
-fn c_string(bytes: &[u8], len_max: usize) -> &[u8] {
+pub fn c_string(bytes: &[u8], len_max: usize) -> &[u8] {
     let bytes = &bytes[..bytes.len().min(len_max)];
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     &bytes[..end]

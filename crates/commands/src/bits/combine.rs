@@ -1,12 +1,13 @@
 //! Strings combined bit by bit: BITOP.
 
+use storage::Form;
 use types::{Change, Expiry};
 use wire::{Arguments, error};
 
 use crate::arguments::is;
 use crate::failure::{DONE, Executed};
 use crate::unit::{Unit, argument};
-use crate::values::{put_raw, string};
+use crate::values::string;
 
 /// BITOP AND | OR | XOR | NOT destination key [key …]: the length of the result.
 pub(crate) fn bitop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
@@ -41,7 +42,8 @@ pub(crate) fn bitop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     }
     let target = unit.key(argument(arguments, 2));
     if !result.is_empty() {
-        put_raw(unit.store, &target, &result, Expiry::Clear)?;
+        unit.store.apply(&target, &Change::put_string(&result, Expiry::Clear))?;
+        unit.store.set_form(&target, Form::Raw);
     } else if unit.store.read(&target, unit.now_ms).is_some() {
         unit.store.apply(&target, &Change::Remove)?;
     }

@@ -1,7 +1,7 @@
 //! Numbers of any width inside strings: BITFIELD, BITFIELD_RO.
 
 use base::limits::VALUE_BYTES_MAX;
-use storage::Key;
+use storage::{Form, Key};
 use types::Change;
 use types::bits::{get_field, with_field};
 use wire::{Arguments, ErrorReply, error, number};
@@ -81,9 +81,12 @@ impl Field {
         if unsigned > most { unsigned + 2 * least } else { unsigned }
     }
 
-    /// A number as SET takes it: without a sign, a negative one is a very large one.
+    /// A number as SET takes it: without a sign, a negative one is a very large one. With a sign, Redis's own check
+    /// overflows near the smallest integer and takes the number for a very large one as well.
     fn operand(self, value: i64) -> i128 {
-        if self.signed { i128::from(value) } else { i128::from(value as u64) }
+        let (_, most) = self.bounds();
+        let check_overflows = self.width < 64 && most - i128::from(value) > i128::from(i64::MAX);
+        if self.signed && !check_overflows { i128::from(value) } else { i128::from(value as u64) }
     }
 
     /// What of `wanted` fits; `None` when it is to fail.
@@ -160,6 +163,8 @@ fn run(arguments: Arguments<'_>, unit: &mut Unit<'_>, operations: Vec<Operation>
         // Room for every write first: the only thing that can be refused.
         if present_len.is_none_or(|len| len as u64 <= last_byte) {
             overwrite(unit, &key, present_len.is_some(), last_byte, &[0])?;
+        } else {
+            unit.store.set_form(&key, Form::Raw);
         }
     }
     unit.reply.array(operations.len());

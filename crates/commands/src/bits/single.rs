@@ -1,7 +1,7 @@
 //! Single bits: SETBIT, GETBIT; and what all writers of bits share.
 
 use base::limits::VALUE_BYTES_MAX;
-use storage::Key;
+use storage::{Form, Key};
 use types::bits::{get_bit, with_bit};
 use types::{Change, Expiry};
 use wire::{Arguments, error, number};
@@ -39,6 +39,8 @@ pub(crate) fn setbit(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
         let exists = present.is_some();
         let byte = with_bit(byte.unwrap_or(0), offset, on);
         overwrite(unit, &key, exists, offset / 8, &[byte])?;
+    } else {
+        unit.store.set_form(&key, Form::Raw);
     }
     unit.reply.integer(i64::from(was_on));
     DONE

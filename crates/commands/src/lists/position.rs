@@ -27,11 +27,12 @@ struct Search {
 impl Search {
     fn parse(arguments: Arguments<'_>) -> Result<Search, Failure> {
         let mut search = Search { rank: 1, backward: false, count: None, compared_max: u64::MAX };
+        let mut is_smallest_rank = false;
         for index in (3..arguments.len()).step_by(2) {
             let (option, value) = (argument(arguments, index), arguments.get(index + 1).ok_or(error::SYNTAX)?);
             if is(option, "RANK") {
                 let rank = integer(value)?;
-                // The smallest integer has no positive counterpart; Redis 7.0 takes it for the last match.
+                is_smallest_rank = rank == i64::MIN;
                 (search.rank, search.backward) = (rank.checked_abs().unwrap_or(1).unsigned_abs(), rank < 0);
                 if rank == 0 {
                     return Err(error::LPOS_RANK.into());
@@ -44,6 +45,10 @@ impl Search {
             } else {
                 return Err(error::SYNTAX.into());
             }
+        }
+        // The smallest integer has no positive counterpart: Redis 7.0 begins at the last match and never has enough.
+        if is_smallest_rank {
+            search.count = search.count.map(|_| 0);
         }
         Ok(search)
     }

@@ -126,6 +126,7 @@ fn positions() {
         LPOS l c RANK => -ERR syntax error
         LPOS l c WHAT 1 => -ERR syntax error
         LPOS l c RANK -9223372036854775808 => :7
+        LPOS l c RANK -9223372036854775808 COUNT 1 => [:7, :6, :2]
         ",
     );
 }

@@ -1,5 +1,6 @@
 //! Counters with a fraction: INCRBYFLOAT.
 
+use storage::Form;
 use types::extended::Extended;
 use types::{Change, Expiry};
 use wire::{Arguments, error};
@@ -20,6 +21,7 @@ pub(crate) fn incrbyfloat(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Exec
     let sum = present.checked_add(increment).ok_or(error::NAN_OR_INFINITY)?;
     let text = sum.format();
     unit.store.apply(&key, &Change::put_string(text.as_bytes(), expiry))?;
+    unit.store.set_form(&key, Form::Computed);
     unit.reply.bulk(text.as_bytes());
     DONE
 }

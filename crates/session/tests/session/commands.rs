@@ -122,7 +122,9 @@ fn client_switches_and_tracking() {
     assert_eq!(rig.say("CLIENT TRACKING OFF"), "+OK\r\n");
     assert!(rig.say("CLIENT TRACKING ON").starts_with("-ERR client side caching is not supported"));
     assert_eq!(rig.say("CLIENT GETREDIR"), ":-1\r\n");
-    assert!(rig.say("CLIENT CACHING YES").starts_with("-ERR CLIENT CACHING YES is only valid"));
+    assert!(rig.say("CLIENT CACHING YES").starts_with("-ERR CLIENT CACHING can be called only when"));
+    assert_eq!(rig.say("CLIENT TRACKING OFF NOLOOP PREFIX p"), "+OK\r\n");
+    assert_eq!(rig.say("CLIENT TRACKING OFF PREFIX"), "-ERR syntax error\r\n");
     assert!(rig.say("CLIENT TRACKINGINFO").starts_with("*6\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n"));
     assert!(rig.say("CLIENT MAINT_NOTIFICATIONS ON").starts_with("-ERR unknown subcommand 'MAINT_NOTIFICATIONS'"));
     assert!(rig.say("CLIENT HELP").contains("+CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"));

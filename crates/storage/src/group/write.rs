@@ -6,7 +6,7 @@ use types::{Change, Expiry, Kind, List};
 use super::{Found, SlotGroup, list_number};
 use crate::heap::HeapFull;
 use crate::key::Key;
-use crate::record::Header;
+use crate::record::{Form, Header};
 
 impl SlotGroup {
     /// Perform a change on memory under `version`. The change was planned against the key's present value.
@@ -28,6 +28,14 @@ impl SlotGroup {
                 let found = found.expect("a change of a present value was planned against a key that exists");
                 self.apply_in_place(key, found, change, version)
             }
+        }
+    }
+
+    /// Note how the key's string came about, which is no change of it.
+    pub(crate) fn set_form(&mut self, key: &Key<'_>, form: Form) {
+        if let Some(found) = self.find(key) {
+            let header = Header { form, ..self.header(found) };
+            header.encode(self.heap.bytes_mut(found.location));
         }
     }
 
@@ -64,7 +72,7 @@ impl SlotGroup {
             version,
             database: key.database,
             kind: Kind::String,
-            raw: false,
+            form: Form::Written,
             expire_at_ms: expiry_after(old.as_ref(), expiry),
             key_len: key.bytes.len() as u16,
             value_len: value.len() as u32,
@@ -87,7 +95,7 @@ impl SlotGroup {
             version,
             database: key.database,
             kind: Kind::List,
-            raw: false,
+            form: Form::Written,
             expire_at_ms: expiry_after(old.as_ref(), expiry),
             key_len: key.bytes.len() as u16,
             value_len: 4,
@@ -165,7 +173,7 @@ impl SlotGroup {
         let old_len = header.value_len as usize;
         let new_len = old_len.max(offset + bytes.len());
         header.version = version;
-        header.raw = true;
+        header.form = Form::Raw;
         header.value_len = new_len as u32;
         let mut location = found.location;
         if self.heap.slot_bytes(location) < header.record_bytes() {

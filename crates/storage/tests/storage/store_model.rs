@@ -233,3 +233,30 @@ fn what_is_committed_while_its_group_is_lent_is_clean_when_it_comes_home() {
     assert!(store.read(&key, 0).is_some());
     assert!(!store.take_saw_uncommitted());
 }
+
+/// What WATCH asks about an absent key: clearing counts as its removal only if it was there, or if too many were.
+#[test]
+fn clearing_removes_what_was_there() {
+    let mut store = store();
+    let (present, absent, slot) = (b"present".as_slice(), b"absent".as_slice(), Slot::wrapping(777));
+    let put = |store: &mut Store, name: &[u8], database: u8| {
+        let key = store.key(name, Database(database), slot);
+        store.apply(&key, &Change::put_string(b"v", Expiry::Clear)).unwrap();
+    };
+    let has_removed = |store: &Store, name: &[u8], count: u64| {
+        let key = store.key(name, Database(0), slot);
+        store.group(slot.group()).unwrap().may_have_removed(&key, count)
+    };
+    for cleared in [None, Some(Database(0))] {
+        put(&mut store, present, 0);
+        put(&mut store, absent, 1);
+        let count = store.group(slot.group()).unwrap().removal_count();
+        store.clear(cleared);
+        assert!(has_removed(&store, present, count));
+        assert!(!has_removed(&store, absent, count), "it was in another database");
+    }
+    let count = store.group(slot.group()).unwrap().removal_count();
+    (0..300).for_each(|number| put(&mut store, number.to_string().as_bytes(), 0));
+    store.clear(None);
+    assert!(has_removed(&store, absent, count), "more than are remembered may include any");
+}
