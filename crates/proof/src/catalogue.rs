@@ -15,6 +15,10 @@ pub enum Family {
     Transaction,
     /// SELECT and other state of a connection.
     Connection,
+    /// What a transaction answers otherwise: the clients of all cores, and options read in another order.
+    Clients,
+    /// What only a node of a cluster answers.
+    Cluster,
     /// Commands about all keys of a database; they get sequences of their own.
     Global,
     /// What Redis 7.0 does not have and Valkey has.
@@ -45,7 +49,7 @@ const fn entry(family: Family, weight: u64, template: &'static str) -> Entry {
     Entry { family, weight, template }
 }
 
-use Family::{Bit, Conditional, Connection, Global, Keyspace, List, Newer, String, Transaction};
+use Family::{Bit, Clients, Cluster, Conditional, Connection, Global, Keyspace, List, Newer, String, Transaction};
 
 /// Every command that the differential run generates.
 pub const CATALOGUE: &[Entry] = &[
@@ -74,14 +78,14 @@ pub const CATALOGUE: &[Entry] = &[
     entry(String, 2, "LCS <s> <s> *[ LEN | IDX | MINMATCHLEN <c> | WITHMATCHLEN ]"),
     entry(Bit, 4, "SETBIT <s> <bitoff> <bit>"),
     entry(Bit, 3, "GETBIT <s> <bitoff>"),
-    entry(Bit, 4, "BITCOUNT <s> [ <i> <i> [ BIT | BYTE ] | <i> ]"),
-    entry(Bit, 4, "BITPOS <s> <bit> [ <i> [ <i> [ BIT | BYTE ] ] ]"),
+    entry(Bit, 4, "BITCOUNT <s> [ <i> <i> [ BIT | BYTE ] | <bi> <bi> BIT | <i> ]"),
+    entry(Bit, 4, "BITPOS <s> <bit> [ <i> [ <i> [ BIT | BYTE ] ] | <bi> <bi> BIT ]"),
     entry(Bit, 4, "BITOP ( AND | OR | XOR ) <s> +( <s> )"),
     entry(Bit, 2, "BITOP NOT <s> +( <s> )"),
     entry(
         Bit,
         6,
-        "BITFIELD <s> *[ GET <bittype> <bitoff> | SET <bittype> <bitoff> <fieldvalue> | INCRBY <bittype> <bitoff> <fieldvalue> | OVERFLOW ( WRAP | SAT | FAIL | <nonsense> ) ]",
+        "BITFIELD <s> *[ GET <bittype> <bitoff> | SET <bittype> <bitoff> <n> | INCRBY <bittype> <bitoff> <n> | OVERFLOW ( WRAP | SAT | FAIL | <nonsense> ) ]",
     ),
     entry(Bit, 2, "BITFIELD_RO <s> *[ GET <bittype> <bitoff> | SET u8 0 1 ]"),
     entry(Keyspace, 4, "DEL +( <k> )"),
@@ -103,10 +107,12 @@ pub const CATALOGUE: &[Entry] = &[
     entry(Keyspace, 4, "COPY <k> <k> *[ REPLACE | DB <db> ]"),
     entry(Keyspace, 3, "MOVE <k> <db>"),
     entry(Keyspace, 3, "OBJECT ENCODING <k>"),
-    entry(Keyspace, 1, "OBJECT ( REFCOUNT | FREQ | <nonsense> ) <k>"),
+    entry(Keyspace, 1, "OBJECT ( REFCOUNT | FREQ | IDLETIME | <nonsense> ) <k>"),
     entry(List, 6, "RPUSH <l> +( <e> )"),
     entry(List, 6, "LPUSH <l> +( <e> )"),
     entry(List, 3, "RPUSH <l> +( <v> )"),
+    entry(List, 1, "RPUSH <l> <many>"),
+    entry(List, 1, "LPUSH <l> <many>"),
     entry(List, 2, "RPUSHX <l> +( <e> )"),
     entry(List, 2, "LPUSHX <l> +( <e> )"),
     entry(List, 3, "LPOP <l> [ <c> ]"),
@@ -132,12 +138,32 @@ pub const CATALOGUE: &[Entry] = &[
     entry(Transaction, 1, "DISCARD"),
     entry(Transaction, 1, "WATCH +( <k> )"),
     entry(Transaction, 1, "UNWATCH"),
-    entry(Connection, 4, "SELECT <db>"),
+    entry(Connection, 1, "OBJECT HELP"),
+    entry(Connection, 6, "SELECT <db>"),
     entry(Connection, 2, "PING [ <v> ]"),
     entry(Connection, 1, "ECHO <v>"),
     entry(Connection, 2, "<nonsense> <k> <v>"),
     entry(Connection, 1, "CLIENT SETNAME ( name | <nonsense> )"),
     entry(Connection, 1, "CLIENT GETNAME"),
+    entry(Connection, 1, "CLIENT NO-EVICT ( ON | OFF | <nonsense> )"),
+    entry(Connection, 1, "CLIENT REPLY ( ON | <nonsense> )"),
+    entry(Clients, 1, "CLIENT UNBLOCK ( 9223372036854775807 | abc | -1 ) [ TIMEOUT | ERROR | <nonsense> ]"),
+    entry(Connection, 1, "CLIENT ( CACHING YES | CACHING <nonsense> | GETREDIR | TRACKING OFF | <nonsense> )"),
+    entry(Clients, 1, "CLIENT KILL ( <e> | ID abc | ID 0 | <nonsense> <e> )"),
+    entry(Connection, 1, "CLIENT ( PAUSE abc | PAUSE -1 | PAUSE 1 <nonsense> | UNPAUSE )"),
+    entry(Clients, 1, "CLIENT LIST ( TYPE <nonsense> | ID abc | <nonsense> )"),
+    entry(Connection, 1, "HELLO ( 1 | 4 | abc | 4 AUTH <e> )"),
+    entry(Clients, 1, "HELLO 3 AUTH nobody <e>"),
+    entry(Connection, 1, "AUTH ( <e> | nobody <e> | default <e> )"),
+    entry(Connection, 1, "WAIT ( 0 <c> | 1 1 | abc 1 | 0 -1 )"),
+    entry(Connection, 1, "READONLY"),
+    entry(Connection, 1, "READWRITE"),
+    entry(Connection, 1, "ASKING"),
+    entry(
+        Cluster,
+        3,
+        "CLUSTER ( KEYSLOT <k> | <nonsense> | COUNTKEYSINSLOT ( -1 | 16384 | abc ) | GETKEYSINSLOT ( -1 | 16384 | abc ) 1 )",
+    ),
     entry(
         Connection,
         1,

@@ -1,12 +1,15 @@
 //! Sequences of commands: what one seed stands for.
 
-use base::rng::{Rng, mix};
+mod boundaries;
+mod maker;
+mod mutation;
 
-use wire::registry::{self, Spread};
+use base::rng::Rng;
 
-use crate::catalogue::{CATALOGUE, Entry, Family};
-use crate::template::{Filler, Part, parse};
-use crate::values::{BOUNDARIES, Pool, Slot, pick};
+use crate::catalogue::{CATALOGUE, Entry};
+use crate::template::{Part, parse};
+use crate::values::Pool;
+use maker::Maker;
 
 /// Which server, or the model, says what is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,56 +118,6 @@ impl Generator {
         Sequence { seed, judge, exclusive, node: node_of(tags), steps: maker.steps }
     }
 
-    /// Every numeric argument of every command at every boundary: one short sequence for each.
-    pub fn boundary_table(&self, tags: Option<&Tags>) -> Vec<Sequence> {
-        let mut table = Vec::new();
-        for (index, (entry, parts)) in self.entries.iter().enumerate() {
-            if matches!(entry.family, Family::Conditional | Family::Connection | Family::Newer | Family::Transaction) {
-                continue;
-            }
-            for boundary in BOUNDARIES {
-                if boundary_is_unfit(entry, boundary) {
-                    continue;
-                }
-                for variant in 0..6 {
-                    let seed = mix(index as u64) ^ mix(0x0B0D ^ table.len() as u64);
-                    table.push(self.boundary_sequence(seed, entry, parts, boundary, variant, tags));
-                }
-            }
-        }
-        table
-    }
-
-    fn boundary_sequence(
-        &self,
-        seed: u64,
-        entry: &Entry,
-        parts: &[Part],
-        boundary: &str,
-        variant: usize,
-        tags: Option<&Tags>,
-    ) -> Sequence {
-        let mut rng = Rng::new(seed);
-        let pool = self.pool(seed, tags, &mut rng);
-        let mut maker = Maker { generator: self, rng: &mut rng, pool: &pool, steps: Vec::new() };
-        if entry.family == Family::Global {
-            maker.words(0, "FLUSHALL");
-        }
-        maker.setup();
-        let mut arguments = Vec::new();
-        let forced = Some((variant % 3, boundary.as_bytes()));
-        Filler { rng: maker.rng, pool: &pool, forced, numeric_seen: 0 }.fill(parts, &mut arguments);
-        if is_fit(&arguments) {
-            maker.push(0, arguments);
-        }
-        for key in pool.keys() {
-            maker.steps.push(Step { connection: 0, arguments: vec![b"TYPE".to_vec(), key.clone()] });
-        }
-        maker.epilogue();
-        let exclusive = entry.family == Family::Global;
-        Sequence { seed, judge: Judge::Redis, exclusive, node: node_of(tags), steps: maker.steps }
-    }
-
     fn pool(&self, seed: u64, tags: Option<&Tags>, rng: &mut Rng) -> Pool {
         let unique = format!("{seed:x}");
         let Some(tags) = tags else { return Pool::new(&unique, None, self.now_s) };
@@ -174,240 +127,8 @@ impl Generator {
     }
 }
 
-/// Collects the steps of one sequence.
-struct Maker<'a> {
-    generator: &'a Generator,
-    rng: &'a mut Rng,
-    pool: &'a Pool,
-    steps: Vec<Step>,
-}
-
-impl Maker<'_> {
-    fn plain(&mut self) {
-        self.setup();
-        let main = *pick(self.rng, &[Family::String, Family::Bit, Family::Keyspace, Family::List]);
-        let length = 8 + self.rng.below(13);
-        for _ in 0..length {
-            let family = self.family_near(main);
-            self.command(0, family);
-        }
-        self.epilogue();
-    }
-
-    fn transaction(&mut self) {
-        let main = *pick(self.rng, &[Family::String, Family::Bit, Family::Keyspace, Family::List]);
-        self.setup();
-        if self.rng.chance(7, 10) {
-            self.named(0, "WATCH");
-        }
-        self.some_commands(1, main, 2);
-        self.some_commands(0, main, 2);
-        self.words(0, "MULTI");
-        let length = 1 + self.rng.below(6);
-        for _ in 0..length {
-            match self.rng.below(30) {
-                0 => self.command(0, Family::Transaction),
-                1 => self.command(0, Family::Connection),
-                _ => {
-                    let family = self.family_near(main);
-                    self.command(0, family);
-                }
-            }
-        }
-        self.some_commands(1, main, 1);
-        match self.rng.below(20) {
-            0..=15 => self.words(0, "EXEC"),
-            16..=18 => self.words(0, "DISCARD"),
-            _ => {}
-        }
-        self.some_commands(0, main, 3);
-        self.some_commands(1, main, 1);
-        if self.rng.chance(1, 10) {
-            self.command(0, Family::Transaction);
-        }
-        self.epilogue();
-    }
-
-    fn conditional(&mut self) {
-        let length = 8 + self.rng.below(10);
-        for _ in 0..length {
-            self.command(0, Family::Conditional);
-        }
-        self.sentinels();
-    }
-
-    fn valkey(&mut self) {
-        self.setup();
-        for _ in 0..10 {
-            let family = *pick(self.rng, &[Family::Newer, Family::Newer, Family::String]);
-            self.command(0, family);
-        }
-        self.epilogue();
-    }
-
-    fn global(&mut self) {
-        self.words(0, "FLUSHALL");
-        self.setup();
-        let length = 8 + self.rng.below(13);
-        for _ in 0..length {
-            let family = *pick(
-                self.rng,
-                &[Family::Global, Family::Global, Family::Keyspace, Family::String, Family::List, Family::Connection],
-            );
-            self.command(0, family);
-        }
-        self.epilogue();
-    }
-
-    fn family_near(&mut self, main: Family) -> Family {
-        match self.rng.below(20) {
-            0..=12 => main,
-            13 => Family::Connection,
-            _ => *pick(self.rng, &[Family::String, Family::Bit, Family::Keyspace, Family::List]),
-        }
-    }
-
-    /// Something to work on: without it most commands would only meet missing keys.
-    fn setup(&mut self) {
-        for name in ["SET", "RPUSH", "MSET"] {
-            if self.rng.chance(2, 3) {
-                self.named(0, name);
-            }
-        }
-    }
-
-    /// Brings both connections back to where the next sequence expects them.
-    fn epilogue(&mut self) {
-        for connection in [0, 1] {
-            let used = self.steps.iter().filter(|step| step.connection == connection);
-            let changed =
-                used.into_iter().any(|step| matches!(step.name().as_str(), "MULTI" | "WATCH" | "SELECT" | "EXEC"));
-            if changed {
-                self.words(connection, "DISCARD");
-                self.words(connection, "UNWATCH");
-                self.words(connection, "SELECT 0");
-            }
-        }
-        self.sentinels();
-    }
-
-    /// A last command on each connection whose reply nothing else gives: a reply too many or too few shows here.
-    fn sentinels(&mut self) {
-        for connection in [0, 1] {
-            if self.steps.iter().any(|step| step.connection == connection) {
-                let text = format!("sentinel-{}-{}", self.steps.len(), self.pool.unique());
-                self.push(connection, vec![b"ECHO".to_vec(), text.into_bytes()]);
-            }
-        }
-    }
-
-    fn some_commands(&mut self, connection: usize, main: Family, most: u64) {
-        for _ in 0..self.rng.below(most + 1) {
-            let family = self.family_near(main);
-            self.command(connection, family);
-        }
-    }
-
-    fn words(&mut self, connection: usize, line: &str) {
-        let arguments = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-        self.steps.push(Step { connection, arguments });
-    }
-
-    fn named(&mut self, connection: usize, name: &str) {
-        let generator = self.generator;
-        let candidates: Vec<&(Entry, Vec<Part>)> = generator
-            .entries
-            .iter()
-            .filter(|(entry, _)| entry.name() == name && entry.family != Family::Conditional)
-            .collect();
-        let (_, parts) = candidates[self.rng.below(candidates.len() as u64) as usize];
-        self.template(connection, parts, Family::String);
-    }
-
-    fn command(&mut self, connection: usize, family: Family) {
-        let generator = self.generator;
-        let of_family = || generator.entries.iter().filter(move |(entry, _)| entry.family == family);
-        let total: u64 = of_family().map(|(entry, _)| entry.weight).sum();
-        let mut left = self.rng.below(total);
-        for (entry, parts) in of_family() {
-            if left < entry.weight {
-                self.template(connection, parts, family);
-                return;
-            }
-            left -= entry.weight;
-        }
-    }
-
-    fn template(&mut self, connection: usize, parts: &[Part], family: Family) {
-        let mut arguments = Vec::new();
-        Filler { rng: self.rng, pool: self.pool, forced: None, numeric_seen: 0 }.fill(parts, &mut arguments);
-        if family != Family::Conditional || self.rng.chance(1, 3) {
-            self.mutate(&mut arguments, family);
-        }
-        self.push(connection, arguments);
-    }
-
-    fn push(&mut self, connection: usize, arguments: Vec<Vec<u8>>) {
-        self.steps.push(Step { connection, arguments });
-    }
-
-    /// Wrong arity, wrong values, wrong options: rarely, so that most commands still do something.
-    fn mutate(&mut self, arguments: &mut Vec<Vec<u8>>, family: Family) {
-        let name = String::from_utf8_lossy(&arguments[0]).to_ascii_uppercase();
-        match self.rng.below(40) {
-            0 if arguments.len() > 1 => {
-                arguments.pop();
-            }
-            // An argument too many may be a key of another slot, and the model knows no slots.
-            1 if !is_blocking(&name) && family != Family::Conditional => {
-                let mut extra = Vec::new();
-                self.pool.fill(Slot::Element, self.rng, &mut extra);
-                arguments.append(&mut extra);
-            }
-            2 => arguments.truncate(1),
-            3 if arguments.len() > 2 && is_free_to_replace(&name) && family != Family::Conditional => {
-                let place = 2 + self.rng.below(arguments.len() as u64 - 2) as usize;
-                let slot = *pick(self.rng, &[Slot::Integer, Slot::Nonsense, Slot::Float]);
-                let mut replacement = Vec::new();
-                self.pool.fill(slot, self.rng, &mut replacement);
-                arguments[place] = replacement.remove(0);
-            }
-            _ => {}
-        }
-    }
-}
-
 fn node_of(tags: Option<&Tags>) -> usize {
     tags.map_or(0, |tags| tags.node)
-}
-
-/// Whether `name` may wait.
-fn is_blocking(name: &str) -> bool {
-    matches!(name, "BLPOP" | "BRPOP" | "BLMOVE" | "BRPOPLPUSH" | "BLMPOP")
-}
-
-/// Whether any argument may become any number: not where that would block, allocate 512 MiB, or expire during the run.
-fn is_free_to_replace(name: &str) -> bool {
-    let bounded = matches!(
-        name,
-        "SET" | "SETEX" | "PSETEX" | "GETEX" | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" | "SETBIT" | "BITFIELD"
-    );
-    let has_one_key = registry::lookup(name.as_bytes()).is_some_and(|spec| spec.spread == Spread::SingleKey);
-    // A replaced key would be shared with other sequences.
-    has_one_key && !is_blocking(name) && !bounded
-}
-
-/// A near expiry would make the clock decide; a large bit offset allocates 256 MiB and more, and has its own test.
-fn boundary_is_unfit(entry: &Entry, boundary: &str) -> bool {
-    let near = entry.template.contains("<sec>") || entry.template.contains("<ms>");
-    let allocates = matches!(entry.name(), "SETBIT" | "BITFIELD");
-    (near && boundary == "1") || (allocates && matches!(boundary, "2147483647" | "2147483649" | "4294967295"))
-}
-
-/// A last look at forced arguments: a blocking command must not wait.
-fn is_fit(arguments: &[Vec<u8>]) -> bool {
-    !is_blocking(&String::from_utf8_lossy(&arguments[0]).to_ascii_uppercase())
-        || arguments.iter().any(|argument| argument.starts_with(b"0.00"))
 }
 
 #[cfg(test)]

@@ -40,6 +40,10 @@ pub enum Slot {
     Integer,
     /// A small signed index.
     Index,
+    /// A bit's index, which may count from the end.
+    BitIndex,
+    /// Hundreds of elements: a list of several chunks.
+    ManyElements,
     /// A small count.
     Count,
     /// A bit offset; large valid ones are left out, they would cost 512 MiB each.
@@ -48,9 +52,6 @@ pub enum Slot {
     ByteOffset,
     /// 0, 1, or what is neither.
     Bit,
-    /// A value of BITFIELD: any integer but the smallest, where Redis's own overflow check overflows and saturates to
-    /// the other end.
-    FieldValue,
     /// A type of BITFIELD.
     BitType,
     /// A floating-point number.
@@ -92,11 +93,12 @@ impl Slot {
             "e" => Slot::Element,
             "n" => Slot::Integer,
             "i" => Slot::Index,
+            "bi" => Slot::BitIndex,
+            "many" => Slot::ManyElements,
             "c" => Slot::Count,
             "bitoff" => Slot::BitOffset,
             "off" => Slot::ByteOffset,
             "bit" => Slot::Bit,
-            "fieldvalue" => Slot::FieldValue,
             "bittype" => Slot::BitType,
             "f" => Slot::Float,
             "sec" => Slot::Seconds,
@@ -119,6 +121,7 @@ impl Slot {
             self,
             Slot::Integer
                 | Slot::Index
+                | Slot::BitIndex
                 | Slot::Count
                 | Slot::ByteOffset
                 | Slot::BitOffset
@@ -158,11 +161,16 @@ impl Pool {
         };
         Pool {
             unique: unique.to_string(),
-            strings: vec![key("s0"), key("s1"), key("s2")],
+            strings: vec![key("s0"), key("s1"), [key("s2"), odd_name(unique)].concat()],
             lists: vec![key("l0"), key("l1")],
             foreign: tags.map(|(_, other)| format!("{{{other}}}{unique}s0").into_bytes()),
             now_s,
         }
+    }
+
+    /// Whether its keys belong to a node of a cluster.
+    pub fn is_of_cluster(&self) -> bool {
+        self.foreign.is_some()
     }
 
     /// What every key of the sequence contains.
@@ -191,7 +199,10 @@ impl Pool {
             }
             return;
         }
-        output.push(self.one(slot, rng));
+        let count = if slot == Slot::ManyElements { 100 + rng.below(300) } else { 1 };
+        for _ in 0..count {
+            output.push(self.one(slot, rng));
+        }
     }
 
     fn key(&self, slot: Slot, rng: &mut Rng) -> Vec<u8> {
@@ -215,13 +226,11 @@ impl Pool {
         match slot {
             Slot::StringKey | Slot::ListKey | Slot::AnyKey | Slot::CountedListKeys => self.key(slot, rng),
             Slot::Value => value(rng),
-            Slot::Element => text(pick(rng, &["a", "b", "c", "1", "2", "", "aa", "abc", "10"])),
+            Slot::Element | Slot::ManyElements => text(pick(rng, &["a", "b", "c", "1", "2", "", "aa", "abc", "10"])),
             Slot::Integer => number(rng, 100),
-            Slot::FieldValue => match number(rng, 100) {
-                smallest if smallest == b"-9223372036854775808" => b"-9223372036854775807".to_vec(),
-                other => other,
-            },
+            Slot::Index if rng.chance(1, 8) => number(rng, 300),
             Slot::Index => number(rng, 6),
+            Slot::BitIndex => number(rng, 120),
             Slot::Count => match rng.below(8) {
                 0 => number(rng, 4),
                 n => n.to_string().into_bytes(),
@@ -246,7 +255,10 @@ impl Pool {
                 text(pick(rng, &["0.001", "0.002", "0.001", "-1", "abc", "nan", "inf", "9223372036854775807", "-0.1"]))
             }
             Slot::Digest => digest(rng),
-            Slot::Cursor => text(pick(rng, &["0", "0", "0", "abc", "-1", "18446744073709551616", "1.5", ""])),
+            Slot::Cursor => text(pick(
+                rng,
+                &["0", "0", "0", "0", "abc", "-1", "+0", " 0", "-", "0\0x", "18446744073709551616", "1.5", ""],
+            )),
             Slot::Nonsense => text(pick(rng, &["FOO", "BAR", "NOPE", "", "GETT", "a\r\nb", "S E T", "\0SET"])),
         }
     }
@@ -261,6 +273,17 @@ impl Pool {
                 .to_string()
                 .into_bytes(),
         }
+    }
+}
+
+/// What follows the name of one key in some sequences: bytes that protocols, patterns and hash tags care about, or many.
+fn odd_name(unique: &str) -> Vec<u8> {
+    match unique.bytes().last() {
+        Some(b'0') => b"\0\r\n\xff\"".to_vec(),
+        Some(b'1') => b"{}{a}".to_vec(),
+        Some(b'2') => b"[a]*?\\".to_vec(),
+        Some(b'3') => vec![b'x'; 300],
+        _ => Vec::new(),
     }
 }
 

@@ -88,9 +88,16 @@ impl<'a> Comparer<'a> {
             ("SCAN", Reply::Array(expected), Reply::Array(actual)) => expected.len() == 2 && actual.len() == 2,
             ("COMMAND", Reply::Array(_), Reply::Array(_)) if step.arguments.len() == 1 => true,
             ("OBJECT", Reply::Integer(_), Reply::Integer(_)) => true,
+            ("CLIENT", Reply::Bulk(_), Reply::Bulk(_)) => is_word(step, 1, "LIST"),
+            // Who answers, with which version and as which client.
+            ("HELLO", Reply::Array(_), Reply::Array(_)) | ("HELLO", Reply::Map(_), Reply::Map(_)) => true,
             _ => false,
         }
     }
+}
+
+fn is_word(step: &Step, index: usize, word: &str) -> bool {
+    step.arguments.get(index).is_some_and(|argument| argument.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 fn near(expected: i64, actual: i64, tolerance: i64) -> bool {

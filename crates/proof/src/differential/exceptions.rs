@@ -4,14 +4,21 @@
 //! command | expected | actual | reason
 //! object  | $9\r\nquicklist\r\n | $8\r\nlistpack\r\n | as Redis 7.2, whose version INFO names
 //! ```
-//! `*` stands for any text; replies are written with escapes.
+//! `*` stands for any text and `\*` for a star; replies are written with escapes. `exec after bitfield *fail*` is EXEC
+//! in a sequence where an earlier command, in small letters, is like that.
 
 use crate::reply::show;
+use crate::sequence::Step;
+
+/// Stands for a literal star while a pattern is cut at the others; shown replies have no such character.
+const STAR: &str = "\0";
 
 /// One allowed difference.
 #[derive(Clone, Debug)]
 pub struct Exception {
     command: String,
+    /// What an earlier command of the sequence has to be like.
+    after: Option<String>,
     expected: String,
     actual: String,
     /// Why it is allowed.
@@ -29,7 +36,8 @@ pub fn parse(text: &str) -> Result<Vec<Exception>, String> {
             let fields: Vec<&str> = line.split(" | ").map(str::trim).collect();
             match fields[..] {
                 [command, expected, actual, reason] if !reason.is_empty() => Ok(Exception {
-                    command: command.to_ascii_uppercase(),
+                    command: command.split(" after ").next().unwrap_or_default().to_ascii_uppercase(),
+                    after: command.split_once(" after ").map(|(_, after)| after.to_string()),
                     expected: expected.to_string(),
                     actual: actual.to_string(),
                     reason: reason.to_string(),
@@ -41,23 +49,31 @@ pub fn parse(text: &str) -> Result<Vec<Exception>, String> {
 }
 
 impl Exception {
-    /// Whether it allows this difference.
-    pub fn allows(&self, command: &str, expected: &[u8], actual: &[u8]) -> bool {
-        (self.command == "*" || self.command == command)
+    /// Whether it allows this difference in the reply to the last of `steps`.
+    pub fn allows(&self, steps: &[Step], expected: &[u8], actual: &[u8]) -> bool {
+        let Some((step, earlier)) = steps.split_last() else { return false };
+        self.command == step.name()
+            && self.after.as_ref().is_none_or(|after| earlier.iter().any(|step| matches(after, &line_of(step))))
             && matches(&self.expected, &show(expected))
             && matches(&self.actual, &show(actual))
     }
 }
 
+/// A command as exceptions describe it.
+fn line_of(step: &Step) -> String {
+    show(&step.arguments.join(&b' ')).to_ascii_lowercase()
+}
+
 /// Whether `text` is `pattern` with each `*` standing for any text.
 fn matches(pattern: &str, text: &str) -> bool {
-    let mut pieces = pattern.split('*');
+    let literal = pattern.replace("\\*", STAR);
+    let mut pieces = literal.split('*').map(|piece| piece.replace(STAR, "*"));
     let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(mut rest) = text.strip_prefix(&first) else { return false };
     let mut last_was_star = false;
     for piece in pieces {
         last_was_star = piece.is_empty();
-        match rest.find(piece) {
+        match rest.find(&piece) {
             Some(at) => rest = &rest[at + piece.len()..],
             None => return false,
         }
@@ -69,14 +85,31 @@ fn matches(pattern: &str, text: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::parse;
+    use crate::sequence::Step;
+
+    fn steps(lines: &[&str]) -> Vec<Step> {
+        let words = |line: &str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        lines.iter().map(|line| Step { connection: 0, arguments: words(line) }).collect()
+    }
 
     #[test]
     fn an_exception_allows_what_it_says_and_nothing_else() {
         let all = parse("# comment\nget | -ERR a* | $-1\\r\\n | because\n").unwrap();
-        assert!(all[0].allows("GET", b"-ERR abc\r\n", b"$-1\r\n"));
-        assert!(!all[0].allows("GET", b"-ERR b\r\n", b"$-1\r\n"));
-        assert!(!all[0].allows("SET", b"-ERR abc\r\n", b"$-1\r\n"));
-        assert!(!all[0].allows("GET", b"-ERR abc\r\n", b"$-1\r\n$-1\r\n"));
+        let get = steps(&["GET k"]);
+        assert!(all[0].allows(&get, b"-ERR abc\r\n", b"$-1\r\n"));
+        assert!(!all[0].allows(&get, b"-ERR b\r\n", b"$-1\r\n"));
+        assert!(!all[0].allows(&steps(&["SET k v"]), b"-ERR abc\r\n", b"$-1\r\n"));
+        assert!(!all[0].allows(&get, b"-ERR abc\r\n", b"$-1\r\n$-1\r\n"));
         assert!(parse("get | a | b |\n").is_err());
+    }
+
+    #[test]
+    fn an_exception_may_ask_for_what_came_before() {
+        let all = parse("exec after bitfield *fail* | * | \\*-1\\r\\n | because\n").unwrap();
+        let before = steps(&["BitField k OVERFLOW Fail INCRBY u8 0 -1", "EXEC"]);
+        assert!(all[0].allows(&before, b"*0\r\n", b"*-1\r\n"));
+        assert!(!all[0].allows(&before, b"*0\r\n", b"*1\r\n:-1\r\n"), "the star is one");
+        assert!(!all[0].allows(&steps(&["BITFIELD k GET u8 0", "EXEC"]), b"*0\r\n", b"*-1\r\n"));
+        assert!(!all[0].allows(&steps(&["EXEC"]), b"*0\r\n", b"*-1\r\n"));
     }
 }

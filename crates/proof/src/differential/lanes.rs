@@ -76,6 +76,11 @@ impl Lane {
         })
     }
 
+    /// Whether its connections speak RESP3.
+    pub fn speaks_resp3(&self) -> bool {
+        self.speaks_resp3
+    }
+
     /// Replaces the connections after a failure.
     ///
     /// # Errors

@@ -88,13 +88,15 @@ pub fn differential(options: &Options) -> io::Result<Outcome> {
     let mut next = 0;
     let mut batch_count = 0;
     flush(&options.servers)?;
-    let total = if options.only.is_some() { 1 } else { options.sequences };
-    while next < total {
+    if let Some(seed) = options.only {
+        return state.run_one(&mut lanes, |lane| generator.sequence(seed, of_lane(lane)));
+    }
+    while next < options.sequences {
         let mut batches = Vec::new();
         for lane in 0..LANES {
             let mut batch = Vec::new();
-            while batch.len() < SEQUENCES_PER_LANE && next < total {
-                let seed = options.only.unwrap_or_else(|| mix(options.seed ^ mix(next)));
+            while batch.len() < SEQUENCES_PER_LANE && next < options.sequences {
+                let seed = mix(options.seed ^ mix(next));
                 let sequence = generator.sequence(seed, of_lane(lane));
                 next += 1;
                 if sequence.exclusive { exclusive.push(sequence) } else { batch.push(sequence) }
@@ -120,11 +122,28 @@ pub fn differential(options: &Options) -> io::Result<Outcome> {
 }
 
 impl Run<'_> {
+    /// One sequence alone, on each node in both protocols.
+    fn run_one(mut self, lanes: &mut [Lane], sequence: impl Fn(usize) -> Sequence) -> io::Result<Outcome> {
+        let started = Instant::now();
+        for (index, lane) in lanes.iter_mut().enumerate().take(2 * self.options.servers.targets.len()) {
+            let sequence = sequence(index);
+            println!("sequence {:#x}, judge {:?}:\n{}", sequence.seed, sequence.judge, describe(&sequence.steps));
+            if sequence.exclusive {
+                // Twice: once in each protocol.
+                self.run_exclusive(&[sequence.clone(), sequence])?;
+            } else {
+                self.run_batches(std::slice::from_mut(lane), &[vec![sequence]])?;
+            }
+            flush(&self.options.servers)?;
+        }
+        self.report(started)
+    }
+
     fn run_batches(&mut self, lanes: &mut [Lane], batches: &[Vec<Sequence>]) -> io::Result<()> {
         let all_replies = run(lanes, batches, &self.options.servers)?;
         for (index, (batch, replies)) in batches.iter().zip(&all_replies).enumerate() {
             for (sequence, replies) in batch.iter().zip(replies) {
-                self.note(sequence, replies, is_resp3_lane(index));
+                self.note(sequence, replies, lanes[index].speaks_resp3());
                 if is_out_of_step(sequence, replies) {
                     lanes[index].reopen(&self.options.servers)?;
                     break;
@@ -137,20 +156,23 @@ impl Run<'_> {
     /// Sequences about whole databases: one at a time, each on emptied servers, and at the end whole scans.
     fn run_exclusive(&mut self, sequences: &[Sequence]) -> io::Result<()> {
         let servers = &self.options.servers;
-        let mut lanes: Vec<Lane> =
-            (0..servers.targets.len()).map(|node| Lane::open(servers, node, false)).collect::<io::Result<_>>()?;
+        let mut lanes = Vec::new();
+        for node in 0..servers.targets.len() {
+            lanes.push([Lane::open(servers, node, false)?, Lane::open(servers, node, true)?]);
+        }
         let mut scanners = (Connection::open(&servers.redis)?, Vec::new());
         for target in &servers.targets {
             scanners.1.push(Connection::open(target)?);
         }
         for (index, sequence) in sequences.iter().enumerate() {
-            let lane = &mut lanes[sequence.node..=sequence.node];
-            let replies = run(lane, &[vec![sequence.clone()]], servers)?.remove(0).remove(0);
-            self.note(sequence, &replies, false);
-            if index % 8 == 0
+            let lane = &mut lanes[sequence.node][index % 2];
+            let replies = run(std::slice::from_mut(lane), &[vec![sequence.clone()]], servers)?.remove(0).remove(0);
+            self.note(sequence, &replies, lane.speaks_resp3());
+            if (index % 8 == 0 || self.options.only.is_some())
                 && let Some(difference) = compare_scans(&mut scanners.0, &mut scanners.1[sequence.node])?
             {
                 println!("DIFFERENCE in a whole scan after sequence {:#x}: {difference}", sequence.seed);
+                println!("{}", describe(&sequence.steps));
                 self.outcome.failed += 1;
                 flush(servers)?;
             }
