@@ -1,6 +1,7 @@
 //! The registry of suites: what `cargo x test` runs, in order. A new suite is one file and one line in [`SUITES`].
 
 mod cargo_tests;
+mod differential;
 mod dist;
 mod fuzz;
 mod house;
@@ -81,7 +82,7 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::CLIPPY,
     cargo_tests::DOCUMENTATION,
     cargo_tests::WORKSPACE,
-    outside::DIFFERENTIAL,
+    differential::DIFFERENTIAL,
     outside::SPLIT,
     outside::HOSTILE,
     outside::PACKAGE_INDEX,

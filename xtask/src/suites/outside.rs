@@ -1,4 +1,4 @@
-//! Suites that judge the running binary from outside: oracles, splits, hostile clients, real clients, real data.
+//! Suites that judge the running binary from outside: splits, hostile clients, real clients, real data.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,49 +7,7 @@ use super::{Context, Counts, Suite, Turn};
 use crate::{Outcome, needs, process, workspace};
 
 /// Backends that everything runs on.
-const BACKENDS: [&str; 2] = ["epoll", "uring"];
-/// Shapes of the differential runs that decide about a commit, each with its seed.
-const SHAPES: [(&str, &str); 2] = [("standalone", "11"), ("cluster", "12")];
-/// Sequences of one differential run; four of them (two backends, two personalities) make 200,000.
-const SEQUENCES: &str = "50000";
-
-/// Generated command sequences against Redis, Valkey and a model.
-pub const DIFFERENTIAL: Suite = Suite {
-    name: "differential",
-    about: "200,000 generated command sequences answered as Redis, Valkey and a model do; both backends and personalities",
-    needs: &[&needs::REDIS, &needs::VALKEY],
-    budget_seconds: 240,
-    turn: Turn::Fixed,
-    run: |context| {
-        let judges = ["--redis-server", &program("redis-server")?, "--valkey-server", &program("valkey-server")?]
-            .map(String::from);
-        on_every_backend(context, |backend, proof| {
-            let mut counts = Counts::default();
-            // The gate asks the same questions of every commit; `proof differential --seed` asks others.
-            for (shape, seed) in SHAPES {
-                let target = if shape == "cluster" { ["{cluster}", "{cluster1}"].as_slice() } else { &["{port}"] };
-                let mut command = with_server(context, (backend, "2"), proof)?;
-                command.args([
-                    proof.as_str(),
-                    "differential",
-                    "--shape",
-                    shape,
-                    "--sequences",
-                    SEQUENCES,
-                    "--seed",
-                    seed,
-                ]);
-                command.args(&judges);
-                for port in target {
-                    command.args(["--target", &format!("127.0.0.1:{port}")]);
-                }
-                counts.add(context.counted(&mut command)?);
-            }
-            Ok(counts)
-        })
-    },
-};
-
+pub(super) const BACKENDS: [&str; 2] = ["epoll", "uring"];
 /// Every two-way cut of 2,000 requests.
 pub const SPLIT: Suite = Suite {
     name: "split",
@@ -215,7 +173,7 @@ fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn program(name: &str) -> Outcome<String> {
+pub(super) fn program(name: &str) -> Outcome<String> {
     needs::find(name).map(|path| path_text(&path)).ok_or_else(|| format!("{name} is not there"))
 }
 
@@ -224,12 +182,12 @@ fn step(command: &mut Command) -> Outcome<()> {
 }
 
 /// Builds the tool `proof` and names it.
-fn proof() -> Outcome<String> {
+pub(super) fn proof() -> Outcome<String> {
     step(workspace::cargo().args(["build", "--quiet", "--profile", "checked", "--package", "proof"]))?;
     Ok(path_text(&workspace::target_folder().join("checked/proof")))
 }
 
-fn on_every_backend(context: &Context, run: impl Fn(&str, &String) -> Outcome<Counts>) -> Outcome<Counts> {
+pub(super) fn on_every_backend(context: &Context, run: impl Fn(&str, &String) -> Outcome<Counts>) -> Outcome<Counts> {
     context.zerohop()?;
     let proof = proof()?;
     let mut counts = Counts::default();
@@ -241,7 +199,7 @@ fn on_every_backend(context: &Context, run: impl Fn(&str, &String) -> Outcome<Co
 }
 
 /// A command that runs what follows beside a server.
-fn with_server(context: &Context, (backend, cores): (&str, &str), proof: &str) -> Outcome<Command> {
+pub(super) fn with_server(context: &Context, (backend, cores): (&str, &str), proof: &str) -> Outcome<Command> {
     let mut command = context.command(proof);
     command.args([
         "with-server",
