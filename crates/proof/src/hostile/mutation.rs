@@ -84,7 +84,7 @@ fn conversation(generator: &Generator, seed: u64) -> Vec<u8> {
     let mut stream = Vec::new();
     for step in generator.sequence(seed, None).steps {
         let mut words = step.arguments;
-        if rng.chance(1, 3) {
+        if rng.chance(1, 3) && !pauses(&words) {
             mutate_words(&mut words, &mut rng);
         }
         let mut request = Vec::new();
@@ -103,6 +103,11 @@ fn conversation(generator: &Generator, seed: u64) -> Vec<u8> {
         mutate_bytes(&mut stream, &mut rng);
     }
     stream
+}
+
+/// Whether a number at its bounds would rightly make the server answer nobody for years.
+fn pauses(words: &[Vec<u8>]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(b"pause"))
 }
 
 fn mutate_words(words: &mut Vec<Vec<u8>>, rng: &mut Rng) {
