@@ -37,6 +37,7 @@ const CHECKS: &[Check] = &[
     Check { name: "half a command behind a blocking one", run: input::partial_behind_blocking },
     Check { name: "error replies hold one line", run: input::injected_lines },
     Check { name: "other protocols are closed", run: input::cross_protocol },
+    Check { name: "requests before hanging up", run: input::before_hanging_up },
     Check { name: "patterns cost little", run: input::patterns },
     Check { name: "offsets at their bounds", run: input::offsets },
     Check { name: "long keys and long lines", run: input::long_names },

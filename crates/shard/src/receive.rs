@@ -38,7 +38,7 @@ impl Shard {
                 Event::Received { connection, span } => arrivals.push(Arrival { connection, span }),
                 Event::SendDone { connection, buffer } => self.on_send_done(connection, buffer),
                 Event::Accepted { connection, door, peer, local } => self.on_accepted(connection, door, peer, local),
-                Event::PeerClosed { connection } => self.on_peer_closed(connection),
+                Event::PeerClosed { connection } => self.on_peer_closing(connection),
                 Event::Closed { connection } => self.on_closed(connection),
                 Event::LogWritten { ordinal, buffer } => {
                     self.log_mut("written").on_log_written(ordinal, buffer);
@@ -107,6 +107,22 @@ impl Shard {
         if !connection.output.is_empty() || connection.session.is_closing() {
             self.list_for_flush(id.index);
         }
+    }
+
+    /// What came before the end is answered, also when both came in one tick: the end of a client that waits for
+    /// nothing is noted once this tick's requests were served.
+    fn on_peer_closing(&mut self, id: ConnectionId) {
+        match self.connections.get_mut(id) {
+            Some(connection) if !connection.stall.is_waiter() => self.hung_up.push(id),
+            _ => self.on_peer_closed(id),
+        }
+    }
+
+    /// The ends that waited for this tick's requests.
+    pub(crate) fn end_hung_up(&mut self) {
+        let mut hung_up = std::mem::take(&mut self.hung_up);
+        hung_up.drain(..).for_each(|id| self.on_peer_closed(id));
+        self.hung_up = hung_up;
     }
 
     fn on_peer_closed(&mut self, id: ConnectionId) {

@@ -37,6 +37,7 @@ impl Shard {
             self.run_window(received);
         }
         self.arrivals_scratch = arrivals;
+        self.end_hung_up();
     }
 
     pub(crate) fn decode(&mut self, arrival: Arrival, received: &[u8]) {

@@ -108,6 +108,8 @@ pub struct Shard {
     pub(crate) flush: Vec<u32>,
     /// Connections with output that waits for a log group.
     pub(crate) held: Vec<u32>,
+    /// Connections whose clients send no more, until this tick's requests are served.
+    pub(crate) hung_up: Vec<ConnectionId>,
     /// Connections that go on after a stall.
     pub(crate) resume: Vec<ConnectionId>,
     /// Effects of this tick that are not sends: they come before them.
@@ -167,6 +169,7 @@ impl Shard {
             held_replies: VecDeque::new(),
             flush: Vec::new(),
             held: Vec::new(),
+            hung_up: Vec::new(),
             resume: Vec::new(),
             effects: Vec::new(),
             spare_buffers: Vec::new(),

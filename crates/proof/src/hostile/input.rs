@@ -1,5 +1,7 @@
 //! Checks of what a request may say.
 
+use std::net::Shutdown;
+
 use wire::registry;
 
 use super::{Target, Verdict, expect, still_serves, told};
@@ -99,6 +101,26 @@ pub fn cross_protocol(target: &Target) -> Verdict {
     }
     still_serves(&mut server)?;
     Ok(format!("{} requests closed", requests.len()))
+}
+
+/// Who sends and then closes its end, as `nc` does, still gets every answer.
+pub fn before_hanging_up(target: &Target) -> Verdict {
+    const CLIENTS: usize = 200;
+    const REQUESTS: usize = 50;
+    let mut server = target.start(&[])?;
+    let expected = b"+PONG\r\n".repeat(REQUESTS);
+    for number in 0..CLIENTS {
+        let mut connection = told("connect", server.connect())?;
+        told("write", connection.write(&b"PING\r\n".repeat(REQUESTS)))?;
+        told("close one end", connection.stream().shutdown(Shutdown::Write))?;
+        let answer = told("the server closes", connection.read_until_closed())?;
+        if answer != expected {
+            let missing = expected.len().saturating_sub(answer.len());
+            return Err(format!("client {number}: {missing} of {} bytes are missing", expected.len()));
+        }
+    }
+    still_serves(&mut server)?;
+    Ok(format!("{CLIENTS} clients with {REQUESTS} requests each"))
 }
 
 /// CVE-2022-36021 and CVE-2024-31228: time and depth of pattern matching.
