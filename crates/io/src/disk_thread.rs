@@ -1,4 +1,7 @@
-//! What a disk makes us wait for, done on a thread of its own per core: creating segments and syncing them.
+//! What a disk makes us wait for, done beside the core: creating segments and syncing them, on a thread each.
+//!
+//! One thread for both held every reply of durability `commit` back for as long as a segment took to be filled: 14 to
+//! 25 ms once a second at 75,000 writes a second (`zerohop bench`, 50 connections).
 //!
 //! It sleeps in a channel until there is work, and rings its core's doorbell when there is a result. It never retries:
 //! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.

@@ -1,4 +1,4 @@
-//! The log's files of one core: written on the tick's thread, created and synced on the disk thread.
+//! The log's files of one core: written on the tick's thread, created and synced on two disk threads.
 //!
 //! ```text
 //!   WriteLog ──► pwrite into the page cache ──► LogWritten        (survives kill -9)
@@ -30,7 +30,10 @@ pub struct LogFilesConfig {
 /// See the module.
 pub(crate) struct LogFiles {
     config: LogFilesConfig,
-    disk: DiskThread,
+    /// Syncs, and nothing else: a reply may wait for each.
+    syncs: DiskThread,
+    /// Makes segments ahead of need, which takes many syncs' time.
+    segments: DiskThread,
     /// Open segments, oldest first: the one being written, those made ahead, and older ones that are not synced yet.
     open: Vec<Arc<SegmentFile>>,
     /// Written since their last sync began, oldest first.
@@ -43,10 +46,12 @@ pub(crate) struct LogFiles {
 
 impl LogFiles {
     pub fn start(config: LogFilesConfig, core: CoreId, doorbell: Arc<Doorbell>) -> io::Result<LogFiles> {
-        let disk = DiskThread::start(format!("disk-{}", core.0), doorbell)?;
+        let syncs = DiskThread::start(format!("sync-{}", core.0), Arc::clone(&doorbell))?;
+        let segments = DiskThread::start(format!("segments-{}", core.0), doorbell)?;
         Ok(LogFiles {
             config,
-            disk,
+            syncs,
+            segments,
             open: Vec::new(),
             dirty: Vec::new(),
             failed: false,
@@ -60,9 +65,9 @@ impl LogFiles {
         self.write_failed
     }
 
-    /// Lists what the disk thread finished.
+    /// Lists what the disk threads finished.
     pub fn collect(&mut self, events: &mut EventList) {
-        while let Some(result) = self.disk.result() {
+        while let Some(result) = self.segments.result().or_else(|| self.syncs.result()) {
             match result {
                 DiskResult::Created(file) => {
                     let segment = file.segment;
@@ -86,7 +91,7 @@ impl LogFiles {
         events: &mut EventList,
     ) {
         let path = self.path_of(segment);
-        if let Err(reason) = self.disk.submit(DiskJob::Create { segment, path, header, bytes, zero_fill }) {
+        if let Err(reason) = self.segments.submit(DiskJob::Create { segment, path, header, bytes, zero_fill }) {
             self.fail(reason, events);
         }
     }
@@ -134,7 +139,7 @@ impl LogFiles {
         self.dirty = later;
         // The log has left the earlier ones; the job keeps them open until they are synced.
         self.open.retain(|file| file.segment >= segment);
-        if let Err(reason) = self.disk.submit(DiskJob::Sync { files, ordinal }) {
+        if let Err(reason) = self.syncs.submit(DiskJob::Sync { files, ordinal }) {
             self.fail(reason, events);
         }
     }

@@ -73,6 +73,7 @@ impl Shard {
     /// Seals what was changed into a log group and asks for its write and sync.
     pub(crate) fn append(&mut self) {
         let wants_sync = self.wants_sync();
+        let gathers = self.gathers();
         let Some(log) = &mut self.log else { return };
         if self.stopping
             && let Some(buffer) = self.store.log_mut().filter(|_| !self.node.is_sealed())
@@ -83,7 +84,7 @@ impl Shard {
         // In durability `commit` records that cannot be synced yet gain nothing from being written now: they become one
         // group, one write and one sync with all that arrives while the disk is busy.
         let waits_for_disk = self.durability == Durability::Commit && log.is_syncing() && !self.stopping;
-        let must_seal = |bytes: usize| !waits_for_disk || bytes >= WAITING_RECORD_BYTES_MAX;
+        let must_seal = |bytes: usize| !(waits_for_disk || gathers) || bytes >= WAITING_RECORD_BYTES_MAX;
         if let Some(buffer) =
             self.store.log_mut().filter(|buffer| !buffer.is_empty() && must_seal(buffer.record_bytes()))
         {
@@ -94,7 +95,7 @@ impl Shard {
         }
         let due = match self.durability {
             Durability::Memory => false,
-            Durability::Commit => true,
+            Durability::Commit => !gathers,
             Durability::Interval if self.stopping || wants_sync => true,
             Durability::Interval => self.now.monotonic_us >= self.last_sync_us + SYNC_INTERVAL_US,
         };
@@ -102,6 +103,19 @@ impl Shard {
             self.last_sync_us = self.now.monotonic_us;
             log.sync(&mut self.effects);
         }
+    }
+
+    /// Durability `commit`, in the tick that hears of a finished sync: the replies leave first, and the requests they
+    /// bring about share the next sync, one tick later, with what waits (docs/internals/tick.md).
+    fn gathers(&self) -> bool {
+        self.synced_now && self.durability == Durability::Commit && !self.stopping
+    }
+
+    /// Something waits for the next tick's sync.
+    fn is_gathering(&mut self) -> bool {
+        self.gathers()
+            && (self.store.log_mut().is_some_and(|buffer| !buffer.is_empty())
+                || self.log.as_ref().is_some_and(|log| log.sealed() > log.durable()))
     }
 
     /// The highest group whose promise holds once this tick's effects are done in order.
@@ -221,7 +235,7 @@ impl Shard {
             self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
         ];
         output.deadline_us = deadlines.into_iter().flatten().min();
-        output.more = !self.resume.is_empty() || self.may_hand_on() || self.put_off.is_noted();
+        output.more = self.is_gathering() || !self.resume.is_empty() || self.may_hand_on() || self.put_off.is_noted();
         output.quiet_completions = !self.stopping && self.flush.is_empty();
         let log_is_safe = self
             .log

@@ -22,6 +22,7 @@ impl Shard {
     pub(crate) fn begin(&mut self, now: Now) {
         self.statistics.counters.ticks += 1;
         self.now = now;
+        self.synced_now = false;
         self.update_tracking();
         self.refuses_writes = self.memory_full || self.write_refusal().is_some();
         self.go_on_with_put_off();
@@ -45,6 +46,7 @@ impl Shard {
                 }
                 Event::LogSynced { ordinal } => {
                     self.synced_unix_ms = self.now.unix_ms;
+                    self.synced_now = true;
                     self.log_mut("synced").on_log_synced(ordinal);
                 }
                 Event::SegmentReady { segment } => self.log_mut("extended").on_segment_ready(segment),

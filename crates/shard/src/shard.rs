@@ -120,6 +120,8 @@ pub struct Shard {
     /// Every change is uncommitted at first: durability `commit`, or a unit over several cores is under way.
     pub(crate) tracks: bool,
     pub(crate) last_sync_us: u64,
+    /// A sync was reported done in this tick.
+    pub(crate) synced_now: bool,
     pub(crate) last_expiry_us: u64,
     pub(crate) last_segment_try_us: u64,
     /// As of this tick's start: the log is broken or has no room.
@@ -176,6 +178,7 @@ impl Shard {
             committed: LogOrdinal(0),
             tracks: config.durability == Durability::Commit,
             last_sync_us: 0,
+            synced_now: false,
             last_expiry_us: 0,
             last_segment_try_us: 0,
             refuses_writes: false,
