@@ -17,9 +17,7 @@ pub(crate) struct Collected {
 /// A way to receive and send: [`crate::epoll::Epoll`] or [`crate::uring::Uring`].
 pub(crate) trait Driver {
     /// Submit what is queued, wait for something to happen (at most `timeout_us`; `Some(0)`: do not wait; `None`: for
-    /// ever), and list it, but of no more than `connections_max` connections where the kernel has
-    /// not received for more already (io_uring has: its bound is its receive buffers). Events already in the list stay in
-    /// front.
+    /// ever), and list it, but no more than `connections_max` receives. Events already in the list stay in front.
     fn collect(
         &mut self,
         timeout_us: Option<u64>,

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use base::Door;
 use io::Listener;
@@ -10,6 +11,10 @@ use crate::config::NodeConfig;
 
 /// Blocks that are tried before no free one is believed to exist.
 const BLOCKS_TRIED_MAX: usize = 128;
+
+/// How often, and how long apart, a taken port is tried: 50 ms in all.
+const TAKEN_TRIES_MAX: usize = 11;
+const TAKEN_PAUSE: Duration = Duration::from_millis(5);
 
 /// Why a port cannot be had.
 #[derive(Debug)]
@@ -47,11 +52,22 @@ impl std::fmt::Display for PortError {
 
 impl std::error::Error for PortError {}
 
-/// The listeners of each core.
+/// The listeners of each core. A taken port is tried again for a moment: that of a process killed just now is still
+/// taken for some milliseconds while the kernel ends its io_uring.
 ///
 /// # Errors
 /// The first address that cannot be had.
 pub fn bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
+    for _ in 1..TAKEN_TRIES_MAX {
+        match try_bind(config) {
+            Err(error) if error.is_taken() => std::thread::sleep(TAKEN_PAUSE),
+            other => return other,
+        }
+    }
+    try_bind(config)
+}
+
+fn try_bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
     // Ports that nobody may share come first: another node's shared port would accept us as one of its cores.
     let mut cores: Vec<Vec<Listener>> = Vec::new();
     for core in 0..config.cores {
@@ -88,7 +104,7 @@ pub fn free_block(config: &NodeConfig) -> Result<u16, PortError> {
         if candidate.last_port() > u32::from(u16::MAX) {
             continue;
         }
-        match bind(&candidate) {
+        match try_bind(&candidate) {
             Ok(_) => return Ok(port),
             Err(error) => failure = Some(error),
         }

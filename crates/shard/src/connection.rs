@@ -28,8 +28,8 @@ pub enum Stall {
     Output,
     /// WAITAOF waits for the disk.
     Durable,
-    /// This tick's log group is full: the next tick goes on.
-    LogFull,
+    /// This tick is full: the next one goes on.
+    TickFull,
 }
 
 impl Stall {

@@ -93,6 +93,7 @@ impl Shard {
                 add_group(&mut masks, &self.table, slot);
                 self.start_unit(index, masks, UnitWork::Keyspace(OwnedRequest::new(spec, arguments)));
             }
+            NodeOutcome::MemoryUsage if self.refuse_place(index, spec, arguments) => {}
             NodeOutcome::MemoryUsage => {
                 let mut masks = GroupMasks::new();
                 add_group(&mut masks, &self.table, placement::slot_of(&arguments[2]));

@@ -1,4 +1,4 @@
-//! What the next tick does because the log group of this one is full.
+//! What the next tick does because this one is full: its log group, or the time it may take.
 //!
 //! ```text
 //!   tick n     units · waiters · hops │ connections           each side of the line has a group's bytes to itself
@@ -10,7 +10,11 @@
 //! (COPY, RENAME, LMOVE) would fill it with a few bytes each; this is what bounds it: to [`LOG_GROUP_BYTES`] and one
 //! unit ([`base::limits::LOG_UNIT_BYTES_MAX`]) for each kind of work. Replies are bounded likewise: a connection stalls
 //! behind a long one, and hops wait while the batch back to their core is long. Order is kept: of a connection by its stall, of
-//! hops by their queue. Nobody starves: every kind of work begins a tick with room, and connections take turns.
+//! hops by their queue.
+//!
+//! Requests of connections also end a tick when it has done enough work ([`TICK_WORK_MAX`]), so that no client waits long for
+//! the rest of a tick: what arrives is no measure of what it costs. The street takes less when ticks become long; this bounds
+//! the first of them. Nobody starves: every kind of work begins a tick with room, and connections take turns.
 
 use base::limits::LOG_GROUP_BYTES;
 use base::{ConnectionId, Span};
@@ -22,27 +26,49 @@ use crate::hop::Origin;
 use crate::receive::Arrival;
 use crate::shard::Shard;
 
+/// What the requests of connections may cost a tick, in requests and in bytes that they bring or ask for: about a
+/// millisecond and a half of small ones, more than the street lets come once it knows them: putting off costs a quarter.
+const TICK_WORK_MAX: usize = 2048;
+/// Bytes that count as much as a request.
+const WORK_BYTES: usize = 256;
+
 /// See the module.
 pub(crate) struct PutOff {
     group_bytes: usize,
+    work_max: usize,
+    /// Work of this tick's connections so far.
+    work: usize,
     /// Bytes of this kind of work's records that were sealed, or went to another core, before its end.
     sealed_bytes: usize,
     /// Something waits for the next tick.
     noted: bool,
-    /// Connections with [`Stall::LogFull`], in the order of their turns.
+    /// Connections with [`Stall::TickFull`], in the order of their turns.
     connections: Vec<ConnectionId>,
 }
 
 impl Default for PutOff {
     fn default() -> PutOff {
-        PutOff { group_bytes: LOG_GROUP_BYTES, sealed_bytes: 0, noted: false, connections: Vec::new() }
+        PutOff {
+            group_bytes: LOG_GROUP_BYTES,
+            work_max: TICK_WORK_MAX,
+            work: 0,
+            sealed_bytes: 0,
+            noted: false,
+            connections: Vec::new(),
+        }
     }
 }
 
 impl PutOff {
-    /// Another bound, for the simulator and tests.
-    pub(crate) fn set_group_bytes(&mut self, bytes: usize) {
-        self.group_bytes = bytes;
+    /// Other bounds, for the simulator and tests.
+    pub(crate) fn set_bounds(&mut self, group_bytes: usize, work_max: usize) {
+        (self.group_bytes, self.work_max) = (group_bytes, work_max);
+    }
+
+    /// A connection's request was run.
+    #[inline]
+    pub(crate) fn note_work(&mut self, request_bytes: usize, reply_bytes: usize) {
+        self.work += 1 + (request_bytes + reply_bytes) / WORK_BYTES;
     }
 
     /// Something waits for the next tick.
@@ -66,6 +92,12 @@ impl Shard {
     #[inline]
     pub(crate) fn log_is_full(&self) -> bool {
         self.store.log_bytes() + self.put_off.sealed_bytes >= self.put_off.group_bytes
+    }
+
+    /// Whether requests of connections wait for the next tick.
+    #[inline]
+    pub(crate) fn tick_is_full(&self) -> bool {
+        self.put_off.work >= self.put_off.work_max || self.log_is_full()
     }
 
     /// Seals what the tick changed so far: what is logged from now on is a group of its own.
@@ -96,7 +128,7 @@ impl Shard {
 
     /// At a tick's start, all but the connections.
     pub(crate) fn go_on_with_put_off(&mut self) {
-        self.put_off.sealed_bytes = 0;
+        (self.put_off.sealed_bytes, self.put_off.work) = (0, 0);
         if !std::mem::take(&mut self.put_off.noted) || self.stopping {
             return;
         }
@@ -135,7 +167,7 @@ impl Shard {
     #[cold]
     pub(crate) fn put_off_request(&mut self, index: u32, arguments: Arguments<'_>) {
         let Some(connection) = self.connections.at(index) else { return };
-        connection.stall = Stall::LogFull;
+        connection.stall = Stall::TickFull;
         wire::request::encode(arguments, &mut connection.repeat);
         self.put_off.connections.push(connection.id);
         self.put_off.note();
@@ -148,7 +180,7 @@ impl Shard {
             return;
         }
         let mut waiting = std::mem::take(&mut self.put_off.connections).into_iter();
-        while !self.log_is_full()
+        while !self.tick_is_full()
             && let Some(id) = waiting.next()
         {
             let Some(connection) = self.connections.get_mut(id) else { continue };

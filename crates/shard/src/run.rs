@@ -21,13 +21,13 @@ impl Shard {
     #[inline]
     pub(crate) fn run_request(&mut self, request: &WindowRequest, arguments: Arguments<'_>) -> bool {
         let index = request.connection;
-        let log_is_full = self.log_is_full();
+        let tick_is_full = self.tick_is_full();
         let Some(connection) = self.connections.at(index) else { return false };
         if connection.stall != Stall::None || connection.session.is_closing() {
             return false;
         }
         let resolved = match request.decoded {
-            Decoded::Request(_) if log_is_full => {
+            Decoded::Request(_) if tick_is_full => {
                 self.put_off_request(index, arguments);
                 return true;
             }
@@ -39,6 +39,7 @@ impl Shard {
                 return false;
             }
         };
+        let pending_bytes = connection.output.pending_bytes();
         let gate = connection.session.gate(resolved, arguments, &mut connection.output);
         self.list_for_flush(index);
         match gate {
@@ -47,6 +48,8 @@ impl Shard {
             Gate::Refused => self.statistics.counters.errors += 1,
         }
         let Some(connection) = self.connections.at(index) else { return false };
+        let reply_bytes = connection.output.pending_bytes().saturating_sub(pending_bytes);
+        self.put_off.note_work((request.end - request.start) as usize, reply_bytes);
         if connection.stall == Stall::None && connection.output.pressure() != Pressure::Ok {
             // What is behind a long reply waits until that has left.
             connection.stall = Stall::Output;

@@ -97,8 +97,9 @@ impl Shard {
                 }
                 Parsed::Incomplete { .. } => return at,
                 Parsed::Empty { consumed } => at += consumed,
+                // What was decoded before it may stall the connection: then it waits, too.
+                Parsed::Quoted { .. } if !self.window.requests.is_empty() => self.run_window(base),
                 Parsed::Quoted { consumed } => {
-                    self.run_window(base);
                     self.run_quoted(index, &base[at..at + consumed]);
                     at += consumed;
                 }

@@ -205,10 +205,11 @@ impl Shard {
         self.node.log_failure()
     }
 
-    /// Tiny segments, and log groups in proportion, for the simulator.
+    /// Tiny segments, and log groups and ticks in proportion, for the simulator.
     pub fn set_segment_bytes(&mut self, segment_bytes: u64) {
         self.log = self.log.take().map(|log| log.with_segment_bytes(segment_bytes));
-        self.put_off.set_group_bytes(segment_bytes as usize / 8);
+        let group_bytes = segment_bytes as usize / 8;
+        self.put_off.set_bounds(group_bytes, (group_bytes / 256).max(4));
     }
 }
 

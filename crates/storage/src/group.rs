@@ -12,6 +12,7 @@ use types::{Kind, List};
 use crate::heap::{Heap, Location};
 use crate::index::{Index, Place};
 use crate::key::Key;
+use crate::lazy_free::Garbage;
 use crate::record::{Form, Header};
 
 /// What a value is, borrowed from the group.
@@ -80,6 +81,8 @@ pub struct SlotGroup {
     databases: [DatabaseCount; base::limits::DATABASE_COUNT as usize],
     list_bytes: usize,
     scratch: Vec<u8>,
+    /// Let go of, and too large to be given back at once.
+    garbage: Vec<Garbage>,
     removals: Removals,
 }
 
@@ -141,6 +144,7 @@ impl SlotGroup {
             databases: Default::default(),
             list_bytes: 0,
             scratch: Vec::new(),
+            garbage: Vec::new(),
             removals: Removals::default(),
         }
     }
@@ -227,7 +231,8 @@ impl SlotGroup {
             |only: base::Database| self.databases.iter().enumerate().all(|(d, n)| d == only.0 as usize || n.keys == 0);
         if database.is_none_or(others_empty) {
             let (sequences, removals) = (std::mem::take(&mut self.sequences), std::mem::take(&mut self.removals));
-            *self = SlotGroup { sequences, removals, ..SlotGroup::new(self.id, self.owner) };
+            let old = std::mem::replace(self, SlotGroup { sequences, removals, ..SlotGroup::new(self.id, self.owner) });
+            self.garbage = old.into_garbage();
             self.sequences.iter_mut().for_each(|sequences| sequences.keys = 0);
         } else if let Some(database) = database {
             self.remove_all_of(database);
@@ -240,6 +245,25 @@ impl SlotGroup {
             sequences.last.0 += 1;
             sequences.removed = sequences.last;
         }
+    }
+
+    fn into_garbage(self) -> Vec<Garbage> {
+        let mut garbage = self.garbage;
+        garbage.extend([Garbage::Heap(self.heap), Garbage::Index(self.index)]);
+        garbage.extend(self.lists.into_iter().flatten().map(Garbage::List));
+        garbage
+    }
+
+    /// Whether [`SlotGroup::take_garbage`] would yield anything.
+    #[inline]
+    pub(crate) fn has_garbage(&mut self) -> bool {
+        !self.garbage.is_empty() || !self.heap.released().is_empty()
+    }
+
+    /// What was let go of and is too large to be given back at once.
+    pub(crate) fn take_garbage(&mut self) -> impl Iterator<Item = Garbage> {
+        let pages = std::mem::take(self.heap.released());
+        std::mem::take(&mut self.garbage).into_iter().chain(pages.into_iter().map(Garbage::Page))
     }
 
     /// Hashes of all keys of one database or of all; `None` when they are more than are remembered anyway.

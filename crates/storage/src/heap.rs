@@ -10,6 +10,8 @@
 //! A class's first page is small and each further one twice as large, so that 64 groups with a few records of many
 //! sizes stay small. Free slots form a list through their own first bytes.
 
+use crate::lazy_free::LAZY_FREE_BYTES_MIN;
+
 /// Units of 8 bytes from which a [`Location`] counts.
 const UNIT: usize = 8;
 const OFFSET_BITS: u32 = 13;
@@ -72,6 +74,8 @@ pub struct Heap {
     classes: Vec<Class>,
     reserved_bytes: usize,
     used_bytes: usize,
+    /// Pages of single records that were freed and are too large to be given back at once.
+    released: Vec<Box<[u8]>>,
 }
 
 impl Heap {
@@ -129,14 +133,33 @@ impl Heap {
         let class_index = self.page_class[page];
         self.used_bytes -= self.slot_bytes(location);
         if class_index == CLASS_SINGLE {
-            self.reserved_bytes -= self.pages[page].len();
-            self.pages[page] = Box::default();
+            let freed = std::mem::take(&mut self.pages[page]);
+            self.reserved_bytes -= freed.len();
+            if freed.len() >= LAZY_FREE_BYTES_MIN {
+                self.released.push(freed);
+            }
             self.pages_free.push(page as u32);
             return;
         }
         let next = self.classes[class_index as usize].free;
         self.bytes_mut(location)[..4].copy_from_slice(&next.to_le_bytes());
         self.classes[class_index as usize].free = location.0;
+    }
+
+    /// Large pages that were freed.
+    pub(crate) fn released(&mut self) -> &mut Vec<Box<[u8]>> {
+        &mut self.released
+    }
+
+    /// Of a heap that nothing refers to: give back pages of `bytes` or a little more; whether any are left.
+    pub(crate) fn release(&mut self, bytes: usize) -> bool {
+        let aim = self.reserved_bytes.saturating_sub(bytes);
+        while self.reserved_bytes > aim
+            && let Some(page) = self.pages.pop()
+        {
+            self.reserved_bytes -= page.len();
+        }
+        !self.pages.is_empty()
     }
 
     /// How many bytes the slot at `location` has.

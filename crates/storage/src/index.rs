@@ -100,6 +100,18 @@ impl Index {
         buckets * size_of::<Bucket>() + self.segments.len() * size_of::<Segment>() + self.directory.len() * 4
     }
 
+    /// Of an index that nothing refers to: give back segments of `bytes` or a little more; whether any are left.
+    pub(crate) fn release(&mut self, bytes: usize) -> bool {
+        self.directory = Vec::new();
+        let mut released = 0;
+        while released < bytes
+            && let Some(segment) = self.segments.pop()
+        {
+            released += size_of_val(&*segment.buckets) + size_of::<Segment>();
+        }
+        !self.segments.is_empty()
+    }
+
     /// Ask for the bucket where `position` is at home.
     #[inline]
     pub fn prefetch(&self, position: u32) {

@@ -10,12 +10,14 @@
 //! - [`index`], [`heap`], [`record`]: from a position to the bytes of a record
 //! - [`group`]: 256 slots in one box that can change cores
 //! - [`store`]: the one path by which anything changes
+//! - `lazy_free`: memory that nothing refers to, given back in steps
 //! - [`log`]: the bytes that survive
 
 pub mod group;
 pub mod heap;
 pub mod index;
 pub mod key;
+mod lazy_free;
 pub mod log;
 pub mod record;
 pub mod store;

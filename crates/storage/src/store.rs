@@ -18,6 +18,7 @@ use types::Change;
 use crate::group::{DatabaseCount, Record, SlotGroup};
 use crate::heap::HeapFull;
 use crate::key::Key;
+use crate::lazy_free::LazyFree;
 use crate::log::LogBuffer;
 use crate::record::Form;
 
@@ -84,6 +85,9 @@ pub struct Store {
     changes: u64,
     expired: u64,
     expiry_cursor: (u8, u32),
+    /// False only if no key here has an expiry.
+    may_expire: bool,
+    lazy_free: LazyFree,
 }
 
 impl Store {
@@ -108,6 +112,8 @@ impl Store {
             changes: 0,
             expired: 0,
             expiry_cursor: (0, 0),
+            may_expire: false,
+            lazy_free: LazyFree::default(),
         }
     }
 
@@ -127,6 +133,7 @@ impl Store {
         let place = &mut self.groups[group.id().number() as usize];
         assert!(place.is_none(), "a group is in one place at a time");
         let id = group.id();
+        self.may_expire |= group.has_expiring();
         *place = Some(group);
         if !self.committed_away.is_empty() {
             let (home, away) = self.committed_away.drain(..).partition(|change| change.slot.group() == id);
@@ -242,8 +249,13 @@ impl Store {
             .as_deref_mut()
             .expect("the router sends a key only where its group is");
         let version = group.next_version(key.slot);
-        group.apply(key, change, version)?;
+        let applied = group.apply(key, change, version);
+        if group.has_garbage() {
+            self.lazy_free.add(group.take_garbage());
+        }
+        applied?;
         self.changes += 1;
+        self.may_expire |= change.sets_expiry();
         if group.owner != self.core {
             let owner = group.owner;
             self.note_lent(owner, key, version, change);
@@ -306,7 +318,10 @@ impl Store {
     pub fn replay(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), String> {
         let group = self.group_of_mut(key.slot);
         group.check(key, change, version)?;
-        group.apply(key, change, version).map_err(|HeapFull| "the slot group is full".to_owned())
+        let applied = group.apply(key, change, version).map_err(|HeapFull| "the slot group is full".to_owned());
+        drop(group.take_garbage());
+        self.may_expire |= change.sets_expiry();
+        applied
     }
 
     /// Forget all keys of the groups that are here, lent ones included, of one database or of all, and log it.
@@ -315,7 +330,10 @@ impl Store {
         owners.sort_unstable();
         owners.dedup();
         let seed = self.seed;
-        self.groups.iter_mut().flatten().for_each(|group| group.clear(database, seed));
+        for group in self.groups.iter_mut().flatten() {
+            group.clear(database, seed);
+            self.lazy_free.add(group.take_garbage());
+        }
         self.changes += 1;
         self.note_cleared();
         for owner in owners {
@@ -335,6 +353,7 @@ impl Store {
     pub fn replay_clear_group(&mut self, group: SlotGroupId, database: Option<Database>) {
         if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {
             group.clear(database, self.seed);
+            drop(group.take_garbage());
         }
     }
 
@@ -346,14 +365,32 @@ impl Store {
         })
     }
 
+    /// Whether any key here may have an expiry; cheap, and sure again after every [`Store::expire_step`].
+    #[inline]
+    pub fn may_expire(&self) -> bool {
+        self.may_expire
+    }
+
     /// Whether any key of this core has an expiry.
     pub fn has_expiring(&self) -> bool {
         self.groups().any(|group| group.owner == self.core && group.has_expiring())
     }
 
-    /// Bytes of memory of the groups that are here.
+    /// Bytes of memory of the groups that are here, and of what they let go of and [`Store::lazy_free_step`] has not given
+    /// back yet.
     pub fn heap_bytes(&self) -> usize {
-        self.groups().map(SlotGroup::heap_bytes).sum()
+        self.groups().map(SlotGroup::heap_bytes).sum::<usize>() + self.lazy_free.bytes()
+    }
+
+    /// Whether [`Store::lazy_free_step`] has something to do.
+    #[inline]
+    pub fn has_garbage(&self) -> bool {
+        !self.lazy_free.is_empty()
+    }
+
+    /// Gives back about `bytes` of memory that nothing refers to any more.
+    pub fn lazy_free_step(&mut self, bytes: usize) {
+        self.lazy_free.step(bytes);
     }
 
     /// Bytes of heap pages and lists, free slots included.

@@ -151,6 +151,12 @@ impl<'a> Change<'a> {
         Change::Put { kind: Kind::String, value, expiry }
     }
 
+    /// Whether the key has an expiry afterwards that it may not have had before.
+    #[inline]
+    pub fn sets_expiry(&self) -> bool {
+        matches!(self, Change::Put { expiry: Expiry::At(_), .. } | Change::Expire { .. })
+    }
+
     /// The number of this case on disk.
     pub fn tag(&self) -> u8 {
         match self {

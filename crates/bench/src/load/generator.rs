@@ -14,6 +14,7 @@ use super::plan::{LoadPlan, OpenLoop};
 use super::request::Requests;
 
 const READ_BYTES: usize = 256 << 10;
+const NS_PER_MS: u64 = 1_000_000;
 const EVENTS_PER_TURN: usize = 256;
 /// How long an idle thread sleeps at most before it looks whether the run is over.
 const SLEEP_NS_MAX: u64 = 50_000_000;
@@ -21,6 +22,13 @@ const SLEEP_NS_MAX: u64 = 50_000_000;
 const SPIN_NS: u64 = 60_000;
 /// How long a thread waits for replies that are still in flight when the run is over.
 const DRAIN_NS_MAX: u64 = 5_000_000_000;
+
+/// How long to sleep when the next start is due in `until_due_ns`. Whole milliseconds, rounded down: epoll_wait counts in them
+/// and rounds up, and every request would seem to take half a millisecond more.
+fn sleep_before(until_due_ns: u64) -> u64 {
+    let spare_ms = until_due_ns.saturating_sub(SPIN_NS) / NS_PER_MS;
+    (spare_ms * NS_PER_MS).min(SLEEP_NS_MAX)
+}
 
 /// Intended starts, drawn one after the other.
 #[derive(Debug)]
@@ -249,7 +257,7 @@ impl Generator {
             && !self.over()
         {
             let until_due = (schedule.next_ns as u64).saturating_sub(self.window.now_ns());
-            sleep_ns = until_due.saturating_sub(SPIN_NS).min(SLEEP_NS_MAX);
+            sleep_ns = sleep_before(until_due);
         }
         let timeout = Timespec::try_from(Duration::from_nanos(sleep_ns)).expect("50 ms fit a timespec");
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
@@ -272,5 +280,20 @@ impl Generator {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         self.observations.thread_cpu_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
         Ok(self.observations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sleep_lasts_beyond_the_next_start_even_rounded_up_to_a_millisecond() {
+        for until_due_ns in [0, 1, SPIN_NS, 999_999, 1_000_000, 1_059_999, 1_060_000, 2_500_000, 49_999_999, 1 << 40] {
+            let sleep_ns = sleep_before(until_due_ns);
+            let rounded_up_ns = sleep_ns.div_ceil(NS_PER_MS) * NS_PER_MS;
+            assert!(rounded_up_ns == 0 || rounded_up_ns + SPIN_NS <= until_due_ns, "{until_due_ns}: {sleep_ns}");
+            assert!(until_due_ns - rounded_up_ns.min(until_due_ns) < NS_PER_MS + SPIN_NS || sleep_ns == SLEEP_NS_MAX);
+        }
     }
 }

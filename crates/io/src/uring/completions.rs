@@ -48,6 +48,7 @@ impl Uring {
                 events.push(Event::PeerClosed { connection: id });
             }
             (Ok(count), Some(start)) => {
+                self.received += 1;
                 events.push(Event::Received { connection: id, span: Span { start, len: count as u32 } });
                 if !completion.more() {
                     self.arm_receive(id);

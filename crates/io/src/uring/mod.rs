@@ -53,7 +53,11 @@ pub(crate) struct Uring {
     table: ConnectionTable,
     acceptor: Acceptor,
     doorbell: Arc<Doorbell>,
+    /// Read from the ring; those before `handled` are done with.
     completions: Vec<Completion>,
+    handled: usize,
+    /// Receives handled in this collect.
+    received: usize,
     /// Receives that ended because no buffer was left; armed again once buffers are back.
     starved: Vec<ConnectionId>,
     sends_under_way: usize,
@@ -83,6 +87,8 @@ impl Uring {
             acceptor,
             doorbell,
             completions: Vec::with_capacity(1024),
+            handled: 0,
+            received: 0,
             starved: Vec::new(),
             sends_under_way: 0,
             has_sends_before_sleep: false,
@@ -161,15 +167,25 @@ impl Uring {
         }
     }
 
-    /// Handles all results that are there.
+    /// Handles the results that are there, in their order, up to a number of receives; the rest waits for the next tick.
     #[inline]
-    fn read_completions(&mut self, events: &mut EventList) {
-        self.completions.clear();
+    fn read_completions(&mut self, receives_max: usize, events: &mut EventList) {
+        if self.handled == self.completions.len() {
+            self.completions.clear();
+            self.handled = 0;
+        }
         self.ring.read_completions(&mut self.completions);
-        for index in 0..self.completions.len() {
-            let completion = self.completions[index];
+        while self.received < receives_max
+            && let Some(&completion) = self.completions.get(self.handled)
+        {
+            self.handled += 1;
             self.completed(completion, events);
         }
+    }
+
+    /// Whether results wait because enough was received for one tick.
+    fn has_unhandled(&self) -> bool {
+        self.handled < self.completions.len()
     }
 
     fn accept(&mut self, events: &mut EventList) {
@@ -192,11 +208,11 @@ impl Driver for Uring {
     fn collect(
         &mut self,
         timeout_us: Option<u64>,
-        _connections_max: usize,
+        receives_max: usize,
         events: &mut EventList,
     ) -> io::Result<Collected> {
-        let may_wait = timeout_us != Some(0);
-        self.woken = false;
+        let may_wait = timeout_us != Some(0) && !self.has_unhandled();
+        (self.woken, self.received) = (false, 0);
         let mut collected = Collected::default();
         let sends_first =
             std::mem::take(&mut self.has_sends_before_sleep) || self.ring.queued() > QUEUED_BEFORE_SLEEP_MAX;
@@ -204,14 +220,15 @@ impl Driver for Uring {
             // Most sends complete at once. Their completions must not end the wait, so they are read before it; that
             // costs a second entry only where the core was going to sleep.
             self.ring.enter(0, None)?;
-            self.read_completions(events);
+            self.read_completions(receives_max, events);
         }
         if may_wait && !(sends_first && (events.is_prompt() || self.woken)) {
             let from_us = monotonic_us();
             self.ring.enter(1, timeout_us)?;
             collected.sleep = Some(Sleep { from_us, until_us: monotonic_us() });
-            self.read_completions(events);
+            self.read_completions(receives_max, events);
         }
+        collected.is_full = self.received >= receives_max;
         self.tick = self.tick.saturating_add(1);
         if self.acceptor.has_more() || self.acceptor.is_starved() {
             self.accept(events);
@@ -276,7 +293,7 @@ impl Driver for Uring {
     }
 
     fn has_more(&self) -> bool {
-        self.acceptor.has_more()
+        self.acceptor.has_more() || self.has_unhandled()
     }
 
     fn wants_retry(&self) -> bool {

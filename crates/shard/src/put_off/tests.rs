@@ -15,6 +15,8 @@ use crate::{Durability, NodeState, Shard, ShardConfig};
 
 /// Bytes after which a tick's kind of work is put off here.
 const GROUP_BYTES: usize = 1024;
+/// Requests after which a tick is full here.
+const WORK_MAX: usize = 64;
 /// What every copy logs, about.
 const VALUE_BYTES: usize = 700;
 /// A value, its key, its header.
@@ -58,7 +60,7 @@ impl Cores {
                 log: Some(identity(core, cores)),
                 node: NodeState::anonymous(),
             });
-            shard.put_off.set_group_bytes(GROUP_BYTES);
+            shard.put_off.set_bounds(GROUP_BYTES, WORK_MAX);
             shard
         });
         let shards: Vec<Shard> = shards.collect();
@@ -296,6 +298,33 @@ fn blocked_clients_are_served_in_the_next_tick() {
         assert_eq!(cores.told(waiter), format!("${VALUE_BYTES}\r\n{element}\r\n"));
     }
     assert!(cores.tick_bytes_max <= 2 * (GROUP_BYTES + UNIT_BYTES), "{} bytes in one tick", cores.tick_bytes_max);
+}
+
+#[test]
+fn cheap_requests_end_a_tick_too_and_everybody_has_a_turn() {
+    let mut cores = Cores::new(1);
+    let (one, other) = (cores.connect(0, 0), cores.connect(0, 1));
+    let numbers = |count: usize, suffix: &str| (0..count).map(|n| format!("{n}{suffix}")).collect::<Vec<_>>();
+    let echoes = |count| numbers(count, "").iter().map(|n| format!("ECHO {n}\r\n")).collect::<String>();
+    let bulks = |count| numbers(count, "").iter().map(|n| format!("${}\r\n{n}\r\n", n.len())).collect::<String>();
+    cores.run(0, &[(one, echoes(1000)), (other, echoes(100))]);
+    assert_eq!(cores.told(one), bulks(1000));
+    assert_eq!(cores.told(other), bulks(100));
+    assert!(cores.sent_bytes_max <= WORK_MAX * "$3\r\n999\r\n".len(), "{} bytes in one tick", cores.sent_bytes_max);
+}
+
+#[test]
+fn a_quoted_request_waits_behind_one_that_stalled() {
+    let mut cores = Cores::new(1);
+    let (one, other) = (cores.connect(0, 0), cores.connect(0, 1));
+    for before in WORK_MAX - 2..WORK_MAX + 2 {
+        cores.run(0, &[(one, "PING\r\n".repeat(before) + "ECHO \"a\\tb\"\r\nECHO c\r\n")]);
+        assert_eq!(cores.told(one), "+PONG\r\n".repeat(before) + "$3\r\na\tb\r\n$1\r\nc\r\n", "{before} before");
+    }
+    cores.run(0, &[(one, "BLPOP l 0\r\nECHO \"a\\tb\"\r\n".to_owned())]);
+    assert_eq!(cores.told(one), "");
+    cores.run(0, &[(other, "RPUSH l x\r\n".to_owned())]);
+    assert_eq!(cores.told(one), "*2\r\n$1\r\nl\r\n$1\r\nx\r\n$3\r\na\tb\r\n");
 }
 
 #[test]

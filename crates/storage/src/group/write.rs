@@ -6,6 +6,7 @@ use types::{Change, Expiry, Kind, List};
 use super::{Found, SlotGroup, list_number};
 use crate::heap::HeapFull;
 use crate::key::Key;
+use crate::lazy_free::{Garbage, LAZY_FREE_BYTES_MIN};
 use crate::record::{Form, Header};
 
 impl SlotGroup {
@@ -283,6 +284,9 @@ impl SlotGroup {
     fn drop_list(&mut self, number: u32) {
         let list = self.lists[number as usize].take().expect("a list record names a list");
         self.list_bytes -= list.heap_bytes();
+        if list.heap_bytes() >= LAZY_FREE_BYTES_MIN {
+            self.garbage.push(Garbage::List(list));
+        }
         self.lists_free.push(number);
     }
 }

@@ -3,7 +3,7 @@
 use base::{Database, SLOT_GROUP_COUNT, Slot};
 
 use super::Store;
-use crate::group::Record;
+use crate::group::{Record, SlotGroup};
 
 /// A quarter of the buckets that one step of SCAN visits at least, however few keys it finds: an empty store takes one.
 const SCAN_BUCKETS_MIN: usize = 64;
@@ -100,6 +100,11 @@ impl Store {
 
     /// Remove up to `most` keys whose time is over, going round the groups; how many went.
     pub fn expire_step(&mut self, now_ms: u64, most: usize) -> usize {
+        let may_expire = self.groups().any(SlotGroup::has_expiring);
+        self.may_expire = may_expire;
+        if !may_expire {
+            return 0;
+        }
         let mut due: Vec<(Slot, Database, Vec<u8>)> = Vec::new();
         let mut examined = 0;
         let (mut group_number, mut position) = self.expiry_cursor;

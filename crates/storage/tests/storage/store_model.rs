@@ -85,6 +85,10 @@ fn agrees_with_a_map_over_every_change() {
     store.clear(None);
     model.clear(None);
     compare(&store, &model);
+    assert!(store.heap_bytes() > 1 << 20, "much of it waits to be given back");
+    while store.has_garbage() {
+        store.lazy_free_step(1 << 20);
+    }
     assert!(store.heap_bytes() < 16 << 10, "{} bytes after everything went", store.heap_bytes());
 }
 
