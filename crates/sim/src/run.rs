@@ -4,22 +4,23 @@
 //!  clients work ──► crash ──► start ──► (audit, if something may be lost) ──► clients work ──► … ──► audit ──► judges
 //! ```
 
+mod clients;
+mod crashes;
+
 use base::Door;
 use base::rng::Rng;
 
 use crate::checker::loss::{self, Loss};
 use crate::checker::{self, Base};
-use crate::client::{Client, Link, Pending};
+use crate::client::Client;
 use crate::disk::CrashKind;
 use crate::faults::{Fault, FaultCounts};
-use crate::history::{Action, Answer, Operation, answer, encode, requests};
-use crate::network::Socket;
-use crate::node::{Durability, Node, Refusal};
-use crate::own::OwnAction;
+use crate::history::{Answer, Operation};
+use crate::node::Node;
 use crate::street::{CrashPoint, Happening, Street};
 use crate::swarm::{Feature, Swarm, Wish};
 use crate::trace::Trace;
-use crate::{damage, own_model, waiters, workload};
+use crate::{own_model, waiters, workload};
 
 /// Virtual time after which a request without a reply is a fault of the node.
 const PATIENCE_US: u64 = 30_000_000;
@@ -183,319 +184,6 @@ impl<N: Node> Run<N> {
         }
     }
 
-    // --- the node's life ---
-
-    fn crashed(&mut self, kind: CrashKind) {
-        let lossy = match self.swarm.durability {
-            Durability::Memory => Some(Loss { safe_until_us: None }),
-            Durability::Interval if kind == CrashKind::PowerCut => {
-                let window_us = INTERVAL_US + 2 * self.swarm.weather.sync_us_max + 2 * self.swarm.weather.tick_us_max;
-                // What a failed sync left behind was not going to be synced any more.
-                // Nor does a dead node sync: its last second is the last one that it lived.
-                let died_us = if self.phase == Phase::Down { self.died_us } else { self.street.now_us() };
-                let end_us = self.street.sync_failed_us().unwrap_or(u64::MAX).min(died_us);
-                Some(Loss { safe_until_us: Some(end_us.saturating_sub(window_us)) })
-            }
-            Durability::Interval | Durability::Commit => None,
-        };
-        self.note_loss(lossy);
-        self.down();
-    }
-
-    fn down(&mut self) {
-        if self.swarm.durability == Durability::Memory {
-            self.note_loss(Some(Loss { safe_until_us: None }));
-        }
-        if self.phase != Phase::Down {
-            self.died_us = self.street.now_us();
-        }
-        self.phase = Phase::Down;
-        let delay_us = 1 + self.rng.below(50_000);
-        self.street.timer(delay_us, RESTART);
-    }
-
-    /// The span ends at the first crash that may lose something; an audit that a further crash cuts short is none.
-    fn note_loss(&mut self, lossy: Option<Loss>) {
-        if self.loss.is_none() && lossy.is_some() {
-            self.loss = lossy;
-            self.span_end = self.operations.len();
-        }
-    }
-
-    fn restart(&mut self) {
-        if self.wish.faults && self.wish.cores.is_none() && self.street.durable_steps() > 0 && self.rng.chance(1, 4) {
-            let cores = [1, 2, 4][self.rng.below(3) as usize].min(self.street.node.abilities().cores_max);
-            if cores != self.swarm.cores {
-                self.swarm.cores = cores;
-                self.street.faults.fired(Fault::CoresChange);
-                self.clients.iter_mut().for_each(|client| client.adapt(cores));
-            }
-        }
-        if self.wish.faults && self.rng.chance(1, 4) {
-            let operations = self.rng.below(4);
-            self.street.disk.crash_recovery_after(operations);
-        }
-        let started = self.street.start(self.swarm.cores, self.swarm.durability, self.swarm.segment_bytes);
-        self.street.disk.forget_recovery_crash();
-        if self.street.log_failure_is_waiting() {
-            self.street.timer(20_000, CRASH | u64::from(self.street.boot));
-        }
-        match started {
-            Ok(()) if self.loss.is_some() => self.begin_audit(false),
-            Ok(()) => self.phase = Phase::Working,
-            Err(Refusal::Crashed) => {
-                let kind = self.street.random_crash_kind();
-                self.street.disk.crash(kind, &mut self.rng);
-                self.crashed(kind);
-            }
-            Err(Refusal::Damaged(words)) => self.violate(format!("the node does not start again: {words}")),
-        }
-    }
-
-    /// A log that failed stays failed: the operator restarts the node.
-    fn crash_after_failure(&mut self, token: u64) {
-        if !self.street.is_up() || token != CRASH | u64::from(self.street.boot) {
-            return;
-        }
-        let waits = self.street.log_failure_is_waiting() && !self.street.log_failed();
-        if waits {
-            return self.street.timer(20_000, token);
-        }
-        let kind = self.street.random_crash_kind();
-        self.street.crash(kind);
-    }
-
-    fn fire_planned(&mut self) {
-        while self.swarm.plan.first().is_some_and(|(at, _)| *at <= self.completed) {
-            let (_, fault) = self.swarm.plan.remove(0);
-            self.unfired.push(fault);
-            self.last_fault_us = self.street.now_us();
-            match fault {
-                Fault::Kill | Fault::PowerCut => {
-                    let kind = if fault == Fault::Kill { CrashKind::Kill } else { CrashKind::PowerCut };
-                    let step = self.street.durable_steps() + 1 + self.rng.below(4);
-                    // A world that does not log has no durable steps to crash at.
-                    if self.swarm.durability == Durability::Memory
-                        || self.street.crash_is_waiting()
-                        || self.rng.chance(1, 3)
-                    {
-                        self.street.crash(kind);
-                    } else {
-                        self.street.plan_crash(CrashPoint { step, kind });
-                    }
-                }
-                Fault::Reset | Fault::HalfClose => self.break_some_link(fault),
-                Fault::Shutdown => {
-                    self.street.faults.fired(Fault::Shutdown);
-                    self.street.request_shutdown();
-                }
-                _ => {
-                    self.street.plan_log_failure(fault);
-                    self.street.timer(20_000, CRASH | u64::from(self.street.boot));
-                }
-            }
-            if !self.street.is_up() {
-                return;
-            }
-        }
-    }
-
-    fn break_some_link(&mut self, fault: Fault) {
-        let client = self.rng.below(self.clients.len() as u64) as usize;
-        let Some(link) = self.clients[client].links.iter_mut().find(|link| link.socket.is_some() && !link.half_closed)
-        else {
-            self.unfired.pop();
-            return;
-        };
-        let socket = link.socket.expect("this link was chosen for its socket");
-        if fault == Fault::HalfClose {
-            link.half_closed = true;
-            self.street.half_close(socket);
-        } else {
-            self.street.faults.fired(Fault::Reset);
-            let lost = link.break_off();
-            self.street.reset(socket);
-            self.lose(client, &lost, false);
-        }
-    }
-
-    // --- clients ---
-
-    fn client_turn(&mut self, number: usize) {
-        if number >= self.clients.len() {
-            // An auditor that has finished.
-            return;
-        }
-        let pause_us = 1 + self.rng.below(self.swarm.think_us_max + 300);
-        self.street.timer(pause_us, number as u64);
-        self.check_patience(number);
-        if self.phase != Phase::Working {
-            return;
-        }
-        if self.is_enough() {
-            if !self.must_go_on() {
-                return self.end_if_idle();
-            }
-            // Only so that there is something to fail.
-            if !self.rng.chance(1, 50) {
-                return;
-            }
-        }
-        let idles = self.is_enough();
-        let burst = if idles { 1 } else { 1 + self.rng.below(self.swarm.pipeline_max) };
-        for _ in 0..burst {
-            if self.clients[number].pending() as u64 >= self.swarm.pipeline_max {
-                return;
-            }
-            let action = workload::next(&mut self.clients[number], &self.swarm, &mut self.rng);
-            self.issued += 1;
-            self.issue(number, action);
-        }
-    }
-
-    /// Whether so much was done that the run can end; crashes of deep pipelines leave little that was answered.
-    fn is_enough(&self) -> bool {
-        let answered = self.ok * 2 >= self.wish.steps || self.issued >= self.wish.steps * 8;
-        self.issued >= self.wish.steps && answered
-    }
-
-    /// Planned faults that only come while clients work.
-    fn must_go_on(&self) -> bool {
-        let ended_us = self.street.now_us().saturating_sub(self.last_fault_us);
-        (self.street.fault_is_waiting() || !self.swarm.plan.is_empty()) && ended_us < FAULT_PATIENCE_US
-    }
-
-    fn issue(&mut self, number: usize, action: Action) {
-        let at = self.pick_link(number, &action);
-        let client = &mut self.clients[number];
-        let link = &mut client.links[at];
-        if link.half_closed {
-            client.release(&action);
-            return;
-        }
-        let socket = match link.socket {
-            Some(socket) => socket,
-            None => {
-                let socket = self.street.connect(link.core, link.door, client.slowness);
-                link.socket = Some(socket);
-                if client.database > 0 {
-                    let database = client.database;
-                    self.issue_on(number, at, socket, Action::Own(OwnAction::Select { database }));
-                }
-                socket
-            }
-        };
-        self.issue_on(number, at, socket, action);
-    }
-
-    fn issue_on(&mut self, number: usize, at: usize, socket: Socket, action: Action) {
-        let link = &mut self.clients[number].links[at];
-        let requests = requests(&action);
-        link.pending.push_back(Pending { operation: self.operations.len(), replies: requests.len() });
-        let mut bytes = Vec::new();
-        requests.iter().for_each(|request| encode(request, &mut bytes));
-        self.moment += 1;
-        self.operations.push(Operation {
-            client: number,
-            action,
-            invoked: self.moment,
-            returned: u64::MAX,
-            invoked_us: self.street.now_us(),
-            returned_us: u64::MAX,
-            answer: Answer::None,
-        });
-        self.street.write(socket, &bytes);
-    }
-
-    fn pick_link(&mut self, number: usize, action: &Action) -> usize {
-        let client = &self.clients[number];
-        if client.links.len() == 1 {
-            return 0;
-        }
-        let route = action.first_key().and_then(|key| client.routes.get(key)).copied();
-        match route {
-            Some(core) if usize::from(core) < client.links.len() => usize::from(core),
-            _ => self.rng.below(client.links.len() as u64) as usize,
-        }
-    }
-
-    fn received(&mut self, socket: Socket, bytes: &[u8]) {
-        let Some(number) = self.clients.iter_mut().position(|client| client.link_of(socket).is_some()) else { return };
-        let link = self.clients[number].link_of(socket).expect("this client was found by its socket");
-        match link.receive(bytes) {
-            Err(words) => self.violate(words),
-            Ok(done) => done.into_iter().for_each(|(operation, replies)| {
-                match answer(&self.operations[operation].action, &replies) {
-                    Ok(answer) => self.complete(number, operation, answer),
-                    Err(words) => self.violate(words),
-                }
-            }),
-        }
-        match self.phase {
-            Phase::Working => self.fire_planned(),
-            Phase::Audit { ends } if self.clients.last().is_some_and(|auditor| auditor.pending() == 0) => {
-                self.end_audit(ends);
-            }
-            Phase::Audit { .. } | Phase::Down => {}
-        }
-    }
-
-    fn complete(&mut self, number: usize, index: usize, answer: Answer) {
-        self.moment += 1;
-        self.completed += 1;
-        self.ok += u64::from(matches!(answer, Answer::Reply(_)));
-        let operation = &mut self.operations[index];
-        (operation.returned, operation.returned_us) = (self.moment, self.street.now_us());
-        operation.answer = answer;
-        if let Answer::Refused(words) = &operation.answer {
-            let port = words.strip_prefix("MOVED ").and_then(|rest| rest.rsplit(':').next()?.parse().ok());
-            let core = port.and_then(|port| self.street.core_of_port(port));
-            if let (Some(core), Some(key)) = (core, operation.action.first_key()) {
-                self.clients[number].routes.insert(key.to_owned(), core);
-            }
-        }
-        // A reply from before a crash that lost something comes too late to be worth remembering.
-        if index >= self.span_start {
-            self.clients[number].learn(operation);
-        } else {
-            self.clients[number].release(&operation.action);
-        }
-    }
-
-    fn gone(&mut self, socket: Socket) {
-        let Some(number) = self.clients.iter_mut().position(|client| client.link_of(socket).is_some()) else { return };
-        let link = self.clients[number].link_of(socket).expect("this client was found by its socket");
-        let lost = link.break_off();
-        let outlived = self.street.is_outlived(socket);
-        self.lose(number, &lost, outlived);
-        if matches!(self.phase, Phase::Audit { .. }) && number + 1 == self.clients.len() && self.street.is_up() {
-            self.violate("the node closed the auditor's connection".to_owned());
-        }
-    }
-
-    fn lose(&mut self, number: usize, lost: &[usize], node_is_dead: bool) {
-        lost.iter().for_each(|&index| self.clients[number].lose(&self.operations[index], node_is_dead));
-    }
-
-    fn check_patience(&mut self, number: usize) {
-        let now_us = self.street.now_us();
-        let waits = |link: &Link| {
-            let oldest = link.pending.front()?;
-            let since_us = self.operations[oldest.operation].invoked_us;
-            (now_us - since_us > PATIENCE_US).then_some(oldest.operation)
-        };
-        let Some(at) = self.clients[number].links.iter().position(|link| waits(link).is_some()) else { return };
-        let operation = waits(&self.clients[number].links[at]).expect("this link was chosen for its wait");
-        if !self.street.log_failed() {
-            return self.violate(format!("no reply for {PATIENCE_US} us: {:?}", self.operations[operation].action));
-        }
-        let link = &mut self.clients[number].links[at];
-        let socket = link.socket.expect("requests under way have a connection");
-        let lost = link.break_off();
-        self.street.reset(socket);
-        self.lose(number, &lost, false);
-    }
-
     // --- audits and the end ---
 
     fn end_if_idle(&mut self) {
@@ -554,28 +242,6 @@ impl<N: Node> Run<N> {
         self.base = found;
         // What was read before may never have been.
         self.clients.iter_mut().for_each(|client| client.seen.clear());
-    }
-
-    /// Let everything be closed by a start, then harm it, then start again.
-    fn rot(&mut self, found: Base) {
-        self.base = found;
-        self.span_start = self.operations.len();
-        self.street.kill_silently();
-        if let Err(refusal) = self.street.start(self.swarm.cores, self.swarm.durability, self.swarm.segment_bytes) {
-            return self.violate(format!("the node does not start again: {refusal:?}"));
-        }
-        self.street.kill_silently();
-        let Some(words) = damage::harm(&mut self.street.disk, &mut self.rng) else { return self.finished = true };
-        self.street.faults.fired(Fault::Damage);
-        match self.street.start(self.swarm.cores, self.swarm.durability, self.swarm.segment_bytes) {
-            Ok(()) => {
-                self.damage = Some(words);
-                self.begin_audit(true);
-            }
-            // It says which file and where: that is what an operator needs.
-            Err(Refusal::Damaged(said)) if said.contains(" at offset ") => self.finished = true,
-            Err(refusal) => self.violate(format!("{words}: {refusal:?}")),
-        }
     }
 
     fn verdict(self) -> Verdict {

@@ -7,17 +7,19 @@
 //!
 //! It keeps the contract of [`base::street`] and nothing more: whatever the contract leaves open is chance.
 
+mod sockets;
+mod ticks;
+
 use std::collections::VecDeque;
 
-use base::limits::RECEIVE_BYTES;
+use base::TickOutput;
 use base::rng::Rng;
-use base::{ConnectionId, CoreId, Door, Effect, Event, LogOrdinal, Machine, Now, SegmentNumber, Span};
-use base::{TickInput, TickOutput};
+use base::{CoreId, Effect, Event, LogOrdinal, Machine, Now, SegmentNumber};
 
 use crate::agenda::Agenda;
 use crate::disk::{CrashKind, Disk, SyncSnapshot};
 use crate::faults::{Fault, FaultCounts};
-use crate::network::{Connection, ConnectionIds, Socket, next_segment};
+use crate::network::{Connection, ConnectionIds, Socket};
 use crate::node::{Boot, Durability, Node, Refusal};
 use crate::trace::Trace;
 
@@ -289,43 +291,6 @@ impl<N: Node> Street<N> {
         }
     }
 
-    /// A client connects.
-    pub fn connect(&mut self, core: u16, door: Door, slowness: u64) -> Socket {
-        let socket = Socket(self.connections.len());
-        let id = self.cores[usize::from(core)].ids.take();
-        self.connections.push(Connection::new(id, core, door, self.boot, slowness));
-        self.trace.note(self.agenda.now_us(), "connect", &[u64::from(core), socket.0 as u64], &[]);
-        let port = if door == Door::Standalone { 7000 } else { self.node.cluster_port(core) };
-        let (peer, local) = (format!("127.0.0.1:{}", 20_000 + socket.0), format!("127.0.0.1:{port}"));
-        self.tell(core, Event::Accepted { connection: id, door, peer, local });
-        socket
-    }
-
-    /// A client writes.
-    pub fn write(&mut self, socket: Socket, bytes: &[u8]) {
-        let connection = &mut self.connections[socket.0];
-        assert!(!connection.half_closed, "a client that closed writes no more");
-        self.trace.note(self.agenda.now_us(), "request", &[socket.0 as u64], bytes);
-        connection.to_server.extend(bytes);
-        self.plan_to_server(socket);
-    }
-
-    /// A client writes no more and reads on.
-    pub fn half_close(&mut self, socket: Socket) {
-        self.connections[socket.0].half_closed = true;
-        self.faults.fired(Fault::HalfClose);
-        self.plan_to_server(socket);
-    }
-
-    /// A client breaks the connection; bytes under way are lost.
-    pub fn reset(&mut self, socket: Socket) {
-        self.connections[socket.0].dead_for_client = true;
-        self.trace.note(self.agenda.now_us(), "reset", &[socket.0 as u64], &[]);
-        if !self.is_outlived(socket) {
-            self.close_for_server(socket);
-        }
-    }
-
     /// The next thing happens; `None` when nothing ever will.
     pub fn step(&mut self) -> Option<Happening> {
         // The driver's own crash, before anything else happens.
@@ -356,84 +321,6 @@ impl<N: Node> Street<N> {
         Some(happening)
     }
 
-    fn inside(&mut self, item: Item<<N::Machine as Machine>::Message>) {
-        match item {
-            Item::Tick { core, stamp } => self.tick(core, stamp),
-            Item::ToServer(socket) => self.deliver_to_server(socket),
-            Item::Hop { from, to, message } => {
-                self.trace.note(self.agenda.now_us(), "hop", &[u64::from(from), u64::from(to)], &[]);
-                self.cores[usize::from(to)].hops.push((CoreId(from), message));
-                self.wake(to);
-            }
-            Item::Unblock(core) => {
-                self.cores[usize::from(core)].blocked = false;
-                self.perform(core);
-            }
-            Item::Created { core, segment } => self.created(core, segment),
-            Item::Synced { core, ordinal, files } => self.synced(core, ordinal, files),
-            Item::Timer(_) | Item::ToClient(_) => unreachable!("these outlive a node and are handled before"),
-        }
-    }
-
-    fn tick(&mut self, core: u16, stamp: u64) {
-        let now = self.now();
-        let place = &mut self.cores[usize::from(core)];
-        if place.stamp != stamp || place.stopped {
-            return;
-        }
-        place.tick_at = None;
-        if place.blocked {
-            place.missed_tick = true;
-            return;
-        }
-        let mut output = place.output.take().expect("ticks do not nest");
-        (output.deadline_us, output.more, output.quiet_completions) = (None, false, false);
-        let counts = [u64::from(core), place.events.len() as u64, place.received.len() as u64, place.hops.len() as u64];
-        self.trace.note(self.agenda.now_us(), "tick", &counts, &place.received);
-        let (events, hops) = (&mut place.events, &mut place.hops);
-        place.machine.tick(TickInput { now, received: &place.received, events, hops }, &mut output);
-        place.received.clear();
-        place.events.clear();
-        place.hops.clear();
-        place.work.extend(output.effects.drain(..).map(Work::Effect));
-        place.work.extend(output.hops.drain(..).map(|(to, message)| Work::Hop(to, message)));
-        let (more, deadline_us) = (output.more, output.deadline_us);
-        place.output = Some(output);
-        self.perform(core);
-        if !self.is_up() {
-            return;
-        }
-        if more {
-            self.wake(core);
-        } else if let Some(deadline_us) = deadline_us {
-            let late_us = self.rng.below(self.weather.tick_us_max + 1);
-            self.tick_by(core, deadline_us.saturating_sub(self.monotonic_offset_us) + late_us);
-        }
-    }
-
-    /// Something happened to a core: it ticks soon.
-    pub(crate) fn wake(&mut self, core: u16) {
-        let delay_us = self.rng.below(self.weather.tick_us_max + 1);
-        self.tick_by(core, self.agenda.now_us() + delay_us);
-    }
-
-    fn tick_by(&mut self, core: u16, at_us: u64) {
-        let boot = self.boot;
-        let place = &mut self.cores[usize::from(core)];
-        if place.tick_at.is_some_and(|planned| planned <= at_us) {
-            return;
-        }
-        place.tick_at = Some(at_us);
-        place.stamp += 1;
-        let stamp = place.stamp;
-        self.agenda.at(at_us, (boot, Item::Tick { core, stamp }));
-    }
-
-    pub(crate) fn tell(&mut self, core: u16, event: Event) {
-        self.cores[usize::from(core)].events.push(event);
-        self.wake(core);
-    }
-
     pub(crate) fn after(&mut self, delay_us: u64, item: Item<<N::Machine as Machine>::Message>) {
         self.agenda.after(delay_us, (self.boot, item));
     }
@@ -442,129 +329,6 @@ impl<N: Node> Street<N> {
         // Mostly short: a few waits are as long as they can be.
         let bound = if self.rng.chance(1, 8) { max_us } else { max_us / 8 };
         self.rng.below(bound + 1)
-    }
-
-    pub(crate) fn send_hop(&mut self, from: u16, to: CoreId, message: <N::Machine as Machine>::Message) {
-        let delay_us = self.chance_us(self.weather.hop_us_max);
-        let now_us = self.agenda.now_us();
-        let last = &mut self.cores[usize::from(to.0)].hop_at[usize::from(from)];
-        *last = (*last).max(now_us + delay_us);
-        let at_us = *last;
-        self.agenda.at(at_us, (self.boot, Item::Hop { from, to: to.0, message }));
-    }
-
-    fn plan_to_server(&mut self, socket: Socket) {
-        let connection = &mut self.connections[socket.0];
-        if !connection.server_planned && !connection.paused && !connection.dead_for_server {
-            connection.server_planned = true;
-            let delay_us = self.chance_us(self.weather.network_us_max);
-            self.after(delay_us, Item::ToServer(socket));
-        }
-    }
-
-    fn deliver_to_server(&mut self, socket: Socket) {
-        let connection = &mut self.connections[socket.0];
-        connection.server_planned = false;
-        if connection.paused || connection.dead_for_server {
-            return;
-        }
-        let (core, id) = (connection.core, connection.id);
-        let mut bytes = next_segment(&mut connection.to_server, self.weather.whole_segments_of_8, &mut self.rng);
-        for byte in bytes.drain(bytes.len().min(RECEIVE_BYTES)..).rev() {
-            connection.to_server.push_front(byte);
-        }
-        let place = &mut self.cores[usize::from(core)];
-        if !bytes.is_empty() {
-            let span = Span { start: place.received.len() as u32, len: bytes.len() as u32 };
-            place.received.extend_from_slice(&bytes);
-            self.tell(core, Event::Received { connection: id, span });
-        }
-        let connection = &mut self.connections[socket.0];
-        if !connection.to_server.is_empty() {
-            self.plan_to_server(socket);
-        } else if connection.half_closed && !connection.told_half_closed {
-            connection.told_half_closed = true;
-            self.tell(core, Event::PeerClosed { connection: id });
-        }
-    }
-
-    pub(crate) fn pause(&mut self, core: u16, id: ConnectionId, paused: bool) {
-        if let Some(socket) = self.socket_of(core, id) {
-            self.connections[socket.0].paused = paused;
-            if !paused {
-                self.plan_to_server(socket);
-            }
-        }
-    }
-
-    /// The client's name for a connection that is alive for the server.
-    pub(crate) fn socket_of(&self, core: u16, id: ConnectionId) -> Option<Socket> {
-        let found = self
-            .connections
-            .iter()
-            .rposition(|connection| connection.boot == self.boot && connection.core == core && connection.id == id)?;
-        (!self.connections[found].dead_for_server).then_some(Socket(found))
-    }
-
-    pub(crate) fn plan_to_client(&mut self, socket: Socket) {
-        let connection = &mut self.connections[socket.0];
-        if !connection.client_planned && !connection.dead_for_client {
-            connection.client_planned = true;
-            let slowness = connection.slowness;
-            let delay_us = self.chance_us(self.weather.network_us_max * slowness);
-            self.after(delay_us, Item::ToClient(socket));
-        }
-    }
-
-    fn deliver_to_client(&mut self, socket: Socket) -> Happening {
-        let connection = &mut self.connections[socket.0];
-        connection.client_planned = false;
-        if connection.dead_for_client {
-            return Happening::Quiet;
-        }
-        let bytes = next_segment(&mut connection.to_client, self.weather.whole_segments_of_8, &mut self.rng);
-        if connection.to_client.is_empty() {
-            self.send_done(socket);
-        }
-        let connection = &mut self.connections[socket.0];
-        if bytes.is_empty() && connection.dead_for_server {
-            connection.dead_for_client = true;
-            return Happening::Gone(socket);
-        }
-        if !connection.to_client.is_empty() || connection.dead_for_server {
-            self.plan_to_client(socket);
-        }
-        if bytes.is_empty() {
-            return Happening::Quiet;
-        }
-        self.trace.note(self.agenda.now_us(), "reply", &[socket.0 as u64], &bytes);
-        Happening::Received(socket, bytes)
-    }
-
-    fn send_done(&mut self, socket: Socket) {
-        let connection = &mut self.connections[socket.0];
-        let Some(buffer) = connection.sending.take() else { return };
-        if connection.dead_for_server {
-            return;
-        }
-        let (core, id, closing) = (connection.core, connection.id, connection.closing);
-        self.tell(core, Event::SendDone { connection: id, buffer });
-        if closing {
-            self.close_for_server(socket);
-        }
-    }
-
-    /// The connection is gone for the machine; the client still gets what is under way unless it broke it itself.
-    pub(crate) fn close_for_server(&mut self, socket: Socket) {
-        let connection = &mut self.connections[socket.0];
-        if connection.dead_for_server {
-            return;
-        }
-        connection.dead_for_server = true;
-        let (core, id) = (connection.core, connection.id);
-        self.cores[usize::from(core)].ids.release(id);
-        self.tell(core, Event::Closed { connection: id });
-        self.plan_to_client(socket);
     }
 
     /// The node dies now.

@@ -1,5 +1,8 @@
 //! `cores`: what a second instance costs per request (the same process on both CPUs, which the generator then shares),
 //! and what many partitions cost over one (Z2 of the ZHT thesis: 1000 against 1).
+//!
+//! Two instances leave the generator no CPU of its own on two CPUs. What that alone costs is measured beside it: one instance
+//! whose generator sits on the same CPU.
 
 use super::options::Options;
 use super::programs::Zerohop;
@@ -29,10 +32,17 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
             for (server, load) in [(&one, &load), (&two, &shared)] {
                 preload(server, load)?;
             }
-            let entrants = [Entrant::new(&two, &shared), Entrant::new(&one, &load)];
+            let beside = Load { pin: Some(0), ..load.clone() };
+            let entrants = [
+                Entrant::new(&two, &shared),
+                Entrant::new(&one, &load),
+                Entrant::new(&one, &beside).named("beside its generator"),
+            ];
             let rounds = interleaved(&cell, &entrants, options)?;
             results.keep(&rounds);
             results.compare(&rounds, (0, 1), &CPU, Bar::AtMost(1.10));
+            results.compare(&rounds, (2, 1), &CPU, Bar::None);
+            results.compare(&rounds, (0, 2), &CPU, Bar::None);
         }
         // A hash tag puts every key into one slot; without it they fill all of them.
         let cell = "z2-get-P1";
