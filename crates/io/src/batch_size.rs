@@ -1,7 +1,8 @@
 //! How many connections a tick takes: so many that their requests keep the gap between two ticks short.
 //!
 //! Requests differ a thousandfold in what they cost, and only the clock tells. A long gap halves the batch, a full batch
-//! with a short gap lets it grow, as a sender does with its window.
+//! with a short gap lets it grow, as a sender does with its window. What is not used is given up again: a batch that grew
+//! under cheap requests says nothing about the next ones.
 
 use base::limits::RECEIVE_BUFFERS;
 
@@ -28,13 +29,15 @@ impl BatchSize {
         self.0
     }
 
-    /// After a gap of `gap_us` with a batch that was full or not.
+    /// After a gap of `gap_us` in which `taken` connections were taken.
     #[inline]
-    pub fn adapt(&mut self, gap_us: u64, was_full: bool) {
+    pub fn adapt(&mut self, gap_us: u64, taken: usize) {
         if gap_us > GAP_US_MAX {
             self.0 = (self.0 / 2).max(CONNECTIONS_MIN);
-        } else if was_full && gap_us < GAP_US_SHORT {
+        } else if taken >= self.0 && gap_us < GAP_US_SHORT {
             self.0 = (self.0 + 1 + self.0 / 8).min(RECEIVE_BUFFERS);
+        } else if taken * 2 < self.0 && self.0 > CONNECTIONS_FIRST {
+            self.0 -= self.0 / 8;
         }
     }
 }
@@ -48,7 +51,7 @@ mod tests {
         let mut batch = BatchSize::new();
         let tick = |_| {
             let gap_us = us * batch.connections() as u64;
-            batch.adapt(gap_us, true);
+            batch.adapt(gap_us, batch.connections());
             gap_us
         };
         (0..ticks).map(tick).collect()
@@ -68,15 +71,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_few_connections_left_unused_is_given_up() {
+        let mut batch = BatchSize::new();
+        (0..100).for_each(|_| batch.adapt(10, RECEIVE_BUFFERS));
+        assert_eq!(batch.connections(), RECEIVE_BUFFERS);
+        (0..100).for_each(|_| batch.adapt(10, 50));
+        assert!((50..=100).contains(&batch.connections()), "{}", batch.connections());
+        (0..100).for_each(|_| batch.adapt(10, 1));
+        assert!(batch.connections() <= CONNECTIONS_FIRST);
+    }
+
+    #[test]
     fn one_stall_is_soon_forgotten_and_idleness_changes_nothing() {
         let mut batch = BatchSize::new();
-        batch.adapt(26_000, false);
+        batch.adapt(26_000, 1);
         assert_eq!(batch.connections(), CONNECTIONS_FIRST / 2);
-        (0..1_000).for_each(|_| batch.adapt(10, false));
+        (0..1_000).for_each(|_| batch.adapt(10, 1));
         assert_eq!(batch.connections(), CONNECTIONS_FIRST / 2);
-        (0..8).for_each(|_| batch.adapt(10, true));
+        (0..8).for_each(|_| batch.adapt(10, RECEIVE_BUFFERS));
         assert!(batch.connections() > CONNECTIONS_FIRST);
-        (0..1_000).for_each(|_| batch.adapt(1_000_000, true));
+        (0..1_000).for_each(|_| batch.adapt(1_000_000, RECEIVE_BUFFERS));
         assert_eq!(batch.connections(), CONNECTIONS_MIN);
     }
 }

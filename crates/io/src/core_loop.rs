@@ -37,13 +37,13 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
         let mut timeout_us = Some(0);
         let mut gaps = GapWatch::new(monotonic_us());
         let mut batch = BatchSize::new();
-        let mut was_full = false;
+        let mut taken = 0;
         loop {
             let collected = self.collect(timeout_us, batch.connections(), &mut events, &mut hops)?;
             let now = self.clock.now();
             let gap = gaps.tick(collected.sleep, now.monotonic_us);
-            batch.adapt(gap.us, was_full);
-            was_full = collected.is_full;
+            batch.adapt(gap.us, taken);
+            taken = collected.taken;
             if gap.us >= TICK_GAP_TOLD_US {
                 events.push_first(Event::TickGap(gap));
             }

@@ -10,8 +10,8 @@ use std::io;
 pub(crate) struct Collected {
     /// When it waited.
     pub sleep: Option<Sleep>,
-    /// As many connections as were allowed had something; more may have.
-    pub is_full: bool,
+    /// Connections that were received from, or were ready for something else.
+    pub taken: usize,
 }
 
 /// A way to receive and send: [`crate::epoll::Epoll`] or [`crate::uring::Uring`].

@@ -209,7 +209,7 @@ impl Driver for Epoll {
                 }
             }
         }
-        let is_full = ready.len() == count;
+        let taken = ready.len();
         self.ready = room;
         if self.acceptor.has_more() || self.acceptor.is_starved() {
             let epoll = &self.epoll;
@@ -219,7 +219,7 @@ impl Driver for Epoll {
                 epoll::add(epoll, connection.socket(), EventData::new_u64(id.as_u64()), EventFlags::IN).is_ok()
             });
         }
-        Ok(Collected { sleep, is_full })
+        Ok(Collected { sleep, taken })
     }
 
     fn received(&self) -> &[u8] {

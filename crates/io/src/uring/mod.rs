@@ -228,7 +228,7 @@ impl Driver for Uring {
             collected.sleep = Some(Sleep { from_us, until_us: monotonic_us() });
             self.read_completions(receives_max, events);
         }
-        collected.is_full = self.received >= receives_max;
+        collected.taken = self.received;
         self.tick = self.tick.saturating_add(1);
         if self.acceptor.has_more() || self.acceptor.is_starved() {
             self.accept(events);
