@@ -1,7 +1,7 @@
 //! The street: everything of a node that touches the operating system. Around it, nothing does.
 //!
 //! ```text
-//!              one thread per core                                              the core's disk thread
+//!              one thread per core                                              the core's disk threads
 //!  ┌──────────────────────────────────────────────────────────┐           ┌───────────────────────────┐
 //!  │ collect ─► clock ─► Machine::tick ─► perform ─► deliver ─┼─ jobs ───►│ create segment, fdatasync │
 //!  │    ▲                                   │           │     │◄─ results ┤                           │

@@ -256,13 +256,13 @@ impl SlotGroup {
 
     /// Whether [`SlotGroup::take_garbage`] would yield anything.
     #[inline]
-    pub(crate) fn has_garbage(&mut self) -> bool {
-        !self.garbage.is_empty() || !self.heap.released().is_empty()
+    pub(crate) fn has_garbage(&self) -> bool {
+        !self.garbage.is_empty() || self.heap.has_released()
     }
 
     /// What was let go of and is too large to be given back at once.
     pub(crate) fn take_garbage(&mut self) -> impl Iterator<Item = Garbage> {
-        let pages = std::mem::take(self.heap.released());
+        let pages = self.heap.take_released();
         std::mem::take(&mut self.garbage).into_iter().chain(pages.into_iter().map(Garbage::Page))
     }
 

@@ -146,9 +146,15 @@ impl Heap {
         self.classes[class_index as usize].free = location.0;
     }
 
+    /// Whether large pages were freed.
+    #[inline]
+    pub(crate) fn has_released(&self) -> bool {
+        !self.released.is_empty()
+    }
+
     /// Large pages that were freed.
-    pub(crate) fn released(&mut self) -> &mut Vec<Box<[u8]>> {
-        &mut self.released
+    pub(crate) fn take_released(&mut self) -> Vec<Box<[u8]>> {
+        std::mem::take(&mut self.released)
     }
 
     /// Of a heap that nothing refers to: give back pages of `bytes` or a little more; whether any are left.

@@ -119,8 +119,8 @@ fn m20_believing_a_stranger_s_length_is_caught() {
     drop(planted);
 }
 
-/// Whether a bulk that a stranger announces is refused by its announced length, before any of it came.
-fn refuses_a_stranger_s_length() -> bool {
+/// A street where nothing takes long and nothing goes wrong by itself.
+fn calm_street(node: ShardNode) -> Street<ShardNode> {
     let weather = Weather {
         network_us_max: 10,
         tick_us_max: 10,
@@ -129,8 +129,14 @@ fn refuses_a_stranger_s_length() -> bool {
         sync_us_max: 10,
         whole_segments_of_8: 8,
     };
-    let mut street = Street::new(ShardNode::with_password(b"secret"), weather, 1, Trace::default());
+    let mut street = Street::new(node, weather, 1, Trace::default());
     street.disk = Disk::default();
+    street
+}
+
+/// Whether a bulk that a stranger announces is refused by its announced length, before any of it came.
+fn refuses_a_stranger_s_length() -> bool {
+    let mut street = calm_street(ShardNode::with_password(b"secret"));
     street.start(1, Durability::Memory, 1 << 16).unwrap();
     let socket = street.connect(0, Door::Standalone, 1);
     street.write(socket, b"*2\r\n$4\r\nECHO\r\n$100000000\r\nabc");
@@ -157,16 +163,7 @@ fn m21_trusting_the_page_cache_after_a_failed_sync_is_caught() {
 
 /// A sync fails, the process is killed, a new one serves what it found in the page cache, and the power is cut.
 fn starts_after_a_failed_sync_and_a_power_cut() -> Result<(), String> {
-    let weather = Weather {
-        network_us_max: 10,
-        tick_us_max: 10,
-        hop_us_max: 10,
-        write_us_max: 0,
-        sync_us_max: 10,
-        whole_segments_of_8: 8,
-    };
-    let mut street = Street::new(ShardNode::default(), weather, 1, Trace::default());
-    street.disk = Disk::default();
+    let mut street = calm_street(ShardNode::default());
     street.start(1, Durability::Commit, 1 << 16).unwrap();
     street.plan_log_failure(Fault::SyncFails);
     let socket = street.connect(0, Door::Standalone, 1);
