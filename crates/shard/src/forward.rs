@@ -8,10 +8,30 @@ use wire::registry::{CommandSpec, Flags};
 use wire::{Arguments, error};
 
 use crate::connection::Stall;
+use crate::gather::Answer;
 use crate::hop::{HopReply, HopRequest, Origin};
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
 use crate::waiters::{Target, Waiter, Who};
+
+/// A forwarded request that waits for lent groups or for the next tick: it did not run yet.
+pub struct ParkedHop {
+    pub(crate) request: OwnedRequest,
+    pub(crate) origin: Origin,
+    pub(crate) database: base::Database,
+    pub(crate) protocol: wire::Protocol,
+    /// CLIENT UNBLOCK that came meanwhile. Whether it finds the request waiting is known once that ran.
+    unblocks: Vec<Unblock>,
+}
+
+/// A CLIENT UNBLOCK.
+#[derive(Clone, Copy)]
+pub struct Unblock {
+    /// By an error, not by a timeout's reply.
+    pub with_error: bool,
+    /// Who asked, and its number for the question.
+    pub asker: (base::CoreId, u64),
+}
 
 impl Shard {
     /// Sends a request to its key's core.
@@ -46,8 +66,9 @@ impl Shard {
         }
         let owned = OwnedRequest::new(request.spec, arguments);
         if !self.parked_hops.is_empty() || self.puts_off_hops_of(request.origin) || !self.has_keys_of(&owned) {
-            self.parked_hops.push_back((owned, request.origin, request.database, request.protocol));
-            return;
+            let HopRequest { origin, database, protocol, .. } = request;
+            let parked = ParkedHop { request: owned, origin, database, protocol, unblocks: Vec::new() };
+            return self.parked_hops.push_back(parked);
         }
         self.run_forwarded(owned, request.origin, request.database, request.protocol);
     }
@@ -132,25 +153,38 @@ impl Shard {
         self.list_for_flush(reply.connection.index);
     }
 
+    /// A parked request's turn has come.
+    pub(crate) fn run_parked(&mut self, parked: ParkedHop) {
+        self.run_forwarded(parked.request, parked.origin, parked.database, parked.protocol);
+        parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
+    }
+
+    /// The client of a forwarded request left.
+    pub(crate) fn cancel_forwarded(&mut self, origin: Origin) {
+        self.take_forwarded(origin);
+        self.parked_hops.retain(|parked| parked.origin != origin);
+    }
+
     /// A blocking request of another core waits here no longer; the waiter, if it did not have its answer yet.
-    pub(crate) fn take_forwarded(&mut self, origin: Origin) -> Option<Waiter> {
+    fn take_forwarded(&mut self, origin: Origin) -> Option<Waiter> {
         let is_meant = |who: &Who| matches!(who.target(), Some(Target::Remote(other, _)) if other == origin);
         let waiting = self.waiters.take(is_meant);
         self.track_touched();
-        if waiting.is_some() {
-            return waiting;
-        }
-        let at = self.parked_hops.iter().position(|(_, other, ..)| *other == origin)?;
-        let (request, origin, database, protocol) = self.parked_hops.remove(at)?;
-        let who = Who::Request { request, target: Target::Remote(origin, protocol) };
-        Some(Waiter { who, database, hashes: Vec::new() })
+        waiting
     }
 
-    /// CLIENT UNBLOCK of a request that another core forwarded; how many were waiting.
-    pub(crate) fn unblock_forwarded(&mut self, origin: Origin, with_error: bool) -> u64 {
-        let Some(waiter) = self.take_forwarded(origin) else { return 0 };
-        self.unblock(waiter, with_error);
-        1
+    /// CLIENT UNBLOCK of a request that another core forwarded: answered with how many were waiting.
+    pub(crate) fn unblock_forwarded(&mut self, origin: Origin, unblock: Unblock) {
+        if let Some(parked) = self.parked_hops.iter_mut().find(|parked| parked.origin == origin) {
+            return parked.unblocks.push(unblock);
+        }
+        let waiter = self.take_forwarded(origin);
+        let count = u64::from(waiter.is_some());
+        if let Some(waiter) = waiter {
+            self.unblock(waiter, unblock.with_error);
+        }
+        let (core, gather) = unblock.asker;
+        self.give_answer((core != self.core).then_some(core), gather, Answer::Count(count));
     }
 
     /// Answers a waiter that CLIENT UNBLOCK took.

@@ -6,6 +6,7 @@ use session::{Buffers, ClientFilter, ConnectionOutcome};
 use base::ConnectionId;
 
 use crate::connection::Stall;
+use crate::forward::Unblock;
 use crate::hop::{Control, Origin};
 use crate::node::{ConfigChange, CoreFacts};
 use crate::shard::Shard;
@@ -336,8 +337,8 @@ impl Shard {
         let count = match blocked {
             Some((connection, Stall::RemoteWaiter(owner, ticket))) => {
                 let origin = Origin { core: self.core, connection, ticket };
-                let asker = (from.unwrap_or(self.core), gather);
-                let control = Control::Unblock { origin, with_error, asker };
+                let unblock = Unblock { with_error, asker: (from.unwrap_or(self.core), gather) };
+                let control = Control::Unblock { origin, unblock };
                 return self.outbox[usize::from(owner.0)].controls.push(control);
             }
             Some((id, Stall::Waiter)) => self.waiters.take_of(Target::Local(id)).map_or(0, |waiter| {

@@ -12,6 +12,7 @@ use base::limits::HOP_BATCH_BYTES;
 use base::{ConnectionId, CoreId, Database, Span};
 use storage::{LentPart, SlotGroup};
 
+use crate::forward::Unblock;
 use crate::gather::{Answer, Question};
 use wire::registry::CommandSpec;
 use wire::{Arguments, Protocol};
@@ -159,10 +160,8 @@ pub enum Control {
     Unblock {
         /// Which.
         origin: Origin,
-        /// By an error, not by a timeout's reply.
-        with_error: bool,
-        /// Who asked, and its number for the question.
-        asker: (CoreId, u64),
+        /// How, and who asked.
+        unblock: Unblock,
     },
     /// A question to every core.
     Ask {

@@ -150,16 +150,11 @@ impl Shard {
 
     /// Forwarded requests that waited for lent groups or for the next tick, in their order.
     pub(crate) fn run_parked_hops(&mut self) {
-        while let Some(&(_, origin, ..)) = self.parked_hops.front() {
-            if self.puts_off_hops_of(origin) {
-                return;
+        while let Some(parked) = self.parked_hops.pop_front() {
+            if self.puts_off_hops_of(parked.origin) || !self.has_keys_of(&parked.request) {
+                return self.parked_hops.push_front(parked);
             }
-            let (request, ..) = self.parked_hops.front().expect("it is still there");
-            if !self.has_keys_of(request) {
-                return;
-            }
-            let (request, origin, database, protocol) = self.parked_hops.pop_front().expect("it is the front");
-            self.run_forwarded(request, origin, database, protocol);
+            self.run_parked(parked);
         }
     }
 

@@ -4,7 +4,6 @@ use base::{ConnectionId, CoreId, Door, Event, Now, Span};
 use session::{Opening, Pressure, Session};
 
 use crate::connection::{Connection, Stall};
-use crate::gather::Answer;
 use crate::hop::{Control, HopBatch, Origin};
 use crate::shard::Shard;
 use crate::waiters::Target;
@@ -193,12 +192,8 @@ impl Shard {
     /// A step of a unit arrived from another core.
     pub(crate) fn on_control(&mut self, from: CoreId, control: Control) {
         match control {
-            Control::Cancel(origin) => drop(self.take_forwarded(origin)),
-            Control::Unblock { origin, with_error, asker } => {
-                let count = self.unblock_forwarded(origin, with_error);
-                let from = (asker.0 != self.core).then_some(asker.0);
-                self.give_answer(from, asker.1, Answer::Count(count));
-            }
+            Control::Cancel(origin) => self.cancel_forwarded(origin),
+            Control::Unblock { origin, unblock } => self.unblock_forwarded(origin, unblock),
             Control::Interest { wait, database, names } => self.on_interest(wait, database, names),
             Control::Ready { wait, name } => self.on_ready(wait, name),
             Control::Rearm { wait } => self.end_claim(wait),

@@ -4,19 +4,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::rng::Rng;
-use base::{ConnectionId, CoreId, Database, Effect, LogOrdinal, Machine, Now, TickInput, TickOutput};
+use base::{ConnectionId, CoreId, Effect, LogOrdinal, Machine, Now, TickInput, TickOutput};
 use placement::NodeTable;
 use storage::log::{LogIdentity, LogWriter};
 use storage::{SlotGroup, Store};
-use wire::Protocol;
 
 use crate::claims::Claims;
 use crate::connection::Connections;
+use crate::forward::ParkedHop;
 use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
 use crate::node::Statistics;
 use crate::node_commands::DurableAsk;
-use crate::owned_request::OwnedRequest;
 use crate::put_off::PutOff;
 use crate::receive::Arrival;
 use crate::route::RouteScratch;
@@ -99,7 +98,7 @@ pub struct Shard {
     /// One batch per core of the node, sent at the tick's end.
     pub(crate) outbox: Vec<HopBatch>,
     /// Forwarded requests whose groups are lent.
-    pub(crate) parked_hops: VecDeque<(OwnedRequest, Origin, Database, Protocol)>,
+    pub(crate) parked_hops: VecDeque<ParkedHop>,
     /// What the next tick does because the log group of this one is full.
     pub(crate) put_off: PutOff,
     /// Answers to forwarded requests that wait for their log group.

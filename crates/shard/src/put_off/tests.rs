@@ -345,3 +345,25 @@ fn long_replies_of_one_pipeline_leave_one_by_one() {
         assert!(cores.batch_bytes_max < HOP_BATCH_BYTES + LONG + 100, "{} bytes in one batch", cores.batch_bytes_max);
     }
 }
+
+#[test]
+fn unblock_of_a_request_that_waits_for_its_first_run_counts_once_that_ran() {
+    let mut cores = Cores::new(2);
+    let tag = tag_of(1);
+    let (one, waiter, other) = (cores.connect(0, 0), cores.connect(0, 1), cores.connect(0, 2));
+    cores.run(0, &[(waiter, "CLIENT ID\r\n".to_owned()), (one, set(&format!("{tag}k")))]);
+    let id = cores.told(waiter).trim().trim_start_matches(':').to_owned();
+    let (block, unblock) = (format!("BLPOP {tag}l 0\r\n"), format!("CLIENT UNBLOCK {id}\r\n"));
+    for (list, taken, count) in [("", "*-1\r\n".to_owned(), 1), ("x", format!("*2\r\n$4\r\n{tag}l\r\n$1\r\nx\r\n"), 0)]
+    {
+        if !list.is_empty() {
+            cores.run(0, &[(one, format!("RPUSH {tag}l {list}\r\n"))]);
+        }
+        cores.told(one);
+        // The copies fill the log group of the owner's tick, so what is behind them waits there.
+        let pipeline = copies(&format!("{tag}k"), &format!("{tag}a{list}"), 10);
+        cores.run(0, &[(one, pipeline), (waiter, block.clone()), (other, unblock.clone())]);
+        assert_eq!(cores.told(waiter), taken);
+        assert_eq!(cores.told(other), format!(":{count}\r\n"));
+    }
+}

@@ -118,32 +118,37 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// Takes moves that may have brought the element to the list, from one where it was and was not taken off. Moves lead
-    /// to lists of higher numbers, so this ends.
-    fn explain(&mut self, key: &'a str, item: &[u8]) -> bool {
-        let moves: BTreeSet<&str> =
-            self.unknown_moves.iter().filter(|(_, to)| *to == key).map(|(source, _)| *source).collect();
-        // The last list first: an element that was here and there came from there.
-        for source in moves.into_iter().rev() {
-            let was_taken = self.by_key[source].pops.iter().any(|pop| pop.0 == item);
-            let was_there = self.by_key[source].pushes.contains_key(item) || self.explain(source, item);
-            if was_taken || !was_there {
-                continue;
-            }
-            let used =
-                self.unknown_moves.iter().position(|one| *one == (source, key)).expect("it leads up to here only");
-            self.unknown_moves.swap_remove(used);
+    /// Takes the moves that may have brought the element to the list.
+    fn explain(&mut self, key: &'a str, item: &[u8]) {
+        for (source, destination) in self.way_to(key, item).unwrap_or_default() {
+            let used = self.unknown_moves.iter().position(|one| *one == (source, destination));
+            self.unknown_moves.swap_remove(used.expect("a way leads over moves that are left"));
             self.unknown_takes -= 1;
             let list = self.list(source);
-            let (name, (fate, ..)) = list.pushes.get_key_value(item).expect("just seen");
+            let (name, (fate, ..)) = list.pushes.get_key_value(item).expect("the way begins where it was");
             let (name, fate) = (*name, *fate);
             // When it was is not known: it says nothing about the order.
             list.pops.push((name, 0, u64::MAX));
             list.unknown_pops -= 1;
-            self.list(key).pushes.insert(name, (fate, 0, u64::MAX));
-            return true;
+            self.list(destination).pushes.insert(name, (fate, 0, u64::MAX));
         }
-        false
+    }
+
+    /// The shortest way over moves without an answer, from a list where the element was and was not taken off. Taken
+    /// shortest first, the moves that are left explain every further stranger that any choice would: the direct move is
+    /// of use to nobody who has another way. Moves lead to lists of higher numbers, so this ends.
+    fn way_to(&self, key: &'a str, item: &[u8]) -> Option<Vec<(&'a str, &'a str)>> {
+        let moves: BTreeSet<_> = self.unknown_moves.iter().copied().filter(|(_, to)| *to == key).collect();
+        let may_have_left = |source: &str| !self.by_key[source].pops.iter().any(|pop| pop.0 == item);
+        let way_over = |last: (&'a str, &'a str)| {
+            if self.by_key[last.0].pushes.contains_key(item) {
+                return Some(vec![last]);
+            }
+            let mut way = self.way_to(last.0, item)?;
+            way.push(last);
+            Some(way)
+        };
+        moves.into_iter().filter(|(source, _)| may_have_left(source)).filter_map(way_over).min_by_key(Vec::len)
     }
 }
 

@@ -70,3 +70,15 @@ fn moves_without_an_answer_explain_what_they_can_and_no_more() {
     assert!(found(vec![lost("l1", "l2")]).is_err());
     assert!(found(vec![pop(&["l0"], "a"), lost("l0", "l2")]).is_err());
 }
+
+#[test]
+fn a_move_that_only_one_element_can_have_taken_is_left_for_it() {
+    let moves = vec![shift("l0", "l1", Answer::None), shift("l0", "l2", Answer::None), shift("l1", "l2", Answer::None)];
+    let found = |moves: Vec<(Action, Answer)>, items: &[&str]| {
+        judge([vec![push("l0", "a"), push("l1", "b")], moves, vec![range("l2", items)]].concat())
+    };
+    // `a` came straight from l0, though it might have come over l1: `b` can only have come from there.
+    assert!(found(moves.clone(), &["a", "b"]).is_ok());
+    assert!(found(moves.clone(), &["b", "a"]).is_ok());
+    assert!(found(vec![moves[0].clone(), moves[2].clone()], &["a", "b"]).is_err());
+}
