@@ -100,9 +100,12 @@ impl Store {
 
     /// Remove up to `most` keys whose time is over, going round the groups; how many went.
     pub fn expire_step(&mut self, now_ms: u64, most: usize) -> usize {
-        let may_expire = self.groups().any(SlotGroup::has_expiring);
-        self.may_expire = may_expire;
-        if !may_expire {
+        let core = self.core;
+        // What is lent belongs to a unit: nobody would log what is done to it meanwhile.
+        let may_expire = move |group: &SlotGroup| group.owner == core && group.has_expiring();
+        let any = self.groups().any(may_expire);
+        self.may_expire = any;
+        if !any {
             return 0;
         }
         let mut due: Vec<(Slot, Database, Vec<u8>)> = Vec::new();
@@ -110,7 +113,7 @@ impl Store {
         let (mut group_number, mut position) = self.expiry_cursor;
         for _ in 0..=self.groups.len() {
             let group = self.groups[group_number as usize].as_deref();
-            let Some(group) = group.filter(|group| group.has_expiring()) else {
+            let Some(group) = group.filter(|group| may_expire(group)) else {
                 (group_number, position) = ((group_number + 1) % SLOT_GROUP_COUNT, 0);
                 continue;
             };

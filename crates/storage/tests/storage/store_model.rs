@@ -151,6 +151,20 @@ fn expired_keys_are_gone_for_everybody_and_are_removed_by_record() {
 }
 
 #[test]
+fn a_lent_group_expires_nothing_outside_its_unit() {
+    let (mut owner, mut home) = (store(), Store::new(CoreId(1), 42, true));
+    let slot = slot_of(b"k");
+    let key = owner.key(b"k", Database(0), slot);
+    owner.apply(&key, &Change::put_string(b"v", Expiry::At(1000))).unwrap();
+    home.insert_group(owner.take_group(slot.group()).unwrap());
+    assert_eq!(home.expire_step(2000, 64), 0);
+    assert!(home.take_lent().is_empty(), "nobody would log it");
+    owner.insert_group(home.take_group(slot.group()).unwrap());
+    assert!(owner.may_expire());
+    assert_eq!(owner.expire_step(2000, 64), 1);
+}
+
+#[test]
 fn a_scan_shows_every_key_that_stays_while_others_come_and_go() {
     let mut rng = Rng::new(13);
     let mut store = store();
