@@ -167,7 +167,6 @@ impl<N: Node> Street<N> {
         self.trace.note(self.now_us(), "sync", &[u64::from(core), ordinal.0], &[]);
         if std::mem::take(&mut self.fail_next_sync) {
             self.faults.fired(Fault::SyncFails);
-            self.sync_failed_us = Some(self.now_us());
             files.iter().for_each(|(name, snapshot)| self.disk.fail_sync(name, snapshot));
             let name = files.first().map_or("the log", |(name, _)| name).to_owned();
             return self.fail_log(core, &name, "Input/output error");
@@ -182,6 +181,7 @@ impl<N: Node> Street<N> {
 
     fn fail_log(&mut self, core: u16, name: &str, words: &str) {
         self.cores[usize::from(core)].log_failed = true;
+        self.log_failed_us.get_or_insert(self.agenda.now_us());
         self.tell(core, Event::LogFailed { reason: format!("{name}: {words}") });
     }
 

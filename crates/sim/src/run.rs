@@ -208,7 +208,9 @@ impl<N: Node> Run<N> {
         let number = self.clients.len();
         self.clients.push(Client::new(number, Door::Standalone, core, self.swarm.cores, 1));
         self.street.timer(PATIENCE_US + 1, number as u64);
-        workload::audit(&self.swarm).into_iter().for_each(|action| self.issue(number, action));
+        for action in workload::audit(&self.swarm) {
+            self.issue(number, action);
+        }
     }
 
     fn end_audit(&mut self, ends: bool) {

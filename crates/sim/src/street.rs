@@ -151,7 +151,7 @@ pub struct Street<N: Node> {
     pub(crate) fail_next_sync: bool,
     pub(crate) fail_next_write: bool,
     pub(crate) crashed: Option<CrashKind>,
-    pub(crate) sync_failed_us: Option<u64>,
+    pub(crate) log_failed_us: Option<u64>,
 }
 
 impl<N: Node> Street<N> {
@@ -174,7 +174,7 @@ impl<N: Node> Street<N> {
             fail_next_sync: false,
             fail_next_write: false,
             crashed: None,
-            sync_failed_us: None,
+            log_failed_us: None,
         }
     }
 
@@ -193,7 +193,7 @@ impl<N: Node> Street<N> {
             self.faults.fired(Fault::CrashInRecovery);
         }
         let machines = opened?;
-        self.sync_failed_us = None;
+        self.log_failed_us = None;
         assert_eq!(machines.len(), usize::from(cores), "one machine per core");
         self.cores = machines.into_iter().map(|machine| Core::new(machine, usize::from(cores))).collect();
         (0..cores).for_each(|core| self.wake(core));
@@ -272,9 +272,9 @@ impl<N: Node> Street<N> {
         self.cores.iter().any(|core| core.log_failed)
     }
 
-    /// When a sync failed since the start.
-    pub fn sync_failed_us(&self) -> Option<u64> {
-        self.sync_failed_us
+    /// When a log first failed since the start.
+    pub fn log_failed_us(&self) -> Option<u64> {
+        self.log_failed_us
     }
 
     /// How much later than exactly anything may happen here, microseconds.

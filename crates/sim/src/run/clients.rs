@@ -38,8 +38,10 @@ impl<N: Node> Run<N> {
                 return;
             }
             let action = workload::next(&mut self.clients[number], &self.swarm, &mut self.rng);
+            if !self.issue(number, action) {
+                return;
+            }
             self.issued += 1;
-            self.issue(number, action);
         }
     }
 
@@ -55,13 +57,14 @@ impl<N: Node> Run<N> {
         (self.street.fault_is_waiting() || !self.swarm.plan.is_empty()) && ended_us < FAULT_PATIENCE_US
     }
 
-    pub(super) fn issue(&mut self, number: usize, action: Action) {
+    /// False if the client said on that link that it sends no more.
+    pub(super) fn issue(&mut self, number: usize, action: Action) -> bool {
         let at = self.pick_link(number, &action);
         let client = &mut self.clients[number];
         let link = &mut client.links[at];
         if link.half_closed {
             client.release(&action);
-            return;
+            return false;
         }
         let socket = match link.socket {
             Some(socket) => socket,
@@ -76,6 +79,7 @@ impl<N: Node> Run<N> {
             }
         };
         self.issue_on(number, at, socket, action);
+        true
     }
 
     pub(super) fn issue_on(&mut self, number: usize, at: usize, socket: Socket, action: Action) {

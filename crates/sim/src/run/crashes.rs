@@ -17,10 +17,10 @@ impl<N: Node> Run<N> {
             Durability::Memory => Some(Loss { safe_until_us: None }),
             Durability::Interval if kind == CrashKind::PowerCut => {
                 let window_us = INTERVAL_US + 2 * self.swarm.weather.sync_us_max + 2 * self.swarm.weather.tick_us_max;
-                // What a failed sync left behind was not going to be synced any more.
-                // Nor does a dead node sync: its last second is the last one that it lived.
+                // A core syncs nothing any more once its log failed, nor does a dead node: the last second is the one
+                // before that.
                 let died_us = if self.phase == Phase::Down { self.died_us } else { self.street.now_us() };
-                let end_us = self.street.sync_failed_us().unwrap_or(u64::MAX).min(died_us);
+                let end_us = self.street.log_failed_us().unwrap_or(u64::MAX).min(died_us);
                 Some(Loss { safe_until_us: Some(end_us.saturating_sub(window_us)) })
             }
             Durability::Interval | Durability::Commit => None,
