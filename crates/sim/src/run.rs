@@ -191,9 +191,9 @@ impl<N: Node> Run<N> {
         if !idle || self.phase != Phase::Working {
             return;
         }
-        match self.last_crash.take() {
+        // Nothing is logged any more: a crash that waits for a durable step comes now.
+        match self.last_crash.take().or_else(|| self.street.take_planned_crash()) {
             Some(kind) => self.street.crash(kind),
-            None if self.street.crash_is_waiting() => self.street.crash(CrashKind::PowerCut),
             None if self.street.log_failed() => self.street.crash(CrashKind::Kill),
             None => self.begin_audit(true),
         }

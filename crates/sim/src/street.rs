@@ -267,6 +267,11 @@ impl<N: Node> Street<N> {
         self.crash_at.is_some()
     }
 
+    /// The crash that was planned for a durable step, which will not come of itself any more.
+    pub fn take_planned_crash(&mut self) -> Option<CrashKind> {
+        self.crash_at.take().map(|point| point.kind)
+    }
+
     /// Whether some core's log failed since the start.
     pub fn log_failed(&self) -> bool {
         self.cores.iter().any(|core| core.log_failed)
