@@ -16,7 +16,9 @@ impl<N: Node> Run<N> {
         let lossy = match self.swarm.durability {
             Durability::Memory => Some(Loss { safe_until_us: None }),
             Durability::Interval if kind == CrashKind::PowerCut => {
-                let window_us = INTERVAL_US + 2 * self.swarm.weather.sync_us_max + 2 * self.swarm.weather.tick_us_max;
+                let weather = &self.swarm.weather;
+                // A sync may start late, behind a slow write or in a slow tick.
+                let window_us = INTERVAL_US + 2 * (weather.sync_us_max + weather.tick_us_max + weather.write_us_max);
                 // A core syncs nothing any more once its log failed, nor does a dead node: the last second is the one
                 // before that.
                 let died_us = if self.phase == Phase::Down { self.died_us } else { self.street.now_us() };
