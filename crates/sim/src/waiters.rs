@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use wire::reply_parse::Value;
 
-use crate::checker::blocked::may_have_ended;
+use crate::checker::blocked::gave_up_us;
 use crate::history::{Action, Answer, Operation};
 
 /// Check the waits of a span. Nothing takes longer than `tolerance_us` here without a reason.
@@ -26,15 +26,12 @@ pub fn check(operations: &[Operation], tolerance_us: u64) -> Result<(), String> 
         if fired && !changes.iter().any(|change| change.invoked < operation.returned) {
             return Err(format!("{key}: a waiter fired although nobody can have changed the key"));
         }
-        let ended_us = operation.invoked_us + timeout_ms * 1000;
-        let unblocked = || operations.iter().any(|other| may_have_ended(other, operation));
-        if !fired && operation.returned_us < ended_us && !unblocked() {
+        let gave_up_us = gave_up_us(operations, operation, *timeout_ms);
+        if !fired && operation.returned_us < gave_up_us {
             return Err(format!("{key}: a waiter of {timeout_ms} ms gave up too early"));
         }
         // Read by somebody, well before the waiter gave up, as longer than what it waited for.
-        let slept = |change: &&Growth| {
-            change.len > old.len() && change.seen_us + tolerance_us < ended_us.min(operation.returned_us)
-        };
+        let slept = |change: &&Growth| change.len > old.len() && change.seen_us + tolerance_us < gave_up_us;
         if let Some(change) = changes.iter().find(slept).filter(|_| !fired) {
             return Err(format!("{key}: a waiter slept through a change that was seen at {} us", change.seen_us));
         }

@@ -25,8 +25,8 @@ pub fn check(operations: &[Operation], base: &Base, tolerance_us: u64) -> Result
         if operation.answer != Answer::Reply(Value::Null) {
             continue;
         }
-        let is_early = operation.returned_us < operation.invoked_us + timeout_ms * 1000;
-        if is_early && !operations.iter().any(|other| may_have_ended(other, operation)) {
+        let gave_up_us = gave_up_us(operations, operation, timeout_ms);
+        if operation.returned_us < gave_up_us {
             return Err(format!("{keys:?}: a client that waits {timeout_ms} ms gave up too early"));
         }
         for key in keys {
@@ -36,7 +36,6 @@ pub fn check(operations: &[Operation], base: &Base, tolerance_us: u64) -> Result
                 let pushed_us = if *returned == 0 { Some(0) } else { at_us.get(returned).copied() };
                 let taken = list.pops.iter().find(|pop| pop.0 == **item).map(|pop| pop.1);
                 let stayed = taken.map_or_else(|| lies(item), |invoked| invoked > operation.returned);
-                let gave_up_us = operation.returned_us.min(operation.invoked_us + timeout_ms * 1000);
                 let early = pushed_us.is_some_and(|pushed_us| pushed_us.saturating_add(tolerance_us) < gave_up_us);
                 *fate == Fate::Ok && early && stayed
             });
@@ -48,8 +47,15 @@ pub fn check(operations: &[Operation], base: &Base, tolerance_us: u64) -> Result
     Ok(())
 }
 
+/// When a wait that brought nothing ended, at the earliest: its answer may have stood in a long queue of replies since.
+pub(crate) fn gave_up_us(operations: &[Operation], wait: &Operation, timeout_ms: u64) -> u64 {
+    let unblocks = operations.iter().filter(|other| may_have_ended(other, wait));
+    let earliest_us = unblocks.map(|other| other.invoked_us.max(wait.invoked_us));
+    earliest_us.min().unwrap_or(u64::MAX).min(wait.invoked_us + timeout_ms * 1000)
+}
+
 /// Whether `other` is a CLIENT UNBLOCK that may have ended the wait of `operation`.
-pub(crate) fn may_have_ended(other: &Operation, operation: &Operation) -> bool {
+fn may_have_ended(other: &Operation, operation: &Operation) -> bool {
     matches!(other.action, Action::Unblock { with_error: false, .. })
         && other.invoked < operation.returned
         && other.returned > operation.invoked
