@@ -47,7 +47,7 @@ pub fn run(data: &[u8]) {
             continue;
         }
         let key = store.key(b"key", Database(0), slot);
-        if store.replay(&key, &change, Version(number)).is_ok() {
+        if store.replay(&key, &change, Version(number), false).is_ok() {
             model.perform(&change);
         }
         model.compare(&mut store, slot);

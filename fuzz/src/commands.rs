@@ -135,19 +135,27 @@ impl Client {
         let log = std::mem::take(self.store.log_mut().expect("this store logs"));
         let mut recovered = Store::new(CoreId(0), 1, false);
         let segment = segment(log);
-        let manifest = Manifest { store_id: STORE_ID, incarnation: 1, cores: 1, serving: true, closed: Vec::new() };
+        let manifest = Manifest {
+            store_id: STORE_ID,
+            incarnation: 1,
+            cores: 1,
+            serving: true,
+            closed: Vec::new(),
+            cuts: Vec::new(),
+        };
         let names = [LogWriter::first_segment(&IDENTITY).file_name()];
         let mut apply = |replayed: Replayed<'_>| match replayed {
-            Replayed::Change { slot, database, key, version, change } => {
+            Replayed::Change { slot, database, key, version, change, .. } => {
                 provide_group(&mut recovered, slot.group());
                 let key = recovered.key(key, database, slot);
-                recovered.replay(&key, &change, version)
+                recovered.replay(&key, &change, version, false)
             }
+            Replayed::Loaded { .. } | Replayed::Versions { .. } => Err("there is no run".to_owned()),
             Replayed::Clear { .. } => Err("no data command clears a database".to_owned()),
         };
-        let recovery = recover(&manifest, &names, &mut |_| Ok(segment.clone()), &mut apply);
+        let recovery = recover(&manifest, &names, &|_, _| 0, &mut |_| Ok(segment.clone()), &mut apply);
         let recovery = recovery.expect("what was written is read");
-        assert!(recovery.cuts.is_empty());
+        assert!(recovery.torn.is_empty());
         for database in DATABASES {
             assert_eq!(contents(&recovered, database), contents(&self.store, database));
         }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use base::{CoreId, Database, LogOrdinal, SegmentNumber};
+use base::{CoreId, Database, LogOrdinal, SegmentNumber, Version};
 use placement::NodeTable;
 use storage::Store;
 use storage::log::format::{
-    GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, UnitMark, group_stride, segment_file_name, tag,
+    GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, UnitMark, Witness, group_stride, segment_file_name, tag,
 };
 use storage::log::manifest::ClosedChain;
 use storage::log::{Damage, Manifest, Recovery, Replayed, recover};
@@ -54,7 +54,7 @@ fn manifest(source: &mut Source<'_>) -> Manifest {
         closed.extend((0..cores).map(chain));
     }
     let (cores, serving) = (1 + source.below(3) as u16, source.byte() & 1 == 1);
-    let manifest = Manifest { store_id: STORE_ID, incarnation, cores, serving, closed };
+    let manifest = Manifest { store_id: STORE_ID, incarnation, cores, serving, closed, cuts: Vec::new() };
     Manifest::decode(&manifest.encode()).expect("a manifest reads what it wrote")
 }
 
@@ -130,8 +130,10 @@ fn write_record(source: &mut Source<'_>, bytes: &mut Vec<u8>, versions: &mut u64
     let body: Vec<u8> = match (tag, source.byte()) {
         (tag::UNIT, 0..200) => {
             let mut body = Vec::new();
-            let cores = u64::from(source.byte() % 8).max(1);
-            UnitMark { unit: source.below(4) as u64, records: source.below(4) as u32, cores }.encode(&mut body);
+            let cores = (source.byte() % 8).max(1);
+            let witness = |core| Witness { core, slot: u16::from(cores), version: Version(u64::from(cores)) };
+            let parts = (0..3).filter(|core| cores >> core & 1 == 1).map(witness).collect();
+            UnitMark { unit: source.below(4) as u64, records: source.below(4) as u32, parts }.encode(&mut body);
             body
         }
         (1, choice @ 0..100) => [&[1 + choice % 2, choice % 2], source.string()].concat(),
@@ -171,21 +173,32 @@ fn start(manifest: &Manifest, files: &Files) -> Started {
     let names: Vec<String> = files.keys().cloned().collect();
     let mut read = |name: &str| files.get(name).cloned().ok_or_else(|| "no such file".to_owned());
     let mut apply = |replayed: Replayed<'_>| match replayed {
-        Replayed::Change { slot, database, key, version, change } => {
+        Replayed::Change { slot, database, key, version, change, may_be_known } => {
             provide_group(&mut store, slot.group());
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version)
+            store.replay(&key, &change, version, may_be_known)
         }
-        Replayed::Clear { core, cores, database } => {
+        Replayed::Loaded { slot, database, key, version, change } => {
+            provide_group(&mut store, slot.group());
+            let key = store.key(key, database, slot);
+            store.load(&key, &change, version)
+        }
+        Replayed::Versions { group, versions } => {
+            provide_group(&mut store, group);
+            store.set_versions(group, versions);
+            Ok(())
+        }
+        Replayed::Clear { core, cores, database, spared } => {
             let written = NodeTable::even(STORE_ID, cores, "", 1).map_err(|error| error.to_string())?;
-            for group in written.groups_of(CoreId(core)) {
+            for group in written.groups_of(CoreId(core)).filter(|group| spared >> group.number() & 1 == 0) {
                 provide_group(&mut store, group);
                 store.replay_clear_group(group, database);
             }
             Ok(())
         }
     };
-    let recovery = recover(manifest, &names, &mut read, &mut apply)?;
+    let owner = |group, cores| NodeTable::even(STORE_ID, cores, "", 1).map_or(0, |table| table.group_owner(group).0);
+    let recovery = recover(manifest, &names, &owner, &mut read, &mut apply)?;
     Ok((recovery, store))
 }
 
@@ -201,11 +214,12 @@ fn summary(started: &Started) -> Result<(Vec<ClosedChain>, u64, u64, Vec<Vec<u8>
 /// What this start keeps is closed in the next manifest; the next start must find exactly that.
 fn check_next_start(manifest: &Manifest, files: &Files, recovery: &Recovery, started: &Started) {
     let incarnation = manifest.incarnation + 1;
-    let next = Manifest { incarnation, serving: false, closed: recovery.chains.clone(), ..manifest.clone() };
+    let (closed, cuts) = (recovery.chains.clone(), recovery.cuts.all());
+    let next = Manifest { incarnation, serving: false, closed, cuts, ..manifest.clone() };
     let (_, before) = started.as_ref().expect("the same start succeeded");
     let (found, after) = start(&next, files).expect("what was recovered once is recovered again");
-    assert_eq!((found.groups, found.records), (recovery.groups, recovery.records));
-    assert!(found.cuts.is_empty(), "what was cut before is closed now: {:?}", found.cuts);
+    assert_eq!(found.chains, recovery.chains);
+    assert!(found.torn.is_empty(), "what was cut before is closed now: {:?}", found.torn);
     for database in [Database(0), Database(3)] {
         assert_eq!(contents(&after, database), contents(before, database));
     }

@@ -9,6 +9,12 @@ pub enum Bug {
     M1AckBeforeFsync = 1,
     /// Replay forgets the last record.
     M7ReplayDropsLast = 7,
+    /// A bad checksum in a run is accepted.
+    M8ChecksumIgnored = 8,
+    /// A run's new name is not made durable before what it replaces goes.
+    M9NoDirectorySync = 9,
+    /// What a run replaces goes before the run has its name.
+    M10GivenBackTooEarly = 10,
     /// Two replies of one batch change places.
     M14RepliesSwapped = 14,
     /// Damage in the middle of the log is taken for its end.
@@ -17,6 +23,10 @@ pub enum Bug {
     M18StaleCompare = 18,
     /// A bulk is allocated at its announced size before login.
     M20UnauthenticatedAllocation = 20,
+    /// A run is published while a recovery may still cut what it has (beyond AT-01's list).
+    M22RunPublishedUnsettled = 22,
+    /// A change that a run has already is replayed once more (beyond AT-01's list).
+    M23KnownChangeReplayed = 23,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }

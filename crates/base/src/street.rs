@@ -123,6 +123,15 @@ pub enum Event {
         /// The operating system's words, with the file's name.
         reason: String,
     },
+    /// A [`Effect::WriteRun`] was done.
+    RunWritten,
+    /// A [`Effect::PublishRun`] was done: the run has its name, whatever happens.
+    RunPublished,
+    /// Writing or publishing a run failed, for example on a full disk; nothing of it is left.
+    RunFailed {
+        /// The operating system's words, with the file's name.
+        reason: String,
+    },
     /// The core was busy for so long without taking a tick's clock reading.
     TickGap(TickGap),
     /// SIGTERM, SIGINT or SHUTDOWN: finish, seal the log, answer with [`Effect::Stop`].
@@ -184,6 +193,33 @@ pub enum Effect {
         segment: SegmentNumber,
         /// Last group to cover.
         ordinal: LogOrdinal,
+    },
+    /// Write the next bytes of a run, to the file `name` with `.new` behind it; made, or emptied, by those at offset 0.
+    /// Off the tick; at most one is under way, [`Event::RunWritten`] or [`Event::RunFailed`] follows.
+    WriteRun {
+        /// The run's name once it is published.
+        name: String,
+        /// Where: behind the bytes before.
+        offset: u64,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// Make the run durable, give it its name and make that durable. Off the tick; [`Event::RunPublished`] or
+    /// [`Event::RunFailed`] follows.
+    PublishRun {
+        /// The run's name.
+        name: String,
+    },
+    /// Remove a run that will not be published.
+    DropRun {
+        /// The name that it would have had.
+        name: String,
+    },
+    /// Remove files that nobody needs any more. Off the tick; what cannot be removed costs room, and the next start tries
+    /// again.
+    RemoveFiles {
+        /// Their names.
+        names: Vec<String>,
     },
     /// The machine is done; the street ends this core's loop after performing the list.
     Stop,

@@ -29,13 +29,14 @@ pub fn recovery(node: &Node, took: Duration) -> Vec<String> {
     let Some(directory) = node.directory() else { return Vec::new() };
     let recovery = node.recovery();
     let mut lines = Vec::new();
-    if recovery.chains.is_empty() {
+    if directory.next_incarnation() == 1 {
         lines.push("a new store".to_owned());
     } else {
-        let (records, bytes) = (recovery.records, size(recovery.bytes));
-        lines.push(format!("{records} records from {bytes} of log in {:.2} s", took.as_secs_f64()));
+        let (keys, records, bytes) = (recovery.keys, recovery.records, size(recovery.bytes));
+        let seconds = took.as_secs_f64();
+        lines.push(format!("{keys} keys from runs, {records} records from the log ({bytes}) in {seconds:.2} s"));
     }
-    for cut in &recovery.cuts {
+    for cut in &recovery.torn {
         let why = if cut.incomplete_unit { "an incomplete unit" } else { "a torn tail" };
         let file = directory.path().join(&cut.file);
         lines.push(format!("{why}, never acknowledged, was cut: {} at offset {}", file.display(), cut.offset));

@@ -74,14 +74,17 @@ fn as_text(path: &Path, inspection: &Inspection) -> Vec<String> {
     let mut fact = |name: &str, text: String| lines.push(format!("  {name:<12} {text}"));
     fact("store", hexadecimal(&manifest.store_id));
     fact("started", format!("{} times, last with {} cores", manifest.incarnation, manifest.cores));
-    fact("logs", format!("{} ({} of segments)", recovery.chains.len(), announce::size(recovery.bytes)));
+    let runs = recovery.cuts.all().iter().filter(|cut| cut.incarnation > 0).count();
+    fact("read", announce::size(recovery.bytes));
+    fact("runs", format!("{runs} of slot groups, with {} keys", recovery.keys));
+    fact("logs", format!("{} with changes behind the runs", recovery.chains.len()));
     fact("groups", recovery.groups.to_string());
     fact("records", recovery.records.to_string());
     for keys in &inspection.databases {
         let expiring = keys.expiring;
         fact(&format!("database {}", keys.database), format!("{} keys, {expiring} with a time to live", keys.keys));
     }
-    for cut in &recovery.cuts {
+    for cut in &recovery.torn {
         let why = if cut.incomplete_unit { "an incomplete unit" } else { "a torn tail" };
         let text = format!("{} at offset {}: {why}, never acknowledged; the next start cuts it", cut.file, cut.offset);
         fact("tail", text);
@@ -105,7 +108,7 @@ fn as_json(inspection: &Inspection) -> Value {
         .map(|keys| json!({ "database": keys.database, "keys": keys.keys, "expiring": keys.expiring }))
         .collect();
     let tails: Vec<Value> = recovery
-        .cuts
+        .torn
         .iter()
         .map(|cut| json!({ "file": cut.file, "offset": cut.offset, "incomplete_unit": cut.incomplete_unit }))
         .collect();
@@ -117,6 +120,8 @@ fn as_json(inspection: &Inspection) -> Value {
         "bytes": recovery.bytes,
         "groups": recovery.groups,
         "records": recovery.records,
+        "runs": recovery.cuts.all().iter().filter(|cut| cut.incarnation > 0).count(),
+        "run_keys": recovery.keys,
         "chains": chains,
         "databases": databases,
         "tails": tails,

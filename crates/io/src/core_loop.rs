@@ -156,6 +156,10 @@ fn perform_log(log: Option<&mut LogFiles>, effect: Effect, quiet: bool, events: 
             log.write(segment, offset, bytes, ordinal, quiet, events);
         }
         Effect::SyncLog { segment, ordinal } => log.sync(segment, ordinal, events),
+        Effect::WriteRun { name, offset, bytes } => log.write_run(&name, offset, bytes, events),
+        Effect::PublishRun { name } => log.publish_run(&name, events),
+        Effect::DropRun { name } => log.drop_run(&name),
+        Effect::RemoveFiles { names } => log.remove(names),
         Effect::Send { .. }
         | Effect::Close { .. }
         | Effect::PauseReceive { .. }

@@ -8,6 +8,7 @@
 
 use crate::doorbell::Doorbell;
 use crate::files::sync_directory;
+use crate::run_files;
 use base::ids::{LogOrdinal, SegmentNumber};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
@@ -35,14 +36,26 @@ pub(crate) struct SegmentFile {
 pub(crate) enum DiskJob {
     Create { segment: SegmentNumber, path: PathBuf, header: Vec<u8>, bytes: u64, zero_fill: bool },
     Sync { files: Vec<Arc<SegmentFile>>, ordinal: LogOrdinal },
+    WriteRun { path: PathBuf, offset: u64, bytes: Vec<u8> },
+    PublishRun { path: PathBuf },
+    DropRun { path: PathBuf },
+    Remove { paths: Vec<PathBuf> },
 }
 
 /// What became of it.
 pub(crate) enum DiskResult {
     Created(Arc<SegmentFile>),
-    NotCreated { segment: SegmentNumber, reason: String },
+    NotCreated {
+        segment: SegmentNumber,
+        reason: String,
+    },
     Synced(LogOrdinal),
     Failed(String),
+    RunWritten,
+    RunPublished,
+    RunFailed(String),
+    /// Files went, or cost room until the next start.
+    Removed,
 }
 
 /// The core's end of the thread.
@@ -128,6 +141,35 @@ fn perform(job: DiskJob) -> DiskResult {
             }
             DiskResult::Synced(ordinal)
         }
+        DiskJob::WriteRun { path, offset, bytes } => {
+            run_result(&path, run_files::write_run(&path, offset, &bytes), DiskResult::RunWritten)
+        }
+        DiskJob::PublishRun { path } => run_result(&path, run_files::publish_run(&path), DiskResult::RunPublished),
+        DiskJob::DropRun { path } => {
+            complain(&path, run_files::drop_run(&path));
+            DiskResult::Removed
+        }
+        DiskJob::Remove { paths } => {
+            paths.iter().for_each(|path| complain(path, run_files::remove(path)));
+            DiskResult::Removed
+        }
+    }
+}
+
+/// What became of a run; of one that failed nothing is left, so that it takes no room from the log.
+fn run_result(path: &Path, result: io::Result<()>, done: DiskResult) -> DiskResult {
+    match result {
+        Ok(()) => done,
+        Err(error) => {
+            complain(path, run_files::drop_run(path));
+            DiskResult::RunFailed(format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+fn complain(path: &Path, result: io::Result<()>) {
+    if let Err(error) = result {
+        eprintln!("zerohop: {} is not needed and cannot be removed: {error}", path.display());
     }
 }
 

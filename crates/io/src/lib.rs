@@ -39,6 +39,7 @@ mod event_list;
 mod gap_watch;
 mod log_files;
 mod receive_slab;
+mod run_files;
 mod uring;
 
 pub use backend::{Backend, ChosenBackend, CoreConfig, TaskWork, probe, run_core};

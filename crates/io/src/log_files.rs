@@ -32,7 +32,7 @@ pub(crate) struct LogFiles {
     config: LogFilesConfig,
     /// Syncs, and nothing else: a reply may wait for each.
     syncs: DiskThread,
-    /// Makes segments ahead of need, which takes many syncs' time.
+    /// Makes segments ahead of need, which takes many syncs' time, and everything about runs.
     segments: DiskThread,
     /// Open segments, oldest first: the one being written, those made ahead, and older ones that are not synced yet.
     open: Vec<Arc<SegmentFile>>,
@@ -78,6 +78,10 @@ impl LogFiles {
                 DiskResult::Synced(ordinal) if !self.failed => events.push(Event::LogSynced { ordinal }),
                 DiskResult::Synced(_) => {}
                 DiskResult::Failed(reason) => self.fail(reason, events),
+                DiskResult::RunWritten => events.push(Event::RunWritten),
+                DiskResult::RunPublished => events.push(Event::RunPublished),
+                DiskResult::RunFailed(reason) => events.push(Event::RunFailed { reason }),
+                DiskResult::Removed => {}
             }
         }
     }
@@ -141,6 +145,38 @@ impl LogFiles {
         self.open.retain(|file| file.segment >= segment);
         if let Err(reason) = self.syncs.submit(DiskJob::Sync { files, ordinal }) {
             self.fail(reason, events);
+        }
+    }
+
+    pub fn write_run(&mut self, name: &str, offset: u64, bytes: Vec<u8>, events: &mut EventList) {
+        let path = self.config.directory.join(name);
+        self.submit_run(DiskJob::WriteRun { path, offset, bytes }, events);
+    }
+
+    pub fn publish_run(&mut self, name: &str, events: &mut EventList) {
+        let path = self.config.directory.join(name);
+        self.submit_run(DiskJob::PublishRun { path }, events);
+    }
+
+    fn submit_run(&mut self, job: DiskJob, events: &mut EventList) {
+        if let Err(reason) = self.segments.submit(job) {
+            events.push(Event::RunFailed { reason });
+        }
+    }
+
+    pub fn drop_run(&mut self, name: &str) {
+        let path = self.config.directory.join(name);
+        self.submit_removal(DiskJob::DropRun { path });
+    }
+
+    pub fn remove(&mut self, names: Vec<String>) {
+        let paths = names.into_iter().map(|name| self.config.directory.join(name)).collect();
+        self.submit_removal(DiskJob::Remove { paths });
+    }
+
+    fn submit_removal(&mut self, job: DiskJob) {
+        if let Err(reason) = self.segments.submit(job) {
+            eprintln!("zerohop: files that are not needed stay until the next start: {reason}");
         }
     }
 

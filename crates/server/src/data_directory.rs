@@ -4,6 +4,7 @@
 //!   LOCK       held while a process uses the directory; says which
 //!   MANIFEST   store id, incarnation, where earlier logs end
 //!   *.log      segments: <incarnation>-<core>-<number>
+//!   *.run      runs: g<slot group>-<incarnation>-<log group>
 //! ```
 
 use std::fs;
@@ -126,8 +127,8 @@ impl DataDirectory {
     ) -> Result<Vec<LogIdentity>, DirectoryError> {
         self.rewrite_unsure(recovery)?;
         let incarnation = self.next_incarnation();
-        let closed = recovery.chains.clone();
-        let mut manifest = Manifest { store_id, incarnation, cores, serving: false, closed };
+        let (closed, cuts) = (recovery.chains.clone(), recovery.cuts.all());
+        let mut manifest = Manifest { store_id, incarnation, cores, serving: false, closed, cuts };
         self.write_manifest(&manifest)?;
         let identities: Vec<LogIdentity> =
             (0..cores).map(|core| LogIdentity { store_id, incarnation, core, cores }).collect();
@@ -138,6 +139,7 @@ impl DataDirectory {
         manifest.serving = true;
         self.write_manifest(&manifest)?;
         self.trim_recovered(recovery);
+        self.remove_stale(recovery);
         Ok(identities)
     }
 
@@ -155,6 +157,16 @@ impl DataDirectory {
             if let Err(error) = trim(&self.path.join(&end.file), end.bytes) {
                 // It costs space, nothing else.
                 eprintln!("zerohop: {} keeps its reserved room: {error}", self.path.join(&end.file).display());
+            }
+        }
+    }
+
+    /// Removes what the new manifest no longer needs.
+    fn remove_stale(&self, recovery: &Recovery) {
+        for name in &recovery.stale {
+            if let Err(error) = fs::remove_file(self.path.join(name)) {
+                // It costs space, nothing else; the next start tries again.
+                eprintln!("zerohop: {} is not needed and cannot be removed: {error}", self.path.join(name).display());
             }
         }
     }
@@ -186,10 +198,11 @@ pub(crate) fn replay(
     progress: &mut Progress<'_>,
     apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
 ) -> Result<Recovery, Damage> {
-    // One pass to verify, one to apply.
+    // Logs are read once to verify and once to apply.
     const PASSES: u64 = 2;
     let length = |name: &String| fs::metadata(path.join(name)).map_or(0, |metadata| metadata.len());
-    let total = PASSES * names.iter().filter(|name| name.ends_with(".log")).map(length).sum::<u64>();
+    let bytes_of = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).map(length).sum::<u64>();
+    let total = PASSES * bytes_of(".log") + bytes_of(".run");
     let mut done = 0;
     let mut read = |name: &str| {
         let bytes = fs::read(path.join(name)).map_err(|error| error.to_string())?;
@@ -197,14 +210,17 @@ pub(crate) fn replay(
         progress(done, total);
         Ok(bytes)
     };
-    recover(manifest, names, &mut read, apply)
+    let owner = |group: base::SlotGroupId, cores| {
+        NodeTable::even([0; 16], cores, "", 1).map_or(u16::MAX, |table| table.group_owner(group).0)
+    };
+    recover(manifest, names, &owner, &mut read, apply)
 }
 
 pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
     let shown = path.join(MANIFEST_FILE_NAME).display().to_string();
     if !names.iter().any(|name| name == MANIFEST_FILE_NAME) {
-        if names.iter().any(|name| name.ends_with(".log")) {
-            let text = format!("{shown} is missing although there are log segments; restore it from a copy");
+        if names.iter().any(|name| name.ends_with(".log") || name.ends_with(".run")) {
+            let text = format!("{shown} is missing although there are segments or runs; restore it from a copy");
             return Err(DirectoryError::Refused(text));
         }
         return Ok(None);
@@ -229,14 +245,24 @@ pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Mani
 /// When the change cannot be performed, with the reason.
 pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) -> Result<(), String> {
     match replayed {
-        Replayed::Change { slot, database, key, version, change } => {
+        Replayed::Change { slot, database, key, version, change, may_be_known } => {
             let store = store_of(shards, table.owner(slot));
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version)
+            store.replay(&key, &change, version, may_be_known)
         }
-        Replayed::Clear { core, cores, database } => {
+        Replayed::Loaded { slot, database, key, version, change } => {
+            let store = store_of(shards, table.owner(slot));
+            let key = store.key(key, database, slot);
+            store.load(&key, &change, version)
+        }
+        Replayed::Versions { group, versions } => {
+            store_of(shards, table.group_owner(group)).set_versions(group, versions);
+            Ok(())
+        }
+        Replayed::Clear { core, cores, database, spared } => {
             let written = NodeTable::even([0; 16], cores, "", 1).map_err(|error| error.to_string())?;
-            for group in written.groups_of(CoreId(core)) {
+            let own = written.groups_of(CoreId(core)).filter(|group| spared >> group.number() & 1 == 0);
+            for group in own {
                 let slot = Slot::wrapping(group.slot(0).number());
                 store_of(shards, table.owner(slot)).replay_clear_group(group, database);
             }

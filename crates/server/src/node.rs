@@ -183,6 +183,7 @@ fn make_shards(
         if logs {
             let zero_fill = config.durability == Durability::Commit;
             directory.begin(store_id, (config.cores, zero_fill), &recovery)?;
+            shards.iter_mut().for_each(|shard| shard.set_recovered(&recovery));
         }
     }
     let shards = shards.into_iter().enumerate().map(|(core, shard)| (identity(core as u16), shard)).collect();

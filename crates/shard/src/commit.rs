@@ -19,6 +19,10 @@ impl Shard {
     /// What is due by time: deadlines of waiters, expiry.
     pub(crate) fn maintain(&mut self) {
         self.hand_on();
+        if self.stopping {
+            // Nobody is told that a wait is over when what ended it is the stop, and nothing expires behind the last runs.
+            return;
+        }
         let now_us = self.now.monotonic_us;
         if self.waiters.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
             for waiter in self.waiters.take_overdue(now_us) {
@@ -239,7 +243,10 @@ impl Shard {
             self.has_limits().then_some(self.last_limits_us + LIMITS_INTERVAL_US),
             self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
         ];
-        output.deadline_us = deadlines.into_iter().flatten().min();
+        output.deadline_us = match self.stopping {
+            true => self.rest_deadline_us(),
+            false => deadlines.into_iter().flatten().min(),
+        };
         output.more = self.is_gathering()
             || self.store.has_garbage()
             || !self.resume.is_empty()
@@ -250,7 +257,7 @@ impl Shard {
             .log
             .as_ref()
             .is_none_or(|log| log.failure().is_some() || (self.node.is_sealed() && log.durable() == log.sealed()));
-        if self.stopping && log_is_safe {
+        if self.stopping && log_is_safe && self.has_last_runs() {
             output.effects.push(Effect::Stop);
         }
     }

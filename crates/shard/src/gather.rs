@@ -75,6 +75,8 @@ pub enum Purpose {
     },
     /// Nobody waits for the answers.
     Nobody,
+    /// The run with this number waits until every core is durable.
+    Run(u64),
     /// A node command that needs every core's facts: it runs once they are here.
     Node(crate::owned_request::OwnedRequest),
 }
@@ -123,6 +125,11 @@ impl Gathers {
     /// A question whose answers nobody waits for.
     pub(crate) fn open_without_asker(&mut self, cores: usize) -> u64 {
         self.open(None, Purpose::Nobody, cores, None)
+    }
+
+    /// A question for the run with this number.
+    pub(crate) fn open_for_run(&mut self, run: u64, cores: usize) -> u64 {
+        self.open(None, Purpose::Run(run), cores, None)
     }
 
     /// The earliest deadline.
@@ -238,10 +245,13 @@ impl Shard {
     }
 
     fn finish_gather(&mut self, mut gather: Gather) {
+        if let Purpose::Run(run) = gather.purpose {
+            return self.on_settled(run);
+        }
         let Some(connection) = gather.connection else { return };
         let target = Target::Local(connection);
         match gather.purpose {
-            Purpose::Nobody => {}
+            Purpose::Nobody | Purpose::Run(_) => {}
             Purpose::Durable { .. } => {
                 let all = self.log.is_some() && gather.count == gather.cores as u64;
                 self.answer(target, |reply| {

@@ -10,6 +10,7 @@
 
 use base::limits::HOP_BATCH_BYTES;
 use base::{ConnectionId, CoreId, Database, Span};
+use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
 
 use crate::forward::Unblock;
@@ -115,8 +116,8 @@ pub enum Control {
         groups: Vec<Box<SlotGroup>>,
         /// Changes, to be appended to the lender's log.
         part: LentPart,
-        /// All cores whose logs get a part; one only means that the part stands for itself.
-        cores: Vec<u16>,
+        /// All parts that are logged; one only means that the part stands for itself.
+        logged: Vec<Witness>,
         /// The runner waits for [`Control::Logged`].
         confirm: bool,
     },
@@ -179,6 +180,13 @@ pub enum Control {
     },
     /// Shutdown was asked of one core by a client: all of them stop.
     Shutdown,
+    /// To core 0: every slot group of this core has a run of this incarnation.
+    Renewed,
+    /// A stopping core begins no unit any more; or, `flushed`, all cores do not and its log is durable.
+    Resting {
+        /// Which of the two.
+        flushed: bool,
+    },
 }
 
 impl Control {

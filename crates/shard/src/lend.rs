@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use base::SlotGroupId;
+use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
 
 use crate::hop::{Control, UnitId};
@@ -52,19 +53,19 @@ impl Shard {
         unit: UnitId,
         groups: Vec<Box<SlotGroup>>,
         part: &LentPart,
-        cores: &[u16],
+        logged: &[Witness],
         confirm: bool,
     ) {
         groups.into_iter().for_each(|group| self.store.insert_group(group));
-        if cores.len() > 1 {
+        if logged.len() > 1 {
             self.begin_unit_group();
         } else {
             self.make_log_room(part.log.record_bytes());
         }
         self.store.adopt(&part.touched, part.cleared);
-        let ordinal = if part.log.is_empty() { None } else { self.append_part(unit, cores, &part.log) };
+        let ordinal = if part.log.is_empty() { None } else { self.append_part(unit, logged, &part.log) };
         match ordinal {
-            Some(ordinal) if cores.len() > 1 => {
+            Some(ordinal) if logged.len() > 1 => {
                 self.units.pending.push_back(Pending { unit, ordinal, answer: None, logged_told: false });
             }
             _ if confirm => {

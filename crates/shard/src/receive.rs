@@ -54,6 +54,9 @@ impl Shard {
                     self.log_mut("extended").on_segment_failed(reason);
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
+                Event::RunWritten => self.on_run_written(),
+                Event::RunPublished => self.on_run_published(),
+                Event::RunFailed { reason } => self.on_run_failed(reason),
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,
             }
@@ -206,14 +209,16 @@ impl Shard {
                 self.try_lends();
             }
             Control::Lent { unit, groups, uncommitted } => self.on_lent(unit, from, groups, uncommitted),
-            Control::Return { unit, groups, part, cores, confirm } => {
-                self.on_return(unit, groups, &part, &cores, confirm);
+            Control::Return { unit, groups, part, logged, confirm } => {
+                self.on_return(unit, groups, &part, &logged, confirm);
             }
             Control::Logged { unit } => self.on_logged(unit, from),
             Control::Committed { unit } => self.units.pending.retain(|pending| pending.unit != unit),
             Control::Ask { gather, question } => self.on_ask(from, gather, question),
             Control::Answer { gather, answer } => self.on_answer(gather, answer),
             Control::Shutdown => self.stopping = true,
+            Control::Renewed => self.on_renewed(),
+            Control::Resting { flushed } => self.on_resting(flushed),
         }
     }
 }

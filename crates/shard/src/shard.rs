@@ -9,6 +9,7 @@ use placement::NodeTable;
 use storage::log::{LogIdentity, LogWriter};
 use storage::{SlotGroup, Store};
 
+use crate::checkpoint::Checkpoints;
 use crate::claims::Claims;
 use crate::connection::Connections;
 use crate::forward::ParkedHop;
@@ -89,6 +90,8 @@ pub struct Shard {
     pub(crate) gathers: Gathers,
     pub(crate) node: NodeState,
     pub(crate) statistics: Statistics,
+    /// Runs, and what they replace.
+    pub(crate) checkpoints: Checkpoints,
     /// Who waits for a sync (WAITAOF).
     pub(crate) durable_asks: Vec<DurableAsk>,
     /// Unix milliseconds of the last completed sync.
@@ -143,6 +146,7 @@ impl Shard {
         }
         let zero_fill = config.durability == Durability::Commit;
         let core_count = config.table.instances().len();
+        let checkpoints = Checkpoints::new(config.log, config.table.groups_of(config.core));
         Shard {
             core: config.core,
             durability: config.durability,
@@ -160,6 +164,7 @@ impl Shard {
             gathers: Gathers::default(),
             node: config.node,
             statistics: Statistics::default(),
+            checkpoints,
             durable_asks: Vec::new(),
             synced_unix_ms: 0,
             arrivals_scratch: Vec::new(),
@@ -222,6 +227,7 @@ impl Machine for Shard {
         self.serve(arrivals, input.received);
         self.maintain();
         self.append();
+        self.checkpoint();
         self.commit();
         self.reply(output);
         self.send_hops(output);

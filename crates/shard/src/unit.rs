@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::{ConnectionId, CoreId, LogOrdinal};
 use session::Transaction;
+use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
 
 use crate::connection::Stall;
@@ -95,6 +96,14 @@ impl Units {
         if self.holder == Some(unit) {
             (self.holder, self.freed) = (None, true);
         }
+    }
+
+    /// Whether a stopping core has nothing left to do for units: those that wait for replies will never run.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.pending.is_empty()
+            && self.waiting.is_empty()
+            && self.holder.is_none()
+            && self.running.values().all(|run| run.waits == Waits::Replies)
     }
 
     /// The first own log group that holds an uncommitted part.
@@ -194,11 +203,10 @@ impl Shard {
         let own_part = self.store.end_unit(tick_log).filter(|part| !part.is_empty());
         let mut parts = self.store.take_lent();
         self.put_off.note_sealed(parts.iter().map(|(_, part)| part.log.record_bytes()).sum());
-        let mut cores: Vec<u16> =
-            parts.iter().filter(|(_, part)| !part.log.is_empty()).map(|(core, _)| core.0).collect();
-        cores.extend(own_part.as_ref().map(|_| self.core.0));
-        cores.sort_unstable();
-        let own_ordinal = own_part.as_ref().and_then(|part| self.append_part(unit, &cores, part));
+        let mut logged: Vec<Witness> = parts.iter().filter_map(|(core, part)| part.log.witness(core.0)).collect();
+        logged.extend(own_part.as_ref().and_then(|part| part.witness(self.core.0)));
+        logged.sort_unstable_by_key(|part| part.core);
+        let own_ordinal = own_part.as_ref().and_then(|part| self.append_part(unit, &logged, part));
         let own_until = if self.log.is_some() { self.commitment(changes) } else { None };
         let mut answer = Answer { connection: run.connection, reply, missing: Vec::new(), tell: Vec::new() };
         for lender in run.lenders {
@@ -208,11 +216,11 @@ impl Shard {
             if confirm {
                 answer.missing.push(lender.core);
             }
-            if wrote && cores.len() > 1 {
+            if wrote && logged.len() > 1 {
                 answer.tell.push(lender.core);
             }
             let groups = self.take_groups(lender.groups);
-            let control = Control::Return { unit, groups, part, cores: cores.clone(), confirm };
+            let control = Control::Return { unit, groups, part, logged: logged.clone(), confirm };
             self.outbox[usize::from(lender.core.0)].controls.push(control);
         }
         let is_clean = parts.iter().all(|(_, part)| part.log.is_empty());
@@ -221,7 +229,7 @@ impl Shard {
             "only a unit changes what was lent for it: a part that nobody logs would undo the whole unit"
         );
         self.units.release(unit);
-        self.finish_or_wait(unit, answer, own_ordinal.filter(|_| cores.len() > 1), own_until);
+        self.finish_or_wait(unit, answer, own_ordinal.filter(|_| logged.len() > 1), own_until);
         self.set_aside_again();
         self.fire_waiters();
         self.try_lends();
@@ -242,6 +250,9 @@ impl Shard {
 
     /// A connection whose earlier replies have all arrived may start the unit it asked for.
     pub(crate) fn gaps_closed(&mut self, id: ConnectionId) {
+        if self.stopping {
+            return;
+        }
         let unit = self
             .units
             .running

@@ -4,6 +4,7 @@
 //! cores. Replay drops a unit that is not in all its logs, and everything after it, which nobody was told about.
 
 use base::{ConnectionId, CoreId, LogOrdinal};
+use storage::log::format::Witness;
 
 use crate::hop::{Control, UnitId};
 use crate::shard::Shard;
@@ -43,13 +44,13 @@ impl Shard {
     pub(crate) fn append_part(
         &mut self,
         unit: UnitId,
-        cores: &[u16],
+        logged: &[Witness],
         part: &storage::log::LogBuffer,
     ) -> Option<LogOrdinal> {
         let ordinal = self.log.as_ref()?.next_ordinal();
         let buffer = self.store.log_mut()?;
-        if cores.len() > 1 {
-            buffer.append_unit(unit.0, cores, part);
+        if logged.len() > 1 {
+            buffer.append_unit(unit.0, logged, part);
         } else {
             buffer.append_all(part);
         }

@@ -107,6 +107,9 @@ impl Shard {
 
     /// An owner has something. If a unit is on its way already, it will see that.
     pub(crate) fn on_ready(&mut self, wait: WaitId, name: Vec<u8>) {
+        if self.stopping {
+            return;
+        }
         let Some(wide) = self.wide_waits.all.get_mut(&wait).filter(|wide| !wide.running) else { return };
         wide.running = true;
         let (connection, masks) = (wide.connection, wide.masks.clone());

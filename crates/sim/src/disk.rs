@@ -35,6 +35,8 @@ struct File {
     durable: Vec<u8>,
     dirty: BTreeSet<usize>,
     entry_durable: bool,
+    /// The name that a power cut may give back: the renaming is not durable.
+    old_name: Option<String>,
 }
 
 /// Dirty sectors of a file at the moment a sync began.
@@ -44,6 +46,8 @@ pub struct SyncSnapshot(Vec<(usize, Vec<u8>)>);
 #[derive(Clone, Default)]
 pub struct Disk {
     files: BTreeMap<String, File>,
+    /// Files whose removal is not durable: a power cut may bring them back.
+    removed: BTreeMap<String, File>,
     /// Operations of recovery before it is cut short; counted down.
     recovery_steps_left: Option<u64>,
 }
@@ -143,10 +147,65 @@ impl Disk {
             return;
         }
         self.files.retain(|_, file| file.entry_durable || rng.chance(1, 2));
+        self.undo_names(rng);
         for file in self.files.values_mut() {
             file.cut_power(rng);
             file.entry_durable = true;
         }
+    }
+
+    /// What happened to names and is not durable happened or not.
+    fn undo_names(&mut self, rng: &mut Rng) {
+        for (name, file) in std::mem::take(&mut self.removed) {
+            if file.entry_durable && rng.chance(1, 2) {
+                self.files.entry(name).or_insert(file);
+            }
+        }
+        let renamed = self.files.iter().filter_map(|(name, file)| Some((name.clone(), file.old_name.clone()?)));
+        for (name, old_name) in renamed.collect::<Vec<_>>() {
+            if rng.chance(1, 2) {
+                let file = self.files.remove(&name).expect("just seen");
+                self.files.insert(old_name, file);
+            }
+        }
+        self.files.values_mut().for_each(|file| file.old_name = None);
+    }
+
+    /// Make an empty file, or empty one that is there.
+    pub fn make_empty(&mut self, name: &str) {
+        self.files.insert(name.to_owned(), File::default());
+    }
+
+    /// Give a file another name.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        let mut file = self.files.remove(from).expect("a machine renames only what it wrote");
+        file.old_name.get_or_insert_with(|| from.to_owned());
+        self.files.insert(to.to_owned(), file);
+    }
+
+    /// Remove a file, if it is there.
+    pub fn remove(&mut self, name: &str) {
+        if let Some(file) = self.files.remove(name) {
+            self.removed.insert(name.to_owned(), file);
+        }
+    }
+
+    /// Make what happened to names durable.
+    pub fn sync_directory(&mut self) {
+        self.removed.clear();
+        for file in self.files.values_mut() {
+            (file.entry_durable, file.old_name) = (true, None);
+        }
+    }
+
+    /// Remove a file that nobody needs. For recovery.
+    ///
+    /// # Errors
+    /// The crash that was planned for this recovery.
+    pub fn remove_stale(&mut self, name: &str) -> Result<(), CrashedInRecovery> {
+        self.recovery_step()?;
+        self.remove(name);
+        Ok(())
     }
 
     /// Names and bytes as a starting process reads them, in order of name.
@@ -223,6 +282,7 @@ impl Disk {
         file.write(0, bytes);
         file.make_durable();
         self.files.insert(name.to_owned(), file);
+        self.sync_directory();
         Ok(())
     }
 

@@ -1,11 +1,15 @@
 //! Effects in the order of their list, and every durable step as a place where a crash can come.
 
+use base::planted::{Bug, is_planted};
 use base::{Effect, Event, LogOrdinal, SegmentNumber};
 
 use crate::disk::{CrashKind, SyncSnapshot};
 use crate::faults::Fault;
 use crate::node::Node;
 use crate::street::{Item, Street, Work};
+
+/// One of so many writes of runs fails.
+const RUN_WRITES_PER_FAILURE: u64 = 100;
 
 impl<N: Node> Street<N> {
     /// Perform what a core asked for, until the list ends, a slow write holds it up or the node dies.
@@ -48,6 +52,15 @@ impl<N: Node> Street<N> {
                 self.write_log(core, segment, offset, bytes, ordinal);
             }
             Effect::SyncLog { segment, ordinal } => self.sync_log(core, segment, ordinal),
+            Effect::WriteRun { name, offset, bytes } => self.write_run(core, &name, offset, &bytes),
+            Effect::PublishRun { name } => {
+                let file = unfinished(&name);
+                let snapshot = self.disk.begin_sync(&file);
+                let delay_us = self.chance_us(self.weather.sync_us_max);
+                self.after(delay_us, Item::RunSynced { core, name, snapshot });
+            }
+            Effect::DropRun { name } => self.disk.remove(&unfinished(&name)),
+            Effect::RemoveFiles { names } => self.remove_files(&names),
             Effect::Stop => self.cores[usize::from(core)].stopped = true,
         }
     }
@@ -179,6 +192,63 @@ impl<N: Node> Street<N> {
         }
     }
 
+    fn write_run(&mut self, core: u16, name: &str, offset: u64, bytes: &[u8]) {
+        if self.durable_step() {
+            return;
+        }
+        self.trace.note(self.now_us(), "run", &[u64::from(core), offset], name.as_bytes());
+        let name = unfinished(name);
+        if offset == 0 {
+            self.disk.make_empty(&name);
+        }
+        // Only part of it is there when the crash comes inside the write, or when the write fails.
+        let part = self.rng.below(bytes.len() as u64 + 1) as usize;
+        self.disk.write(&name, offset, &bytes[..part]);
+        if self.durable_step() {
+            return;
+        }
+        let delay_us = self.chance_us(self.weather.write_us_max);
+        if self.rng.chance(1, RUN_WRITES_PER_FAILURE) {
+            self.faults.fired(Fault::RunFails);
+            self.disk.remove(&name);
+            let reason = format!("{name}: No space left on device");
+            return self.after(delay_us, Item::RunDone { core, event: Event::RunFailed { reason } });
+        }
+        self.disk.write(&name, offset, bytes);
+        self.after(delay_us, Item::RunDone { core, event: Event::RunWritten });
+    }
+
+    pub(crate) fn run_synced(&mut self, core: u16, name: &str, snapshot: SyncSnapshot) {
+        if self.durable_step() {
+            return;
+        }
+        self.disk.finish_sync(&unfinished(name), snapshot);
+        if self.durable_step() {
+            return;
+        }
+        self.disk.rename(&unfinished(name), name);
+        if self.durable_step() {
+            return;
+        }
+        self.trace.note(self.now_us(), "published", &[u64::from(core)], name.as_bytes());
+        if !is_planted(Bug::M9NoDirectorySync) {
+            self.disk.sync_directory();
+        }
+        if !self.durable_step() {
+            self.tell(core, Event::RunPublished);
+        }
+    }
+
+    fn remove_files(&mut self, names: &[String]) {
+        for name in names {
+            if self.durable_step() {
+                return;
+            }
+            self.trace.note(self.now_us(), "remove", &[], name.as_bytes());
+            self.disk.remove(name);
+        }
+    }
+
     fn fail_log(&mut self, core: u16, name: &str, words: &str) {
         self.cores[usize::from(core)].log_failed = true;
         self.log_failed_us.get_or_insert(self.agenda.now_us());
@@ -189,4 +259,9 @@ impl<N: Node> Street<N> {
     pub fn random_crash_kind(&mut self) -> CrashKind {
         if self.rng.chance(1, 2) { CrashKind::Kill } else { CrashKind::PowerCut }
     }
+}
+
+/// What a run is called until it is whole.
+fn unfinished(name: &str) -> String {
+    format!("{name}.new")
 }

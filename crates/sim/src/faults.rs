@@ -17,6 +17,8 @@ pub enum Fault {
     SyncFails,
     /// A write to the log is short.
     WriteFails,
+    /// A write of a run is short.
+    RunFails,
     /// The client breaks a connection.
     Reset,
     /// The client stops writing and reads on.

@@ -20,6 +20,9 @@ use storage::log::{LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recover
 use crate::disk::Disk;
 use crate::node::{Abilities, Boot, CLUSTER_PORT_BASE, Durability, Node, Refusal};
 
+/// Most bytes of log between two runs, and bytes of their slices: with the first, one run follows the other.
+const RUN_BOUNDS: [(u64, usize); 3] = [(1, 1), (200, 40), (u64::MAX, 1 << 16)];
+
 /// See the module.
 #[derive(Default)]
 pub struct ShardNode {
@@ -55,6 +58,7 @@ impl Node for ShardNode {
             cores: boot.cores,
             serving: false,
             closed: recovery.chains.clone(),
+            cuts: recovery.cuts.all(),
         };
         disk.replace(MANIFEST_FILE_NAME, &new.encode())?;
         for core in 0..boot.cores {
@@ -64,6 +68,8 @@ impl Node for ShardNode {
         new.serving = true;
         disk.replace(MANIFEST_FILE_NAME, &new.encode())?;
         recovery.ends.iter().try_for_each(|end| disk.trim(&end.file, end.bytes))?;
+        recovery.stale.iter().try_for_each(|name| disk.remove_stale(name))?;
+        shards.iter_mut().for_each(|shard| shard.set_recovered(&recovery));
         Ok(shards)
     }
 
@@ -106,6 +112,8 @@ impl ShardNode {
             };
             let mut shard = Shard::new(config);
             shard.set_segment_bytes(boot.segment_bytes);
+            let (stride_bytes_max, slice_bytes) = RUN_BOUNDS[(boot.seed % RUN_BOUNDS.len() as u64) as usize];
+            shard.set_run_bounds(stride_bytes_max, slice_bytes);
             shard
         };
         (0..boot.cores).map(shard).collect()
@@ -130,7 +138,7 @@ fn read_manifest(disk: &Disk, seed: u64) -> Result<Manifest, Refusal> {
             let mut store_id = [0; 16];
             store_id[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
             store_id[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
-            Ok(Manifest { store_id, incarnation: 0, cores: 0, serving: false, closed: Vec::new() })
+            Ok(Manifest { store_id, incarnation: 0, cores: 0, serving: false, closed: Vec::new(), cuts: Vec::new() })
         }
     }
 }
@@ -148,17 +156,28 @@ fn replay(manifest: &Manifest, disk: &Disk, shards: &mut [Shard]) -> Result<Reco
         found.map(|(_, bytes)| bytes.to_vec()).ok_or_else(|| "no such file".to_owned())
     };
     let mut apply = |replayed: Replayed<'_>| match replayed {
-        Replayed::Change { slot, database, key, version, change } => {
+        Replayed::Change { slot, database, key, version, change, may_be_known } => {
             let store = shards[usize::from(table.owner(slot).0)].store_mut();
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version)
+            store.replay(&key, &change, version, may_be_known)
         }
-        Replayed::Clear { core, cores, database } => {
-            for group in table_of(manifest.store_id, cores).groups_of(CoreId(core)) {
+        Replayed::Loaded { slot, database, key, version, change } => {
+            let store = shards[usize::from(table.owner(slot).0)].store_mut();
+            let key = store.key(key, database, slot);
+            store.load(&key, &change, version)
+        }
+        Replayed::Versions { group, versions } => {
+            shards[usize::from(table.group_owner(group).0)].store_mut().set_versions(group, versions);
+            Ok(())
+        }
+        Replayed::Clear { core, cores, database, spared } => {
+            let groups = table_of(manifest.store_id, cores);
+            for group in groups.groups_of(CoreId(core)).filter(|group| spared >> group.number() & 1 == 0) {
                 shards[usize::from(table.group_owner(group).0)].store_mut().replay_clear_group(group, database);
             }
             Ok(())
         }
     };
-    recover(manifest, &names, &mut read, &mut apply).map_err(|damage| Refusal::Damaged(damage.to_string()))
+    let owner = |group, cores| table_of(manifest.store_id, cores).group_owner(group).0;
+    recover(manifest, &names, &owner, &mut read, &mut apply).map_err(|damage| Refusal::Damaged(damage.to_string()))
 }

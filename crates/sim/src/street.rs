@@ -77,6 +77,8 @@ pub(crate) enum Item<M> {
     Unblock(u16),
     Created { core: u16, segment: SegmentNumber },
     Synced { core: u16, ordinal: LogOrdinal, files: Vec<(String, SyncSnapshot)> },
+    RunSynced { core: u16, name: String, snapshot: SyncSnapshot },
+    RunDone { core: u16, event: Event },
     Timer(u64),
 }
 

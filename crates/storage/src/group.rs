@@ -84,6 +84,8 @@ pub struct SlotGroup {
     /// Let go of, and too large to be given back at once.
     garbage: Vec<Garbage>,
     removals: Removals,
+    /// How often it was cleared.
+    clears: u64,
 }
 
 /// How many removals a group remembers by hash.
@@ -146,6 +148,7 @@ impl SlotGroup {
             scratch: Vec::new(),
             garbage: Vec::new(),
             removals: Removals::default(),
+            clears: 0,
         }
     }
 
@@ -189,6 +192,23 @@ impl SlotGroup {
         self.removals.may_include(key.hash, count)
     }
 
+    /// How often it was cleared since the start.
+    pub fn clears(&self) -> u64 {
+        self.clears
+    }
+
+    /// The sum of all slots' last versions: every change makes it larger.
+    pub fn version_sum(&self) -> u64 {
+        self.sequences.iter().map(|sequences| sequences.last.0).sum()
+    }
+
+    /// The versions that a run states for its group's slots.
+    pub(crate) fn set_versions(&mut self, versions: &[(Version, Version)]) {
+        for (sequences, (last, removed)) in self.sequences.iter_mut().zip(versions) {
+            (sequences.last, sequences.removed) = (sequences.last.max(*last), *removed);
+        }
+    }
+
     /// The version of the partition's next write.
     pub(crate) fn next_version(&self, slot: Slot) -> Version {
         let last = self.sequences[slot.in_group() as usize].last;
@@ -226,12 +246,14 @@ impl SlotGroup {
     /// Forget all keys, of one database or of all; every partition's sequence moves on by one, so that every watcher
     /// of a key that was there notices. `seed` is that of the keys' hashes.
     pub(crate) fn clear(&mut self, database: Option<base::Database>, seed: u64) {
+        let clears = self.clears + 1;
         let removed = self.hashes_to_remember(database, seed);
         let others_empty =
             |only: base::Database| self.databases.iter().enumerate().all(|(d, n)| d == only.0 as usize || n.keys == 0);
         if database.is_none_or(others_empty) {
             let (sequences, removals) = (std::mem::take(&mut self.sequences), std::mem::take(&mut self.removals));
-            let old = std::mem::replace(self, SlotGroup { sequences, removals, ..SlotGroup::new(self.id, self.owner) });
+            let fresh = SlotGroup::new(self.id, self.owner);
+            let old = std::mem::replace(self, SlotGroup { sequences, removals, ..fresh });
             self.garbage = old.into_garbage();
             self.sequences.iter_mut().for_each(|sequences| sequences.keys = 0);
         } else if let Some(database) = database {
@@ -245,6 +267,7 @@ impl SlotGroup {
             sequences.last.0 += 1;
             sequences.removed = sequences.last;
         }
+        self.clears = clears;
     }
 
     fn into_garbage(self) -> Vec<Garbage> {

@@ -20,6 +20,7 @@ pub mod key;
 mod lazy_free;
 pub mod log;
 pub mod record;
+pub mod run;
 pub mod store;
 
 pub use group::{DatabaseCount, Record, SlotGroup, Value};

@@ -7,6 +7,7 @@
 //! ```
 
 mod promise;
+mod replay;
 mod scan;
 
 pub use scan::ScanCursor;
@@ -311,19 +312,6 @@ impl Store {
         part.touched.push((key.slot, key.hash, version));
     }
 
-    /// Replay: perform a change that was logged, under the version it had.
-    ///
-    /// # Errors
-    /// What is wrong with the change: it does not fit the value it would change, or its version does not ascend.
-    pub fn replay(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), String> {
-        let group = self.group_of_mut(key.slot);
-        group.check(key, change, version)?;
-        let applied = group.apply(key, change, version).map_err(|HeapFull| "the slot group is full".to_owned());
-        drop(group.take_garbage());
-        self.may_expire |= change.sets_expiry();
-        applied
-    }
-
     /// Forget all keys of the groups that are here, lent ones included, of one database or of all, and log it.
     pub fn clear(&mut self, database: Option<Database>) {
         let mut owners: Vec<CoreId> = self.groups().map(|group| group.owner).collect();
@@ -337,23 +325,18 @@ impl Store {
         self.changes += 1;
         self.note_cleared();
         for owner in owners {
+            let first = self.groups.iter().flatten().find(|group| group.owner == owner).expect("it has groups here");
+            let slot = first.id().slot(0);
+            let version = first.last_version(slot);
             if owner != self.core {
                 let part = lent_part(&mut self.lent, owner);
                 part.cleared = true;
                 if self.log.is_some() {
-                    part.log.append_clear(database);
+                    part.log.append_clear(database, slot, version);
                 }
             } else if let Some(log) = &mut self.log {
-                log.append_clear(database);
+                log.append_clear(database, slot, version);
             }
-        }
-    }
-
-    /// Replay of [`Store::clear`], group by group: the cores may have been others.
-    pub fn replay_clear_group(&mut self, group: SlotGroupId, database: Option<Database>) {
-        if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {
-            group.clear(database, self.seed);
-            drop(group.take_garbage());
         }
     }
 

@@ -8,6 +8,7 @@ use placement::NodeTable;
 use server::data_directory::apply;
 use shard::{Durability, HopBatch, NodeState, Shard, ShardConfig};
 use storage::log::{LogIdentity, LogWriter, Manifest, recover};
+use storage::run::format::UNFINISHED_SUFFIX;
 use wire::reply_parse::skip_reply;
 
 use crate::source::pieces;
@@ -181,13 +182,15 @@ impl Street {
     pub fn recovered(&self) -> Vec<Shard> {
         let cores = self.shards.len() as u16;
         let mut recovered = shards(&self.table, cores, Durability::Memory, b"");
-        let manifest = Manifest { store_id: STORE_ID, incarnation: 1, cores, serving: true, closed: Vec::new() };
+        let manifest =
+            Manifest { store_id: STORE_ID, incarnation: 1, cores, serving: true, closed: Vec::new(), cuts: Vec::new() };
         let names: Vec<String> = self.files.keys().cloned().collect();
         let mut read = |name: &str| self.files.get(name).cloned().ok_or_else(|| "no such file".to_owned());
+        let owner = |group, _| self.table.group_owner(group).0;
         let recovery =
-            recover(&manifest, &names, &mut read, &mut |replayed| apply(&mut recovered, &self.table, replayed));
+            recover(&manifest, &names, &owner, &mut read, &mut |replayed| apply(&mut recovered, &self.table, replayed));
         let recovery = recovery.expect("what was written is recovered");
-        assert!(recovery.cuts.is_empty(), "nothing is torn: {:?}", recovery.cuts);
+        assert!(recovery.torn.is_empty(), "nothing is torn: {:?}", recovery.torn);
         recovered
     }
 
@@ -297,6 +300,19 @@ impl Street {
                 core.events.push(Event::LogWritten { ordinal, buffer: bytes });
             }
             Effect::SyncLog { ordinal, .. } => core.events.push(Event::LogSynced { ordinal }),
+            Effect::WriteRun { name, offset, bytes } => {
+                let file = self.files.entry(name + UNFINISHED_SUFFIX).or_default();
+                file.truncate(offset as usize);
+                file.extend_from_slice(&bytes);
+                core.events.push(Event::RunWritten);
+            }
+            Effect::PublishRun { name } => {
+                let run = self.files.remove(&(name.clone() + UNFINISHED_SUFFIX)).expect("it was written");
+                self.files.insert(name, run);
+                core.events.push(Event::RunPublished);
+            }
+            Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
+            Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
             Effect::Stop => core.stopped = true,
         }
     }

@@ -104,7 +104,7 @@ fn a_directory_of_a_newer_format_is_refused() {
     for arguments in [&["check", &data][..], &["serve", "--port", "0", "--dir", &data]] {
         let refused = run(arguments);
         assert_eq!(refused.code, 4);
-        assert!(refused.errors.contains("has format 2"), "{}", refused.errors);
+        assert!(refused.errors.contains("has format 3"), "{}", refused.errors);
     }
 }
 

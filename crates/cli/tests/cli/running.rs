@@ -29,7 +29,7 @@ fn up_says_how_to_connect_keeps_the_data_and_stops_cleanly() {
     assert_eq!(std::fs::read_to_string(scratch.path().join("data/LOCK")).unwrap(), "");
 
     let server = Server::start(&["up", "--port", "0", "--dir", &data]);
-    assert!(server.said.contains(" records from "), "{}", server.said);
+    assert!(server.said.contains(" records from the log"), "{}", server.said);
     assert_eq!(server.ask(&["get", "k"]), "v");
     assert_eq!(server.stop(Signal::INT).0, Some(0));
 }
@@ -58,7 +58,8 @@ fn room_that_a_killed_process_reserved_is_given_back_and_not_read() {
             let server = Server::serve(&["--dir", &data, "--cores", "2", "--io", "epoll", "--durability", durability]);
             let files = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap());
             let logs: Vec<_> = files.filter(|file| file.path().extension().is_some_and(|end| end == "log")).collect();
-            assert_eq!(logs.len() as u64, CORES * round);
+            // Of each earlier process the log of the one core that changed something.
+            assert_eq!(logs.len() as u64, CORES + round - 1);
             let present = format!("{round:08}-");
             let (new, old): (Vec<_>, Vec<_>) =
                 logs.iter().partition(|log| log.file_name().to_str().unwrap().starts_with(&present));

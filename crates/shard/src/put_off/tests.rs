@@ -155,7 +155,8 @@ impl Cores {
         let mut files = self.files.clone();
         let length = 64 + self.groups[usize::from(torn)][..kept].iter().sum::<usize>();
         files.get_mut(&segment_file_name(1, torn, base::SegmentNumber(0))).unwrap().truncate(length);
-        let manifest = Manifest { store_id: [3; 16], incarnation: 1, cores, serving: true, closed: Vec::new() };
+        let (closed, cuts) = (Vec::new(), Vec::new());
+        let manifest = Manifest { store_id: [3; 16], incarnation: 1, cores, serving: true, closed, cuts };
         let names: Vec<String> = files.keys().cloned().collect();
         let mut keys = BTreeSet::new();
         let mut read = |name: &str| Ok(files[name].clone());
@@ -165,7 +166,9 @@ impl Cores {
             }
             Ok(())
         };
-        recover(&manifest, &names, &mut read, &mut apply).unwrap();
+        let table = NodeTable::even([3; 16], cores, "", 1).unwrap();
+        let owner = |group, _| table.group_owner(group).0;
+        recover(&manifest, &names, &owner, &mut read, &mut apply).unwrap();
         keys
     }
 }

@@ -42,11 +42,15 @@ impl Drop for Planted {
 
 /// The bug is caught, by words that fit it; then, without the bug, no seed up to that one shows anything.
 fn assert_caught<N: Node + Default>(bug: Bug, wish: impl Fn(u64) -> Wish, words: &[&str]) {
+    assert_caught_within::<N>(SEEDS_MAX, bug, wish, words);
+}
+
+fn assert_caught_within<N: Node + Default>(seeds: u64, bug: Bug, wish: impl Fn(u64) -> Wish, words: &[&str]) {
     let planted = Planted::new(bug);
     let go = |seed| run(N::default(), &wish(seed), None, false);
-    let caught = (0..SEEDS_MAX).map(go).find(|verdict| verdict.violation.is_some());
+    let caught = (0..seeds).map(go).find(|verdict| verdict.violation.is_some());
     let Some(Verdict { seed, violation: Some(violation), .. }) = caught else {
-        panic!("{bug:?} was not caught by {SEEDS_MAX} seeds");
+        panic!("{bug:?} was not caught by {seeds} seeds");
     };
     assert!(words.iter().any(|word| violation.contains(word)), "{bug:?} was caught for another reason: {violation}");
     println!("{bug:?} caught by seed {seed}: {violation}");
@@ -56,6 +60,8 @@ fn assert_caught<N: Node + Default>(bug: Bug, wish: impl Fn(u64) -> Wish, words:
     }
     drop(planted);
 }
+
+const NOT_STARTED: &[&str] = &["does not start again"];
 
 fn commit(seed: u64) -> Wish {
     Wish { durability: Some(Durability::Commit), ..Wish::of(seed) }
@@ -76,7 +82,7 @@ const LOST: &[&str] = &[
     "missing",
     "Duplicate",
     "Corruption",
-    "popped twice",
+    "twice",
     "in part of",
     "was read at",
     "pushed later",
@@ -102,7 +108,7 @@ fn m14_swapping_replies_is_caught() {
 #[test]
 fn m16_taking_damage_for_the_end_is_caught() {
     let wish = |seed| Wish { damage: true, faults: false, ..commit(seed) };
-    assert_caught::<ShardNode>(Bug::M16DamageTakenAsEnd, wish, LOST);
+    assert_caught_within::<ShardNode>(500, Bug::M16DamageTakenAsEnd, wish, LOST);
 }
 
 #[test]
@@ -175,6 +181,26 @@ fn starts_after_a_failed_sync_and_a_power_cut() -> Result<(), String> {
     street.start(1, Durability::Commit, 1 << 16).unwrap();
     street.crash(CrashKind::PowerCut);
     street.start(1, Durability::Commit, 1 << 16).map_err(|refusal| format!("{refusal:?}"))
+}
+
+#[test]
+fn m9_a_run_whose_name_is_not_durable_is_caught() {
+    assert_caught::<ShardNode>(Bug::M9NoDirectorySync, commit, NOT_STARTED);
+}
+
+#[test]
+fn m10_what_is_given_back_too_early_is_caught() {
+    assert_caught_within::<ShardNode>(2000, Bug::M10GivenBackTooEarly, interval, NOT_STARTED);
+}
+
+#[test]
+fn m22_a_run_of_what_a_recovery_may_cut_is_caught() {
+    assert_caught::<ShardNode>(Bug::M22RunPublishedUnsettled, commit, NOT_STARTED);
+}
+
+#[test]
+fn m23_a_change_that_a_run_knows_is_caught_when_it_is_replayed() {
+    assert_caught_within::<ShardNode>(500, Bug::M23KnownChangeReplayed, interval, LOST);
 }
 
 #[test]

@@ -8,12 +8,17 @@ use super::{SlotGroup, Value};
 use crate::key::Key;
 
 impl SlotGroup {
-    /// Whether [`SlotGroup::apply`] may perform `change` under `version`; if not, what is wrong with it.
-    pub(crate) fn check(&self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), String> {
+    /// Whether a change under `version` may come now; if not, why.
+    pub(crate) fn check_version(&self, key: &Key<'_>, version: Version) -> Result<(), String> {
         let last = self.last_version(key.slot);
-        if version <= last {
-            return Err(format!("version {} of slot {} comes after {}", version.0, key.slot.number(), last.0));
+        if version > last {
+            return Ok(());
         }
+        Err(format!("version {} of slot {} comes after {}", version.0, key.slot.number(), last.0))
+    }
+
+    /// Whether [`SlotGroup::apply`] may perform `change`; if not, what is wrong with it.
+    pub(crate) fn check_fit(&self, key: &Key<'_>, change: &Change<'_>) -> Result<(), String> {
         let value = self.find(key).map(|found| self.record(found).value);
         let fits = match (*change, value) {
             (Change::Put { kind: Kind::String, value, .. }, _) => value.len() <= VALUE_BYTES_MAX,

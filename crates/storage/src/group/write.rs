@@ -158,7 +158,8 @@ impl SlotGroup {
         database.expiring -= u64::from(header.expire_at_ms.is_some());
         let sequences = &mut self.sequences[slot.in_group() as usize];
         sequences.keys -= 1;
-        sequences.removed = version;
+        // What a run knows of already may be replayed in front of it.
+        sequences.removed = sequences.removed.max(version);
     }
 
     /// Write `bytes` at `offset` of a string, growing it with zeros.

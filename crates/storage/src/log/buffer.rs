@@ -2,10 +2,12 @@
 //! from where it was built.
 
 use base::limits::LOG_PIECE_BYTES_MAX;
-use base::{Database, Version};
+use base::{Database, Slot, Version};
 use types::Change;
 
-use super::format::{FLAG_PIECES, GROUP_HEADER_BYTES, RECORD_HEADER_BYTES, UnitMark, tag};
+use super::format::{
+    FLAG_PIECES, GROUP_HEADER_BYTES, RECORD_HEADER_BYTES, UnitMark, Witness, tag, u16_at, u32_at, u64_at,
+};
 use crate::key::Key;
 
 /// See the module.
@@ -99,9 +101,13 @@ impl LogBuffer {
         self.records += 1;
     }
 
-    /// Append the removal of all keys.
-    pub fn append_clear(&mut self, database: Option<Database>) {
-        self.append_special(tag::CLEAR, &[database.map_or(u8::MAX, |database| database.0)]);
+    /// Append the removal of all keys; `slot` has `version` since.
+    pub fn append_clear(&mut self, database: Option<Database>, slot: Slot, version: Version) {
+        let key = Key { bytes: b"", database: Database(0), slot, hash: 0 };
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
+        self.bytes.push(database.map_or(u8::MAX, |database| database.0));
+        self.write_header(start, &key, version, tag::CLEAR, 0);
     }
 
     /// Append the mark of a clean stop.
@@ -109,12 +115,25 @@ impl LogBuffer {
         self.append_special(tag::SEAL, &[]);
     }
 
+    /// Append the end of a run.
+    pub(crate) fn append_run_end(&mut self, body: &[u8]) {
+        self.append_special(tag::RUN_END, body);
+    }
+
     /// Append `part`'s records as one core's part of a unit over several cores.
-    pub fn append_unit(&mut self, unit: u64, cores: &[u16], part: &LogBuffer) {
+    pub fn append_unit(&mut self, unit: u64, parts: &[Witness], part: &LogBuffer) {
         let mut body = Vec::new();
-        UnitMark { unit, records: part.records, cores: UnitMark::set_of(cores) }.encode(&mut body);
+        UnitMark { unit, records: part.records, parts: parts.to_vec() }.encode(&mut body);
         self.append_special(tag::UNIT, &body);
         self.append_all(part);
+    }
+
+    /// What tells that these records of `core` were there; `None` when there is no change among them.
+    pub fn witness(&self, core: u16) -> Option<Witness> {
+        let changes = |record: &[u8]| record[4] == tag::CLEAR || record[4] < tag::PIECE;
+        let record = RecordBytes(&self.bytes[GROUP_HEADER_BYTES..]).find(|record| changes(record))?;
+        let version = Version(u64_at(record, 8) & Version::MAX.0);
+        Some(Witness { core, slot: u16_at(record, 6), version })
     }
 
     /// Append `part`'s records as they are.
@@ -130,5 +149,19 @@ impl LogBuffer {
         self.bytes.extend_from_slice(&header);
         self.bytes.extend_from_slice(body);
         self.records += 1;
+    }
+}
+
+/// Records as they were appended.
+struct RecordBytes<'a>(&'a [u8]);
+
+impl<'a> Iterator for RecordBytes<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let bytes = u32_at(self.0.first_chunk::<4>()?, 0) as usize;
+        let (record, rest) = self.0.split_at(bytes);
+        self.0 = rest;
+        Some(record)
     }
 }

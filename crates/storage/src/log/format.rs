@@ -17,11 +17,12 @@
 //! its file, so that a misdirected or stale block is never taken for one of ours.
 
 use base::limits::CORES_MAX;
+use base::planted::{Bug, is_planted};
 use base::rng::mix;
-use base::{LogOrdinal, SegmentNumber};
+use base::{LogOrdinal, SegmentNumber, Slot, Version};
 
 /// Version of everything in this file.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 /// Bytes of a segment's header.
 pub const SEGMENT_HEADER_BYTES: usize = 64;
 /// Bytes of a group's header.
@@ -43,8 +44,11 @@ pub mod tag {
     pub const UNIT: u8 = 201;
     /// The core stopped cleanly; nothing follows in this incarnation.
     pub const SEAL: u8 = 202;
-    /// All keys of the core went; body: database u8, 255 for all.
+    /// All keys of the core went; body: database u8, 255 for all. Slot and version are one of the core's slots and the
+    /// version that it has since.
     pub const CLEAR: u8 = 203;
+    /// The last record of a run; body: see [`crate::run::RunEnd`].
+    pub const RUN_END: u8 = 204;
 }
 
 /// Record flag: pieces before this record are the beginning of its body.
@@ -186,7 +190,7 @@ impl GroupHeader {
         }
         let record_bytes = u32_at(head, 8);
         let whole = bytes.get(..GROUP_HEADER_BYTES.checked_add(record_bytes as usize)?)?;
-        if base::checksum::crc32c(&whole[8..]) != u32_at(head, 4) {
+        if base::checksum::crc32c(&whole[8..]) != u32_at(head, 4) && !is_planted(Bug::M8ChecksumIgnored) {
             return None;
         }
         let header = GroupHeader {
@@ -207,45 +211,69 @@ pub fn group_stride(record_bytes: usize) -> usize {
 }
 
 /// Body of a [`tag::UNIT`] record: the next `records` records of this log are part of one unit over several cores.
+///
+/// `0 unit u64 · 8 records u32 · 12 { core u16 · slot u16 · version u64 }*`, cores ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitMark {
     /// Number of the unit, unique within an incarnation: the running core's number and its own count.
     pub unit: u64,
     /// Records that follow and belong to it.
     pub records: u32,
-    /// Every core whose log holds a part: bit i is core i.
-    pub cores: u64,
+    /// Every core whose log holds a part, and one of its changes, ascending by core.
+    pub parts: Vec<Witness>,
 }
 
-impl UnitMark {
-    /// The set of `cores`.
-    pub fn set_of(cores: &[u16]) -> u64 {
-        cores.iter().fold(0, |set, core| set | 1 << core)
-    }
+/// One change of a unit's part on one core. Where that core's log was given back because a run replaces it, the run tells
+/// by it whether the part was there: the slot's version is at least this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// The core whose log holds the part.
+    pub core: u16,
+    /// A slot that the part changed
+    pub slot: u16,
+    /// and the version that it gave.
+    pub version: Version,
+}
 
-    /// Whether a core's log holds a part.
-    pub fn has(&self, core: u16) -> bool {
-        self.cores.checked_shr(u32::from(core)).is_some_and(|rest| rest & 1 == 1)
+/// Bytes of a [`Witness`].
+const WITNESS_BYTES: usize = 12;
+
+impl UnitMark {
+    /// The set of cores: bit i is core i.
+    pub fn cores(&self) -> u64 {
+        self.parts.iter().fold(0, |set, part| set | 1 << part.core)
     }
 
     /// Append the body to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.unit.to_le_bytes());
         out.extend_from_slice(&self.records.to_le_bytes());
-        let cores = (0..CORES_MAX as u16).filter(|core| self.has(*core));
-        cores.for_each(|core| out.extend_from_slice(&core.to_le_bytes()));
+        for part in &self.parts {
+            out.extend_from_slice(&part.core.to_le_bytes());
+            out.extend_from_slice(&part.slot.to_le_bytes());
+            out.extend_from_slice(&part.version.0.to_le_bytes());
+        }
     }
 
     /// Read a body.
     pub fn decode(body: &[u8]) -> Option<UnitMark> {
         let (head, list) = body.split_at_checked(12)?;
-        let (pairs, rest) = list.as_chunks::<2>();
-        let mut cores = 0;
-        for core in pairs.iter().map(|pair| u16::from_le_bytes(*pair)) {
-            cores |= 1u64.checked_shl(u32::from(core))?;
-        }
-        let is_set = cores.count_ones() as usize == pairs.len() && cores != 0;
-        (rest.is_empty() && is_set).then(|| UnitMark { unit: u64_at(head, 0), records: u32_at(head, 8), cores })
+        let (parts, rest) = list.as_chunks::<WITNESS_BYTES>();
+        let witness = |part: &[u8; WITNESS_BYTES]| Witness {
+            core: u16_at(part, 0),
+            slot: u16_at(part, 2),
+            version: Version(u64_at(part, 4)),
+        };
+        let parts: Vec<Witness> = parts.iter().map(witness).collect();
+        let is_possible = |part: &Witness| {
+            usize::from(part.core) < CORES_MAX && Slot::new(part.slot).is_some() && part.version <= Version::MAX
+        };
+        let ascends = parts.is_sorted_by(|one, next| one.core < next.core);
+        (rest.is_empty() && ascends && !parts.is_empty() && parts.iter().all(is_possible)).then(|| UnitMark {
+            unit: u64_at(head, 0),
+            records: u32_at(head, 8),
+            parts,
+        })
     }
 }
 
@@ -320,12 +348,20 @@ mod tests {
 
     #[test]
     fn unit_mark_round_trips() {
-        let mark = UnitMark { unit: 7, records: 3, cores: UnitMark::set_of(&[0, 2]) };
+        let part = |core| Witness { core, slot: 16383, version: Version::MAX };
+        let mark = UnitMark { unit: 7, records: 3, parts: vec![part(0), part(2)] };
         let mut body = Vec::new();
         mark.encode(&mut body);
         assert_eq!(UnitMark::decode(&body), Some(mark));
         assert_eq!(UnitMark::decode(&body[..body.len() - 1]), None);
-        assert_eq!(UnitMark::decode(&[&body[..12], &[64, 0]].concat()), None, "no such core");
-        assert_eq!(UnitMark::decode(&[&body[..12], &[1, 0, 1, 0]].concat()), None, "twice the same");
+        let with = |parts: &[Witness]| {
+            let mut body = Vec::new();
+            UnitMark { unit: 7, records: 3, parts: parts.to_vec() }.encode(&mut body);
+            UnitMark::decode(&body)
+        };
+        assert_eq!(with(&[part(64)]), None, "no such core");
+        assert_eq!(with(&[Witness { slot: 16384, ..part(0) }]), None, "no such slot");
+        assert_eq!(with(&[part(1), part(1)]), None, "twice the same");
+        assert_eq!(with(&[]), None);
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! A full segment whose successor is not ready yet simply grows: a slow disk never stalls a tick.
 
+use std::collections::VecDeque;
+
 use base::limits::{FILLED_SEGMENT_BYTES, FIRST_SEGMENT_BYTES, SEGMENT_BYTES};
 use base::{Effect, LogOrdinal, Now, SegmentNumber};
 
@@ -49,6 +51,8 @@ pub struct LogWriter {
     zero_fill: bool,
     segment_bytes: u64,
     segment: SegmentNumber,
+    /// Segments that are there, the present one last: its number and the ordinal of its first group.
+    held: VecDeque<(SegmentNumber, LogOrdinal)>,
     segment_identity: u64,
     offset: u64,
     next_requested: bool,
@@ -73,6 +77,7 @@ impl LogWriter {
             zero_fill,
             segment_bytes: if zero_fill { FILLED_SEGMENT_BYTES } else { SEGMENT_BYTES },
             segment: SegmentNumber(0),
+            held: VecDeque::from([(SegmentNumber(0), LogOrdinal(1))]),
             segment_identity: LogWriter::first_segment(&identity).identity(),
             offset: SEGMENT_HEADER_BYTES as u64,
             next_requested: false,
@@ -231,6 +236,19 @@ impl LogWriter {
         self.failed.get_or_insert(reason);
     }
 
+    /// The next segment that may be given back, because nobody needs the groups up to `covered` any more. Only behind a
+    /// segment whose first group is durable: that one tells a recovery where the log begins.
+    pub fn give_back(&mut self, covered: LogOrdinal) -> Option<SegmentNumber> {
+        let (_, first_of_next) = self.held.get(1)?;
+        let may_go = *first_of_next <= self.durable && first_of_next.0 <= covered.0 + 1;
+        self.held.pop_front_if(|_| may_go).map(|(segment, _)| segment)
+    }
+
+    /// Nominal bytes of a segment.
+    pub fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+
     /// Nominal bytes of the present segment.
     fn capacity(&self) -> u64 {
         if self.segment.0 == 0 { self.segment_bytes.min(FIRST_SEGMENT_BYTES) } else { self.segment_bytes }
@@ -239,6 +257,7 @@ impl LogWriter {
     fn choose_segment(&mut self, stride: u64, effects: &mut Vec<Effect>) {
         if self.offset + stride > self.capacity() && self.next_ready {
             self.segment.0 += 1;
+            self.held.push_back((self.segment, self.sealed));
             self.offset = SEGMENT_HEADER_BYTES as u64;
             // `first_ordinal` is not part of the identity: the header was made before it was known.
             self.segment_identity = self.identity.segment_header(self.segment, self.sealed).identity();
@@ -294,6 +313,34 @@ mod tests {
         writer.seal(&mut buffer, Now::default(), &mut effects);
         let last = effects.iter().rfind(|effect| matches!(effect, Effect::WriteLog { .. }));
         assert!(matches!(last, Some(Effect::WriteLog { segment: SegmentNumber(1), offset: 64, .. })), "{last:?}");
+    }
+
+    #[test]
+    fn segments_are_given_back_behind_a_durable_group() {
+        let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
+        let mut fill = |writer: &mut LogWriter| {
+            let segment = writer.position().0;
+            while writer.position().0 == segment {
+                record(&mut buffer);
+                writer.seal(&mut buffer, Now::default(), &mut effects);
+                let next = SegmentNumber(writer.position().0.0 + 1);
+                if !writer.next_ready {
+                    writer.on_segment_ready(next);
+                }
+            }
+            writer.sealed()
+        };
+        let first_of_1 = fill(&mut writer);
+        let first_of_2 = fill(&mut writer);
+        let all = LogOrdinal(u64::MAX - 1);
+        assert_eq!(writer.give_back(all), None, "nothing is durable");
+        writer.durable = first_of_1;
+        assert_eq!(writer.give_back(LogOrdinal(first_of_1.0 - 2)), None, "its last group is needed");
+        assert_eq!(writer.give_back(LogOrdinal(first_of_1.0 - 1)), Some(SegmentNumber(0)));
+        assert_eq!(writer.give_back(all), None, "the next one's first group is not durable");
+        writer.durable = first_of_2;
+        assert_eq!(writer.give_back(all), Some(SegmentNumber(1)));
+        assert_eq!(writer.give_back(all), None, "the present one stays");
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn directory(records: &[Vec<u8>]) -> Disk {
     };
     header.seal(&mut group);
     let mut disk = Disk::default();
-    let manifest = Manifest { store_id, incarnation: 1, cores: 1, serving: true, closed: Vec::new() };
+    let manifest = Manifest { store_id, incarnation: 1, cores: 1, serving: true, closed: Vec::new(), cuts: Vec::new() };
     disk.write(MANIFEST_FILE_NAME, 0, &manifest.encode());
     disk.write(&segment.file_name(), 0, &[segment.encode().to_vec(), group].concat());
     disk
@@ -97,7 +97,7 @@ fn the_rig_writes_what_replay_believes() {
     assert_eq!(string_kind, put(1)[18 + KEY.len()]);
     let node = Node::open(directory(&[put(1), put_list(2)]), 2, 4096, false).unwrap();
     assert_eq!(node.snapshot().len(), 1);
-    assert_eq!(FORMAT_VERSION, 1);
+    assert_eq!(FORMAT_VERSION, 2);
 }
 
 #[test]

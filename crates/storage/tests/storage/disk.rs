@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
+use base::SlotGroupId;
 use base::planted::Bug;
 use storage::log::{Damage, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
 
@@ -16,6 +17,10 @@ pub struct Disk {
 
 /// A planted bug holds for the process: only its own recovery may run while it is there.
 static PLANTED: RwLock<()> = RwLock::new(());
+
+fn owner_number(group: SlotGroupId, cores: u16) -> u16 {
+    crate::node::owner(group.slot(0), cores) as u16
+}
 
 impl Disk {
     /// The manifest, if there is a whole directory; a damaged one is refused as the server does it.
@@ -36,12 +41,12 @@ impl Disk {
         if self.planted.is_some() {
             let _alone = PLANTED.write().unwrap_or_else(PoisonError::into_inner);
             plant(self.planted);
-            let result = recover(&manifest, &names, &mut read, apply);
+            let result = recover(&manifest, &names, &owner_number, &mut read, apply);
             plant(None);
             return result;
         }
         let _others = PLANTED.read().unwrap_or_else(PoisonError::into_inner);
-        recover(&manifest, &names, &mut read, apply)
+        recover(&manifest, &names, &owner_number, &mut read, apply)
     }
 
     /// Write at an offset; the file grows with zeros.

@@ -11,5 +11,6 @@ mod node;
 mod openings;
 mod planted;
 mod round_trip;
+mod runs;
 mod store_model;
 mod units;

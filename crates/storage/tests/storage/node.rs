@@ -2,7 +2,7 @@
 
 use base::rng::Rng;
 use base::{CoreId, Database, Effect, Now, Slot, SlotGroupId};
-use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, segment_file_name};
+use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, Witness, segment_file_name};
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed};
 use storage::{SlotGroup, Store};
 
@@ -34,16 +34,27 @@ pub fn owner(slot: Slot, cores: u16) -> usize {
 /// Perform what was replayed on the model.
 pub fn apply_to_model(model: &mut Model, replayed: Replayed<'_>) -> Result<(), String> {
     match replayed {
-        Replayed::Change { slot, database, key, version, change } => {
+        Replayed::Change { slot, database, key, version, change, may_be_known } => {
             assert_eq!(slot, slot_of(key));
+            let known = model.keys.get(&(database.0, key.to_vec())).map(|entry| entry.version >= version.0);
+            let is_put = matches!(change, types::Change::Put { .. });
+            if may_be_known && known.unwrap_or(!is_put) {
+                return Ok(());
+            }
             if !model.fits(database.0, key, &change) {
                 return Err(format!("{change:?} does not fit"));
             }
             model.apply(database.0, key, &change, version);
         }
-        Replayed::Clear { core, cores, database } => model.keys.retain(|(number, name), _| {
+        Replayed::Loaded { slot, database, key, version, change } => {
+            assert_eq!(slot, slot_of(key));
+            model.apply(database.0, key, &change, version);
+        }
+        Replayed::Versions { .. } => {}
+        Replayed::Clear { core, cores, database, spared } => model.keys.retain(|(number, name), _| {
             let goes = database.is_none_or(|database| database.0 == *number);
-            !(goes && owner(slot_of(name), cores) == usize::from(core))
+            let is_spared = spared >> slot_of(name).group().number() & 1 == 1;
+            is_spared || !(goes && owner(slot_of(name), cores) == usize::from(core))
         }),
     }
     Ok(())
@@ -53,13 +64,21 @@ pub fn apply_to_model(model: &mut Model, replayed: Replayed<'_>) -> Result<(), S
 fn apply_to_stores(stores: &mut [Store], replayed: Replayed<'_>) -> Result<(), String> {
     let now = stores.len() as u16;
     match replayed {
-        Replayed::Change { slot, database, key, version, change } => {
+        Replayed::Change { slot, database, key, version, change, may_be_known } => {
             let store = &mut stores[owner(slot, now)];
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version)?;
+            store.replay(&key, &change, version, may_be_known)?;
         }
-        Replayed::Clear { core, cores, database } => {
-            for group in SlotGroupId::all().filter(|group| owner(group.slot(0), cores) == usize::from(core)) {
+        Replayed::Loaded { slot, database, key, version, change } => {
+            let store = &mut stores[owner(slot, now)];
+            let key = store.key(key, database, slot);
+            store.load(&key, &change, version)?;
+        }
+        Replayed::Versions { group, versions } => stores[owner(group.slot(0), now)].set_versions(group, versions),
+        Replayed::Clear { core, cores, database, spared } => {
+            let is_own = |group: &SlotGroupId| owner(group.slot(0), cores) == usize::from(core);
+            let is_spared = |group: &SlotGroupId| spared >> group.number() & 1 == 1;
+            for group in SlotGroupId::all().filter(|group| is_own(group) && !is_spared(group)) {
                 stores[owner(group.slot(0), now)].replay_clear_group(group, database);
             }
         }
@@ -72,7 +91,8 @@ pub fn beginning(disk: &Disk, cores: u16, recovery: &Recovery) -> (Manifest, Vec
     let old = disk.manifest().unwrap();
     let incarnation = old.as_ref().map_or(1, |manifest| manifest.incarnation + 1);
     let store_id = old.map_or(*b"a store of tests", |manifest| manifest.store_id);
-    let mut manifest = Manifest { store_id, incarnation, cores, serving: false, closed: recovery.chains.clone() };
+    let (closed, cuts) = (recovery.chains.clone(), recovery.cuts.all());
+    let mut manifest = Manifest { store_id, incarnation, cores, serving: false, closed, cuts };
     let mut writes = vec![(MANIFEST_FILE_NAME.to_owned(), manifest.encode())];
     for core in 0..cores {
         let header = LogWriter::first_segment(&LogIdentity { store_id, incarnation, core, cores });
@@ -140,6 +160,7 @@ impl Node {
     pub fn unit(&mut self, rng: &mut Rng, model: &mut Model, cores: &[u16]) {
         let number = self.units.len() as u64 + 1;
         cores.iter().for_each(|core| self.seal(usize::from(*core)));
+        let mut parts = Vec::new();
         for &core in cores {
             let tick = self.stores[usize::from(core)].begin_unit();
             loop {
@@ -150,9 +171,11 @@ impl Node {
                     break;
                 }
             }
-            let store = &mut self.stores[usize::from(core)];
-            let part = store.end_unit(tick).unwrap();
-            store.log_mut().unwrap().append_unit(number, cores, &part);
+            parts.push((core, self.stores[usize::from(core)].end_unit(tick).unwrap()));
+        }
+        let logged: Vec<Witness> = parts.iter().map(|(core, part)| part.witness(*core).unwrap()).collect();
+        for (core, part) in parts {
+            self.stores[usize::from(core)].log_mut().unwrap().append_unit(number, &logged, &part);
             self.seal(usize::from(core));
         }
         let part = |core: &u16| (usize::from(*core), self.logs[usize::from(*core)].sealed().0);

@@ -17,7 +17,7 @@ fn a_cut_is_the_same_every_time() {
     let recover = || {
         let mut model = Model::default();
         let recovery = disk.recover(&mut |replayed| apply_to_model(&mut model, replayed)).unwrap();
-        (recovery.cuts, recovery.chains, model.keys)
+        (recovery.torn, recovery.chains, model.keys)
     };
     let first = recover();
     assert_eq!(first.0.len(), 1);

@@ -21,3 +21,10 @@ fn m16_damage_taken_for_the_end_is_caught_by_flipped_bits() {
     assert!(flip_every_bit(&node, &sick).is_err());
     assert!(flip_every_bit(&node, &node.disk).is_ok());
 }
+
+#[test]
+fn m8_a_checksum_that_is_not_looked_at_is_caught_by_flipped_bits() {
+    let node = small_node();
+    let sick = Disk { planted: Some(Bug::M8ChecksumIgnored), ..node.disk.clone() };
+    assert!(flip_every_bit(&node, &sick).is_err());
+}

@@ -49,7 +49,7 @@ fn an_incomplete_unit_goes_and_nothing_acknowledged_goes_with_it() {
         let recovery = disk.recover(&mut |replayed| apply_to_model(&mut model, replayed)).unwrap();
         assert_eq!(node.kept(&recovery), expected, "round {round}: written {written:?}, units {:?}", node.units);
         assert_eq!(model.keys, node.state_after(&expected));
-        cut += recovery.cuts.iter().filter(|cut| cut.incomplete_unit).count();
+        cut += recovery.torn.iter().filter(|cut| cut.incomplete_unit).count();
         let again = Node::open(disk, 1, 2048, false).unwrap();
         assert_eq!(again.snapshot(), model.keys);
         let third = Node::open(again.disk, 4, 2048, false).unwrap();

@@ -8,11 +8,14 @@ use super::chains::Chain;
 use super::records::{RawRecord, Records};
 use super::{ApplyReplayed, Damage, ReadFile, Replayed, Unsure};
 use crate::log::format::{GroupHeader, SEGMENT_HEADER_BYTES, group_stride, tag};
+use crate::run::load::{Coverage, Cuts};
 
 /// What applying a chain found.
 #[derive(Default)]
 pub(super) struct Applied {
     pub(super) records: u64,
+    /// Slot groups that a record changed: bit i is group i.
+    pub(super) changed_groups: u64,
     /// In an open chain, one per file: groups that count and that nobody states to be durable.
     pub(super) unsure: Vec<Unsure>,
 }
@@ -20,23 +23,25 @@ pub(super) struct Applied {
 /// Apply the groups of `chain` that count.
 pub(super) fn apply_chain(
     chain: &Chain,
+    cuts: &Cuts,
     read: &mut ReadFile<'_>,
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<Applied, Damage> {
-    let kept = chain.kept - u64::from(is_planted(Bug::M7ReplayDropsLast) && chain.kept > 0);
+    let kept = chain.kept - u64::from(is_planted(Bug::M7ReplayDropsLast) && chain.kept > chain.given_back);
     let mut applied = Applied::default();
-    let mut groups = 0;
+    let mut groups = chain.given_back;
     for (number, name) in chain.files.iter().enumerate() {
         if groups == kept {
             break;
         }
         let file = read(name).map_err(|reason| Damage::new(name, 0, reason))?;
-        let identity = chain.header(number as u64).identity();
+        let identity = chain.header(number).identity();
         let mut offset = SEGMENT_HEADER_BYTES;
         while groups < kept {
             let opened = GroupHeader::open(file.get(offset..).unwrap_or_default(), identity);
             let Some((header, body)) = opened.filter(|(header, _)| header.ordinal.0 == groups + 1) else { break };
-            applied.records += apply_group(chain, name, offset, (&header, body), apply)?;
+            let changed = &mut applied.changed_groups;
+            applied.records += apply_group(chain, (cuts, changed), (name, offset), (&header, body), apply)?;
             groups += 1;
             let next = offset + group_stride(header.record_bytes as usize);
             if groups > chain.promised {
@@ -63,10 +68,43 @@ impl Applied {
 
 fn apply_group(
     chain: &Chain,
-    file: &str,
-    offset: usize,
+    (cuts, changed_groups): (&Cuts, &mut u64),
+    place_in_file: (&str, usize),
     (header, records): (&GroupHeader, &[u8]),
     apply: &mut ApplyReplayed<'_>,
+) -> Result<u64, Damage> {
+    let place = (chain.incarnation, header.ordinal);
+    each_record(place_in_file, (header, records), &mut |record, body| match record.tag {
+        tag::UNIT | tag::SEAL => Ok(()),
+        tag::CLEAR => {
+            let [database] = body else { return Err("a clear record has one byte".into()) };
+            let database = (*database != u8::MAX).then_some(*database).map(database_of).transpose()?;
+            let spared = cuts.groups_that_cover(place);
+            *changed_groups |= chain.groups & !spared;
+            apply(Replayed::Clear { core: chain.core, cores: chain.cores, database, spared })
+        }
+        _ => {
+            let mut elements = Vec::new();
+            let DecodedChange { slot, database, change } = DecodedChange::of(record, body, &mut elements)?;
+            let coverage = cuts.coverage(slot.group(), place);
+            if coverage == Coverage::Whole {
+                return Ok(());
+            }
+            *changed_groups |= 1 << slot.group().number();
+            let (key, version, may_be_known) = (record.key, record.version, coverage == Coverage::Perhaps);
+            apply(Replayed::Change { slot, database, key, version, change, may_be_known })
+        }
+    })
+}
+
+/// What is done with a record and its whole body.
+type TakeRecord<'a> = dyn FnMut(&RawRecord<'_>, &[u8]) -> Result<(), String> + 'a;
+
+/// The records of an intact group at `offset` of `file`, each with its whole body; how many there were.
+pub(crate) fn each_record(
+    (file, offset): (&str, usize),
+    (header, records): (&GroupHeader, &[u8]),
+    take: &mut TakeRecord<'_>,
 ) -> Result<u64, Damage> {
     let mut pieces = Vec::new();
     let mut count = 0;
@@ -76,7 +114,15 @@ fn apply_group(
         if !pieces.is_empty() && record.tag != tag::PIECE && !record.has_pieces {
             return Err(here("pieces of a value are not followed by its record".into()));
         }
-        apply_record(chain, &record, &mut pieces, apply).map_err(here)?;
+        if record.tag == tag::PIECE {
+            pieces.extend_from_slice(record.body);
+        } else if record.has_pieces {
+            let mut body = std::mem::take(&mut pieces);
+            body.extend_from_slice(record.body);
+            take(&record, &body).map_err(here)?;
+        } else {
+            take(&record, record.body).map_err(here)?;
+        }
         count += 1;
     }
     if count != u64::from(header.records) || !pieces.is_empty() {
@@ -86,42 +132,27 @@ fn apply_group(
     Ok(count)
 }
 
-fn apply_record(
-    chain: &Chain,
-    record: &RawRecord<'_>,
-    pieces: &mut Vec<u8>,
-    apply: &mut ApplyReplayed<'_>,
-) -> Result<(), String> {
-    match record.tag {
-        tag::PIECE => {
-            pieces.extend_from_slice(record.body);
-            Ok(())
-        }
-        tag::UNIT | tag::SEAL => Ok(()),
-        tag::CLEAR => {
-            let [database] = record.body else { return Err("a clear record has one byte".into()) };
-            let database = (*database != u8::MAX).then_some(*database).map(database_of).transpose()?;
-            apply(Replayed::Clear { core: chain.core, cores: chain.cores, database })
-        }
-        _ if record.has_pieces => {
-            let mut body = std::mem::take(pieces);
-            body.extend_from_slice(record.body);
-            apply_change(record, &body, apply)
-        }
-        _ => apply_change(record, record.body, apply),
-    }
+/// What a record changes, and how.
+pub(crate) struct DecodedChange<'a> {
+    pub(crate) slot: Slot,
+    pub(crate) database: Database,
+    pub(crate) change: Change<'a>,
 }
 
-fn apply_change(record: &RawRecord<'_>, body: &[u8], apply: &mut ApplyReplayed<'_>) -> Result<(), String> {
-    let mut elements = Vec::new();
-    let change = Change::decode(record.tag, body, &mut elements)
-        .map_err(|error| format!("a record's change (tag {}) is malformed: {error:?}", record.tag))?;
-    let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
-    let (database, version) = (database_of(record.database)?, record.version);
-    if version == Version::ABSENT {
-        return Err("a change has no version".into());
+impl<'a> DecodedChange<'a> {
+    pub(crate) fn of(
+        record: &RawRecord<'_>,
+        body: &'a [u8],
+        elements: &'a mut Vec<&'a [u8]>,
+    ) -> Result<DecodedChange<'a>, String> {
+        let change = Change::decode(record.tag, body, elements)
+            .map_err(|error| format!("a record's change (tag {}) is malformed: {error:?}", record.tag))?;
+        let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
+        if record.version == Version::ABSENT {
+            return Err("a change has no version".into());
+        }
+        Ok(DecodedChange { slot, database: database_of(record.database)?, change })
     }
-    apply(Replayed::Change { slot, database, key: record.key, version, change })
 }
 
 fn database_of(number: u8) -> Result<Database, String> {

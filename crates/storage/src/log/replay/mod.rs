@@ -27,11 +27,20 @@ mod records;
 mod scan;
 mod units;
 
+use apply::Applied;
+use chains::Chain;
+
 use base::planted::{Bug, is_planted};
-use base::{Database, LogOrdinal, Slot, Version};
+use base::{Database, LogOrdinal, Slot, SlotGroupId, Version};
 use types::Change;
 
 use super::manifest::{ClosedChain, Manifest};
+use crate::run::load::{Cuts, load_runs};
+
+pub(crate) use apply::{DecodedChange, each_record};
+
+/// Which core of so many owned a slot group.
+pub type Owner<'a> = dyn Fn(SlotGroupId, u16) -> u16 + 'a;
 
 /// How replay gets at a file: whole, by name.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
@@ -51,7 +60,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    fn new(file: &str, offset: u64, reason: impl Into<String>) -> Damage {
+    pub(crate) fn new(file: &str, offset: u64, reason: impl Into<String>) -> Damage {
         Damage { file: file.to_owned(), offset, reason: reason.into() }
     }
 }
@@ -66,7 +75,7 @@ impl std::error::Error for Damage {}
 
 /// A chain's tail that was not promised to anybody and does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct Torn {
     /// File of the first group that does not count.
     pub file: String,
     /// Its offset.
@@ -103,19 +112,29 @@ pub struct FileEnd {
 /// What was found and applied.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
-    /// All chains, oldest first, as the next manifest will list them.
+    /// The chains that some slot group still needs, oldest first, as the next manifest will list them.
     pub chains: Vec<ClosedChain>,
+    /// Where the runs of the slot groups stand.
+    pub cuts: Cuts,
+    /// Files that nobody needs once the next manifest is there: covered chains, replaced and unfinished runs.
+    pub stale: Vec<String>,
     /// Tails that were cut.
-    pub cuts: Vec<Cut>,
+    pub torn: Vec<Torn>,
     /// To be written again and synced before the next manifest promises it.
     pub unsure: Vec<Unsure>,
     /// The files at and behind the end of each chain.
     pub ends: Vec<FileEnd>,
     /// Groups that count.
     pub groups: u64,
-    /// Records that were applied.
+    /// The files of those chains.
+    pub files: Vec<String>,
+    /// Slot groups that the logs changed since their runs: bit i is group i.
+    pub changed_groups: u64,
+    /// Records of the logs that were read; those that a run had already included.
     pub records: u64,
-    /// Bytes of all segments read.
+    /// Keys that were loaded from runs.
+    pub keys: u64,
+    /// Bytes of all segments and runs read.
     pub bytes: u64,
 }
 
@@ -134,6 +153,28 @@ pub enum Replayed<'a> {
         version: Version,
         /// What was done.
         change: Change<'a>,
+        /// The key's run may have it already: then what the key has is at or above the version.
+        may_be_known: bool,
+    },
+    /// A key out of a run, whose versions come later.
+    Loaded {
+        /// Its slot.
+        slot: Slot,
+        /// Its database.
+        database: Database,
+        /// Its name.
+        key: &'a [u8],
+        /// The version it had.
+        version: Version,
+        /// The whole value.
+        change: Change<'a>,
+    },
+    /// The end of a run.
+    Versions {
+        /// Whose.
+        group: SlotGroupId,
+        /// For every slot: the last version, and that of the last removal.
+        versions: &'a [(Version, Version)],
     },
     /// All keys that `core` of `cores` owned then went.
     Clear {
@@ -143,10 +184,13 @@ pub enum Replayed<'a> {
         cores: u16,
         /// Of one database, or of all.
         database: Option<Database>,
+        /// Slot groups whose runs know of it: bit i is group i.
+        spared: u64,
     },
 }
 
-/// Read all logs that `manifest` and `names` describe and hand every change that counts to `apply`, oldest first.
+/// Read all runs and logs that `manifest` and `names` describe and hand everything that counts to `apply`: the runs, then
+/// every change behind them, oldest first.
 ///
 /// # Errors
 /// Damage, or what `apply` refused, with file and offset. Nothing is written in any case; the same bytes give the same
@@ -154,30 +198,45 @@ pub enum Replayed<'a> {
 pub fn recover(
     manifest: &Manifest,
     names: &[String],
+    owner: &Owner<'_>,
     read: &mut ReadFile<'_>,
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<Recovery, Damage> {
-    let mut recovery = Recovery::default();
-    let mut chains = chains::chains_of(manifest, names)?;
+    let runs = load_runs((&manifest.store_id, &manifest.cuts), names, read, apply)?;
+    let (mut chains, stale) = chains::chains_of(manifest, names, (&runs.cuts, owner))?;
+    let mut recovery = Recovery { keys: runs.keys, bytes: runs.bytes, stale: runs.stale, ..Recovery::default() };
+    recovery.stale.extend(stale);
     for chain in &mut chains {
         recovery.bytes += scan::scan_chain(chain, read)?;
     }
-    units::cut_incomplete_units(&mut chains);
+    units::cut_incomplete_units(&mut chains, &runs.cuts);
     for chain in &chains {
-        let applied = apply::apply_chain(chain, read, apply)?;
+        let applied = apply::apply_chain(chain, &runs.cuts, read, apply)?;
         recovery.records += applied.records;
-        if !is_planted(Bug::M21RecoveryTrustsTheCache) {
-            recovery.unsure.extend(applied.unsure);
-        }
-        recovery.ends.extend(chain.ends());
         recovery.groups += chain.kept;
-        recovery.cuts.extend(chain.cut.clone());
-        recovery.chains.push(ClosedChain {
+        recovery.changed_groups |= applied.changed_groups;
+        recovery.note(chain, applied);
+    }
+    recovery.cuts = runs.cuts;
+    Ok(recovery)
+}
+
+impl Recovery {
+    fn note(&mut self, chain: &Chain, applied: Applied) {
+        self.torn.extend(chain.cut.clone());
+        if applied.changed_groups == 0 {
+            return self.stale.extend(chain.files.iter().cloned());
+        }
+        if !is_planted(Bug::M21RecoveryTrustsTheCache) {
+            self.unsure.extend(applied.unsure);
+        }
+        self.ends.extend(chain.ends());
+        self.files.extend(chain.files.iter().cloned());
+        self.chains.push(ClosedChain {
             incarnation: chain.incarnation,
             core: chain.core,
             cores: chain.cores,
             last_ordinal: LogOrdinal(chain.kept),
         });
     }
-    Ok(recovery)
 }

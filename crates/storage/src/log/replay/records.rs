@@ -8,15 +8,15 @@ use crate::log::format::{FLAG_ORIGIN, FLAG_PIECES, RECORD_HEADER_BYTES, u16_at, 
 const ORIGIN_BYTES: usize = 16;
 
 /// A record whose fields were cut apart and not interpreted yet.
-pub(super) struct RawRecord<'a> {
-    pub(super) tag: u8,
+pub(crate) struct RawRecord<'a> {
+    pub(crate) tag: u8,
     /// Pieces before this record are the beginning of its body.
-    pub(super) has_pieces: bool,
-    pub(super) slot: u16,
-    pub(super) version: Version,
-    pub(super) database: u8,
-    pub(super) key: &'a [u8],
-    pub(super) body: &'a [u8],
+    pub(crate) has_pieces: bool,
+    pub(crate) slot: u16,
+    pub(crate) version: Version,
+    pub(crate) database: u8,
+    pub(crate) key: &'a [u8],
+    pub(crate) body: &'a [u8],
 }
 
 impl<'a> RawRecord<'a> {
@@ -45,14 +45,14 @@ impl<'a> RawRecord<'a> {
 }
 
 /// The records of a group with their offsets in the file from the group's start. The first error ends them.
-pub(super) struct Records<'a> {
+pub(crate) struct Records<'a> {
     rest: &'a [u8],
     offset: usize,
 }
 
 impl<'a> Records<'a> {
     /// `records` is what follows the group's header.
-    pub(super) fn new(records: &'a [u8]) -> Records<'a> {
+    pub(crate) fn new(records: &'a [u8]) -> Records<'a> {
         Records { rest: records, offset: crate::log::format::GROUP_HEADER_BYTES }
     }
 }

@@ -6,16 +6,16 @@
 //!   segment 2  header only         made ahead
 //! ```
 
-use base::LogOrdinal;
 use base::planted::{Bug, is_planted};
+use base::{LogOrdinal, SegmentNumber};
 
 use super::chains::Chain;
 use super::records::Records;
 use super::units::UnitPart;
-use super::{Cut, Damage, ReadFile};
+use super::{Damage, ReadFile, Torn};
 use crate::log::format::{
     FORMAT_VERSION, GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupHeader, HeaderError, SEGMENT_HEADER_BYTES, SegmentHeader,
-    UnitMark, group_stride, tag,
+    UnitMark, group_stride, segment_file_name, tag,
 };
 
 /// A place in a chain: number of the file, offset.
@@ -36,7 +36,9 @@ struct Scan<'a> {
 /// Find out how many groups of `chain` count and which units they hold; bytes read.
 pub(super) fn scan_chain(chain: &mut Chain, read: &mut ReadFile<'_>) -> Result<u64, Damage> {
     let mut bytes = 0;
-    let mut scan = Scan { chain, end: (0, 0), segment_end: (0, 0), broken: None, promised: 0 };
+    // A run was published once the log was durable up to its end.
+    let promised = chain.published;
+    let mut scan = Scan { chain, end: (0, 0), segment_end: (0, 0), broken: None, promised };
     for number in 0..scan.chain.files.len() {
         if scan.is_complete() {
             break;
@@ -57,11 +59,14 @@ impl Scan<'_> {
     }
 
     fn segment(&mut self, number: usize, file: &[u8]) -> Result<(), Damage> {
-        let expected = self.chain.header(number as u64);
+        let expected = self.chain.header(number);
         let identity = expected.identity();
         if !has_header(file, &self.chain.files[number], &expected)? {
             self.broken.get_or_insert((number, 0));
             return Ok(());
+        }
+        if number == 0 && self.chain.first_segment > 0 {
+            self.begin_behind_what_was_given_back(file, identity)?;
         }
         let kept = self.chain.kept;
         let offset = self.groups(number, file, identity)?;
@@ -79,6 +84,26 @@ impl Scan<'_> {
         let is_later = !goes_on && number > 0 && GroupHeader::open(rest, identity).is_some();
         self.broken.get_or_insert(if is_later { before } else { (number, offset as u64) });
         self.note_promise(highest_durable(file, offset, identity));
+        Ok(())
+    }
+
+    /// The first segment that is there says by its first group which groups were in the ones that are not. One was given
+    /// back only when the next had a durable group.
+    fn begin_behind_what_was_given_back(&mut self, file: &[u8], identity: u64) -> Result<(), Damage> {
+        let chain = &mut *self.chain;
+        let first = GroupHeader::open(file.get(SEGMENT_HEADER_BYTES..).unwrap_or_default(), identity);
+        let given_back = first.as_ref().map(|(header, _)| header.ordinal.0.saturating_sub(1));
+        if given_back.is_none() && !chain.has_gap {
+            let reason = "the first log group that is there is damaged; restore this file from a copy";
+            return Err(Damage::new(&chain.files[0], SEGMENT_HEADER_BYTES as u64, reason));
+        }
+        let Some(given_back) = given_back.filter(|groups| *groups <= chain.covered) else {
+            let missing = segment_file_name(chain.incarnation, chain.core, SegmentNumber(chain.first_segment - 1));
+            let reason =
+                "the segment is missing although later ones exist, and no run replaces it; restore it from a copy";
+            return Err(Damage::new(&missing, 0, reason));
+        };
+        (chain.given_back, chain.kept) = (given_back, given_back);
         Ok(())
     }
 
@@ -108,10 +133,10 @@ impl Scan<'_> {
             let here = |reason: &str| Damage::new(&self.chain.files[number], offset + at as u64, reason);
             let record = record.map_err(here)?;
             if record.tag == tag::UNIT {
-                let mark = UnitMark::decode(record.body).filter(|mark| mark.has(core));
+                let mark = UnitMark::decode(record.body).filter(|mark| mark.cores() >> core & 1 == 1);
                 let mark = mark.ok_or_else(|| here("a unit's mark is malformed"))?;
                 let (ordinal, file) = (group.ordinal.0, number);
-                self.chain.units.push(UnitPart { ordinal, file, offset, unit: mark.unit, cores: mark.cores });
+                self.chain.units.push(UnitPart { ordinal, file, offset, mark });
             }
         }
         Ok(())
@@ -137,7 +162,7 @@ impl Scan<'_> {
             return Err(Damage::new(file, offset, reason));
         }
         if let Some((number, offset)) = broken.filter(|_| chain.closed_at.is_none()) {
-            chain.cut = Some(Cut { file: chain.files[number].clone(), offset, incomplete_unit: false });
+            chain.cut = Some(Torn { file: chain.files[number].clone(), offset, incomplete_unit: false });
         }
         Ok(())
     }

@@ -1,0 +1,71 @@
+//! Runs on the disk: written beside their name, then synced, named and made durable under it.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::files::sync_directory;
+
+/// What stands behind a run's name while it is being written; `storage` knows it, too.
+const UNFINISHED_SUFFIX: &str = ".new";
+
+/// Writes the next bytes of a run; those at offset 0 make it, or empty one that was left over.
+pub(crate) fn write_run(path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    let is_new = offset == 0;
+    let file = OpenOptions::new().write(true).create(is_new).truncate(is_new).open(unfinished(path))?;
+    file.write_all_at(bytes, offset)
+}
+
+/// Makes a run durable, then gives it its name, then makes that durable: whoever finds the name finds all of the run.
+pub(crate) fn publish_run(path: &Path) -> io::Result<()> {
+    let unfinished = unfinished(path);
+    OpenOptions::new().write(true).open(&unfinished)?.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    sync_directory(path.parent().expect("a run lies in the data directory"))
+}
+
+/// Removes a run that was not published.
+pub(crate) fn drop_run(path: &Path) -> io::Result<()> {
+    remove(&unfinished(path))
+}
+
+/// Removes a file; one that is not there is fine.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED_SUFFIX);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_run_has_its_name_only_when_it_is_whole() {
+        let directory = std::env::temp_dir().join(format!("zerohop-runs-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("g00.run");
+        write_run(&path, 0, b"of an attempt that failed").unwrap();
+        write_run(&path, 0, b"first").unwrap();
+        write_run(&path, 5, b" second").unwrap();
+        assert!(!path.exists());
+        publish_run(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first second");
+        write_run(&path, 0, b"another").unwrap();
+        drop_run(&path).unwrap();
+        drop_run(&path).unwrap();
+        assert!(publish_run(&path).is_err());
+        remove(&path).unwrap();
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,0 +1,190 @@
+//! From runs to groups, at start: the newest run of every slot group, whole or not at all.
+
+use base::{LogOrdinal, SLOT_GROUP_COUNT, SlotGroupId, Version};
+
+use super::format::{Cut, RUN_HEADER_BYTES, RunEnd, RunHeader, parse_run_file_name, run_file_name};
+use crate::log::format::{FORMAT_VERSION, GroupHeader, HeaderError, group_stride, tag};
+use crate::log::replay::{ApplyReplayed, Damage, DecodedChange, ReadFile, Replayed, each_record};
+
+/// How much of a log group a slot group's run has already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    /// All of it.
+    Whole,
+    /// What came before the walk passed its keys.
+    Perhaps,
+    /// Nothing.
+    None,
+}
+
+/// Where the runs of all slot groups stand.
+#[derive(Clone, Debug, Default)]
+pub struct Cuts {
+    loaded: Vec<Option<LoadedRun>>,
+}
+
+/// A run that was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedRun {
+    /// Where it stands.
+    pub cut: Cut,
+    /// The core whose log goes on from there.
+    pub core: u16,
+    /// The last log group that it may have something of.
+    pub end: LogOrdinal,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Last version of every slot.
+    versions: Vec<Version>,
+}
+
+impl Cuts {
+    /// The run of a group.
+    pub fn run(&self, group: SlotGroupId) -> Option<&LoadedRun> {
+        self.loaded.get(usize::from(group.number()))?.as_ref()
+    }
+
+    /// Where a group's run stands.
+    pub fn cut(&self, group: SlotGroupId) -> Cut {
+        self.run(group).map_or(Cut::default(), |run| run.cut)
+    }
+
+    /// The cuts of all groups, as the next manifest lists them.
+    pub fn all(&self) -> Vec<Cut> {
+        SlotGroupId::all().map(|group| self.cut(group)).collect()
+    }
+
+    /// How much a group's run has of the log group with this ordinal, in its owner's log of this incarnation.
+    pub(crate) fn coverage(&self, group: SlotGroupId, (incarnation, ordinal): (u64, LogOrdinal)) -> Coverage {
+        match self.run(group) {
+            Some(run) if (incarnation, ordinal) <= (run.cut.incarnation, run.cut.begin) => Coverage::Whole,
+            Some(run) if incarnation == run.cut.incarnation && ordinal <= run.end => Coverage::Perhaps,
+            _ => Coverage::None,
+        }
+    }
+
+    /// The slot groups whose runs have that log group already: bit i is group i.
+    pub(crate) fn groups_that_cover(&self, place: (u64, LogOrdinal)) -> u64 {
+        let covers = |group: &SlotGroupId| self.coverage(*group, place) == Coverage::Whole;
+        SlotGroupId::all().filter(covers).fold(0, |mask, group| mask | 1 << group.number())
+    }
+
+    /// The last group of a core's log that some run has something of.
+    pub(crate) fn published(&self, chain: (u64, u16)) -> u64 {
+        let of_chain = |run: &&LoadedRun| (run.cut.incarnation, run.core) == chain;
+        self.loaded.iter().flatten().filter(of_chain).map(|run| run.end.0).max().unwrap_or_default()
+    }
+
+    /// Whether a run has a change that gave `slot` this version.
+    pub(crate) fn has_version(&self, slot: base::Slot, version: Version) -> bool {
+        self.run(slot.group()).is_some_and(|run| run.versions[usize::from(slot.in_group())] >= version)
+    }
+}
+
+/// What loading the runs found.
+#[derive(Clone, Debug, Default)]
+pub struct LoadedRuns {
+    /// Where they stand.
+    pub cuts: Cuts,
+    /// Runs that newer ones replace, and unfinished ones: nobody needs them.
+    pub stale: Vec<String>,
+    /// Keys loaded.
+    pub keys: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Load the newest run of every slot group that has one. `at_least` is what the manifest knows to be there, by group.
+///
+/// # Errors
+/// Damage, or what `apply` refused, with file and offset.
+pub fn load_runs(
+    (store_id, at_least): (&[u8; 16], &[Cut]),
+    names: &[String],
+    read: &mut ReadFile<'_>,
+    apply: &mut ApplyReplayed<'_>,
+) -> Result<LoadedRuns, Damage> {
+    let mut newest = vec![Cut::default(); usize::from(SLOT_GROUP_COUNT)];
+    let mut found = LoadedRuns::default();
+    let runs = || names.iter().filter_map(|name| Some((name, parse_run_file_name(name)?)));
+    for (_, (group, cut)) in runs() {
+        let newest = &mut newest[usize::from(group.number())];
+        *newest = (*newest).max(cut);
+    }
+    found.stale.extend(names.iter().filter(|name| super::format::is_unfinished_run(name)).cloned());
+    let replaced = runs().filter(|(_, (group, cut))| *cut < newest[usize::from(group.number())]);
+    found.stale.extend(replaced.map(|(name, _)| name.clone()));
+    for group in SlotGroupId::all() {
+        let number = usize::from(group.number());
+        let (cut, known) = (newest[number], at_least.get(number).copied().unwrap_or_default());
+        if cut < known {
+            let reason = "the manifest knows this run, but the file is missing; restore it from a copy";
+            return Err(Damage::new(&run_file_name(group, known), 0, reason));
+        }
+        let run = if cut == Cut::default() { None } else { Some(load(*store_id, group, cut, read, apply)?) };
+        if let Some((run, keys)) = &run {
+            found.keys += keys;
+            found.bytes += run.bytes;
+        }
+        found.cuts.loaded.push(run.map(|(run, _)| run));
+    }
+    Ok(found)
+}
+
+fn load(
+    store_id: [u8; 16],
+    group: SlotGroupId,
+    cut: Cut,
+    read: &mut ReadFile<'_>,
+    apply: &mut ApplyReplayed<'_>,
+) -> Result<(LoadedRun, u64), Damage> {
+    let name = run_file_name(group, cut);
+    let file = read(&name).map_err(|reason| Damage::new(&name, 0, reason))?;
+    let header = RunHeader::decode(&file).map_err(|error| Damage::new(&name, 0, refusal(error)))?;
+    if (RunHeader { core: 0, ..header }) != (RunHeader { store_id, group, core: 0, cut }) {
+        return Err(Damage::new(&name, 0, "the run belongs to another store or place"));
+    }
+    let identity = header.identity();
+    let (mut offset, mut ordinal, mut keys, mut end) = (RUN_HEADER_BYTES, 0, 0, None);
+    while offset < file.len() {
+        let opened = GroupHeader::open(&file[offset..], identity).filter(|(group, _)| group.ordinal.0 == ordinal + 1);
+        let (Some((head, records)), None) = (opened, &end) else {
+            let reason = "the run is damaged, and it is the only copy of what it holds; restore this file from a copy";
+            return Err(Damage::new(&name, offset as u64, reason));
+        };
+        each_record((&name, offset), (&head, records), &mut |record, body| {
+            if record.tag == tag::RUN_END {
+                end = Some(RunEnd::decode(body).ok_or("the run's end is malformed")?);
+                return Ok(());
+            }
+            let mut elements = Vec::new();
+            let DecodedChange { slot, database, change } = DecodedChange::of(record, body, &mut elements)?;
+            if slot.group() != group {
+                return Err("a key of another slot group".into());
+            }
+            keys += 1;
+            apply(Replayed::Loaded { slot, database, key: record.key, version: record.version, change })
+        })?;
+        ordinal += 1;
+        offset += group_stride(head.record_bytes as usize);
+    }
+    let Some(end) = end.filter(|end| end.keys == keys) else {
+        return Err(Damage::new(
+            &name,
+            file.len() as u64,
+            "the run has no end, or not all its keys; restore this file",
+        ));
+    };
+    apply(Replayed::Versions { group, versions: &end.versions }).map_err(|reason| Damage::new(&name, 0, reason))?;
+    let versions = end.versions.iter().map(|(last, _)| *last).collect();
+    Ok((LoadedRun { cut, core: header.core, end: end.end, bytes: file.len() as u64, versions }, keys))
+}
+
+fn refusal(error: HeaderError) -> String {
+    match error {
+        HeaderError::Format(format) => format!(
+            "the run has format {format}, this version reads format {FORMAT_VERSION}; use the version that wrote it"
+        ),
+        HeaderError::Truncated | HeaderError::Damaged => "the run's header is damaged; restore this file".into(),
+    }
+}

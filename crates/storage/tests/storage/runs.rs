@@ -1,0 +1,159 @@
+//! Runs that are made while their group changes: with the log behind them they are what the model says, whatever came
+//! between two slices, and whatever of the log before them is gone.
+
+use base::rng::Rng;
+use base::{LogOrdinal, SlotGroupId};
+use storage::log::Damage;
+use storage::run::format::parse_run_file_name;
+use storage::run::{Cut, RunHeader, RunWriter};
+
+use crate::disk::Disk;
+use crate::model::Model;
+use crate::node::{Node, apply_to_model};
+
+const SEGMENT_BYTES: u64 = 2048;
+/// Few, so that the keys of a group change while its run is made.
+const NAMES: u64 = 200;
+
+/// A node of one core, its model, and the cuts of its runs.
+struct Rig {
+    rng: Rng,
+    node: Node,
+    model: Model,
+    cuts: Vec<Cut>,
+}
+
+impl Rig {
+    fn new(seed: u64) -> Rig {
+        let node = Node::open(Disk::default(), 1, SEGMENT_BYTES, false).unwrap();
+        Rig { rng: Rng::new(seed), node, model: Model::default(), cuts: vec![Cut::default(); 64] }
+    }
+
+    fn change(&mut self, count: u64) {
+        for _ in 0..count {
+            self.node.random_change(&mut self.rng, &mut self.model, NAMES, 100);
+            if self.rng.chance(1, 3) {
+                self.node.seal(0);
+            }
+        }
+        self.node.seal(0);
+    }
+
+    /// Makes a run of a group, with changes between its slices; published when the log is durable up to its end.
+    fn run(&mut self, group: SlotGroupId) {
+        let store_id = self.node.disk.manifest().unwrap().unwrap().store_id;
+        let cut = Cut { incarnation: 1, begin: self.node.logs[0].sealed() };
+        let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut });
+        let changes = self.rng.below(6);
+        self.change(changes);
+        while !writer.has_walked() {
+            bytes.extend(writer.slice(self.node.stores[0].group(group).unwrap(), 60));
+            let changes = self.rng.below(6);
+            self.change(changes);
+        }
+        let end = self.node.logs[0].sealed();
+        bytes.extend(writer.finish(self.node.stores[0].group(group).unwrap(), end));
+        assert_eq!(writer.bytes(), bytes.len() as u64);
+        self.change(2);
+        self.node.sync(0);
+        self.node.disk.write(&writer.header().file_name(), 0, &bytes);
+        self.cuts[usize::from(group.number())] = cut;
+    }
+
+    /// What the disk holds is what the model has.
+    fn check(&self, disk: &Disk) -> Result<(), Damage> {
+        let mut found = Model::default();
+        disk.recover(&mut |replayed| apply_to_model(&mut found, replayed))?;
+        assert!(found.keys == self.model.keys);
+        let reopened = Node::open(disk.clone(), 3, SEGMENT_BYTES, false)?;
+        assert!(reopened.snapshot() == self.model.keys);
+        Ok(())
+    }
+
+    /// Removes every segment that nobody needs.
+    fn give_back(&mut self) -> usize {
+        let covered = self.cuts.iter().map(|cut| cut.begin).min().unwrap();
+        let mut gone = 0;
+        while let Some(segment) = self.node.logs[0].give_back(covered) {
+            let name = storage::log::format::segment_file_name(1, 0, segment);
+            self.node.disk.files.remove(&name).unwrap();
+            gone += 1;
+        }
+        gone
+    }
+}
+
+#[test]
+fn a_run_and_the_log_behind_it_are_the_store() {
+    let mut given_back = 0;
+    for seed in 0..30 {
+        let mut rig = Rig::new(seed);
+        rig.change(200);
+        for round in 0..2 {
+            for group in SlotGroupId::all() {
+                rig.run(group);
+                if group.number() % 16 == seed as u8 % 16 {
+                    rig.check(&rig.node.disk).unwrap();
+                }
+            }
+            given_back += rig.give_back() * round;
+            rig.check(&rig.node.disk).unwrap();
+        }
+    }
+    assert!(given_back > 100, "{given_back} segments went");
+}
+
+#[test]
+fn what_is_missing_or_harmed_is_refused_by_name() {
+    let mut rig = Rig::new(7);
+    rig.change(300);
+    SlotGroupId::all().for_each(|group| rig.run(group));
+    rig.change(50);
+    assert!(rig.give_back() > 0);
+    let runs: Vec<String> =
+        rig.node.disk.files.keys().filter(|name| parse_run_file_name(name).is_some()).cloned().collect();
+    assert_eq!(runs.len(), 64);
+    for name in &runs {
+        let mut without = rig.node.disk.clone();
+        let run = without.files.remove(name).unwrap();
+        let damage = rig.check(&without).unwrap_err();
+        assert!(damage.file.ends_with(".log") && damage.reason.contains("no run replaces it"), "{name}: {damage}");
+        for _ in 0..20 {
+            let mut harmed = rig.node.disk.clone();
+            let bit = rig.rng.below(run.len() as u64 * 8) as usize;
+            harmed.files.get_mut(name).unwrap()[bit / 8] ^= 1 << (bit % 8);
+            match rig.check(&harmed) {
+                Err(damage) => assert_eq!(&damage.file, name),
+                // Behind the records of a group, up to where the next one starts.
+                Ok(()) => assert!(run[bit / 8] == 0),
+            }
+        }
+        let mut cut_off = rig.node.disk.clone();
+        cut_off.files.get_mut(name).unwrap().truncate(rig.rng.below(run.len() as u64) as usize);
+        assert_eq!(&rig.check(&cut_off).unwrap_err().file, name);
+    }
+    // One run in another's place.
+    let mut swapped = rig.node.disk.clone();
+    let other = swapped.files[&runs[1]].clone();
+    swapped.files.insert(runs[0].clone(), other);
+    assert_eq!(rig.check(&swapped).unwrap_err().file, runs[0]);
+    // The next opening writes down which runs there are: then it is the run that is missing.
+    let mut next = Node::open(rig.node.disk.clone(), 2, SEGMENT_BYTES, false).unwrap().disk;
+    next.files.remove(&runs[5]).unwrap();
+    let damage = rig.check(&next).unwrap_err();
+    assert_eq!(damage.file, runs[5]);
+}
+
+#[test]
+fn a_log_that_ends_before_a_run_is_damage() {
+    let mut rig = Rig::new(9);
+    rig.change(100);
+    SlotGroupId::all().for_each(|group| rig.run(group));
+    let (name, offset) = rig.node.groups[0][rig.node.groups[0].len() - 4].clone();
+    let mut torn = rig.node.disk.clone();
+    torn.files.get_mut(&name).unwrap().truncate(offset);
+    torn.files.retain(|other, _| !other.ends_with(".log") || *other <= name);
+    let damage = rig.check(&torn).unwrap_err();
+    assert!(damage.reason.contains("it was promised"), "{damage}");
+    assert!(rig.node.logs[0].sealed() > LogOrdinal(0));
+}
