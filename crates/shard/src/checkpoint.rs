@@ -2,16 +2,14 @@
 //!
 //! ```text
 //!  idle ── due ──► walking ── every key seen, end written ──► settling ── durable everywhere ──► publishing ──► idle
-//!                  a slice per tick, one write under way      no unit up to the end undecided     old run and covered
-//!                  the group was cleared: begin again                                             segments go
+//!                  a slice per tick, one write under way      no unit up to the end undecided     one after the other:
+//!                  ▲ the next group, if one is due already│                                       the old run and covered
+//!                  └───────────────────────────────────────┘                                      segments go
 //! ```
 //!
 //! A core's groups take their turns by bytes of log, so that a round over all of them comes once per live bytes plus a
-//! segment: the log and the runs together stay below twice what lives, and a segment. When all cores have had a round,
-//! nobody needs the logs of earlier incarnations.
-//!
-//! At a clean stop every group that changed gets a run, once no core changes anything any more: the next start replays
-//! nothing.
+//! segment. Where writers are faster than that, several groups settle together. When all cores have had a round, nobody
+//! needs the logs of earlier incarnations.
 
 use base::planted::{Bug, is_planted};
 use base::{Effect, LogOrdinal, SlotGroupId};
@@ -22,6 +20,7 @@ use storage::run::{Cut, RunHeader, RunWriter};
 
 use crate::gather::Question;
 use crate::hop::Control;
+use crate::rest::Stop;
 use crate::shard::Shard;
 
 /// Records of one slice, bytes: about 0.1 ms of a tick.
@@ -30,27 +29,27 @@ const SLICE_BYTES: usize = 64 << 10;
 const STOP_SLICE_BYTES: usize = 1 << 20;
 /// After a failure, before the next attempt, microseconds.
 const RETRY_US: u64 = 1_000_000;
-/// How long a stopping core waits for the others to come to rest, microseconds.
-const REST_US_MAX: u64 = 2_000_000;
 
 /// The run of one of this core's slot groups.
-struct GroupRun {
-    group: SlotGroupId,
+pub(crate) struct GroupRun {
+    pub(crate) group: SlotGroupId,
     cut: Cut,
     bytes: u64,
-    /// [`SlotGroup::version_sum`] of what the run has for sure; `None` when the log has more.
-    known_sum: Option<u64>,
+    /// [`storage::SlotGroup::version_sum`] of what the run has for sure; `None` when the log has more.
+    pub(crate) known_sum: Option<u64>,
 }
 
 /// A run that is being made.
 struct Making {
     writer: RunWriter,
-    /// [`SlotGroup::version_sum`] when it began.
+    /// [`storage::SlotGroup::version_sum`] when it began.
     begin_sum: u64,
-    /// [`SlotGroup::clears`] when it began.
+    /// [`storage::SlotGroup::clears`] when it began.
     clears: u64,
     /// Bytes asked to be written.
     offset: u64,
+    /// Set with the end: the last log group that it may have something of.
+    end: Option<LogOrdinal>,
 }
 
 #[derive(Default)]
@@ -62,11 +61,8 @@ enum State {
         making: Making,
         writing: bool,
     },
-    /// Every key was seen; `end` is the last log group that it may have something of.
+    /// Those that are written wait until they may be published.
     Settling {
-        making: Making,
-        end: LogOrdinal,
-        writing: bool,
         asked: bool,
     },
     Publishing {
@@ -74,27 +70,16 @@ enum State {
     },
 }
 
-/// How far a stop is. Before the last runs are made, nobody may begin a unit any more, and then all logs must be durable:
-/// a run must not have a unit that a recovery could still cut.
-#[derive(Default)]
-struct Stop {
-    since_us: Option<u64>,
-    has_told_rest: bool,
-    has_told_flushed: bool,
-    /// Cores, this one included, that begin no units any more,
-    resting: usize,
-    /// and whose logs are durable besides, for ever.
-    flushed: usize,
-}
-
 /// See the module.
 #[derive(Default)]
 pub struct Checkpoints {
     identity: Option<LogIdentity>,
-    runs: Vec<GroupRun>,
+    pub(crate) runs: Vec<GroupRun>,
     state: State,
-    /// Bytes of the log when the last run was begun.
-    begun_at_bytes: u64,
+    /// Written, not published.
+    walked: Vec<Making>,
+    /// Bytes of the log at which the next run is due.
+    due_at_bytes: u64,
     /// Bytes of log from one run to the next, at the most `stride_bytes_max`.
     stride_bytes: u64,
     stride_bytes_max: u64,
@@ -106,7 +91,7 @@ pub struct Checkpoints {
     renewed: usize,
     has_told_renewed: bool,
     begun: u64,
-    stop: Stop,
+    pub(crate) stop: Stop,
     /// Runs published since the start, and their bytes.
     pub(crate) published: u64,
     pub(crate) published_bytes: u64,
@@ -131,7 +116,7 @@ impl Checkpoints {
         self.runs.iter().map(|run| run.bytes).sum()
     }
 
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
     }
 }
@@ -160,15 +145,16 @@ impl Shard {
     pub(crate) fn checkpoint(&mut self) {
         let Some(log) = self.log.as_ref().filter(|log| log.failure().is_none()) else { return };
         if self.stopping {
-            self.checkpoints.stop.since_us.get_or_insert(self.now.monotonic_us);
+            self.checkpoints.stop.begin(self.now.monotonic_us);
         }
+        let is_due = log.bytes_total() >= self.checkpoints.due_at_bytes;
         match &self.checkpoints.state {
             State::Idle if self.stopping => self.come_to_rest(),
-            State::Idle if log.bytes_total() < self.checkpoints.begun_at_bytes + self.checkpoints.stride_bytes => {}
-            State::Idle => self.begin_due_run(),
-            State::Walking { writing: true, .. } | State::Settling { writing: true, .. } | State::Publishing { .. } => {
-            }
-            _ if self.is_spoilt() => self.drop_run(),
+            State::Idle if is_due => self.begin_due_run(),
+            State::Idle | State::Walking { writing: true, .. } | State::Publishing { .. } => {}
+            _ if self.stopping && !self.all_rest() => self.drop_runs(),
+            State::Walking { making, .. } if self.is_spoilt(making) => self.drop_run(),
+            State::Walking { making, .. } if making.end.is_some() => self.end_walk(is_due),
             State::Walking { .. } => self.walk(),
             State::Settling { .. } => self.settle(),
         }
@@ -186,19 +172,21 @@ impl Shard {
     fn begin_due_run(&mut self) {
         if self.checkpoints.stride_bytes == 0 {
             self.set_stride();
+            self.checkpoints.due_at_bytes = self.checkpoints.stride_bytes;
             return;
         }
         if self.now.monotonic_us < self.checkpoints.retry_at_us {
             return;
         }
-        let oldest = self.checkpoints.runs.iter().min_by_key(|run| run.cut).map(|run| run.group);
-        if let Some(group) = oldest {
+        let is_walked = |group| self.checkpoints.walked.iter().any(|making| making.writer.header().group == group);
+        let waiting = self.checkpoints.runs.iter().filter(|run| !is_walked(run.group));
+        if let Some(group) = waiting.min_by_key(|run| run.cut).map(|run| run.group) {
             self.begin_run(group);
         }
     }
 
     /// Begins where nothing is changed and not sealed: the run has exactly the log groups up to now, and maybe later ones.
-    fn begin_run(&mut self, id: SlotGroupId) {
+    pub(crate) fn begin_run(&mut self, id: SlotGroupId) {
         let is_sealed = self.store.log_mut().is_some_and(|buffer| buffer.is_empty());
         let (Some(identity), Some(log)) = (&self.checkpoints.identity, &self.log) else { return };
         let Some(group) = self.store.group(id).filter(|_| is_sealed) else { return };
@@ -208,83 +196,107 @@ impl Shard {
             core: identity.core,
             cut: Cut { incarnation: identity.incarnation, begin: log.sealed() },
         };
+        // The log did not grow since its last one: it would be the same, under the same name.
+        if self.checkpoints.runs.iter().any(|run| run.group == id && run.cut == header.cut) {
+            return;
+        }
         let (writer, bytes) = RunWriter::begin(header);
         let (begin_sum, clears) = (group.version_sum(), group.clears());
         self.checkpoints.begun += 1;
-        self.checkpoints.begun_at_bytes = log.bytes_total();
-        let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64 };
+        // Never more than a round behind.
+        let stride_bytes = self.checkpoints.stride_bytes;
+        let round_bytes = stride_bytes * self.checkpoints.runs.len() as u64;
+        let due_at_bytes = self.checkpoints.due_at_bytes.max(log.bytes_total().saturating_sub(round_bytes));
+        self.checkpoints.due_at_bytes = due_at_bytes + stride_bytes;
+        let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64, end: None };
         self.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
         self.checkpoints.state = State::Walking { making, writing: true };
     }
 
-    /// Whether the run under way is of no use any more.
-    fn is_spoilt(&self) -> bool {
-        let (State::Walking { making, .. } | State::Settling { making, .. }) = &self.checkpoints.state else {
-            return false;
-        };
-        let has_ended = self.stopping && self.checkpoints.stop.flushed < self.outbox.len();
+    /// Whether a run is of no use any more: its group was cleared.
+    fn is_spoilt(&self, making: &Making) -> bool {
         let group = self.store.group(making.writer.header().group);
-        has_ended || group.is_some_and(|group| group.clears() != making.clears)
+        group.is_some_and(|group| group.clears() != making.clears)
     }
 
+    /// The run under way is not wanted.
     fn drop_run(&mut self) {
-        let state = std::mem::take(&mut self.checkpoints.state);
-        if let State::Walking { making, .. } | State::Settling { making, .. } = state {
+        if let State::Walking { making, .. } = std::mem::take(&mut self.checkpoints.state) {
             self.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
         }
-        self.put_off.note();
+        self.end_walks();
+    }
+
+    /// No run that is not published is wanted.
+    fn drop_runs(&mut self) {
+        for making in std::mem::take(&mut self.checkpoints.walked) {
+            self.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
+        }
+        self.drop_run();
     }
 
     /// One slice; behind the last one the end.
     fn walk(&mut self) {
         let slice_bytes = if self.stopping { STOP_SLICE_BYTES } else { self.checkpoints.slice_bytes };
         let end = self.last_change_ordinal();
-        let State::Walking { mut making, .. } = std::mem::take(&mut self.checkpoints.state) else { return };
+        let State::Walking { making, writing } = &mut self.checkpoints.state else { return };
         // While the group is lent it waits.
-        let Some(group) = self.store.group(making.writer.header().group) else {
-            self.checkpoints.state = State::Walking { making, writing: false };
-            return;
-        };
-        let has_walked = making.writer.has_walked();
-        let bytes = match has_walked {
+        let Some(group) = self.store.group(making.writer.header().group) else { return };
+        let bytes = match making.writer.has_walked() {
             false => making.writer.slice(group, slice_bytes),
-            true => making.writer.finish(group, end),
+            true => {
+                making.end = Some(end);
+                making.writer.finish(group, end)
+            }
         };
+        if bytes.is_empty() {
+            return self.put_off.note();
+        }
         let (name, offset) = (making.writer.header().file_name(), making.offset);
         making.offset += bytes.len() as u64;
-        let writing = !bytes.is_empty();
-        if writing {
-            self.effects.push(Effect::WriteRun { name, offset, bytes });
-        } else {
-            self.put_off.note();
-        }
-        self.checkpoints.state = match has_walked {
-            true => State::Settling { making, end, writing, asked: false },
-            false => State::Walking { making, writing },
-        };
+        *writing = true;
+        self.effects.push(Effect::WriteRun { name, offset, bytes });
     }
 
     /// A slice, or the end, is written.
     pub(crate) fn on_run_written(&mut self) {
         match &mut self.checkpoints.state {
-            State::Walking { writing, .. } | State::Settling { writing, .. } => *writing = false,
-            State::Idle | State::Publishing { .. } => {
-                unreachable!("one write is under way at most, and it is waited for")
-            }
+            State::Walking { writing, .. } => *writing = false,
+            _ => unreachable!("one write is under way at most, and it is waited for"),
         }
+    }
+
+    /// A run is written. Where the next one is due already, it settles together with this one.
+    fn end_walk(&mut self, is_due: bool) {
+        if let State::Walking { making, .. } = std::mem::take(&mut self.checkpoints.state) {
+            self.checkpoints.walked.push(making);
+        }
+        if is_due && !self.stopping {
+            self.begin_due_run();
+        }
+        if self.checkpoints.is_idle() {
+            self.end_walks();
+        }
+    }
+
+    fn end_walks(&mut self) {
+        if !self.checkpoints.walked.is_empty() {
+            self.checkpoints.state = State::Settling { asked: false };
+        }
+        self.put_off.note();
     }
 
     /// What a recovery may still cut must not be in a run: every unit up to its end has to be decided, and its parts
     /// durable on all cores.
     fn settle(&mut self) {
-        let State::Settling { end, asked, .. } = &mut self.checkpoints.state else { return };
-        let is_decided = self.units.first_pending().is_none_or(|pending| pending > *end);
         // While stopping everybody rests: all logs are durable.
         if self.stopping || is_planted(Bug::M22RunPublishedUnsettled) {
-            return self.publish();
+            return self.publish_next();
         }
-        if is_decided && !*asked {
-            *asked = true;
+        let end = self.checkpoints.walked.iter().filter_map(|making| making.end).max().unwrap_or_default();
+        let is_decided = self.units.first_pending().is_none_or(|pending| pending > end);
+        let State::Settling { asked } = &mut self.checkpoints.state else { return };
+        if is_decided && !std::mem::replace(asked, true) {
             let number = self.gathers.open_for_run(self.checkpoints.begun, self.outbox.len());
             self.ask_all(number, &Question::Durable);
         }
@@ -292,19 +304,30 @@ impl Shard {
 
     /// All cores are durable as far as they were when the run with this number asked.
     pub(crate) fn on_settled(&mut self, run: u64) {
-        let asked = matches!(self.checkpoints.state, State::Settling { asked: true, .. });
-        if asked && run == self.checkpoints.begun && !self.is_spoilt() {
-            self.publish();
+        let asked = matches!(self.checkpoints.state, State::Settling { asked: true });
+        if asked && run == self.checkpoints.begun && (!self.stopping || self.all_rest()) {
+            self.publish_next();
         }
     }
 
-    fn publish(&mut self) {
-        let State::Settling { making, .. } = std::mem::take(&mut self.checkpoints.state) else { return };
-        if is_planted(Bug::M10GivenBackTooEarly) {
-            self.give_back(making.writer.header());
+    fn publish_next(&mut self) {
+        self.checkpoints.state = State::Idle;
+        while let Some(making) = self.checkpoints.walked.pop() {
+            let name = making.writer.header().file_name();
+            if self.is_spoilt(&making) {
+                self.effects.push(Effect::DropRun { name });
+                continue;
+            }
+            if is_planted(Bug::M10GivenBackTooEarly) {
+                self.give_back(making.writer.header());
+            }
+            self.effects.push(Effect::PublishRun { name });
+            self.checkpoints.state = State::Publishing { making };
+            return;
         }
-        self.effects.push(Effect::PublishRun { name: making.writer.header().file_name() });
-        self.checkpoints.state = State::Publishing { making };
+        self.set_stride();
+        self.tell_renewed();
+        self.put_off.note();
     }
 
     /// The run has its name: what it replaces goes.
@@ -317,8 +340,7 @@ impl Shard {
         let group = making.writer.header().group;
         let run = self.checkpoints.runs.iter_mut().find(|run| run.group == group).expect("only own groups get runs");
         (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
-        self.set_stride();
-        self.tell_renewed();
+        self.publish_next();
     }
 
     /// What the run with this header replaces goes: the run before, and segments that no group needs any more.
@@ -349,9 +371,12 @@ impl Shard {
 
     /// Writing or publishing failed; the group's turn comes again.
     pub(crate) fn on_run_failed(&mut self, reason: String) {
-        self.checkpoints.state = State::Idle;
         self.checkpoints.failure = Some(reason);
         self.checkpoints.retry_at_us = self.now.monotonic_us + RETRY_US;
+        match std::mem::take(&mut self.checkpoints.state) {
+            State::Publishing { .. } => self.publish_next(),
+            _ => self.end_walks(),
+        }
     }
 
     fn tell_renewed(&mut self) {
@@ -375,68 +400,5 @@ impl Shard {
             true => self.checkpoints.earlier = names,
             false => self.effects.push(Effect::RemoveFiles { names }),
         }
-    }
-
-    // --- the stop ---
-
-    /// Step by step with the other cores: begins no unit, has a durable log, makes the last runs.
-    fn come_to_rest(&mut self) {
-        let is_durable = self.log.as_ref().is_some_and(|log| log.durable() == log.sealed())
-            && self.store.log_mut().is_some_and(|buffer| buffer.is_empty());
-        let (cores, stop) = (self.outbox.len(), &mut self.checkpoints.stop);
-        if !stop.has_told_rest && self.units.is_quiet() {
-            stop.has_told_rest = true;
-            self.tell_others(false);
-            self.on_resting(false);
-        } else if !stop.has_told_flushed && stop.resting == cores && is_durable && self.node.is_sealed() {
-            stop.has_told_flushed = true;
-            self.tell_others(true);
-            self.on_resting(true);
-        } else if stop.flushed == cores
-            && let Some(group) = self.dirty_group()
-        {
-            self.begin_run(group);
-        }
-    }
-
-    fn tell_others(&mut self, flushed: bool) {
-        for (core, batch) in self.outbox.iter_mut().enumerate() {
-            if core != usize::from(self.core.0) {
-                batch.controls.push(Control::Resting { flushed });
-            }
-        }
-    }
-
-    /// A core, this one included, came so far.
-    pub(crate) fn on_resting(&mut self, flushed: bool) {
-        let stop = &mut self.checkpoints.stop;
-        match flushed {
-            false => stop.resting += 1,
-            true => stop.flushed += 1,
-        }
-        self.put_off.note();
-    }
-
-    /// A group whose run lacks something.
-    fn dirty_group(&self) -> Option<SlotGroupId> {
-        let is_dirty = |run: &&GroupRun| {
-            self.store.group(run.group).is_some_and(|group| run.known_sum != Some(group.version_sum()))
-        };
-        self.checkpoints.runs.iter().find(is_dirty).map(|run| run.group)
-    }
-
-    /// Whether a stopping core may stop, as far as runs go. What it leaves undone costs the next start a replay.
-    pub(crate) fn has_last_runs(&self) -> bool {
-        let has_failed = self.log.as_ref().is_none_or(|log| log.failure().is_some());
-        let is_done = self.checkpoints.stop.flushed == self.outbox.len() && self.dirty_group().is_none();
-        let waits_in_vain = self.checkpoints.stop.flushed < self.outbox.len() && self.rest_deadline_us().is_none();
-        let gives_up = self.checkpoints.failure.is_some() || waits_in_vain;
-        has_failed || (self.checkpoints.is_idle() && (is_done || gives_up))
-    }
-
-    /// When a stopping core no longer waits for the others, if that is to come.
-    pub(crate) fn rest_deadline_us(&self) -> Option<u64> {
-        let since_us = self.checkpoints.stop.since_us?;
-        Some(since_us + REST_US_MAX).filter(|deadline_us| *deadline_us > self.now.monotonic_us)
     }
 }

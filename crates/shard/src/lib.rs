@@ -29,6 +29,7 @@ pub mod node_commands;
 pub mod owned_request;
 pub mod put_off;
 pub mod receive;
+mod rest;
 pub mod route;
 pub mod run;
 pub mod serve;

@@ -180,7 +180,7 @@ impl Disk {
     pub fn rename(&mut self, from: &str, to: &str) {
         let mut file = self.files.remove(from).expect("a machine renames only what it wrote");
         file.old_name.get_or_insert_with(|| from.to_owned());
-        self.files.insert(to.to_owned(), file);
+        assert!(self.files.insert(to.to_owned(), file).is_none(), "nothing is replaced by another file of its name");
     }
 
     /// Remove a file, if it is there.

@@ -29,6 +29,11 @@ enum Shape {
 }
 
 impl OwnedChange {
+    /// A whole string.
+    pub fn put_string(bytes: &[u8]) -> OwnedChange {
+        OwnedChange { shape: Shape::Put(Kind::String, Expiry::Clear), bytes: bytes.to_vec(), elements: Vec::new() }
+    }
+
     /// Hand the borrowed change to `use_it`.
     pub fn with<T>(&self, use_it: impl FnOnce(&Change<'_>) -> T) -> T {
         let elements: Vec<&[u8]> = self.elements.iter().map(Vec::as_slice).collect();

@@ -1,14 +1,16 @@
 //! Runs that are made while their group changes: with the log behind them they are what the model says, whatever came
 //! between two slices, and whatever of the log before them is gone.
 
+use base::planted::Bug;
 use base::rng::Rng;
 use base::{LogOrdinal, SlotGroupId};
 use storage::log::Damage;
 use storage::run::format::parse_run_file_name;
 use storage::run::{Cut, RunHeader, RunWriter};
 
+use crate::changes::OwnedChange;
 use crate::disk::Disk;
-use crate::model::Model;
+use crate::model::{Model, slot_of};
 use crate::node::{Node, apply_to_model};
 
 const SEGMENT_BYTES: u64 = 2048;
@@ -81,6 +83,21 @@ impl Rig {
         }
         gone
     }
+}
+
+/// Whether a bit that flipped in the middle of a value is refused.
+#[cfg_attr(not(feature = "planted"), allow(dead_code, reason = "the planted bug's test"))]
+pub fn is_flipped_bit_of_a_run_noticed(planted: Option<Bug>) -> bool {
+    let mut rig = Rig::new(1);
+    let put = OwnedChange::put_string(&[b'v'; 64]);
+    rig.node.change(&mut rig.model, 0, b"key", &put);
+    rig.node.seal(0);
+    rig.run(slot_of(b"key").group());
+    let mut harmed = Disk { planted, ..rig.node.disk.clone() };
+    let run = harmed.files.iter_mut().find(|(name, _)| parse_run_file_name(name).is_some()).unwrap().1;
+    let value = run.windows(64).position(|window| window == [b'v'; 64]).unwrap();
+    run[value + 30] ^= 1;
+    harmed.recover(&mut |_| Ok(())).is_err()
 }
 
 #[test]

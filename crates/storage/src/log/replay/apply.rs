@@ -74,13 +74,15 @@ fn apply_group(
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<u64, Damage> {
     let place = (chain.incarnation, header.ordinal);
-    each_record(place_in_file, (header, records), &mut |record, body| match record.tag {
+    let mut applied = 0;
+    let mut take = |record: &RawRecord<'_>, body: &[u8]| match record.tag {
         tag::UNIT | tag::SEAL => Ok(()),
         tag::CLEAR => {
             let [database] = body else { return Err("a clear record has one byte".into()) };
             let database = (*database != u8::MAX).then_some(*database).map(database_of).transpose()?;
             let spared = cuts.groups_that_cover(place);
             *changed_groups |= chain.groups & !spared;
+            applied += 1;
             apply(Replayed::Clear { core: chain.core, cores: chain.cores, database, spared })
         }
         _ => {
@@ -91,10 +93,13 @@ fn apply_group(
                 return Ok(());
             }
             *changed_groups |= 1 << slot.group().number();
+            applied += 1;
             let (key, version, may_be_known) = (record.key, record.version, coverage == Coverage::Perhaps);
             apply(Replayed::Change { slot, database, key, version, change, may_be_known })
         }
-    })
+    };
+    each_record(place_in_file, (header, records), &mut take)?;
+    Ok(applied)
 }
 
 /// What is done with a record and its whole body.

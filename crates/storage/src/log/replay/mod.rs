@@ -130,7 +130,7 @@ pub struct Recovery {
     pub files: Vec<String>,
     /// Slot groups that the logs changed since their runs: bit i is group i.
     pub changed_groups: u64,
-    /// Records of the logs that were read; those that a run had already included.
+    /// Changes of the logs that were performed: what the runs had already is not.
     pub records: u64,
     /// Keys that were loaded from runs.
     pub keys: u64,
