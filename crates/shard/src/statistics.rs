@@ -41,7 +41,11 @@ impl Shard {
             gauges.session_bytes += size_of_val(connection) as u64;
         }
         if let Some(log) = &self.log {
-            gauges.log_segments = log.position().0.0 + 1;
+            gauges.log_segments = log.segment_count();
+            gauges.run_bytes = self.checkpoints.run_bytes();
+            gauges.runs_published = self.checkpoints.published;
+            gauges.runs_published_bytes = self.checkpoints.published_bytes;
+            gauges.runs_failed = u64::from(self.checkpoints.failure.is_some());
             gauges.log_groups_unsynced = log.sealed().0 - log.durable().0;
             gauges.log_synced_unix_ms = self.synced_unix_ms;
         }

@@ -135,12 +135,15 @@ fn write_persistence(facts: &NodeFacts<'_>, text: &mut InfoText) {
         ("log_groups_unsynced", gauges.log_groups_unsynced),
         ("log_bytes_written", counters.log_bytes),
         ("log_syncs", counters.log_syncs),
+        ("run_bytes", gauges.run_bytes),
+        ("runs_published", gauges.runs_published),
+        ("runs_published_bytes", gauges.runs_published_bytes),
         ("log_last_sync_unix_ms", gauges.log_synced_unix_ms),
         ("rdb_changes_since_last_save", if facts.keeps_log() { 0 } else { counters.changes }),
         ("rdb_bgsave_in_progress", 0),
         ("rdb_last_save_time", gauges.log_synced_unix_ms / 1000),
     ]);
-    text.line("rdb_last_bgsave_status", "ok");
+    text.line("rdb_last_bgsave_status", if gauges.runs_failed > 0 { "err" } else { "ok" });
     text.lines(&[("aof_enabled", u64::from(facts.keeps_log())), ("aof_rewrite_in_progress", 0)]);
     text.line("aof_last_bgrewrite_status", "ok");
     text.line("aof_last_write_status", if is_failed { "err" } else { "ok" });

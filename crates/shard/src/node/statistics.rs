@@ -92,8 +92,16 @@ numbers! {
         reply_bytes,
         /// Bytes of connections themselves: sessions, transactions.
         session_bytes,
-        /// Log segments on disk.
+        /// Log segments of this process on disk.
         log_segments,
+        /// Bytes of the slot groups' runs.
+        run_bytes,
+        /// Runs published since the start.
+        runs_published,
+        /// Bytes of those.
+        runs_published_bytes,
+        /// Cores whose last run failed.
+        runs_failed,
         /// Log groups written and not synced.
         log_groups_unsynced,
         /// 1 when the log failed and writes are refused.

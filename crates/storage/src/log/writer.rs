@@ -244,6 +244,11 @@ impl LogWriter {
         self.held.pop_front_if(|_| may_go).map(|(segment, _)| segment)
     }
 
+    /// Segments that are there.
+    pub fn segment_count(&self) -> u64 {
+        self.held.len() as u64
+    }
+
     /// Nominal bytes of a segment.
     pub fn segment_bytes(&self) -> u64 {
         self.segment_bytes
