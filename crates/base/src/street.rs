@@ -125,9 +125,9 @@ pub enum Event {
     },
     /// A [`Effect::WriteRun`] was done.
     RunWritten,
-    /// A [`Effect::PublishRun`] was done: the run has its name, whatever happens.
-    RunPublished,
-    /// Writing or publishing a run failed, for example on a full disk; nothing of it is left.
+    /// A [`Effect::PublishRuns`] was done: the runs have their names, whatever happens.
+    RunsPublished,
+    /// Writing or publishing failed, for example on a full disk; nothing of that run, or of those runs, is left.
     RunFailed {
         /// The operating system's words, with the file's name.
         reason: String,
@@ -204,11 +204,11 @@ pub enum Effect {
         /// What.
         bytes: Vec<u8>,
     },
-    /// Make the run durable, give it its name and make that durable. Off the tick; [`Event::RunPublished`] or
+    /// Make the runs durable, give them their names and make those durable. Off the tick; [`Event::RunsPublished`] or
     /// [`Event::RunFailed`] follows.
-    PublishRun {
-        /// The run's name.
-        name: String,
+    PublishRuns {
+        /// Their names.
+        names: Vec<String>,
     },
     /// Remove a run that will not be published.
     DropRun {

@@ -157,7 +157,7 @@ fn perform_log(log: Option<&mut LogFiles>, effect: Effect, quiet: bool, events: 
         }
         Effect::SyncLog { segment, ordinal } => log.sync(segment, ordinal, events),
         Effect::WriteRun { name, offset, bytes } => log.write_run(&name, offset, bytes, events),
-        Effect::PublishRun { name } => log.publish_run(&name, events),
+        Effect::PublishRuns { names } => log.publish_runs(names, events),
         Effect::DropRun { name } => log.drop_run(&name),
         Effect::RemoveFiles { names } => log.remove(names),
         Effect::Send { .. }

@@ -37,7 +37,7 @@ pub(crate) enum DiskJob {
     Create { segment: SegmentNumber, path: PathBuf, header: Vec<u8>, bytes: u64, zero_fill: bool },
     Sync { files: Vec<Arc<SegmentFile>>, ordinal: LogOrdinal },
     WriteRun { path: PathBuf, offset: u64, bytes: Vec<u8> },
-    PublishRun { path: PathBuf },
+    PublishRuns { paths: Vec<PathBuf> },
     DropRun { path: PathBuf },
     Remove { paths: Vec<PathBuf> },
 }
@@ -52,7 +52,7 @@ pub(crate) enum DiskResult {
     Synced(LogOrdinal),
     Failed(String),
     RunWritten,
-    RunPublished,
+    RunsPublished,
     RunFailed(String),
     /// Files went, or cost room until the next start.
     Removed,
@@ -142,9 +142,13 @@ fn perform(job: DiskJob) -> DiskResult {
             DiskResult::Synced(ordinal)
         }
         DiskJob::WriteRun { path, offset, bytes } => {
-            run_result(&path, run_files::write_run(&path, offset, &bytes), DiskResult::RunWritten)
+            let result = run_files::write_run(&path, offset, &bytes);
+            run_result(std::slice::from_ref(&path), result, DiskResult::RunWritten)
         }
-        DiskJob::PublishRun { path } => run_result(&path, run_files::publish_run(&path), DiskResult::RunPublished),
+        DiskJob::PublishRuns { paths } => {
+            let result = run_files::publish_runs(&paths);
+            run_result(&paths, result, DiskResult::RunsPublished)
+        }
         DiskJob::DropRun { path } => {
             complain(&path, run_files::drop_run(&path));
             DiskResult::Removed
@@ -156,15 +160,15 @@ fn perform(job: DiskJob) -> DiskResult {
     }
 }
 
-/// What became of a run; of one that failed nothing is left, so that it takes no room from the log.
-fn run_result(path: &Path, result: io::Result<()>, done: DiskResult) -> DiskResult {
-    match result {
-        Ok(()) => done,
-        Err(error) => {
-            complain(path, run_files::drop_run(path));
-            DiskResult::RunFailed(format!("{}: {error}", path.display()))
-        }
+/// What became of runs; of those that failed nothing is left, so that they take no room from the log.
+fn run_result(paths: &[PathBuf], result: io::Result<()>, done: DiskResult) -> DiskResult {
+    let Err(error) = result else { return done };
+    for path in paths {
+        complain(path, run_files::drop_run(path));
+        complain(path, run_files::remove(path));
     }
+    let first = paths.first().map_or_else(String::new, |path| path.display().to_string());
+    DiskResult::RunFailed(format!("{first}: {error}"))
 }
 
 fn complain(path: &Path, result: io::Result<()>) {

@@ -79,7 +79,7 @@ impl LogFiles {
                 DiskResult::Synced(_) => {}
                 DiskResult::Failed(reason) => self.fail(reason, events),
                 DiskResult::RunWritten => events.push(Event::RunWritten),
-                DiskResult::RunPublished => events.push(Event::RunPublished),
+                DiskResult::RunsPublished => events.push(Event::RunsPublished),
                 DiskResult::RunFailed(reason) => events.push(Event::RunFailed { reason }),
                 DiskResult::Removed => {}
             }
@@ -153,9 +153,9 @@ impl LogFiles {
         self.submit_run(DiskJob::WriteRun { path, offset, bytes }, events);
     }
 
-    pub fn publish_run(&mut self, name: &str, events: &mut EventList) {
-        let path = self.config.directory.join(name);
-        self.submit_run(DiskJob::PublishRun { path }, events);
+    pub fn publish_runs(&mut self, names: Vec<String>, events: &mut EventList) {
+        let paths = names.into_iter().map(|name| self.config.directory.join(name)).collect();
+        self.submit_run(DiskJob::PublishRuns { paths }, events);
     }
 
     fn submit_run(&mut self, job: DiskJob, events: &mut EventList) {

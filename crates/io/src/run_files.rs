@@ -17,12 +17,15 @@ pub(crate) fn write_run(path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()
     file.write_all_at(bytes, offset)
 }
 
-/// Makes a run durable, then gives it its name, then makes that durable: whoever finds the name finds all of the run.
-pub(crate) fn publish_run(path: &Path) -> io::Result<()> {
-    let unfinished = unfinished(path);
-    OpenOptions::new().write(true).open(&unfinished)?.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    sync_directory(path.parent().expect("a run lies in the data directory"))
+/// Makes runs durable, then gives them their names, then makes those durable: whoever finds a name finds all of the run.
+pub(crate) fn publish_runs(paths: &[PathBuf]) -> io::Result<()> {
+    for path in paths {
+        OpenOptions::new().write(true).open(unfinished(path))?.sync_all()?;
+    }
+    for path in paths {
+        fs::rename(unfinished(path), path)?;
+    }
+    paths.first().map_or(Ok(()), |path| sync_directory(path.parent().expect("a run lies in the data directory")))
 }
 
 /// Removes a run that was not published.
@@ -58,12 +61,12 @@ mod tests {
         write_run(&path, 0, b"first").unwrap();
         write_run(&path, 5, b" second").unwrap();
         assert!(!path.exists());
-        publish_run(&path).unwrap();
+        publish_runs(std::slice::from_ref(&path)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"first second");
         write_run(&path, 0, b"another").unwrap();
         drop_run(&path).unwrap();
         drop_run(&path).unwrap();
-        assert!(publish_run(&path).is_err());
+        assert!(publish_runs(std::slice::from_ref(&path)).is_err());
         remove(&path).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
         fs::remove_dir_all(&directory).unwrap();

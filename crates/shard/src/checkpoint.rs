@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  idle ── due ──► walking ── every key seen, end written ──► settling ── durable everywhere ──► publishing ──► idle
-//!                  a slice per tick, one write under way      no unit up to the end undecided     one after the other:
-//!                  ▲ the next group, if one is due already│                                       the old run and covered
-//!                  └───────────────────────────────────────┘                                      segments go
+//!                  a slice per tick, one write under way      no unit up to the end undecided     old runs and covered
+//!                  ▲ the next group, if one is due already│                                       segments go
+//!                  └───────────────────────────────────────┘
 //! ```
 //!
-//! A core's groups take their turns by bytes of log, so that a round over all of them comes once per live bytes plus a
-//! segment. Where writers are faster than that, several groups settle together. When all cores have had a round, nobody
-//! needs the logs of earlier incarnations.
+//! A core's groups take their turns by bytes of log, so that a round over all of them comes once per live bytes, or per
+//! segment if that is more. Where writers are faster than the disk, several groups settle and are published together. When
+//! all cores have had a round, nobody needs the logs of earlier incarnations.
 
 use base::planted::{Bug, is_planted};
 use base::{Effect, LogOrdinal, SlotGroupId};
@@ -65,9 +65,7 @@ enum State {
     Settling {
         asked: bool,
     },
-    Publishing {
-        making: Making,
-    },
+    Publishing,
 }
 
 /// See the module.
@@ -76,7 +74,7 @@ pub struct Checkpoints {
     identity: Option<LogIdentity>,
     pub(crate) runs: Vec<GroupRun>,
     state: State,
-    /// Written, not published.
+    /// Written, not published, or being published.
     walked: Vec<Making>,
     /// Bytes of the log at which the next run is due.
     due_at_bytes: u64,
@@ -116,6 +114,11 @@ impl Checkpoints {
         self.runs.iter().map(|run| run.bytes).sum()
     }
 
+    /// Whether a run of the group is written and not published.
+    pub(crate) fn has_walked(&self, group: SlotGroupId) -> bool {
+        self.walked.iter().any(|making| making.writer.header().group == group)
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
     }
@@ -151,7 +154,7 @@ impl Shard {
         match &self.checkpoints.state {
             State::Idle if self.stopping => self.come_to_rest(),
             State::Idle if is_due => self.begin_due_run(),
-            State::Idle | State::Walking { writing: true, .. } | State::Publishing { .. } => {}
+            State::Idle | State::Walking { writing: true, .. } | State::Publishing => {}
             _ if self.stopping && !self.all_rest() => self.drop_runs(),
             State::Walking { making, .. } if self.is_spoilt(making) => self.drop_run(),
             State::Walking { making, .. } if making.end.is_some() => self.end_walk(is_due),
@@ -165,7 +168,7 @@ impl Shard {
         let Some(log) = &self.log else { return };
         let groups = self.checkpoints.runs.len().max(1) as u64;
         let live_bytes = self.checkpoints.run_bytes().max(self.store.record_bytes() as u64);
-        let stride_bytes = (live_bytes + log.segment_bytes()) / groups;
+        let stride_bytes = live_bytes.max(log.segment_bytes()) / groups;
         self.checkpoints.stride_bytes = stride_bytes.clamp(1, self.checkpoints.stride_bytes_max);
     }
 
@@ -178,8 +181,7 @@ impl Shard {
         if self.now.monotonic_us < self.checkpoints.retry_at_us {
             return;
         }
-        let is_walked = |group| self.checkpoints.walked.iter().any(|making| making.writer.header().group == group);
-        let waiting = self.checkpoints.runs.iter().filter(|run| !is_walked(run.group));
+        let waiting = self.checkpoints.runs.iter().filter(|run| !self.checkpoints.has_walked(run.group));
         if let Some(group) = waiting.min_by_key(|run| run.cut).map(|run| run.group) {
             self.begin_run(group);
         }
@@ -271,8 +273,10 @@ impl Shard {
         if let State::Walking { making, .. } = std::mem::take(&mut self.checkpoints.state) {
             self.checkpoints.walked.push(making);
         }
-        if is_due && !self.stopping {
-            self.begin_due_run();
+        match self.dirty_group().filter(|_| self.stopping) {
+            Some(group) => self.begin_run(group),
+            None if is_due && !self.stopping => self.begin_due_run(),
+            None => {}
         }
         if self.checkpoints.is_idle() {
             self.end_walks();
@@ -291,7 +295,7 @@ impl Shard {
     fn settle(&mut self) {
         // While stopping everybody rests: all logs are durable.
         if self.stopping || is_planted(Bug::M22RunPublishedUnsettled) {
-            return self.publish_next();
+            return self.publish();
         }
         let end = self.checkpoints.walked.iter().filter_map(|making| making.end).max().unwrap_or_default();
         let is_decided = self.units.first_pending().is_none_or(|pending| pending > end);
@@ -306,41 +310,45 @@ impl Shard {
     pub(crate) fn on_settled(&mut self, run: u64) {
         let asked = matches!(self.checkpoints.state, State::Settling { asked: true });
         if asked && run == self.checkpoints.begun && (!self.stopping || self.all_rest()) {
-            self.publish_next();
+            self.publish();
         }
     }
 
-    fn publish_next(&mut self) {
+    /// Those whose groups were not cleared meanwhile.
+    fn publish(&mut self) {
+        let (spoilt, walked): (Vec<Making>, Vec<Making>) =
+            std::mem::take(&mut self.checkpoints.walked).into_iter().partition(|making| self.is_spoilt(making));
+        for making in spoilt {
+            self.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
+        }
+        if is_planted(Bug::M10GivenBackTooEarly) {
+            walked.iter().for_each(|making| self.give_back(making.writer.header()));
+        }
+        let names: Vec<String> = walked.iter().map(|making| making.writer.header().file_name()).collect();
+        self.checkpoints.walked = walked;
+        self.checkpoints.state = if names.is_empty() { State::Idle } else { State::Publishing };
+        match names.is_empty() {
+            true => self.put_off.note(),
+            false => self.effects.push(Effect::PublishRuns { names }),
+        }
+    }
+
+    /// The runs have their names: what they replace goes.
+    pub(crate) fn on_runs_published(&mut self) {
         self.checkpoints.state = State::Idle;
-        while let Some(making) = self.checkpoints.walked.pop() {
-            let name = making.writer.header().file_name();
-            if self.is_spoilt(&making) {
-                self.effects.push(Effect::DropRun { name });
-                continue;
-            }
-            if is_planted(Bug::M10GivenBackTooEarly) {
-                self.give_back(making.writer.header());
-            }
-            self.effects.push(Effect::PublishRun { name });
-            self.checkpoints.state = State::Publishing { making };
-            return;
+        self.checkpoints.failure = None;
+        for making in std::mem::take(&mut self.checkpoints.walked) {
+            let (header, bytes) = (*making.writer.header(), making.writer.bytes());
+            self.checkpoints.published += 1;
+            self.checkpoints.published_bytes += bytes;
+            self.give_back(&header);
+            let run = self.checkpoints.runs.iter_mut().find(|run| run.group == header.group);
+            let run = run.expect("only own groups get runs");
+            (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
         }
         self.set_stride();
         self.tell_renewed();
         self.put_off.note();
-    }
-
-    /// The run has its name: what it replaces goes.
-    pub(crate) fn on_run_published(&mut self) {
-        let State::Publishing { making } = std::mem::take(&mut self.checkpoints.state) else { return };
-        let bytes = making.writer.bytes();
-        (self.checkpoints.published, self.checkpoints.failure) = (self.checkpoints.published + 1, None);
-        self.checkpoints.published_bytes += bytes;
-        self.give_back(making.writer.header());
-        let group = making.writer.header().group;
-        let run = self.checkpoints.runs.iter_mut().find(|run| run.group == group).expect("only own groups get runs");
-        (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
-        self.publish_next();
     }
 
     /// What the run with this header replaces goes: the run before, and segments that no group needs any more.
@@ -373,10 +381,10 @@ impl Shard {
     pub(crate) fn on_run_failed(&mut self, reason: String) {
         self.checkpoints.failure = Some(reason);
         self.checkpoints.retry_at_us = self.now.monotonic_us + RETRY_US;
-        match std::mem::take(&mut self.checkpoints.state) {
-            State::Publishing { .. } => self.publish_next(),
-            _ => self.end_walks(),
+        if matches!(std::mem::take(&mut self.checkpoints.state), State::Publishing) {
+            self.checkpoints.walked.clear();
         }
+        self.end_walks();
     }
 
     fn tell_renewed(&mut self) {

@@ -55,7 +55,7 @@ impl Shard {
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::RunWritten => self.on_run_written(),
-                Event::RunPublished => self.on_run_published(),
+                Event::RunsPublished => self.on_runs_published(),
                 Event::RunFailed { reason } => self.on_run_failed(reason),
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,

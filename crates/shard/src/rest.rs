@@ -80,9 +80,11 @@ impl Shard {
     }
 
     /// A group whose run lacks something.
-    fn dirty_group(&self) -> Option<SlotGroupId> {
+    pub(crate) fn dirty_group(&self) -> Option<SlotGroupId> {
         let is_dirty = |run: &&GroupRun| {
-            self.store.group(run.group).is_some_and(|group| run.known_sum != Some(group.version_sum()))
+            let group = self.store.group(run.group);
+            let has_changed = group.is_some_and(|group| run.known_sum != Some(group.version_sum()));
+            has_changed && !self.checkpoints.has_walked(run.group)
         };
         self.checkpoints.runs.iter().find(is_dirty).map(|run| run.group)
     }

@@ -53,11 +53,10 @@ impl<N: Node> Street<N> {
             }
             Effect::SyncLog { segment, ordinal } => self.sync_log(core, segment, ordinal),
             Effect::WriteRun { name, offset, bytes } => self.write_run(core, &name, offset, &bytes),
-            Effect::PublishRun { name } => {
-                let file = unfinished(&name);
-                let snapshot = self.disk.begin_sync(&file);
+            Effect::PublishRuns { names } => {
+                let snapshots = names.iter().map(|name| self.disk.begin_sync(&unfinished(name))).collect();
                 let delay_us = self.chance_us(self.weather.sync_us_max);
-                self.after(delay_us, Item::RunSynced { core, name, snapshot });
+                self.after(delay_us, Item::RunsSynced { core, names, snapshots });
             }
             Effect::DropRun { name } => self.disk.remove(&unfinished(&name)),
             Effect::RemoveFiles { names } => self.remove_files(&names),
@@ -218,24 +217,28 @@ impl<N: Node> Street<N> {
         self.after(delay_us, Item::RunDone { core, event: Event::RunWritten });
     }
 
-    pub(crate) fn run_synced(&mut self, core: u16, name: &str, snapshot: SyncSnapshot) {
+    pub(crate) fn runs_synced(&mut self, core: u16, names: &[String], snapshots: Vec<SyncSnapshot>) {
+        for (name, snapshot) in names.iter().zip(snapshots) {
+            if self.durable_step() {
+                return;
+            }
+            self.disk.finish_sync(&unfinished(name), snapshot);
+        }
+        for name in names {
+            if self.durable_step() {
+                return;
+            }
+            self.trace.note(self.now_us(), "published", &[u64::from(core)], name.as_bytes());
+            self.disk.rename(&unfinished(name), name);
+        }
         if self.durable_step() {
             return;
         }
-        self.disk.finish_sync(&unfinished(name), snapshot);
-        if self.durable_step() {
-            return;
-        }
-        self.disk.rename(&unfinished(name), name);
-        if self.durable_step() {
-            return;
-        }
-        self.trace.note(self.now_us(), "published", &[u64::from(core)], name.as_bytes());
         if !is_planted(Bug::M9NoDirectorySync) {
             self.disk.sync_directory();
         }
         if !self.durable_step() {
-            self.tell(core, Event::RunPublished);
+            self.tell(core, Event::RunsPublished);
         }
     }
 

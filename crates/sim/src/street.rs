@@ -77,7 +77,7 @@ pub(crate) enum Item<M> {
     Unblock(u16),
     Created { core: u16, segment: SegmentNumber },
     Synced { core: u16, ordinal: LogOrdinal, files: Vec<(String, SyncSnapshot)> },
-    RunSynced { core: u16, name: String, snapshot: SyncSnapshot },
+    RunsSynced { core: u16, names: Vec<String>, snapshots: Vec<SyncSnapshot> },
     RunDone { core: u16, event: Event },
     Timer(u64),
 }

@@ -306,10 +306,12 @@ impl Street {
                 file.extend_from_slice(&bytes);
                 core.events.push(Event::RunWritten);
             }
-            Effect::PublishRun { name } => {
-                let run = self.files.remove(&(name.clone() + UNFINISHED_SUFFIX)).expect("it was written");
-                self.files.insert(name, run);
-                core.events.push(Event::RunPublished);
+            Effect::PublishRuns { names } => {
+                for name in names {
+                    let run = self.files.remove(&(name.clone() + UNFINISHED_SUFFIX)).expect("it was written");
+                    self.files.insert(name, run);
+                }
+                core.events.push(Event::RunsPublished);
             }
             Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),

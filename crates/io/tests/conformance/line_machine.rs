@@ -205,7 +205,7 @@ impl LineMachine {
                 }
             }
             Event::RunWritten => self.trace.push("run written".to_owned()),
-            Event::RunPublished => self.trace.push("run published".to_owned()),
+            Event::RunsPublished => self.trace.push("runs published".to_owned()),
             Event::RunFailed { reason } => self.trace.push(format!("run failed {reason}")),
             Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),
             Event::ShutdownRequested => output.effects.push(Effect::Stop),

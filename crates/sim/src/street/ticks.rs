@@ -20,7 +20,7 @@ impl<N: Node> Street<N> {
                 self.perform(core);
             }
             Item::Created { core, segment } => self.created(core, segment),
-            Item::RunSynced { core, name, snapshot } => self.run_synced(core, &name, snapshot),
+            Item::RunsSynced { core, names, snapshots } => self.runs_synced(core, &names, snapshots),
             Item::RunDone { core, event } => self.tell(core, event),
             Item::Synced { core, ordinal, files } => self.synced(core, ordinal, files),
             Item::Timer(_) | Item::ToClient(_) => unreachable!("these outlive a node and are handled before"),
