@@ -10,7 +10,7 @@
 //! A run is written in slices while its group changes (a fuzzy checkpoint: ARIES, TODS 1992, section 5.4), so nothing is
 //! copied first and no tick is long. Replay repairs it: what a key's version in the run covers already is skipped.
 //!
-//! - [`format`]: the bytes
+//! - [`mod@format`]: the bytes
 //! - [`writer`]: from a group to a run
 //! - [`load`]: from runs to groups
 
