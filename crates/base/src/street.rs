@@ -138,6 +138,9 @@ pub enum Event {
     ShutdownRequested,
 }
 
+/// What stands behind a run's name while it is being written.
+pub const UNFINISHED_RUN_SUFFIX: &str = ".new";
+
 /// What a machine asks of the street.
 #[derive(Debug)]
 pub enum Effect {
@@ -194,7 +197,7 @@ pub enum Effect {
         /// Last group to cover.
         ordinal: LogOrdinal,
     },
-    /// Write the next bytes of a run, to the file `name` with `.new` behind it; made, or emptied, by those at offset 0.
+    /// Write the next bytes of a run, to the file `name` with [`UNFINISHED_RUN_SUFFIX`] behind it; made, or emptied, by those at offset 0.
     /// Off the tick; at most one is under way, [`Event::RunWritten`] or [`Event::RunFailed`] follows.
     WriteRun {
         /// The run's name once it is published.

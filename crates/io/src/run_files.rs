@@ -5,10 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::files::sync_directory;
+use base::street::UNFINISHED_RUN_SUFFIX;
 
-/// What stands behind a run's name while it is being written; `storage` knows it, too.
-const UNFINISHED_SUFFIX: &str = ".new";
+use crate::files::sync_directory;
 
 /// Writes the next bytes of a run; those at offset 0 make it, or empty one that was left over.
 pub(crate) fn write_run(path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -43,7 +42,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(UNFINISHED_SUFFIX);
+    name.push(UNFINISHED_RUN_SUFFIX);
     PathBuf::from(name)
 }
 

@@ -278,10 +278,10 @@ impl Shard {
         if let State::Walking { making, .. } = std::mem::take(&mut self.checkpoints.state) {
             self.checkpoints.walked.push(making);
         }
-        match self.dirty_group().filter(|_| self.stopping) {
-            Some(group) => self.begin_run(group),
-            None if is_due && !self.stopping => self.begin_due_run(),
-            None => {}
+        match self.stopping {
+            true => self.dirty_group().into_iter().for_each(|group| self.begin_run(group)),
+            false if is_due => self.begin_due_run(),
+            false => {}
         }
         if self.checkpoints.is_idle() {
             self.end_walks();

@@ -1,6 +1,7 @@
 //! Effects in the order of their list, and every durable step as a place where a crash can come.
 
 use base::planted::{Bug, is_planted};
+use base::street::UNFINISHED_RUN_SUFFIX;
 use base::{Effect, Event, LogOrdinal, SegmentNumber};
 
 use crate::disk::{CrashKind, SyncSnapshot};
@@ -266,5 +267,5 @@ impl<N: Node> Street<N> {
 
 /// What a run is called until it is whole.
 fn unfinished(name: &str) -> String {
-    format!("{name}.new")
+    format!("{name}{UNFINISHED_RUN_SUFFIX}")
 }

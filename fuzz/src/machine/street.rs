@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use base::street::UNFINISHED_RUN_SUFFIX;
 use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
 use placement::NodeTable;
 use server::data_directory::apply;
 use shard::{Durability, HopBatch, NodeState, Shard, ShardConfig};
 use storage::log::{LogIdentity, LogWriter, Manifest, recover};
-use storage::run::format::UNFINISHED_SUFFIX;
 use wire::reply_parse::skip_reply;
 
 use crate::source::pieces;
@@ -301,19 +301,19 @@ impl Street {
             }
             Effect::SyncLog { ordinal, .. } => core.events.push(Event::LogSynced { ordinal }),
             Effect::WriteRun { name, offset, bytes } => {
-                let file = self.files.entry(name + UNFINISHED_SUFFIX).or_default();
+                let file = self.files.entry(name + UNFINISHED_RUN_SUFFIX).or_default();
                 file.truncate(offset as usize);
                 file.extend_from_slice(&bytes);
                 core.events.push(Event::RunWritten);
             }
             Effect::PublishRuns { names } => {
                 for name in names {
-                    let run = self.files.remove(&(name.clone() + UNFINISHED_SUFFIX)).expect("it was written");
+                    let run = self.files.remove(&(name.clone() + UNFINISHED_RUN_SUFFIX)).expect("it was written");
                     self.files.insert(name, run);
                 }
                 core.events.push(Event::RunsPublished);
             }
-            Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
+            Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_RUN_SUFFIX))),
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
             Effect::Stop => core.stopped = true,
         }
