@@ -153,7 +153,7 @@ impl Client {
             Replayed::Loaded { .. } | Replayed::Versions { .. } => Err("there is no run".to_owned()),
             Replayed::Clear { .. } => Err("no data command clears a database".to_owned()),
         };
-        let recovery = recover(&manifest, &names, &|_, _| 0, &mut |_| Ok(segment.clone()), &mut apply);
+        let recovery = recover(&manifest, &names, &|_, _| u64::MAX, &mut |_| Ok(segment.clone()), &mut apply);
         let recovery = recovery.expect("what was written is read");
         assert!(recovery.torn.is_empty());
         for database in DATABASES {

@@ -197,8 +197,9 @@ fn start(manifest: &Manifest, files: &Files) -> Started {
             Ok(())
         }
     };
-    let owner = |group, cores| NodeTable::even(STORE_ID, cores, "", 1).map_or(0, |table| table.group_owner(group).0);
-    let recovery = recover(manifest, &names, &owner, &mut read, &mut apply)?;
+    let groups_of =
+        |core, cores| NodeTable::even(STORE_ID, cores, "", 1).map_or(0, |table| table.group_mask_of(CoreId(core)));
+    let recovery = recover(manifest, &names, &groups_of, &mut read, &mut apply)?;
     Ok((recovery, store))
 }
 

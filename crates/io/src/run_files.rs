@@ -62,6 +62,7 @@ mod tests {
         assert!(!path.exists());
         publish_runs(std::slice::from_ref(&path)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"first second");
+        assert!(!unfinished(&path).exists(), "it has one name");
         write_run(&path, 0, b"another").unwrap();
         drop_run(&path).unwrap();
         drop_run(&path).unwrap();

@@ -218,6 +218,11 @@ impl NodeTable {
         SlotGroupId::all().filter(move |&group| self.group_owner(group) == core)
     }
 
+    /// The groups of `core`: bit i is group i.
+    pub fn group_mask_of(&self, core: CoreId) -> u64 {
+        self.groups_of(core).fold(0, |mask, group| mask | 1 << group.number())
+    }
+
     /// Where a client that asked the wrong instance for `slot` is sent.
     pub fn moved(&self, slot: Slot) -> &Endpoint {
         &self.instances[usize::from(self.owner(slot).0)].endpoint

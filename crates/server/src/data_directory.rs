@@ -210,10 +210,9 @@ pub(crate) fn replay(
         progress(done, total);
         Ok(bytes)
     };
-    let owner = |group: base::SlotGroupId, cores| {
-        NodeTable::even([0; 16], cores, "", 1).map_or(u16::MAX, |table| table.group_owner(group).0)
-    };
-    recover(manifest, names, &owner, &mut read, apply)
+    let groups_of =
+        |core, cores| NodeTable::even([0; 16], cores, "", 1).map_or(0, |table| table.group_mask_of(CoreId(core)));
+    recover(manifest, names, &groups_of, &mut read, apply)
 }
 
 pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {

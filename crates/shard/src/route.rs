@@ -127,10 +127,7 @@ pub fn add_group(masks: &mut GroupMasks, table: &NodeTable, slot: Slot) {
 
 /// All slot groups of all cores.
 pub fn all_groups(table: &NodeTable) -> GroupMasks {
-    let masks = table.instances().iter().map(|instance| {
-        let mask = table.groups_of(instance.core).fold(0u64, |mask, group| mask | 1 << group.number());
-        (instance.core, mask)
-    });
+    let masks = table.instances().iter().map(|instance| (instance.core, table.group_mask_of(instance.core)));
     masks.collect()
 }
 

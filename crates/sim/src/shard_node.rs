@@ -178,6 +178,6 @@ fn replay(manifest: &Manifest, disk: &Disk, shards: &mut [Shard]) -> Result<Reco
             Ok(())
         }
     };
-    let owner = |group, cores| table_of(manifest.store_id, cores).group_owner(group).0;
-    recover(manifest, &names, &owner, &mut read, &mut apply).map_err(|damage| Refusal::Damaged(damage.to_string()))
+    let groups_of = |core, cores| table_of(manifest.store_id, cores).group_mask_of(CoreId(core));
+    recover(manifest, &names, &groups_of, &mut read, &mut apply).map_err(|damage| Refusal::Damaged(damage.to_string()))
 }

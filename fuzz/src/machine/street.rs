@@ -186,9 +186,10 @@ impl Street {
             Manifest { store_id: STORE_ID, incarnation: 1, cores, serving: true, closed: Vec::new(), cuts: Vec::new() };
         let names: Vec<String> = self.files.keys().cloned().collect();
         let mut read = |name: &str| self.files.get(name).cloned().ok_or_else(|| "no such file".to_owned());
-        let owner = |group, _| self.table.group_owner(group).0;
-        let recovery =
-            recover(&manifest, &names, &owner, &mut read, &mut |replayed| apply(&mut recovered, &self.table, replayed));
+        let groups_of = |core, _| self.table.group_mask_of(CoreId(core));
+        let recovery = recover(&manifest, &names, &groups_of, &mut read, &mut |replayed| {
+            apply(&mut recovered, &self.table, replayed)
+        });
         let recovery = recovery.expect("what was written is recovered");
         assert!(recovery.torn.is_empty(), "nothing is torn: {:?}", recovery.torn);
         recovered

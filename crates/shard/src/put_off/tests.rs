@@ -167,8 +167,8 @@ impl Cores {
             Ok(())
         };
         let table = NodeTable::even([3; 16], cores, "", 1).unwrap();
-        let owner = |group, _| table.group_owner(group).0;
-        recover(&manifest, &names, &owner, &mut read, &mut apply).unwrap();
+        let groups_of = |core, _| table.group_mask_of(CoreId(core));
+        recover(&manifest, &names, &groups_of, &mut read, &mut apply).unwrap();
         keys
     }
 }

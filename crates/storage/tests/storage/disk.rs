@@ -18,8 +18,9 @@ pub struct Disk {
 /// A planted bug holds for the process: only its own recovery may run while it is there.
 static PLANTED: RwLock<()> = RwLock::new(());
 
-fn owner_number(group: SlotGroupId, cores: u16) -> u16 {
-    crate::node::owner(group.slot(0), cores) as u16
+fn groups_of(core: u16, cores: u16) -> u64 {
+    let own = SlotGroupId::all().filter(|group| crate::node::owner(group.slot(0), cores) == usize::from(core));
+    own.fold(0, |mask, group| mask | 1 << group.number())
 }
 
 impl Disk {
@@ -41,12 +42,12 @@ impl Disk {
         if self.planted.is_some() {
             let _alone = PLANTED.write().unwrap_or_else(PoisonError::into_inner);
             plant(self.planted);
-            let result = recover(&manifest, &names, &owner_number, &mut read, apply);
+            let result = recover(&manifest, &names, &groups_of, &mut read, apply);
             plant(None);
             return result;
         }
         let _others = PLANTED.read().unwrap_or_else(PoisonError::into_inner);
-        recover(&manifest, &names, &owner_number, &mut read, apply)
+        recover(&manifest, &names, &groups_of, &mut read, apply)
     }
 
     /// Write at an offset; the file grows with zeros.

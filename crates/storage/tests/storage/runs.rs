@@ -1,11 +1,12 @@
 //! Runs that are made while their group changes: with the log behind them they are what the model says, whatever came
 //! between two slices, and whatever of the log before them is gone.
 
-use base::SlotGroupId;
 use base::planted::Bug;
 use base::rng::Rng;
-use storage::log::Damage;
+use base::{LogOrdinal, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride};
+use storage::log::manifest::ClosedChain;
+use storage::log::{Damage, MANIFEST_FILE_NAME};
 use storage::run::format::{RUN_HEADER_BYTES, parse_run_file_name};
 use storage::run::{Cut, RunHeader, RunWriter};
 
@@ -186,4 +187,16 @@ fn a_log_that_ends_before_a_run_is_damage() {
     torn.files.retain(|other, _| !other.ends_with(".log") || *other <= name);
     let damage = rig.check(&torn).unwrap_err();
     assert!(damage.reason.contains("it was promised"), "{damage}");
+}
+
+#[test]
+fn a_log_of_a_core_that_owned_nothing_is_refused_and_not_forgotten() {
+    let mut rig = Rig::new(3);
+    rig.change(20);
+    let mut disk = rig.node.disk;
+    let mut manifest = disk.manifest().unwrap().unwrap();
+    manifest.closed.push(ClosedChain { incarnation: 0, core: 5, cores: 2, last_ordinal: LogOrdinal(9) });
+    disk.files.insert(MANIFEST_FILE_NAME.to_owned(), manifest.encode());
+    let damage = disk.recover(&mut |_| Ok(())).unwrap_err();
+    assert!(damage.reason.contains("cannot exist"), "{damage}");
 }

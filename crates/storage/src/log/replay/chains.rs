@@ -7,7 +7,7 @@ use base::limits::CORES_MAX;
 use base::{LogOrdinal, SegmentNumber, SlotGroupId};
 
 use super::units::UnitPart;
-use super::{Damage, FileEnd, Owner, Torn};
+use super::{Damage, FileEnd, GroupsOf, Torn};
 use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHeader, parse_segment_file_name, segment_file_name};
 use crate::log::manifest::{ClosedChain, MANIFEST_FILE_NAME, Manifest};
 use crate::run::load::Cuts;
@@ -78,7 +78,7 @@ impl Chain {
 pub(super) fn chains_of(
     manifest: &Manifest,
     names: &[String],
-    (cuts, owner): (&Cuts, &Owner<'_>),
+    (cuts, groups_of): (&Cuts, &GroupsOf<'_>),
 ) -> Result<(Vec<Chain>, Vec<String>), Damage> {
     let mut files: BTreeMap<(u64, u16), Vec<SegmentNumber>> = BTreeMap::new();
     for name in names {
@@ -94,11 +94,14 @@ pub(super) fn chains_of(
     });
     let (mut chains, mut stale) = (Vec::new(), Vec::new());
     for described in manifest.closed.iter().copied().chain(open) {
-        if described.incarnation > manifest.incarnation || usize::from(described.cores) > CORES_MAX {
+        let groups = groups_of(described.core, described.cores);
+        // Every core owns groups: one that has none could never be needed, and would be forgotten.
+        let is_possible = groups != 0 && usize::from(described.cores) <= CORES_MAX;
+        if described.incarnation > manifest.incarnation || !is_possible {
             return Err(Damage::new(MANIFEST_FILE_NAME, 0, "the manifest describes a log that cannot exist"));
         }
         let segments = files.remove(&(described.incarnation, described.core)).unwrap_or_default();
-        let covered = covered_of(described, cuts, owner);
+        let covered = covered_of(described, cuts, groups);
         if described.incarnation < manifest.incarnation && described.last_ordinal.0 <= covered {
             // Nobody needs it: its files may be there, or not, or some of them.
             let name = |segment: &SegmentNumber| segment_file_name(described.incarnation, described.core, *segment);
@@ -106,7 +109,7 @@ pub(super) fn chains_of(
             continue;
         }
         let mut chain = chain_of(manifest, described, (segments, covered), &mut stale)?;
-        chain.groups = groups_of(described, owner);
+        chain.groups = groups;
         chain.published = cuts.published((chain.incarnation, chain.core));
         chains.push(chain);
     }
@@ -121,13 +124,8 @@ pub(super) fn chains_of(
     Ok((chains, stale))
 }
 
-fn groups_of(chain: ClosedChain, owner: &Owner<'_>) -> u64 {
-    let own = SlotGroupId::all().filter(|group| owner(*group, chain.cores) == chain.core);
-    own.fold(0, |mask, group| mask | 1 << group.number())
-}
-
 /// How many groups of a chain no slot group needs.
-fn covered_of(chain: ClosedChain, cuts: &Cuts, owner: &Owner<'_>) -> u64 {
+fn covered_of(chain: ClosedChain, cuts: &Cuts, groups: u64) -> u64 {
     let needed_from = |group| {
         let cut = cuts.cut(group);
         match cut.incarnation.cmp(&chain.incarnation) {
@@ -136,7 +134,7 @@ fn covered_of(chain: ClosedChain, cuts: &Cuts, owner: &Owner<'_>) -> u64 {
             Ordering::Greater => u64::MAX,
         }
     };
-    let own = SlotGroupId::all().filter(|group| owner(*group, chain.cores) == chain.core);
+    let own = SlotGroupId::all().filter(|group| groups >> group.number() & 1 == 1);
     own.map(needed_from).min().unwrap_or(u64::MAX)
 }
 

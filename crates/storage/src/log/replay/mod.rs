@@ -39,8 +39,8 @@ use crate::run::load::{Cuts, load_runs};
 
 pub(crate) use apply::{DecodedChange, each_record};
 
-/// Which core of so many owned a slot group.
-pub type Owner<'a> = dyn Fn(SlotGroupId, u16) -> u16 + 'a;
+/// The slot groups that a core owned, of so many cores: bit i is group i.
+pub type GroupsOf<'a> = dyn Fn(u16, u16) -> u64 + 'a;
 
 /// How replay gets at a file: whole, by name.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
@@ -198,12 +198,12 @@ pub enum Replayed<'a> {
 pub fn recover(
     manifest: &Manifest,
     names: &[String],
-    owner: &Owner<'_>,
+    groups_of: &GroupsOf<'_>,
     read: &mut ReadFile<'_>,
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<Recovery, Damage> {
     let runs = load_runs((&manifest.store_id, &manifest.cuts), names, read, apply)?;
-    let (mut chains, stale) = chains::chains_of(manifest, names, (&runs.cuts, owner))?;
+    let (mut chains, stale) = chains::chains_of(manifest, names, (&runs.cuts, groups_of))?;
     let mut recovery = Recovery { keys: runs.keys, bytes: runs.bytes, stale: runs.stale, ..Recovery::default() };
     recovery.stale.extend(stale);
     for chain in &mut chains {
