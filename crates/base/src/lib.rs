@@ -4,8 +4,10 @@
 //! - [`street`]: what the outside world tells a machine ([`Event`](street::Event)) and what a machine asks of
 //!   it ([`Effect`](street::Effect)); `io` and `sim` are the two streets
 //! - [`limits`]: every bound of the system on one page, with the sum that justifies it
+//! - [`blocks`], [`text`]: the bytes of long values, shared in blocks; of any string, wherever they lie
 //! - [`checksum`], [`rng`], [`prefetch`], [`planted`]: small tools the pure rings share
 
+pub mod blocks;
 pub mod checksum;
 pub mod ids;
 pub mod limits;
@@ -13,9 +15,12 @@ pub mod planted;
 pub mod prefetch;
 pub mod rng;
 pub mod street;
+pub mod text;
 
+pub use blocks::{BLOCK_BYTES, BlockRange, Blocks};
 pub use ids::{
     ConnectionId, CoreId, Database, LogOrdinal, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, SegmentNumber, Slot,
     SlotGroupId, Version,
 };
 pub use street::{Door, Effect, Event, Machine, Now, Span, TickGap, TickInput, TickOutput};
+pub use text::Text;

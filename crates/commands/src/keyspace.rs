@@ -1,5 +1,6 @@
 //! Keys of any type: DEL, UNLINK, EXISTS, TOUCH, TYPE, RENAME, RENAMENX, COPY, MOVE.
 
+use base::{Blocks, Text};
 use storage::{Form, Key, Record, Value};
 use types::{Change, Expiry, Kind};
 use wire::{Arguments, ErrorReply, error};
@@ -129,29 +130,39 @@ pub(crate) fn move_command(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Exe
 
 /// A value on its way from one key to another.
 struct Content {
-    kind: Kind,
-    encoding: Vec<u8>,
+    value: Carried,
     form: Form,
     expiry: Expiry,
 }
 
+/// What is copied, and what is shared.
+enum Carried {
+    Encoding(Kind, Vec<u8>),
+    Blocks(Blocks),
+}
+
 impl Content {
     fn of(record: Record<'_>) -> Content {
-        let (encoding, form) = match record.value {
-            Value::String { bytes, form } => (bytes.to_vec(), form),
+        let (value, form) = match record.value {
+            Value::String { text: Text::Short(bytes), form } => (Carried::Encoding(Kind::String, bytes.to_vec()), form),
+            Value::String { text: Text::Long(blocks), form } => (Carried::Blocks(blocks.clone()), form),
             Value::List(list) => {
                 let mut encoding = Vec::new();
                 list.encode(&mut encoding);
-                (encoding, Form::Written)
+                (Carried::Encoding(Kind::List, encoding), Form::Written)
             }
         };
         let expiry = record.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
-        Content { kind: record.value.kind(), encoding, form, expiry }
+        Content { value, form, expiry }
     }
 
     fn put(&self, target: &Key<'_>, unit: &mut Unit<'_>) -> Result<(), Failure> {
-        let Content { kind, ref encoding, form, expiry } = *self;
-        unit.store.apply(target, &Change::Put { kind, value: encoding, expiry })?;
+        let Content { ref value, form, expiry } = *self;
+        let change = match value {
+            Carried::Encoding(kind, encoding) => Change::Put { kind: *kind, value: encoding, expiry },
+            Carried::Blocks(blocks) => Change::PutBlocks { blocks, staged: None, expiry },
+        };
+        unit.store.apply(target, &change)?;
         if form != Form::Written {
             unit.store.set_form(target, form);
         }

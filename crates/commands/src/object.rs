@@ -1,5 +1,6 @@
 //! What is known about a value besides its content: OBJECT.
 
+use base::Text;
 use storage::{Form, Record, Value};
 use wire::{Arguments, ErrorReply, number};
 
@@ -38,15 +39,16 @@ const HELP: [&str; 15] = [
 ];
 
 /// The integer that Redis would keep instead of the text.
-fn as_integer(bytes: &[u8], form: Form) -> Option<i64> {
-    if form != Form::Written || bytes.len() > INTEGER_BYTES_MAX { None } else { number::parse_integer(bytes) }
+fn as_integer(text: Text<'_>, form: Form) -> Option<i64> {
+    let short = text.short().filter(|bytes| form == Form::Written && bytes.len() <= INTEGER_BYTES_MAX);
+    short.and_then(number::parse_integer)
 }
 
 /// OBJECT ENCODING key: Redis's name for what it would be there.
 pub(crate) fn encoding(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let name = |record: Record<'_>| match record.value {
-        Value::String { bytes, form } if as_integer(bytes, form).is_some() => "int",
-        Value::String { bytes, form } if form != Form::Raw && bytes.len() <= EMBEDDED_BYTES_MAX => "embstr",
+        Value::String { text, form } if as_integer(text, form).is_some() => "int",
+        Value::String { text, form } if form != Form::Raw && text.len() <= EMBEDDED_BYTES_MAX => "embstr",
         Value::String { .. } => "raw",
         Value::List(_) => "quicklist",
     };
@@ -61,8 +63,8 @@ pub(crate) fn encoding(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Execute
 /// OBJECT REFCOUNT key.
 pub(crate) fn refcount(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let references = |record: Record<'_>| match record.value {
-        Value::String { bytes, form }
-            if as_integer(bytes, form).is_some_and(|value| (0..SHARED_INTEGERS).contains(&value)) =>
+        Value::String { text, form }
+            if as_integer(text, form).is_some_and(|value| (0..SHARED_INTEGERS).contains(&value)) =>
         {
             i64::from(i32::MAX)
         }

@@ -17,7 +17,7 @@ pub(crate) fn zh_get(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
     match string(unit.store, &key, unit.now_ms)? {
         Some(value) => {
             unit.reply.array(2);
-            unit.reply.bulk(value);
+            unit.reply.text(value);
             unit.reply.integer(version.0 as i64);
         }
         None => unit.reply.null_array(),
@@ -52,8 +52,8 @@ impl<'a> Wanted<'a> {
     fn holds(self, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Result<bool, Failure> {
         let (key, now_ms) = (unit.first_key(arguments, 1), unit.now_ms);
         Ok(match self {
-            Wanted::Equal(value) => string(unit.store, &key, now_ms)? == Some(value),
-            Wanted::NotEqual(value) => string(unit.store, &key, now_ms)? != Some(value),
+            Wanted::Equal(value) => string(unit.store, &key, now_ms)?.is_some_and(|text| text == *value),
+            Wanted::NotEqual(value) => string(unit.store, &key, now_ms)?.is_none_or(|text| text != *value),
             Wanted::Exists => unit.store.read(&key, now_ms).is_some(),
             Wanted::Absent => unit.store.read(&key, now_ms).is_none(),
             Wanted::Version(version) => unit.store.version(&key, now_ms) >= version,

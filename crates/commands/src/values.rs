@@ -1,5 +1,6 @@
 //! Typed looks at a key: its string or its list, or WRONGTYPE.
 
+use base::Text;
 use storage::{Key, Store, Value};
 use types::List;
 use wire::error;
@@ -8,11 +9,11 @@ use crate::failure::Failure;
 
 /// The bytes of a string; `None` when the key does not exist.
 #[inline]
-pub(crate) fn string<'s>(store: &'s mut Store, key: &Key<'_>, now_ms: u64) -> Result<Option<&'s [u8]>, Failure> {
+pub(crate) fn string<'s>(store: &'s mut Store, key: &Key<'_>, now_ms: u64) -> Result<Option<Text<'s>>, Failure> {
     match store.read(key, now_ms) {
         None => Ok(None),
         Some(record) => match record.value {
-            Value::String { bytes, .. } => Ok(Some(bytes)),
+            Value::String { text, .. } => Ok(Some(text)),
             Value::List(_) => Err(error::WRONG_TYPE.into()),
         },
     }

@@ -86,7 +86,7 @@ fn run(
 fn get(store: &mut Store, key: &Key<'_>) {
     let record = store.read(key, 0).expect("every number below the count was put");
     black_box(record.version);
-    if let storage::Value::String { bytes, .. } = record.value {
+    if let storage::Value::String { text: base::Text::Short(bytes), .. } = record.value {
         black_box(bytes.iter().step_by(64).fold(0u8, |sum, byte| sum ^ byte));
     }
 }

@@ -3,10 +3,13 @@
 //! Everything a key of these slots has in memory is reachable from here and from nowhere else. That is what lets a unit
 //! over several cores run on one of them: the others lend their groups by moving the box.
 
+mod beside;
 mod check;
+mod numbered;
 mod write;
 
-use base::{CoreId, Slot, SlotGroupId, Version};
+use base::{Blocks, CoreId, Slot, SlotGroupId, Text, Version};
+use numbered::Numbered;
 use types::{Kind, List};
 
 use crate::heap::{Heap, Location};
@@ -21,7 +24,7 @@ pub enum Value<'a> {
     /// A string.
     String {
         /// The bytes.
-        bytes: &'a [u8],
+        text: Text<'a>,
         /// How it came about.
         form: Form,
     },
@@ -75,11 +78,13 @@ pub struct SlotGroup {
     pub(crate) owner: CoreId,
     pub(crate) index: Index,
     pub(crate) heap: Heap,
-    lists: Vec<Option<Box<List>>>,
-    lists_free: Vec<u32>,
+    lists: Numbered<Box<List>>,
+    /// Strings longer than a block.
+    long: Numbered<Blocks>,
     sequences: Box<[Sequences]>,
     databases: [DatabaseCount; base::limits::DATABASE_COUNT as usize],
-    list_bytes: usize,
+    /// Bytes of lists and long values.
+    beside_bytes: usize,
     scratch: Vec<u8>,
     /// Let go of, and too large to be given back at once.
     garbage: Vec<Garbage>,
@@ -140,11 +145,11 @@ impl SlotGroup {
             owner,
             index: Index::default(),
             heap: Heap::default(),
-            lists: Vec::new(),
-            lists_free: Vec::new(),
+            lists: Numbered::default(),
+            long: Numbered::default(),
             sequences: vec![Sequences::default(); base::SLOTS_PER_GROUP as usize].into_boxed_slice(),
             databases: Default::default(),
-            list_bytes: 0,
+            beside_bytes: 0,
             scratch: Vec::new(),
             garbage: Vec::new(),
             removals: Removals::default(),
@@ -273,7 +278,8 @@ impl SlotGroup {
     fn into_garbage(self) -> Vec<Garbage> {
         let mut garbage = self.garbage;
         garbage.extend([Garbage::Heap(self.heap), Garbage::Index(self.index)]);
-        garbage.extend(self.lists.into_iter().flatten().map(Garbage::List));
+        garbage.extend(self.lists.into_values().map(Garbage::List));
+        garbage.extend(self.long.into_values().map(Garbage::Blocks));
         garbage
     }
 
@@ -330,24 +336,25 @@ impl SlotGroup {
         }
     }
 
-    /// Bytes of memory: index, heap pages, lists.
+    /// Bytes of memory: index, heap pages, lists, long values.
     pub fn heap_bytes(&self) -> usize {
-        self.index.heap_bytes() + self.heap.reserved_bytes() + self.list_bytes
+        self.index.heap_bytes() + self.record_bytes()
     }
 
-    /// Bytes of heap pages and lists.
+    /// Bytes of heap pages, lists and long values.
     pub(crate) fn record_bytes(&self) -> usize {
-        self.heap.reserved_bytes() + self.list_bytes
+        self.heap.reserved_bytes() + self.beside_bytes
     }
 
-    /// Bytes that one key takes: its slot of the heap, its list, and an index entry at three quarters load.
+    /// Bytes that one key takes: its slot of the heap, what lies beside it, and an index entry at three quarters load.
     pub(crate) fn bytes_of(&self, found: Found) -> usize {
         const INDEX_ENTRY_BYTES: usize = 12;
-        let list = match self.record(found).value {
+        let beside = match self.record(found).value {
             Value::List(list) => list.heap_bytes(),
+            Value::String { text: Text::Long(blocks), .. } => blocks.len(),
             Value::String { .. } => 0,
         };
-        self.heap.slot_bytes(found.location) + list + INDEX_ENTRY_BYTES
+        self.heap.slot_bytes(found.location) + beside + INDEX_ENTRY_BYTES
     }
 
     /// Where the key's record is, expired or not.
@@ -374,8 +381,11 @@ impl SlotGroup {
         let value_start = header.value_start();
         let value = &bytes[value_start..value_start + header.value_len as usize];
         let value = match header.kind {
-            Kind::String => Value::String { bytes: value, form: header.form },
-            Kind::List => Value::List(self.list(list_number(value))),
+            Kind::String if header.is_long => {
+                Value::String { text: Text::Long(self.long.get(number_of(value))), form: header.form }
+            }
+            Kind::String => Value::String { text: Text::Short(value), form: header.form },
+            Kind::List => Value::List(self.lists.get(number_of(value))),
         };
         Record {
             key: &bytes[header.key_start()..value_start],
@@ -393,12 +403,9 @@ impl SlotGroup {
     fn header(&self, found: Found) -> Header {
         Header::decode(self.heap.bytes(found.location))
     }
-
-    fn list(&self, number: u32) -> &List {
-        self.lists[number as usize].as_deref().expect("a list record names a list")
-    }
 }
 
-fn list_number(value: &[u8]) -> u32 {
-    u32::from_le_bytes(*value.first_chunk().expect("a list's value is four bytes"))
+/// The number in the record of what lies beside it.
+fn number_of(value: &[u8]) -> u32 {
+    u32::from_le_bytes(*value.first_chunk().expect("a number has four bytes"))
 }

@@ -5,6 +5,7 @@
 //!   DEL, SET, FLUSHALL ──► garbage [ page | heap | index | list | … ] ──► one step per tick
 //! ```
 
+use base::Blocks;
 use types::{End, List};
 
 use crate::heap::Heap;
@@ -25,6 +26,7 @@ pub(crate) enum Garbage {
     Heap(Heap),
     Index(Index),
     List(Box<List>),
+    Blocks(Blocks),
 }
 
 impl Garbage {
@@ -34,6 +36,7 @@ impl Garbage {
             Garbage::Heap(heap) => heap.reserved_bytes(),
             Garbage::Index(index) => index.heap_bytes(),
             Garbage::List(list) => list.heap_bytes(),
+            Garbage::Blocks(blocks) => blocks.len(),
         }
     }
 
@@ -51,6 +54,7 @@ impl Garbage {
                 }
                 (!list.is_empty()).then_some(Garbage::List(list))
             }
+            Garbage::Blocks(mut blocks) => blocks.release(*budget).then_some(Garbage::Blocks(blocks)),
         };
         let freed = weight * (before - left.as_ref().map_or(0, Garbage::bytes));
         // Of at least one, so that empty pieces end.
@@ -140,6 +144,7 @@ mod tests {
         }
         let steps = steps_of(Garbage::List(Box::new(list)));
         assert!((8..=16).contains(&steps), "{steps} steps");
+        assert_eq!(steps_of(Garbage::Blocks(Blocks::of(&vec![1; 10 * STEP]))), 10);
     }
 
     #[test]

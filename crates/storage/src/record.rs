@@ -6,7 +6,8 @@
 //!  u48      u8   u8           len u16 len u32   [u64]
 //! ```
 //!
-//! The value of a string is its bytes; of a list, the u32 number of its [`types::List`] in the group.
+//! The value of a string is its bytes; of a long one, and of a list, the u32 number of its [`base::Blocks`] or
+//! [`types::List`] in the group.
 
 use base::{Database, Version};
 use types::Kind;
@@ -15,6 +16,7 @@ const KIND_MASK: u8 = 0x0F;
 const FLAG_EXPIRES: u8 = 0x10;
 const FLAG_RAW: u8 = 0x20;
 const FLAG_COMPUTED: u8 = 0x40;
+const FLAG_LONG: u8 = 0x80;
 /// Bytes before the optional expiry.
 pub const HEADER_BYTES: usize = 14;
 
@@ -60,6 +62,8 @@ pub struct Header {
     pub kind: Kind,
     /// How a string came about.
     pub form: Form,
+    /// A string in blocks: the value is their number.
+    pub is_long: bool,
     /// Absolute Unix milliseconds.
     pub expire_at_ms: Option<u64>,
     /// Bytes of the key.
@@ -89,7 +93,9 @@ impl Header {
     /// Write the header over the start of `record`.
     #[inline]
     pub fn encode(&self, record: &mut [u8]) {
-        let flags = if self.expire_at_ms.is_some() { FLAG_EXPIRES } else { 0 } | self.form.flag();
+        let flags = if self.expire_at_ms.is_some() { FLAG_EXPIRES } else { 0 }
+            | self.form.flag()
+            | if self.is_long { FLAG_LONG } else { 0 };
         let first = self.version.0 | u64::from(self.database.0) << 48 | u64::from(self.kind as u8 | flags) << 56;
         record[..8].copy_from_slice(&first.to_le_bytes());
         record[8..10].copy_from_slice(&self.key_len.to_le_bytes());
@@ -112,6 +118,7 @@ impl Header {
             database: Database((first >> 48) as u8),
             kind: Kind::from_u8(flags & KIND_MASK).expect("only this module writes records, with known kinds"),
             form: Form::of_flags(flags),
+            is_long: flags & FLAG_LONG != 0,
             expire_at_ms,
             key_len: u16::from_le_bytes([head[8], head[9]]),
             value_len: u32::from_le_bytes([head[10], head[11], head[12], head[13]]),
@@ -140,6 +147,7 @@ mod tests {
                 database: Database(15),
                 kind: Kind::List,
                 form,
+                is_long: expire_at_ms.is_none(),
                 expire_at_ms,
                 key_len: 3,
                 value_len: 4,

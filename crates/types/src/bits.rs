@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use base::Text;
+
 /// Whether the bit at `offset` is set.
 pub fn get_bit(bytes: &[u8], offset: u64) -> bool {
     let byte = usize::try_from(offset / 8).ok().and_then(|index| bytes.get(index));
@@ -48,7 +50,27 @@ fn mask(width: u32) -> u64 {
 }
 
 /// Set bits within `range`, which ends within the string.
-pub fn count(bytes: &[u8], range: RangeInclusive<u64>) -> u64 {
+pub fn count(text: Text<'_>, range: RangeInclusive<u64>) -> u64 {
+    pieces(text, range).map(|(_, piece, range)| count_in(piece, range)).sum()
+}
+
+/// Offset of the first bit equal to `wanted` within `range`, which ends within the string.
+pub fn position(text: Text<'_>, wanted: bool, range: RangeInclusive<u64>) -> Option<u64> {
+    pieces(text, range).find_map(|(start, piece, range)| Some(start + position_in(piece, wanted, range)?))
+}
+
+/// The pieces that hold the bits of `range`: where each begins, its bytes, and the range's part within it.
+fn pieces(text: Text<'_>, range: RangeInclusive<u64>) -> impl Iterator<Item = (u64, &[u8], RangeInclusive<u64>)> {
+    let (first, last) = range.into_inner();
+    let mut start = first / 8 * 8;
+    text.pieces((first / 8) as usize..(last / 8) as usize + 1).map(move |piece| {
+        let (begin, end) = (start, start + piece.len() as u64 * 8);
+        start = end;
+        (begin, piece, first.max(begin) - begin..=last.min(end - 1) - begin)
+    })
+}
+
+fn count_in(bytes: &[u8], range: RangeInclusive<u64>) -> u64 {
     let (first, last) = (*range.start(), *range.end());
     let (first_byte, last_byte) = ((first / 8) as usize, (last / 8) as usize);
     let whole: u64 = count_bytes(&bytes[first_byte..=last_byte]);
@@ -68,8 +90,7 @@ fn count_bytes(bytes: &[u8]) -> u64 {
     in_words + rest.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }
 
-/// Offset of the first bit equal to `wanted` within `range`, which ends within the string.
-pub fn position(bytes: &[u8], wanted: bool, range: RangeInclusive<u64>) -> Option<u64> {
+fn position_in(bytes: &[u8], wanted: bool, range: RangeInclusive<u64>) -> Option<u64> {
     let (first, last) = (*range.start(), *range.end());
     let (first_byte, last_byte) = ((first / 8) as usize, (last / 8) as usize);
     let boring = if wanted { 0x00 } else { 0xFF };
@@ -149,9 +170,25 @@ mod tests {
             let (first, last) = (a.min(b), a.max(b));
             let inside = &bits[first as usize..=last as usize];
             let ones = inside.iter().filter(|bit| **bit).count() as u64;
-            prop_assert_eq!(count(&bytes, first..=last), ones);
+            prop_assert_eq!(count(Text::Short(&bytes), first..=last), ones);
             let at = inside.iter().position(|bit| *bit == wanted).map(|at| at as u64 + first);
-            prop_assert_eq!(position(&bytes, wanted, first..=last), at);
+            prop_assert_eq!(position(Text::Short(&bytes), wanted, first..=last), at);
         }
+    }
+
+    #[test]
+    fn bits_of_a_long_value_are_found_across_its_blocks() {
+        let bit = base::BLOCK_BYTES as u64 * 8;
+        let mut blocks = base::Blocks::default();
+        blocks.overwrite(3 * base::BLOCK_BYTES, b"\0");
+        for offset in [0, bit - 1, bit, 3 * bit] {
+            blocks.overwrite((offset / 8) as usize, &[with_bit(0, offset, true)]);
+        }
+        let text = Text::Long(&blocks);
+        assert_eq!(count(text, 0..=3 * bit), 4);
+        assert_eq!(count(text, 1..=3 * bit - 1), 2);
+        assert_eq!(position(text, true, 1..=3 * bit), Some(bit - 1));
+        assert_eq!(position(text, true, bit + 1..=3 * bit), Some(3 * bit));
+        assert_eq!(position(text, false, bit - 1..=3 * bit), Some(bit + 1));
     }
 }

@@ -20,6 +20,8 @@
 //!  expiry      0 = keep | 1 = clear | 2 · unix milliseconds u64
 //! ```
 
+use base::Blocks;
+
 use crate::Kind;
 
 /// Which end of a list.
@@ -52,6 +54,15 @@ pub enum Change<'a> {
         kind: Kind,
         /// Canonical encoding; for a string, its bytes.
         value: &'a [u8],
+        /// What becomes of the expiry.
+        expiry: Expiry,
+    },
+    /// Set a string that is longer than a block, whatever the key held. Replay knows it as a [`Change::Put`].
+    PutBlocks {
+        /// The whole value; memory shares the blocks.
+        blocks: &'a Blocks,
+        /// The number under which the log has the bytes already; `None` when they are logged with the change.
+        staged: Option<u64>,
         /// What becomes of the expiry.
         expiry: Expiry,
     },
@@ -129,6 +140,9 @@ pub enum ChangeError {
     Unknown,
 }
 
+/// What the log's reference to staged bytes takes: their number and how many they are.
+const STAGED_BYTES: usize = 16;
+
 /// The number of a change's case on disk; must never change.
 mod tag {
     pub const PUT: u8 = 1;
@@ -151,16 +165,26 @@ impl<'a> Change<'a> {
         Change::Put { kind: Kind::String, value, expiry }
     }
 
+    /// Whether it sets the whole value, whatever the key held.
+    pub fn is_put(&self) -> bool {
+        matches!(self, Change::Put { .. } | Change::PutBlocks { .. })
+    }
+
     /// Whether the key has an expiry afterwards that it may not have had before.
     #[inline]
     pub fn sets_expiry(&self) -> bool {
-        matches!(self, Change::Put { expiry: Expiry::At(_), .. } | Change::Expire { .. })
+        matches!(
+            self,
+            Change::Put { expiry: Expiry::At(_), .. }
+                | Change::PutBlocks { expiry: Expiry::At(_), .. }
+                | Change::Expire { .. }
+        )
     }
 
     /// The number of this case on disk.
     pub fn tag(&self) -> u8 {
         match self {
-            Change::Put { .. } => tag::PUT,
+            Change::Put { .. } | Change::PutBlocks { .. } => tag::PUT,
             Change::Remove => tag::REMOVE,
             Change::Append { .. } => tag::APPEND,
             Change::Overwrite { .. } => tag::OVERWRITE,
@@ -186,6 +210,8 @@ impl<'a> Change<'a> {
             | Change::ListInsert { element: bytes, .. }
             | Change::ListRemove { element: bytes, .. } => bytes.len(),
             Change::ListPush { elements, .. } => elements.iter().map(|element| element.len()).sum(),
+            Change::PutBlocks { blocks, staged: None, .. } => blocks.len(),
+            Change::PutBlocks { .. } => STAGED_BYTES,
             Change::Remove
             | Change::Expire { .. }
             | Change::Persist
@@ -195,20 +221,16 @@ impl<'a> Change<'a> {
     }
 
     /// Append the body to `out`, without the long bytes at its end, which are returned: the log may have to cut them
-    /// into pieces.
+    /// into pieces. The bytes of [`Change::PutBlocks`] are not returned: what follows its head is the log's business.
     pub fn encode_head(&self, out: &mut Vec<u8>) -> &'a [u8] {
         match *self {
             Change::Put { kind, value, expiry } => {
-                out.push(kind as u8);
-                match expiry {
-                    Expiry::Keep => out.push(0),
-                    Expiry::Clear => out.push(1),
-                    Expiry::At(at_ms) => {
-                        out.push(2);
-                        out.extend_from_slice(&at_ms.to_le_bytes());
-                    }
-                }
+                put_put_head(out, kind, expiry);
                 value
+            }
+            Change::PutBlocks { expiry, .. } => {
+                put_put_head(out, Kind::String, expiry);
+                &[]
             }
             Change::Remove | Change::Persist => &[],
             Change::Append { bytes } => bytes,
@@ -285,6 +307,20 @@ impl<'a> Change<'a> {
             _ => return Err(ChangeError::Unknown),
         };
         Ok(change)
+    }
+}
+
+/// What precedes the value of a [`Change::Put`].
+#[inline]
+fn put_put_head(out: &mut Vec<u8>, kind: Kind, expiry: Expiry) {
+    out.push(kind as u8);
+    match expiry {
+        Expiry::Keep => out.push(0),
+        Expiry::Clear => out.push(1),
+        Expiry::At(at_ms) => {
+            out.push(2);
+            out.extend_from_slice(&at_ms.to_le_bytes());
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Strings: integers written into them, and their digest.
 
-use xxhash_rust::xxh3::xxh3_64;
+use base::Text;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// Longest decimal form of a 64-bit integer, bytes: a sign and 19 digits.
 const DECIMAL_BYTES_MAX: usize = 20;
@@ -42,8 +43,15 @@ impl Decimal {
 }
 
 /// The digest of Redis 8.4's `DIGEST`: XXH3-64, unseeded.
-pub fn digest(bytes: &[u8]) -> u64 {
-    xxh3_64(bytes)
+pub fn digest(text: Text<'_>) -> u64 {
+    match text {
+        Text::Short(bytes) => xxh3_64(bytes),
+        Text::Long(blocks) => {
+            let mut hasher = Xxh3Default::new();
+            blocks.all().for_each(|piece| hasher.update(piece));
+            hasher.digest()
+        }
+    }
 }
 
 /// A digest as `DIGEST` prints it: 16 lower-case hexadecimal digits.
@@ -62,10 +70,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_long_value_has_the_digest_of_its_bytes() {
+        let bytes: Vec<u8> = (0..3 * base::BLOCK_BYTES + 7).map(|index| (index / 3) as u8).collect();
+        assert_eq!(digest(Text::Long(&base::Blocks::of(&bytes))), digest(Text::Short(&bytes)));
+    }
+
     /// The value of the empty input is printed in the specification of XXH3.
     #[test]
     fn digests_are_sixteen_digits() {
-        assert_eq!(digest(b""), 0x2D06_8005_38D3_94C2);
+        assert_eq!(digest(Text::Short(b"")), 0x2D06_8005_38D3_94C2);
         assert_eq!(&digest_text(0x00AB_CDEF_0123_4567), b"00abcdef01234567");
     }
 }

@@ -1,5 +1,9 @@
 //! The reply encoder: appends RESP2 or RESP3 to a connection's output buffer.
 
+use std::ops::Range;
+
+use base::Text;
+
 use crate::number::{push_integer, push_unsigned};
 
 /// Version of RESP that a connection speaks; `HELLO` changes it.
@@ -136,6 +140,22 @@ impl<'a> Reply<'a> {
         self.bulk_header(bytes.len());
         self.out.extend_from_slice(bytes);
         self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// A bulk string wherever its bytes lie.
+    #[inline]
+    pub fn text(&mut self, text: Text<'_>) {
+        match text {
+            Text::Short(bytes) => self.bulk(bytes),
+            Text::Long(_) => self.text_part(text, 0..text.len()),
+        }
+    }
+
+    /// The part of a string that `range` names, which lies within it, as a bulk string.
+    pub fn text_part(&mut self, text: Text<'_>, range: Range<usize>) {
+        self.bulk_header(range.len());
+        text.pieces(range).for_each(|piece| self.out.extend_from_slice(piece));
+        self.bulk_end();
     }
 
     /// A bulk string that holds the decimal form of `value`.

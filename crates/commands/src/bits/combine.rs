@@ -26,9 +26,9 @@ pub(crate) fn bitop(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let mut result: Vec<u8> = Vec::new();
     for (number, name) in arguments.from(3).iter().enumerate() {
         let key = unit.key(name);
-        let bytes = string(unit.store, &key, unit.now_ms)?.unwrap_or_default();
+        let bytes = string(unit.store, &key, unit.now_ms)?.unwrap_or_default().whole();
         if number == 0 {
-            result.extend_from_slice(bytes);
+            result.extend_from_slice(&bytes);
             continue;
         }
         result.resize(result.len().max(bytes.len()), 0);

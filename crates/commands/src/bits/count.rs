@@ -43,23 +43,23 @@ impl IndexUnit {
 /// BITCOUNT key [start end [BYTE | BIT]].
 pub(crate) fn bitcount(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let key = unit.first_key(arguments, 1);
-    let Some(bytes) = string(unit.store, &key, unit.now_ms)? else {
+    let Some(text) = string(unit.store, &key, unit.now_ms)? else {
         unit.reply.integer(0);
         return DONE;
     };
     let range = match arguments.len() {
-        2 => IndexUnit::Byte.bits(0, -1, bytes.len()),
+        2 => IndexUnit::Byte.bits(0, -1, text.len()),
         4 | 5 => {
             let (start, end) = (integer(argument(arguments, 2))?, integer(argument(arguments, 3))?);
             if start < 0 && end < 0 && start > end {
                 None
             } else {
-                IndexUnit::parse(arguments.get(4))?.bits(start, end, bytes.len())
+                IndexUnit::parse(arguments.get(4))?.bits(start, end, text.len())
             }
         }
         _ => return Err(error::SYNTAX.into()),
     };
-    unit.reply.integer(range.map_or(0, |range| count(bytes, range)) as i64);
+    unit.reply.integer(range.map_or(0, |range| count(text, range)) as i64);
     DONE
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn bitpos(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
         _ => return Err(error::BIT_ARGUMENT.into()),
     };
     let key = unit.first_key(arguments, 1);
-    let Some(bytes) = string(unit.store, &key, unit.now_ms)? else {
+    let Some(text) = string(unit.store, &key, unit.now_ms)? else {
         unit.reply.integer(if wanted { -1 } else { 0 });
         return DONE;
     };
@@ -81,14 +81,14 @@ pub(crate) fn bitpos(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
     let start = arguments.get(3).map(integer).transpose()?.unwrap_or(0);
     let index_unit = IndexUnit::parse(arguments.get(5))?;
     let end = arguments.get(4).map(integer).transpose()?;
-    let found = match index_unit.bits(start, end.unwrap_or(-1), bytes.len()) {
+    let found = match index_unit.bits(start, end.unwrap_or(-1), text.len()) {
         None => None,
         // Without an end the string goes on with zeros for ever.
         Some(range) if !wanted && end.is_none() => {
             let behind = range.end() + 1;
-            Some(position(bytes, wanted, range).unwrap_or(behind))
+            Some(position(text, wanted, range).unwrap_or(behind))
         }
-        Some(range) => position(bytes, wanted, range),
+        Some(range) => position(text, wanted, range),
     };
     unit.reply.integer(found.map_or(-1, |offset| offset as i64));
     DONE

@@ -1,9 +1,10 @@
 //! Numbers of any width inside strings: BITFIELD, BITFIELD_RO.
 
+use base::Text;
 use base::limits::VALUE_BYTES_MAX;
 use storage::{Form, Key};
 use types::Change;
-use types::bits::{get_field, with_field};
+use types::bits::{WINDOW_BYTES, get_field, with_field};
 use wire::{Arguments, ErrorReply, error, number};
 
 use super::single::{checked_offset, overwrite};
@@ -155,7 +156,7 @@ fn run(arguments: Arguments<'_>, unit: &mut Unit<'_>, operations: Vec<Operation>
     let key = unit.first_key(arguments, 1);
     let writes = operations.iter().filter(|operation| operation.action != Action::Get);
     let last_written = writes.map(|operation| operation.field.last_bit() / 8).max();
-    let present_len = string(unit.store, &key, unit.now_ms)?.map(<[u8]>::len);
+    let present_len = string(unit.store, &key, unit.now_ms)?.map(Text::len);
     if let Some(last_byte) = last_written {
         if last_byte >= VALUE_BYTES_MAX as u64 {
             return Err(error::BIT_OFFSET.into());
@@ -180,8 +181,11 @@ fn run(arguments: Arguments<'_>, unit: &mut Unit<'_>, operations: Vec<Operation>
 /// What one operation answers; `None` when it failed by overflow.
 fn perform(unit: &mut Unit<'_>, key: &Key<'_>, operation: Operation) -> Result<Option<i128>, Failure> {
     let Operation { field, action, overflow } = operation;
-    let bytes = string(unit.store, key, unit.now_ms)?.unwrap_or_default();
-    let present = field.number(get_field(bytes, field.offset, field.width));
+    let text = string(unit.store, key, unit.now_ms)?.unwrap_or_default();
+    // The field's bytes and no others; the offset counts within them.
+    let first = (field.offset / 8) as usize;
+    let (bytes, offset) = (text.part(first..first + WINDOW_BYTES), field.offset % 8);
+    let present = field.number(get_field(&bytes, offset, field.width));
     let wanted = match action {
         Action::Get => return Ok(Some(present)),
         Action::Set(value) => field.operand(value),
@@ -190,7 +194,7 @@ fn perform(unit: &mut Unit<'_>, key: &Key<'_>, operation: Operation) -> Result<O
     let Some(number) = field.fit(wanted, overflow) else { return Ok(None) };
     // A number that is as it should be is no write: watchers do not see it.
     if number != present {
-        let (window, touched) = with_field(bytes, field.offset, field.width, number as u64);
+        let (window, touched) = with_field(&bytes, offset, field.width, number as u64);
         unit.store.apply(key, &Change::Overwrite { offset: field.offset / 8, bytes: &window[..touched] })?;
     }
     Ok(Some(if matches!(action, Action::Set(_)) { present } else { number }))

@@ -1,5 +1,6 @@
 //! Single bits: SETBIT, GETBIT; and what all writers of bits share.
 
+use base::Text;
 use base::limits::VALUE_BYTES_MAX;
 use storage::{Form, Key};
 use types::bits::{get_bit, with_bit};
@@ -32,8 +33,8 @@ pub(crate) fn setbit(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
     };
     let key = unit.first_key(arguments, 1);
     let present = string(unit.store, &key, unit.now_ms)?;
-    let bytes = present.unwrap_or_default();
-    let (was_on, byte) = (get_bit(bytes, offset), bytes.get((offset / 8) as usize).copied());
+    let byte = byte_at(present.unwrap_or_default(), offset);
+    let was_on = byte.is_some_and(|byte| get_bit(&[byte], offset % 8));
     // A bit that is there and as it should be is no write: watchers do not see it.
     if was_on != on || byte.is_none() {
         let exists = present.is_some();
@@ -44,6 +45,12 @@ pub(crate) fn setbit(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
     }
     unit.reply.integer(i64::from(was_on));
     DONE
+}
+
+/// The byte that has the bit at `offset`, if the string is that long.
+fn byte_at(text: Text<'_>, offset: u64) -> Option<u8> {
+    let index = usize::try_from(offset / 8).ok()?;
+    text.part(index..index + 1).first().copied()
 }
 
 /// Write `bytes` at `offset` of a string that may not exist yet.
@@ -70,7 +77,8 @@ pub(super) fn overwrite(
 pub(crate) fn getbit(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let offset = bit_offset(argument(arguments, 2))?;
     let key = unit.first_key(arguments, 1);
-    let on = string(unit.store, &key, unit.now_ms)?.is_some_and(|bytes| get_bit(bytes, offset));
+    let on = string(unit.store, &key, unit.now_ms)?.and_then(|text| byte_at(text, offset));
+    let on = on.is_some_and(|byte| get_bit(&[byte], offset % 8));
     unit.reply.integer(i64::from(on));
     DONE
 }

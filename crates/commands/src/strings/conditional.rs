@@ -1,5 +1,6 @@
 //! Compare-and-swap: the conditions of SET and DELEX, and the commands made of them.
 
+use base::Text;
 use base::planted::{Bug, is_planted};
 use types::Change;
 use types::string::{digest, digest_text};
@@ -74,14 +75,14 @@ impl<'a> Condition<'a> {
     }
 
     /// Whether a key that holds this string, or is absent, fulfils the condition.
-    pub(crate) fn holds(&self, present: Option<&[u8]>) -> bool {
+    pub(crate) fn holds(&self, present: Option<Text<'_>>) -> bool {
         match (*self, present) {
             (Condition::None, _) => true,
             (Condition::Absent, present) => present.is_none(),
             (Condition::Present, present) => present.is_some(),
             (Condition::Equal(expected), Some(value)) => equal(expected, value),
             (Condition::DigestEqual(expected), Some(value)) => digest(value) == expected,
-            (Condition::NotEqual(expected), Some(value)) => value != expected,
+            (Condition::NotEqual(expected), Some(value)) => value != *expected,
             (Condition::DigestNotEqual(expected), Some(value)) => digest(value) != expected,
             (Condition::Equal(_) | Condition::DigestEqual(_), None) => false,
             (Condition::NotEqual(_) | Condition::DigestNotEqual(_), None) => true,
@@ -90,11 +91,11 @@ impl<'a> Condition<'a> {
 }
 
 /// The comparison of a compare-and-swap. The planted bug takes any value of the same length for the remembered one.
-fn equal(expected: &[u8], value: &[u8]) -> bool {
+fn equal(expected: &[u8], value: Text<'_>) -> bool {
     if is_planted(Bug::M18StaleCompare) {
         return expected.len() == value.len();
     }
-    expected == value
+    value == *expected
 }
 
 fn parse_digest(text: &[u8]) -> Result<u64, Failure> {

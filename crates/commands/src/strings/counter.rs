@@ -36,7 +36,8 @@ fn add(arguments: Arguments<'_>, unit: &mut Unit<'_>, increment: i64) -> Execute
     let key = unit.first_key(arguments, 1);
     // An expired value is absent: its expiry must not come back with the new value.
     let (present, expiry) = match string(unit.store, &key, unit.now_ms)? {
-        Some(text) => (integer(text)?, Expiry::Keep),
+        // A number is never long.
+        Some(text) => (integer(text.short().unwrap_or_default())?, Expiry::Keep),
         None => (0, Expiry::Clear),
     };
     let value = present.checked_add(increment).ok_or(error::OVERFLOW)?;

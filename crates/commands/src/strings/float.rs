@@ -14,7 +14,8 @@ pub(crate) fn incrbyfloat(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Exec
     let key = unit.first_key(arguments, 1);
     // An expired value is absent: its expiry must not come back with the new value.
     let (present, expiry) = match string(unit.store, &key, unit.now_ms)? {
-        Some(text) => (Extended::parse(text).ok_or(error::NOT_FLOAT)?, Expiry::Keep),
+        // A number is never long.
+        Some(text) => (text.short().and_then(Extended::parse).ok_or(error::NOT_FLOAT)?, Expiry::Keep),
         None => (Extended::ZERO, Expiry::Clear),
     };
     let increment = Extended::parse(argument(arguments, 2)).ok_or(error::NOT_FLOAT)?;

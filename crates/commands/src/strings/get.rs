@@ -1,5 +1,6 @@
 //! Reading strings: GET, GETSET, GETDEL, GETEX, MGET, STRLEN.
 
+use base::Text;
 use storage::Value;
 use types::{Change, Expiry};
 use wire::{Arguments, error};
@@ -14,7 +15,7 @@ use crate::values::string;
 pub(crate) fn get(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let key = unit.first_key(arguments, 1);
     match string(unit.store, &key, unit.now_ms)? {
-        Some(value) => unit.reply.bulk(value),
+        Some(value) => unit.reply.text(value),
         None => unit.reply.null(),
     }
     DONE
@@ -35,7 +36,7 @@ pub(crate) fn getdel(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
         unit.reply.null();
         return DONE;
     };
-    unit.reply.bulk(value);
+    unit.reply.text(value);
     unit.store.apply(&key, &Change::Remove)?;
     DONE
 }
@@ -55,7 +56,7 @@ pub(crate) fn getex(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
         return DONE;
     };
     let deadline_ms = lifetime.deadline_ms(now_ms, "getex")?;
-    unit.reply.bulk(value);
+    unit.reply.text(value);
     let persists =
         lifetime.is_persisted() && unit.store.read(&key, now_ms).is_some_and(|record| record.expire_at_ms.is_some());
     if let Some(at_ms) = deadline_ms {
@@ -73,7 +74,7 @@ pub(crate) fn mget(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     for name in arguments.from(1) {
         let key = unit.key(name);
         match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
-            Some(Value::String { bytes, .. }) => unit.reply.bulk(bytes),
+            Some(Value::String { text, .. }) => unit.reply.text(text),
             _ => unit.reply.null(),
         }
     }
@@ -83,7 +84,7 @@ pub(crate) fn mget(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
 /// STRLEN key.
 pub(crate) fn strlen(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let key = unit.first_key(arguments, 1);
-    let len = string(unit.store, &key, unit.now_ms)?.map_or(0, <[u8]>::len);
+    let len = string(unit.store, &key, unit.now_ms)?.map_or(0, Text::len);
     unit.reply.integer(len as i64);
     DONE
 }

@@ -125,13 +125,13 @@ impl<'a> Table<'a> {
 /// LCS key1 key2 [LEN | IDX] [MINMATCHLEN n] [WITHMATCHLEN].
 pub(crate) fn lcs(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let (first, second) = (unit.key(argument(arguments, 1)), unit.key(argument(arguments, 2)));
-    let a = string(unit.store, &first, unit.now_ms).map_err(|_| NOT_STRINGS)?.unwrap_or_default().to_vec();
-    let b = string(unit.store, &second, unit.now_ms).map_err(|_| NOT_STRINGS)?.unwrap_or_default();
+    let a = string(unit.store, &first, unit.now_ms).map_err(|_| NOT_STRINGS)?.unwrap_or_default().whole().into_owned();
+    let b = string(unit.store, &second, unit.now_ms).map_err(|_| NOT_STRINGS)?.unwrap_or_default().whole();
     let options = Options::parse(arguments)?;
     if (a.len() + 1).saturating_mul(b.len() + 1) > CELLS_MAX {
         return Err(TOO_LARGE.into());
     }
-    let table = Table::new(&a, b);
+    let table = Table::new(&a, &b);
     if options.length {
         unit.reply.integer(i64::from(table.longest));
     } else if options.indexes {

@@ -1,5 +1,6 @@
 //! Parts of strings: APPEND, GETRANGE, SUBSTR, SETRANGE.
 
+use base::Text;
 use base::limits::VALUE_BYTES_MAX;
 use types::{Change, Expiry};
 use wire::{Arguments, error};
@@ -12,7 +13,7 @@ use crate::values::string;
 /// APPEND key value.
 pub(crate) fn append(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let (key, bytes) = (unit.first_key(arguments, 1), argument(arguments, 2));
-    let present_len = string(unit.store, &key, unit.now_ms)?.map(<[u8]>::len);
+    let present_len = string(unit.store, &key, unit.now_ms)?.map(Text::len);
     let len = checked_len(present_len.unwrap_or(0) as u64, bytes.len())?;
     let change = match present_len {
         Some(_) => Change::Append { bytes },
@@ -32,7 +33,7 @@ pub(crate) fn getrange(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Execute
     let len = value.len() as i64;
     let end = if end < 0 && !(start < 0 && start > end) { end.saturating_add(len).max(0) } else { end };
     let (first, count) = window(start, end, value.len());
-    unit.reply.bulk(&value[first..first + count]);
+    unit.reply.text_part(value, first..first + count);
     DONE
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn setrange(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Execute
     let offset = integer(argument(arguments, 2))?;
     let offset = u64::try_from(offset).map_err(|_| error::OFFSET_OUT_OF_RANGE)?;
     let (key, bytes) = (unit.first_key(arguments, 1), argument(arguments, 3));
-    let present_len = string(unit.store, &key, unit.now_ms)?.map(<[u8]>::len);
+    let present_len = string(unit.store, &key, unit.now_ms)?.map(Text::len);
     if bytes.is_empty() {
         unit.reply.integer(present_len.unwrap_or(0) as i64);
         return DONE;

@@ -1,5 +1,6 @@
 //! Writing one string: SET, SETNX, SETEX, PSETEX.
 
+use base::Text;
 use storage::{Key, Value};
 use types::{Change, Expiry};
 use wire::{Arguments, error};
@@ -79,16 +80,16 @@ pub(super) fn kept_if_present(expiry: Expiry, key: &Key<'_>, unit: &mut Unit<'_>
 fn judge(options: Options<'_>, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Result<bool, Failure> {
     let key = unit.first_key(arguments, 1);
     let value = match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
-        Some(Value::String { bytes, .. }) => Some(bytes),
+        Some(Value::String { text, .. }) => Some(text),
         Some(Value::List(_)) if options.gets || options.condition.compares() => {
             return Err(error::WRONG_TYPE.into());
         }
-        Some(Value::List(_)) => Some(&[][..]),
+        Some(Value::List(_)) => Some(Text::default()),
         None => None,
     };
     let holds = options.condition.holds(value);
     match value {
-        Some(value) if options.gets => unit.reply.bulk(value),
+        Some(value) if options.gets => unit.reply.text(value),
         _ if options.gets || !holds => unit.reply.null(),
         _ => {}
     }

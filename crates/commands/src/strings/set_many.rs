@@ -1,5 +1,6 @@
 //! Writing several strings at once: MSET, MSETNX, MSETEX.
 
+use base::Text;
 use types::{Change, Expiry};
 use wire::{Arguments, ErrorReply, error};
 
@@ -61,7 +62,7 @@ fn put_if(
     let now_ms = unit.now_ms;
     let all_hold = (0..count).all(|pair| {
         let key = unit.key(argument(arguments, first + 2 * pair));
-        let present = unit.store.read(&key, now_ms).map(|_| &[][..]);
+        let present = unit.store.read(&key, now_ms).map(|_| Text::default());
         condition.holds(present)
     });
     if all_hold {

@@ -25,8 +25,9 @@ impl SlotGroup {
             (Change::Put { kind: Kind::List, value, .. }, _) => List::decode(value).is_ok_and(|list| !list.is_empty()),
             (Change::Remove, _) => true,
             (Change::Expire { .. } | Change::Persist, value) => value.is_some(),
-            (Change::Append { bytes: added }, Some(Value::String { bytes, .. })) => {
-                bytes.len() + added.len() <= VALUE_BYTES_MAX
+            (Change::PutBlocks { blocks, .. }, _) => blocks.len() <= VALUE_BYTES_MAX,
+            (Change::Append { bytes: added }, Some(Value::String { text, .. })) => {
+                text.len() + added.len() <= VALUE_BYTES_MAX
             }
             (Change::Overwrite { offset, bytes }, Some(Value::String { .. })) => {
                 offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= VALUE_BYTES_MAX as u64)

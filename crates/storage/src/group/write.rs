@@ -1,12 +1,11 @@
 //! Performing changes: the one place that writes records.
 
-use base::{Slot, Version};
-use types::{Change, Expiry, Kind, List};
+use base::{BLOCK_BYTES, Blocks, Slot, Version};
+use types::{Change, Expiry, Kind};
 
-use super::{Found, SlotGroup, list_number};
+use super::{Found, SlotGroup, number_of};
 use crate::heap::HeapFull;
 use crate::key::Key;
-use crate::lazy_free::{Garbage, LAZY_FREE_BYTES_MIN};
 use crate::record::{Form, Header};
 
 impl SlotGroup {
@@ -17,6 +16,10 @@ impl SlotGroup {
         sequences.last = sequences.last.max(version);
         let found = self.find(key);
         match *change {
+            Change::Put { kind: Kind::String, value, expiry } if value.len() > BLOCK_BYTES => {
+                self.put_blocks(key, found, Blocks::of(value), expiry, version)
+            }
+            Change::PutBlocks { blocks, expiry, .. } => self.put_blocks(key, found, blocks.clone(), expiry, version),
             Change::Put { kind: Kind::String, value, expiry } => self.put_string(key, found, value, expiry, version),
             Change::Put { kind: Kind::List, value, expiry } => self.put_list(key, found, value, expiry, version),
             Change::Remove => {
@@ -49,6 +52,10 @@ impl SlotGroup {
     ) -> Result<(), HeapFull> {
         let header = self.header(found);
         match *change {
+            Change::Append { bytes } if header.is_long => {
+                let len = self.long.get(number_of(&self.heap.bytes(found.location)[header.value_start()..])).len();
+                self.splice_blocks(key, found, len, bytes, version)
+            }
             Change::Append { bytes } => self.splice(key, found, header.value_len as usize, bytes, version),
             Change::Overwrite { offset, bytes } => self.splice(key, found, offset as usize, bytes, version),
             Change::Expire { at_ms } => self.set_expiry(key, found, Some(at_ms), version),
@@ -60,7 +67,7 @@ impl SlotGroup {
         }
     }
 
-    fn put_string(
+    pub(super) fn put_string(
         &mut self,
         key: &Key<'_>,
         found: Option<Found>,
@@ -74,6 +81,7 @@ impl SlotGroup {
             database: key.database,
             kind: Kind::String,
             form: Form::Written,
+            is_long: false,
             expire_at_ms: expiry_after(old.as_ref(), expiry),
             key_len: key.bytes.len() as u16,
             value_len: value.len() as u32,
@@ -81,35 +89,8 @@ impl SlotGroup {
         self.put(key, found.zip(old), header, value)
     }
 
-    fn put_list(
-        &mut self,
-        key: &Key<'_>,
-        found: Option<Found>,
-        value: &[u8],
-        expiry: Expiry,
-        version: Version,
-    ) -> Result<(), HeapFull> {
-        let list = List::decode(value).expect("the encoding was checked where it entered");
-        let old = found.map(|found| self.header(found));
-        let number = self.add_list(list);
-        let header = Header {
-            version,
-            database: key.database,
-            kind: Kind::List,
-            form: Form::Written,
-            expire_at_ms: expiry_after(old.as_ref(), expiry),
-            key_len: key.bytes.len() as u16,
-            value_len: 4,
-        };
-        let put = self.put(key, found.zip(old), header, &number.to_le_bytes());
-        if put.is_err() {
-            self.drop_list(number);
-        }
-        put
-    }
-
     /// Write a whole record, over the old one where it fits.
-    fn put(
+    pub(super) fn put(
         &mut self,
         key: &Key<'_>,
         old: Option<(Found, Header)>,
@@ -122,7 +103,7 @@ impl SlotGroup {
             _ => self.heap.allocate(bytes)?,
         };
         if let Some((found, old_header)) = old {
-            self.drop_list_of(found, &old_header);
+            self.drop_beside_of(found, &old_header);
             self.count_expiry(&old_header, header.expire_at_ms);
             if location != found.location {
                 self.heap.free(found.location);
@@ -150,7 +131,7 @@ impl SlotGroup {
 
     pub(super) fn remove_at(&mut self, found: Found, database: base::Database, slot: Slot, version: Version) {
         let header = self.header(found);
-        self.drop_list_of(found, &header);
+        self.drop_beside_of(found, &header);
         self.index.remove(found.place);
         self.heap.free(found.location);
         let database = &mut self.databases[database.0 as usize];
@@ -174,6 +155,9 @@ impl SlotGroup {
         let mut header = self.header(found);
         let old_len = header.value_len as usize;
         let new_len = old_len.max(offset + bytes.len());
+        if header.is_long || new_len > BLOCK_BYTES {
+            return self.splice_blocks(key, found, offset, bytes, version);
+        }
         header.version = version;
         header.form = Form::Raw;
         header.value_len = new_len as u32;
@@ -237,9 +221,8 @@ impl SlotGroup {
     fn change_list(&mut self, key: &Key<'_>, found: Found, change: &Change<'_>, version: Version) {
         let header = self.header(found);
         let bytes = self.heap.bytes(found.location);
-        let number = list_number(&bytes[header.value_start()..]);
-        let list = self.lists[number as usize].as_deref_mut().expect("a list record names a list");
-        self.list_bytes -= list.heap_bytes();
+        let list = self.lists.get_mut(number_of(&bytes[header.value_start()..]));
+        self.beside_bytes -= list.heap_bytes();
         match *change {
             Change::ListPush { end, elements } => elements.iter().for_each(|element| list.push(end, element)),
             Change::ListPop { end, count } => list.drop_end(end, usize::try_from(count).unwrap_or(usize::MAX)),
@@ -251,7 +234,7 @@ impl SlotGroup {
             Change::ListTrim { start, length } => list.trim(start as usize, length as usize),
             _ => unreachable!("the caller sends list changes only"),
         }
-        self.list_bytes += list.heap_bytes();
+        self.beside_bytes += list.heap_bytes();
         if list.is_empty() {
             self.remove(key, found, version);
         } else {
@@ -263,33 +246,6 @@ impl SlotGroup {
         let expiring = &mut self.databases[old.database.0 as usize].expiring;
         *expiring = *expiring + u64::from(now.is_some()) - u64::from(old.expire_at_ms.is_some());
     }
-
-    fn add_list(&mut self, list: List) -> u32 {
-        self.list_bytes += list.heap_bytes();
-        let list = Some(Box::new(list));
-        if let Some(number) = self.lists_free.pop() {
-            self.lists[number as usize] = list;
-            return number;
-        }
-        self.lists.push(list);
-        (self.lists.len() - 1) as u32
-    }
-
-    fn drop_list_of(&mut self, found: Found, header: &Header) {
-        if header.kind != Kind::List {
-            return;
-        }
-        self.drop_list(list_number(&self.heap.bytes(found.location)[header.value_start()..]));
-    }
-
-    fn drop_list(&mut self, number: u32) {
-        let list = self.lists[number as usize].take().expect("a list record names a list");
-        self.list_bytes -= list.heap_bytes();
-        if list.heap_bytes() >= LAZY_FREE_BYTES_MIN {
-            self.garbage.push(Garbage::List(list));
-        }
-        self.lists_free.push(number);
-    }
 }
 
 /// Whether a record of `bytes` should stay in a slot of `slot_bytes`: it has room and wastes at most half.
@@ -297,7 +253,7 @@ fn fits(slot_bytes: usize, bytes: usize) -> bool {
     bytes <= slot_bytes && (slot_bytes <= 64 || bytes * 2 >= slot_bytes)
 }
 
-fn expiry_after(old: Option<&Header>, expiry: Expiry) -> Option<u64> {
+pub(super) fn expiry_after(old: Option<&Header>, expiry: Expiry) -> Option<u64> {
     match expiry {
         Expiry::Keep => old.and_then(|header| header.expire_at_ms),
         Expiry::Clear => None,
@@ -317,15 +273,16 @@ mod tests {
         group.heap.fill();
         let key = Key::new(b"key", Database(0), slot, 0);
         let mut encoding = Vec::new();
-        let mut list = List::new();
+        let mut list = types::List::new();
         list.push(types::End::Tail, b"element");
         list.encode(&mut encoding);
-        for value in [&encoding[..], b"string"] {
-            let kind = if value == b"string" { Kind::String } else { Kind::List };
+        for value in [&encoding[..], b"string", &[b's'; BLOCK_BYTES + 1]] {
+            let kind = if value[0] == b's' { Kind::String } else { Kind::List };
             let change = Change::Put { kind, value, expiry: Expiry::Clear };
             assert_eq!(group.apply(&key, &change, Version(1)), Err(HeapFull));
             assert!(group.find(&key).is_none());
-            assert_eq!((group.list_bytes, group.lists.iter().flatten().count()), (0, 0), "{kind:?}");
+            let beside = (group.beside_bytes, group.lists.count(), group.long.count());
+            assert_eq!(beside, (0, 0, 0), "{kind:?}");
             assert_eq!(group.database(Database(0)).keys, 0);
         }
     }

@@ -2,11 +2,11 @@
 //! from where it was built.
 
 use base::limits::LOG_PIECE_BYTES_MAX;
-use base::{Database, Slot, Version};
+use base::{Blocks, Database, Slot, Version};
 use types::Change;
 
 use super::format::{
-    FLAG_PIECES, GROUP_HEADER_BYTES, RECORD_HEADER_BYTES, UnitMark, Witness, tag, u16_at, u32_at, u64_at,
+    FLAG_PIECES, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_HEADER_BYTES, UnitMark, Witness, tag, u16_at, u32_at, u64_at,
 };
 use crate::key::Key;
 
@@ -56,6 +56,9 @@ impl LogBuffer {
     /// so that no record is longer than a piece, a key and two headers.
     #[inline]
     pub fn append(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
+        if let Change::PutBlocks { blocks, staged, .. } = *change {
+            return self.append_put_blocks(key, version, change, (blocks, staged));
+        }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
         self.bytes.extend_from_slice(key.bytes);
@@ -64,17 +67,58 @@ impl LogBuffer {
         if self.bytes.len() - body_start + tail.len() > LOG_PIECE_BYTES_MAX {
             let head = self.bytes.split_off(body_start);
             self.bytes.truncate(start);
-            return self.append_pieces(key, version, change.tag(), &head, tail);
+            let pieces = head.chunks(LOG_PIECE_BYTES_MAX).chain(tail.chunks(LOG_PIECE_BYTES_MAX));
+            return self.append_pieces(key, version, change.tag(), (head.len() + tail.len(), pieces));
         }
         self.bytes.extend_from_slice(tail);
         self.write_header(start, key, version, change.tag(), 0);
     }
 
-    fn append_pieces(&mut self, key: &Key<'_>, version: Version, tag: u8, head: &[u8], tail: &[u8]) {
+    #[cold]
+    fn append_put_blocks(
+        &mut self,
+        key: &Key<'_>,
+        version: Version,
+        change: &Change<'_>,
+        (blocks, staged): (&Blocks, Option<u64>),
+    ) {
+        let mut head = Vec::new();
+        change.encode_head(&mut head);
+        let Some(stage) = staged else {
+            let pieces = std::iter::once(&head[..]).chain(blocks.all());
+            return self.append_pieces(key, version, change.tag(), (head.len() + blocks.len(), pieces));
+        };
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
+        self.bytes.extend_from_slice(key.bytes);
+        self.bytes.extend_from_slice(&head);
+        self.bytes.extend_from_slice(&stage.to_le_bytes());
+        self.bytes.extend_from_slice(&(blocks.len() as u64).to_le_bytes());
+        self.write_header(start, key, version, change.tag(), FLAG_STAGED);
+    }
+
+    /// Append the next part of a long value whose change will follow, in this group or a later one.
+    pub fn append_block(&mut self, slot: Slot, (stage, offset): (u64, u64), bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
+        self.bytes.extend_from_slice(&stage.to_le_bytes());
+        self.bytes.extend_from_slice(&offset.to_le_bytes());
+        self.bytes.extend_from_slice(bytes);
+        let key = Key { bytes: b"", database: Database(0), slot, hash: 0 };
+        self.write_header(start, &key, Version::ABSENT, tag::BLOCK, 0);
+    }
+
+    fn append_pieces<'a>(
+        &mut self,
+        key: &Key<'_>,
+        version: Version,
+        tag: u8,
+        (len, pieces): (usize, impl Iterator<Item = &'a [u8]>),
+    ) {
         // At once and no more than needed: growing by doubling would take twice the memory of a long value.
-        let headers = ((head.len() + tail.len()) / LOG_PIECE_BYTES_MAX + 2) * RECORD_HEADER_BYTES;
-        self.bytes.reserve(headers + key.bytes.len() + head.len() + tail.len());
-        let mut pieces = head.chunks(LOG_PIECE_BYTES_MAX).chain(tail.chunks(LOG_PIECE_BYTES_MAX)).peekable();
+        let headers = (len / LOG_PIECE_BYTES_MAX + 2) * RECORD_HEADER_BYTES;
+        self.bytes.reserve(headers + key.bytes.len() + len);
+        let mut pieces = pieces.peekable();
         while let Some(piece) = pieces.next() {
             if pieces.peek().is_some() {
                 self.append_special(tag::PIECE, piece);

@@ -48,10 +48,15 @@ pub mod tag {
     pub const CLEAR: u8 = 203;
     /// The last record of a run; body: see [`crate::run::RunEnd`].
     pub const RUN_END: u8 = 204;
+    /// The next part of a long value that is logged before its change; body: stage u64 · offset u64 · bytes. Its slot is
+    /// that of the key.
+    pub const BLOCK: u8 = 205;
 }
 
 /// Record flag: pieces before this record are the beginning of its body.
 pub const FLAG_PIECES: u8 = 1;
+/// Record flag: the bytes at the end of the body were logged before, as blocks; it ends with stage u64 · bytes u64.
+pub const FLAG_STAGED: u8 = 4;
 /// Record flag: 16 bytes of origin (client id, operation sequence) follow the header. Reserved; decoders skip it.
 pub const FLAG_ORIGIN: u8 = 2;
 

@@ -1,11 +1,11 @@
 //! From runs to groups, at start: the newest run of every slot group, whole or not at all.
 
 use base::planted::{Bug, is_planted};
-use base::{LogOrdinal, SLOT_GROUP_COUNT, SlotGroupId, Version};
+use base::{Blocks, LogOrdinal, SLOT_GROUP_COUNT, SlotGroupId, Version};
 
 use super::format::{Cut, RUN_HEADER_BYTES, RunEnd, RunHeader, parse_run_file_name, run_file_name};
 use crate::log::format::{FORMAT_VERSION, GroupHeader, HeaderError, group_stride, tag};
-use crate::log::replay::{ApplyReplayed, Damage, DecodedChange, ReadFile, Replayed, each_record};
+use crate::log::replay::{ApplyReplayed, Damage, DecodedChange, ReadFile, Replayed, Stages, each_record};
 
 /// How much of a log group a slot group's run has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,7 @@ fn load(
     }
     let identity = header.identity();
     let (mut offset, mut ordinal, mut keys, mut end) = (RUN_HEADER_BYTES, 0, 0, None);
+    let mut stages = Stages::default();
     while offset < file.len() {
         let open = if is_planted(Bug::M8ChecksumIgnored) { GroupHeader::parse } else { GroupHeader::open };
         let opened = open(&file[offset..], identity).filter(|(group, _)| group.ordinal.0 == ordinal + 1);
@@ -159,8 +160,12 @@ fn load(
                 end = Some(RunEnd::decode(body).ok_or("the run's end is malformed")?);
                 return Ok(());
             }
-            let mut elements = Vec::new();
-            let DecodedChange { slot, database, change } = DecodedChange::of(record, body, &mut elements)?;
+            if record.tag == tag::BLOCK {
+                return stages.add(record);
+            }
+            let (mut elements, mut blocks) = (Vec::new(), Blocks::default());
+            let DecodedChange { slot, database, change } =
+                DecodedChange::of(record, body, &mut elements, (&mut stages, &mut blocks))?;
             if slot.group() != group {
                 return Err("a key of another slot group".into());
             }

@@ -1,10 +1,10 @@
 //! From a slot group to a run, slice by slice. Makes bytes, writes nothing.
 
-use base::{LogOrdinal, Slot};
+use base::{BLOCK_BYTES, BlockRange, Blocks, Database, LogOrdinal, Slot, Text, Version};
 use types::{Change, Expiry, Kind};
 
 use super::format::{RunEnd, RunHeader};
-use crate::group::{SlotGroup, Value};
+use crate::group::{Record, SlotGroup, Value};
 use crate::key::Key;
 use crate::log::buffer::LogBuffer;
 use crate::log::format::{GroupHeader, group_stride};
@@ -18,16 +18,40 @@ pub struct RunWriter {
     header: RunHeader,
     /// Where the walk goes on; `None` once every key was seen.
     cursor: Option<u32>,
+    /// Long values that the walk came to: they are written, block by block, before it goes on.
+    long: Vec<LongValue>,
+    stages: u64,
     ordinal: LogOrdinal,
     keys: u64,
     bytes: u64,
+}
+
+/// A long value as it was when the walk came to it.
+#[derive(Debug)]
+struct LongValue {
+    name: Vec<u8>,
+    database: Database,
+    slot: Slot,
+    version: Version,
+    expiry: Expiry,
+    blocks: Blocks,
+    rest: BlockRange,
 }
 
 impl RunWriter {
     /// A run that begins, and the first bytes of its file.
     pub fn begin(header: RunHeader) -> (RunWriter, Vec<u8>) {
         let bytes = header.encode().to_vec();
-        (RunWriter { header, cursor: Some(0), ordinal: LogOrdinal(0), keys: 0, bytes: bytes.len() as u64 }, bytes)
+        let writer = RunWriter {
+            header,
+            cursor: Some(0),
+            long: Vec::new(),
+            stages: 0,
+            ordinal: LogOrdinal(0),
+            keys: 0,
+            bytes: bytes.len() as u64,
+        };
+        (writer, bytes)
     }
 
     /// What the run says about itself.
@@ -37,7 +61,7 @@ impl RunWriter {
 
     /// Whether every key was seen.
     pub fn has_walked(&self) -> bool {
-        self.cursor.is_none()
+        self.cursor.is_none() && self.long.is_empty()
     }
 
     /// Bytes made so far.
@@ -45,31 +69,57 @@ impl RunWriter {
         self.bytes
     }
 
-    /// The next bytes of the file: about `bytes` of records, or one that is longer; none of a stretch without keys.
+    /// The next bytes of the file: about `bytes` of records, or a list that is longer; none of a stretch without keys.
     pub fn slice(&mut self, group: &SlotGroup, bytes: usize) -> Vec<u8> {
         let mut buffer = LogBuffer::default();
-        let (mut elements, mut keys, mut steps) = (Vec::new(), 0, 0);
-        while let Some(from) = self.cursor.filter(|_| buffer.record_bytes() < bytes && steps < STEPS_MAX) {
+        self.write_long(&mut buffer, bytes);
+        let (mut elements, mut steps) = (Vec::new(), 0);
+        let may_go_on =
+            |writer: &RunWriter, buffer: &LogBuffer| writer.long.is_empty() && buffer.record_bytes() < bytes;
+        while let Some(from) = self.cursor.filter(|_| may_go_on(self, &buffer) && steps < STEPS_MAX) {
             steps += 1;
+            let (keys, long) = (&mut self.keys, &mut self.long);
             self.cursor = group.index.walk(from, |position, location| {
                 let slot = group.id().slot((position >> 24) as u8);
                 let (record, database) = (group.record_at(location), group.database_at(location));
-                let key = Key { bytes: record.key, database, slot, hash: 0 };
-                let expiry = record.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
+                *keys += 1;
                 let (kind, value) = match record.value {
-                    Value::String { bytes, .. } => (Kind::String, bytes),
+                    Value::String { text: Text::Long(blocks), .. } => {
+                        return long.push(LongValue::of(record, (database, slot), blocks));
+                    }
+                    Value::String { text: Text::Short(bytes), .. } => (Kind::String, bytes),
                     Value::List(list) => {
                         elements.clear();
                         list.encode(&mut elements);
                         (Kind::List, &elements[..])
                     }
                 };
-                buffer.append(&key, record.version, &Change::Put { kind, value, expiry });
-                keys += 1;
+                let key = Key { bytes: record.key, database, slot, hash: 0 };
+                buffer.append(&key, record.version, &Change::Put { kind, value, expiry: expiry_of(record) });
             });
         }
-        self.keys += keys;
+        self.write_long(&mut buffer, bytes);
         self.seal(buffer)
+    }
+
+    /// Blocks of the long values under way, up to about `bytes` in all.
+    fn write_long(&mut self, buffer: &mut LogBuffer, bytes: usize) {
+        let mut block = Vec::new();
+        while let Some(value) = self.long.last_mut().filter(|_| buffer.record_bytes() < bytes) {
+            let offset = value.blocks.len() - value.rest.len();
+            block.clear();
+            value.rest.take(BLOCK_BYTES, &mut block);
+            buffer.append_block(value.slot, (self.stages, offset as u64), &block);
+            if !value.rest.is_empty() {
+                continue;
+            }
+            let LongValue { name, database, slot, version, expiry, blocks, .. } = &*value;
+            let key = Key { bytes: name, database: *database, slot: *slot, hash: 0 };
+            let put = Change::PutBlocks { blocks, staged: Some(self.stages), expiry: *expiry };
+            buffer.append(&key, *version, &put);
+            self.stages += 1;
+            self.long.pop();
+        }
     }
 
     /// The last bytes of the file. `end` is the owner's last log group that was sealed.
@@ -106,4 +156,22 @@ impl RunWriter {
         self.bytes += bytes.len() as u64;
         bytes
     }
+}
+
+impl LongValue {
+    fn of(record: Record<'_>, (database, slot): (Database, Slot), blocks: &Blocks) -> LongValue {
+        LongValue {
+            name: record.key.to_vec(),
+            database,
+            slot,
+            version: record.version,
+            expiry: expiry_of(record),
+            rest: BlockRange::new(blocks, 0..blocks.len()),
+            blocks: blocks.clone(),
+        }
+    }
+}
+
+fn expiry_of(record: Record<'_>) -> Expiry {
+    record.expire_at_ms.map_or(Expiry::Clear, Expiry::At)
 }

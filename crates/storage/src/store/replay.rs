@@ -15,7 +15,7 @@ impl Store {
     /// # Errors
     /// What is wrong with it.
     pub fn load(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), String> {
-        if !matches!(change, Change::Put { .. }) {
+        if !change.is_put() {
             return Err(format!("a run holds whole values, not changes (tag {})", change.tag()));
         }
         self.group_of_mut(key.slot).check_fit(key, change)?;
@@ -73,6 +73,6 @@ impl Store {
 fn knows(group: &SlotGroup, key: &Key<'_>, change: &Change<'_>, version: Version) -> bool {
     match group.find(key) {
         Some(found) => group.record(found).version >= version && !is_planted(Bug::M23KnownChangeReplayed),
-        None => !matches!(change, Change::Put { .. }),
+        None => !change.is_put(),
     }
 }

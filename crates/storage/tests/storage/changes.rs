@@ -1,5 +1,6 @@
 //! Random changes that a command could have planned against a value.
 
+use base::BLOCK_BYTES;
 use base::rng::Rng;
 use types::{Change, End, Expiry, Kind, List};
 
@@ -32,6 +33,14 @@ impl OwnedChange {
     /// A whole string.
     pub fn put_string(bytes: &[u8]) -> OwnedChange {
         OwnedChange { shape: Shape::Put(Kind::String, Expiry::Clear), bytes: bytes.to_vec(), elements: Vec::new() }
+    }
+
+    /// A whole string that is longer than a block.
+    pub fn long_string(&self) -> Option<(Vec<u8>, Expiry)> {
+        match self.shape {
+            Shape::Put(Kind::String, expiry) if self.bytes.len() > BLOCK_BYTES => Some((self.bytes.clone(), expiry)),
+            _ => None,
+        }
     }
 
     /// Hand the borrowed change to `use_it`.

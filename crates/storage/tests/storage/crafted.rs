@@ -130,13 +130,35 @@ fn records_that_make_no_sense_are_refused() {
     refused(&[put(0)], "no version");
     refused(&[Record { slot: 16384, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "slot");
     refused(&[Record { database: 16, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "database 16");
-    refused(&[Record { flags: 4, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
+    refused(&[Record { flags: 8, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
     refused(&[Record::new(13, 1, b"").bytes()], "tag 13");
     refused(&[Record::new(PUT, 1, b"").bytes()], "malformed");
     refused(&[Record::new(tag::CLEAR, 0, b"").bytes()], "one byte");
     refused(&[Record::new(tag::CLEAR, 0, &[16]).bytes()], "database 16");
     refused(&[Record::new(tag::UNIT, 0, &[0; 13]).bytes()], "mark");
     refused(&[Record::new(tag::PIECE, 0, b"part").bytes(), put(1)], "pieces");
+}
+
+#[test]
+fn long_values_without_their_bytes_are_refused() {
+    let block = |offset: u64, bytes: &[u8]| {
+        Record::new(tag::BLOCK, 0, &[&7u64.to_le_bytes()[..], &offset.to_le_bytes(), bytes].concat()).bytes()
+    };
+    let staged = |tag: u8, head: &[u8], len: u64| {
+        let body = [head, &7u64.to_le_bytes(), &len.to_le_bytes()].concat();
+        Record { flags: 4, ..Record::new(tag, 1, &body) }.bytes()
+    };
+    let put = |len: u64| staged(PUT, b"\x01\x01", len);
+    let whole = Node::open(directory(&[block(0, b"abc"), block(3, b"de"), put(5)]), 2, 4096, false).unwrap();
+    assert_eq!(whole.snapshot().len(), 1);
+    refused(&[put(5)], "0 bytes in the log");
+    refused(&[block(0, b"abc"), put(5)], "3 bytes in the log");
+    refused(&[block(0, b"abc"), block(4, b"e"), put(5)], "0 bytes in the log");
+    refused(&[block(3, b"de"), put(5)], "0 bytes in the log");
+    refused(&[block(0, b"abc"), staged(PUT, b"\x01\x01x", 3)], "only a whole string");
+    refused(&[block(0, b"abc"), staged(APPEND, b"", 3)], "only a whole string");
+    refused(&[Record { flags: 4, ..Record::new(PUT, 1, b"\x01\x01") }.bytes()], "shorter than its reference");
+    refused(&[Record::new(tag::BLOCK, 0, &[0; 15]).bytes()], "shorter than its head");
 }
 
 #[test]

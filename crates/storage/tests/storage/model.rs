@@ -21,6 +21,13 @@ pub struct Entry {
     pub value: ModelValue,
 }
 
+impl Entry {
+    /// Whether it is a string in blocks.
+    pub fn is_long(&self) -> bool {
+        matches!(&self.value, ModelValue::String(bytes) if bytes.len() > base::BLOCK_BYTES)
+    }
+}
+
 /// All keys of a store by database and name.
 pub type Snapshot = BTreeMap<(u8, Vec<u8>), Entry>;
 
@@ -54,6 +61,10 @@ impl Model {
                 };
                 self.keys.insert(place, Entry { version: version.0, expire_at_ms, value });
             }
+            Change::PutBlocks { blocks, expiry, .. } => {
+                let whole = blocks.to_vec();
+                self.apply(database, name, &Change::put_string(&whole, expiry), version);
+            }
             Change::Remove => drop(self.keys.remove(&place)),
             _ => {
                 let entry = self.keys.get_mut(&place).unwrap();
@@ -70,7 +81,7 @@ impl Model {
     pub fn fits(&self, database: u8, name: &[u8], change: &Change<'_>) -> bool {
         let present = self.keys.get(&(database, name.to_vec())).map(|entry| &entry.value);
         match (change, present) {
-            (Change::Put { .. } | Change::Remove, _) => true,
+            (Change::Put { .. } | Change::PutBlocks { .. } | Change::Remove, _) => true,
             (Change::Expire { .. } | Change::Persist, present) => present.is_some(),
             (Change::Append { .. } | Change::Overwrite { .. }, present) => {
                 matches!(present, Some(ModelValue::String(_)))
@@ -145,7 +156,7 @@ pub fn snapshot(store: &Store) -> Snapshot {
         while let Some(from) = cursor {
             cursor = store.scan(from, (100, base::SLOT_GROUP_COUNT), Database(number), 0, |record| {
                 let value = match record.value {
-                    Value::String { bytes, .. } => ModelValue::String(bytes.to_vec()),
+                    Value::String { text, .. } => ModelValue::String(text.whole().into_owned()),
                     Value::List(list) => ModelValue::List(elements_of(list)),
                 };
                 let entry = Entry { version: record.version.0, expire_at_ms: record.expire_at_ms, value };

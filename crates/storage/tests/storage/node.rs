@@ -1,10 +1,11 @@
 //! A node without sessions: several cores' stores and logs over one directory, opened, crashed and opened again.
 
 use base::rng::Rng;
-use base::{CoreId, Database, Effect, Now, Slot, SlotGroupId};
+use base::{BLOCK_BYTES, Blocks, CoreId, Database, Effect, Now, Slot, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, Witness, segment_file_name};
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed};
 use storage::{SlotGroup, Store};
+use types::{Change, Expiry};
 
 use crate::changes::{OwnedChange, random_change, random_name};
 use crate::disk::Disk;
@@ -22,6 +23,8 @@ pub struct Node {
     pub groups: Vec<Vec<(String, usize)>>,
     /// The promise that each group states.
     stated: Vec<Vec<u64>>,
+    /// Long strings so far.
+    stages: u64,
     /// Every unit's cores with the ordinal of its part on each.
     pub units: Vec<Vec<(usize, u64)>>,
 }
@@ -37,8 +40,7 @@ pub fn apply_to_model(model: &mut Model, replayed: Replayed<'_>) -> Result<(), S
         Replayed::Change { slot, database, key, version, change, may_be_known } => {
             assert_eq!(slot, slot_of(key));
             let known = model.keys.get(&(database.0, key.to_vec())).map(|entry| entry.version >= version.0);
-            let is_put = matches!(change, types::Change::Put { .. });
-            if may_be_known && known.unwrap_or(!is_put) {
+            if may_be_known && known.unwrap_or(!change.is_put()) {
                 return Ok(());
             }
             if !model.fits(database.0, key, &change) {
@@ -125,6 +127,7 @@ impl Node {
             states,
             groups: vec![Vec::new(); usize::from(cores)],
             stated: vec![Vec::new(); usize::from(cores)],
+            stages: 0,
             units: Vec::new(),
             stores,
         })
@@ -141,11 +144,36 @@ impl Node {
         let core = owner(slot, self.stores.len() as u16);
         let store = &mut self.stores[core];
         let key = store.key(name, Database(database), slot);
+        if let Some((bytes, expiry)) = change.long_string() {
+            self.stages += 1;
+            if self.stages % 2 == 1 {
+                self.put_staged(model, database, name, (&bytes, expiry));
+                return core;
+            }
+        }
+        let store = &mut self.stores[core];
         change.with(|change| {
             let version = store.apply(&key, change).unwrap();
             model.apply(database, name, change, version);
         });
         core
+    }
+
+    /// A long string whose bytes are in log groups before that of its change.
+    fn put_staged(&mut self, model: &mut Model, database: u8, name: &[u8], (bytes, expiry): (&[u8], Expiry)) {
+        let slot = slot_of(name);
+        let core = owner(slot, self.stores.len() as u16);
+        for (number, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
+            let place = (self.stages, (number * BLOCK_BYTES) as u64);
+            self.stores[core].log_mut().unwrap().append_block(slot, place, block);
+            self.seal(core);
+        }
+        let store = &mut self.stores[core];
+        let key = store.key(name, Database(database), slot);
+        let blocks = Blocks::of(bytes);
+        let change = Change::PutBlocks { blocks: &blocks, staged: Some(self.stages), expiry };
+        let version = store.apply(&key, &change).unwrap();
+        model.apply(database, name, &change, version);
     }
 
     /// A random change of a key out of `names`.

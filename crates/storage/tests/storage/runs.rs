@@ -3,14 +3,14 @@
 
 use base::planted::Bug;
 use base::rng::Rng;
-use base::{LogOrdinal, SlotGroupId};
+use base::{BLOCK_BYTES, LogOrdinal, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride};
 use storage::log::manifest::ClosedChain;
 use storage::log::{Damage, MANIFEST_FILE_NAME};
 use storage::run::format::{RUN_HEADER_BYTES, parse_run_file_name};
 use storage::run::{Cut, RunHeader, RunWriter};
 
-use crate::changes::OwnedChange;
+use crate::changes::{OwnedChange, random_name};
 use crate::disk::Disk;
 use crate::model::{Model, slot_of};
 use crate::node::{Node, apply_to_model};
@@ -25,17 +25,18 @@ struct Rig {
     node: Node,
     model: Model,
     cuts: Vec<Cut>,
+    value_bytes_max: usize,
 }
 
 impl Rig {
     fn new(seed: u64) -> Rig {
         let node = Node::open(Disk::default(), 1, SEGMENT_BYTES, false).unwrap();
-        Rig { rng: Rng::new(seed), node, model: Model::default(), cuts: vec![Cut::default(); 64] }
+        Rig { rng: Rng::new(seed), node, model: Model::default(), cuts: vec![Cut::default(); 64], value_bytes_max: 100 }
     }
 
     fn change(&mut self, count: u64) {
         for _ in 0..count {
-            self.node.random_change(&mut self.rng, &mut self.model, NAMES, 100);
+            self.node.random_change(&mut self.rng, &mut self.model, NAMES, self.value_bytes_max);
             if self.rng.chance(1, 3) {
                 self.node.seal(0);
             }
@@ -120,6 +121,33 @@ fn a_run_and_the_log_behind_it_are_the_store() {
         }
     }
     assert!(given_back > 100, "{given_back} segments went");
+}
+
+#[test]
+fn long_values_are_written_block_by_block() {
+    for seed in 0..3 {
+        let mut rig = Rig::new(seed);
+        rig.value_bytes_max = 200_000;
+        rig.change(100);
+        let put_long = |rig: &mut Rig| {
+            for number in 0..10 {
+                let bytes = vec![number; BLOCK_BYTES + rig.rng.below(150_000) as usize];
+                let name = random_name(&mut rig.rng, NAMES);
+                rig.node.change(&mut rig.model, 0, &name, &OwnedChange::put_string(&bytes));
+                rig.change(3);
+            }
+        };
+        put_long(&mut rig);
+        let long = rig.model.keys.values().filter(|entry| entry.is_long()).count();
+        assert!(long > 3, "{long} long values");
+        for group in SlotGroupId::all() {
+            rig.run(group);
+        }
+        rig.check(&rig.node.disk).unwrap();
+        rig.give_back();
+        put_long(&mut rig);
+        rig.check(&rig.node.disk).unwrap();
+    }
 }
 
 /// Whether a byte lies behind the records of a group, up to where the next one starts.

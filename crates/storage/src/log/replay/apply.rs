@@ -1,11 +1,12 @@
 //! Pass 2: every record that counts becomes a change again.
 
 use base::planted::{Bug, is_planted};
-use base::{Database, Slot, Version};
-use types::Change;
+use base::{Blocks, Database, Slot, Version};
+use types::{Change, Kind};
 
 use super::chains::Chain;
 use super::records::{RawRecord, Records};
+use super::stages::Stages;
 use super::{ApplyReplayed, Damage, ReadFile, Replayed, Unsure};
 use crate::log::format::{GroupHeader, SEGMENT_HEADER_BYTES, group_stride, tag};
 use crate::run::load::{Coverage, Cuts};
@@ -28,7 +29,7 @@ pub(super) fn apply_chain(
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<Applied, Damage> {
     let kept = chain.kept - u64::from(is_planted(Bug::M7ReplayDropsLast) && chain.kept > chain.given_back);
-    let mut applied = Applied::default();
+    let (mut applied, mut stages) = (Applied::default(), Stages::default());
     let mut groups = chain.given_back;
     for (number, name) in chain.files.iter().enumerate() {
         if groups == kept {
@@ -41,7 +42,8 @@ pub(super) fn apply_chain(
             let opened = GroupHeader::open(file.get(offset..).unwrap_or_default(), identity);
             let Some((header, body)) = opened.filter(|(header, _)| header.ordinal.0 == groups + 1) else { break };
             let changed = &mut applied.changed_groups;
-            applied.records += apply_group(chain, (cuts, changed), (name, offset), (&header, body), apply)?;
+            let found = (cuts, changed, &mut stages);
+            applied.records += apply_group(chain, found, (name, offset), (&header, body), apply)?;
             groups += 1;
             let next = offset + group_stride(header.record_bytes as usize);
             if groups > chain.promised {
@@ -68,7 +70,7 @@ impl Applied {
 
 fn apply_group(
     chain: &Chain,
-    (cuts, changed_groups): (&Cuts, &mut u64),
+    (cuts, changed_groups, stages): (&Cuts, &mut u64, &mut Stages),
     place_in_file: (&str, usize),
     (header, records): (&GroupHeader, &[u8]),
     apply: &mut ApplyReplayed<'_>,
@@ -85,13 +87,19 @@ fn apply_group(
             applied += 1;
             apply(Replayed::Clear { core: chain.core, cores: chain.cores, database, spared })
         }
+        tag::BLOCK => stages.add(record),
         _ => {
-            let mut elements = Vec::new();
-            let DecodedChange { slot, database, change } = DecodedChange::of(record, body, &mut elements)?;
+            let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
             let coverage = cuts.coverage(slot.group(), place);
             if coverage == Coverage::Whole {
+                if record.is_staged {
+                    stages.forget(body);
+                }
                 return Ok(());
             }
+            let (mut elements, mut blocks) = (Vec::new(), Blocks::default());
+            let DecodedChange { slot, database, change } =
+                DecodedChange::of(record, body, &mut elements, (stages, &mut blocks))?;
             *changed_groups |= 1 << slot.group().number();
             applied += 1;
             let (key, version, may_be_known) = (record.key, record.version, coverage == Coverage::Perhaps);
@@ -145,13 +153,25 @@ pub(crate) struct DecodedChange<'a> {
 }
 
 impl<'a> DecodedChange<'a> {
+    /// The change of a record with this body; `elements` and `blocks` are room for what it refers to.
     pub(crate) fn of(
         record: &RawRecord<'_>,
         body: &'a [u8],
         elements: &'a mut Vec<&'a [u8]>,
+        (stages, blocks): (&mut Stages, &'a mut Blocks),
     ) -> Result<DecodedChange<'a>, String> {
-        let change = Change::decode(record.tag, body, elements)
-            .map_err(|error| format!("a record's change (tag {}) is malformed: {error:?}", record.tag))?;
+        let malformed = |error| format!("a record's change (tag {}) is malformed: {error:?}", record.tag);
+        let mut head = body;
+        if record.is_staged {
+            (*blocks, head) = stages.take(body)?;
+        }
+        let change = match Change::decode(record.tag, head, elements).map_err(malformed)? {
+            Change::Put { kind: Kind::String, value: [], expiry } if record.is_staged => {
+                Change::PutBlocks { blocks, staged: None, expiry }
+            }
+            _ if record.is_staged => return Err("only a whole string may be staged".into()),
+            change => change,
+        };
         let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
         if record.version == Version::ABSENT {
             return Err("a change has no version".into());

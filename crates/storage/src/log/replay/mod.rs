@@ -11,6 +11,7 @@
 //! - [`scan`]: pass 1 over one chain; tells a torn tail from damage
 //! - [`units`]: cuts before units that are not complete
 //! - [`records`]: the records of a group
+//! - [`stages`]: long values whose bytes came before their change
 //! - [`apply`]: pass 2
 //!
 //! A chain is one core's log of one incarnation. A group that does not open is a torn tail only if nobody was ever
@@ -25,6 +26,7 @@ mod apply;
 mod chains;
 mod records;
 mod scan;
+mod stages;
 mod units;
 
 use apply::Applied;
@@ -38,6 +40,7 @@ use super::manifest::{ClosedChain, Manifest};
 use crate::run::load::{Cuts, load_runs};
 
 pub(crate) use apply::{DecodedChange, each_record};
+pub(crate) use stages::Stages;
 
 /// The slot groups that a core owned, of so many cores: bit i is group i.
 pub type GroupsOf<'a> = dyn Fn(u16, u16) -> u64 + 'a;

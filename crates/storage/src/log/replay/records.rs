@@ -2,7 +2,7 @@
 
 use base::Version;
 
-use crate::log::format::{FLAG_ORIGIN, FLAG_PIECES, RECORD_HEADER_BYTES, u16_at, u32_at, u64_at};
+use crate::log::format::{FLAG_ORIGIN, FLAG_PIECES, FLAG_STAGED, RECORD_HEADER_BYTES, u16_at, u32_at, u64_at};
 
 /// Bytes of an origin: client id, operation sequence.
 const ORIGIN_BYTES: usize = 16;
@@ -12,6 +12,8 @@ pub(crate) struct RawRecord<'a> {
     pub(crate) tag: u8,
     /// Pieces before this record are the beginning of its body.
     pub(crate) has_pieces: bool,
+    /// The end of its body names bytes that came before, as blocks.
+    pub(crate) is_staged: bool,
     pub(crate) slot: u16,
     pub(crate) version: Version,
     pub(crate) database: u8,
@@ -22,7 +24,7 @@ pub(crate) struct RawRecord<'a> {
 impl<'a> RawRecord<'a> {
     fn parse(record: &'a [u8]) -> Result<RawRecord<'a>, &'static str> {
         let (tag, flags) = (record[4], record[5]);
-        if flags & !(FLAG_PIECES | FLAG_ORIGIN) != 0 || record[15] != 0 {
+        if flags & !(FLAG_PIECES | FLAG_STAGED | FLAG_ORIGIN) != 0 || record[15] != 0 {
             return Err("a record has flags that this version does not know; use the version that wrote it");
         }
         let origin_bytes = if flags & FLAG_ORIGIN != 0 { ORIGIN_BYTES } else { 0 };
@@ -35,6 +37,7 @@ impl<'a> RawRecord<'a> {
         Ok(RawRecord {
             tag,
             has_pieces: flags & FLAG_PIECES != 0,
+            is_staged: flags & FLAG_STAGED != 0,
             slot: u16_at(record, 6),
             version: Version(versioned & Version::MAX.0),
             database: (versioned >> 48) as u8,
