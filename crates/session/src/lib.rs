@@ -9,10 +9,11 @@
 //!
 //! - [`Session`]: identity, rights, database, protocol, transaction
 //! - [`Input`]: the bytes of a request that is not complete yet
-//! - [`Output`]: replies in request order, whenever they become ready or durable
+//! - [`Output`]: replies in request order, whenever they become ready or durable; an [`EncodedReply`] is one from elsewhere
 
 mod client;
 mod describe;
+mod encoded_reply;
 mod execute;
 mod filter;
 mod gate;
@@ -26,6 +27,7 @@ mod stretch;
 mod transaction;
 
 pub use describe::Buffers;
+pub use encoded_reply::EncodedReply;
 pub use execute::{ConnectionContext, ConnectionOutcome};
 pub use filter::{ClientFilter, ClientKind};
 pub use gate::Gate;

@@ -9,12 +9,15 @@
 //!                  ▲ until a log group is committed
 //! ```
 //!
-//! Without gaps, the usual case, every reply is encoded straight into `head`.
+//! Without gaps, the usual case, every reply is encoded straight into `head`. The bytes of a long value are a gap's, too:
+//! they move to the head a piece at a time, when what was before them has left, so a client that reads slowly keeps
+//! references to a value's blocks and no copy of it.
 
+use crate::encoded_reply::{EncodedReply, LINE_END};
 use crate::stretch::Stretch;
-use base::LogOrdinal;
 use base::limits;
 use base::planted::{Bug, is_planted};
+use base::{BLOCK_BYTES, BlockRange, Blocks, LogOrdinal};
 use std::collections::VecDeque;
 use wire::{Protocol, Reply};
 
@@ -56,8 +59,8 @@ pub enum Pressure {
 /// An owed reply and what was written behind it.
 #[derive(Debug)]
 struct Gap {
-    /// `None` until the reply is there.
-    reply: Option<Vec<u8>>,
+    /// `None` until the reply is there. A long one stays while it is sent.
+    reply: Option<EncodedReply>,
     /// CLIENT REPLY was off when the request came: the reply will be dropped.
     muted: bool,
     behind: Stretch,
@@ -68,6 +71,8 @@ struct Gap {
 pub struct Output {
     head: Stretch,
     queue: VecDeque<Gap>,
+    /// Replies that are owed.
+    owed: usize,
     /// Number of gaps ever opened; the next ticket. The first one of `queue` is `gaps_opened - queue.len()`.
     gaps_opened: u64,
     /// Bytes in `queue`, the last stretch excepted: that one is being written to.
@@ -79,6 +84,10 @@ pub struct Output {
     muted: bool,
     /// Where replies go that nobody wants.
     discarded: Vec<u8>,
+    /// The end of the reply written last, until [`Output::settle_long`].
+    long: Option<BlockRange>,
+    /// Long values that were sent, or are not wanted.
+    spent: Vec<Blocks>,
 }
 
 impl Output {
@@ -94,7 +103,23 @@ impl Output {
                 Some(gap) => &mut gap.behind.bytes,
             }
         };
-        Reply::new(buffer, protocol)
+        Reply::with_long(buffer, protocol, &mut self.long)
+    }
+
+    /// Whether the reply written last left the bytes of a long string for [`Output::settle_long`].
+    #[inline]
+    pub fn has_long(&self) -> bool {
+        self.long.is_some()
+    }
+
+    /// The reply written last goes on with the bytes of a long string.
+    pub fn settle_long(&mut self) {
+        let Some(long) = self.long.take() else { return };
+        if self.muted {
+            return self.spent.push(long.into_blocks());
+        }
+        self.push_gap(Some(EncodedReply { bytes: Vec::new(), long: Some(long) }));
+        self.owed -= 1;
     }
 
     /// From now on replies vanish, those owed by a later [`Output::reserve`] included; or no longer.
@@ -107,31 +132,35 @@ impl Output {
 
     /// Opens a gap for a reply that another core or a later write will give. Replies encoded from now on follow it.
     pub fn reserve(&mut self) -> Ticket {
+        self.push_gap(None);
+        Ticket(self.gaps_opened - 1)
+    }
+
+    fn push_gap(&mut self, reply: Option<EncodedReply>) {
         if let Some(last) = self.queue.back() {
             self.queued_bytes += last.behind.bytes.len();
         }
-        self.queue.push_back(Gap { reply: None, muted: self.muted, behind: Stretch::default() });
-        let ticket = Ticket(self.gaps_opened);
+        self.queued_bytes += reply.as_ref().map_or(0, EncodedReply::len);
+        self.queue.push_back(Gap { reply, muted: self.muted, behind: Stretch::default() });
         self.gaps_opened += 1;
-        ticket
+        self.owed += 1;
     }
 
-    /// Puts the reply into its gap. A ticket is redeemed once; `bytes` is one whole reply.
-    pub fn fill(&mut self, ticket: Ticket, bytes: Vec<u8>) {
+    /// Puts the reply into its gap. A ticket is redeemed once.
+    pub fn fill(&mut self, ticket: Ticket, answer: EncodedReply) {
         let index = self.index_to_fill(ticket);
         let gap = &mut self.queue[index];
         assert!(gap.reply.is_none(), "a ticket is redeemed once");
-        let bytes = if gap.muted { Vec::new() } else { bytes };
-        self.queued_bytes += bytes.len();
-        gap.reply = Some(bytes);
-        while self.queue.front().is_some_and(|gap| gap.reply.is_some()) {
-            self.close_first_gap();
-        }
+        let answer = if gap.muted { EncodedReply::default() } else { answer };
+        self.queued_bytes += answer.len();
+        gap.reply = Some(answer);
+        self.owed -= 1;
+        self.close_gaps();
     }
 
     /// Replies that are owed.
     pub fn gaps(&self) -> usize {
-        self.queue.len()
+        self.owed
     }
 
     /// Here, between two replies.
@@ -169,10 +198,17 @@ impl Output {
     }
 
     /// The bytes that may leave now, unless a send is under way or there are none; `spare` gives the empty vector
-    /// that takes their place.
+    /// that takes their place. Bytes of long values are taken off `long_budget`.
     #[inline]
-    pub fn take_sendable(&mut self, spare: impl FnOnce() -> Vec<u8>) -> Option<Vec<u8>> {
-        if self.sending || self.head.free_len() == 0 {
+    pub fn take_sendable(&mut self, long_budget: &mut usize, spare: impl FnOnce() -> Vec<u8>) -> Option<Vec<u8>> {
+        debug_assert!(self.long.is_none(), "a long reply is settled by who wrote it");
+        if self.sending {
+            return None;
+        }
+        if !self.queue.is_empty() {
+            self.fetch_long(long_budget);
+        }
+        if self.head.free_len() == 0 {
             return None;
         }
         let bytes = self.head.take_free(spare());
@@ -215,6 +251,46 @@ impl Output {
         }
     }
 
+    /// Whether the next bytes to leave are a long value's that [`Output::take_sendable`] had no budget for.
+    #[inline]
+    pub fn wants_budget(&self) -> bool {
+        !self.sending && !self.queue.is_empty() && self.head.bytes.is_empty() && self.first_is_long()
+    }
+
+    /// Long values that nobody refers to from here any more: they may be the last reference.
+    pub fn take_spent(&mut self) -> Vec<Blocks> {
+        std::mem::take(&mut self.spent)
+    }
+
+    /// All long values that this connection refers to.
+    pub fn into_blocks(self) -> impl Iterator<Item = Blocks> {
+        let queued = self.queue.into_iter().filter_map(|gap| gap.reply?.long);
+        queued.chain(self.long).map(BlockRange::into_blocks).chain(self.spent)
+    }
+
+    fn first_is_long(&self) -> bool {
+        self.queue.front().and_then(|gap| gap.reply.as_ref()).is_some_and(|reply| reply.long.is_some())
+    }
+
+    /// Moves the next bytes of a long value into the head, if they are next.
+    fn fetch_long(&mut self, budget: &mut usize) {
+        while *budget > 0 && !self.head.is_held() && self.head.bytes.len() < BLOCK_BYTES {
+            let first = self.queue.front_mut().and_then(|gap| gap.reply.as_mut());
+            let Some(long) = first.and_then(|reply| reply.long.as_mut()) else { return };
+            let bytes = long.len().min(BLOCK_BYTES).min(*budget);
+            long.take(bytes, &mut self.head.bytes);
+            *budget -= bytes;
+            self.queued_bytes -= bytes;
+            if long.is_empty() {
+                self.head.bytes.extend_from_slice(LINE_END);
+                self.queued_bytes -= LINE_END.len();
+                let long = self.queue.front_mut().and_then(|gap| gap.reply.as_mut()?.long.take());
+                self.spent.extend(long.map(BlockRange::into_blocks));
+                self.close_gaps();
+            }
+        }
+    }
+
     /// Position of the ticket's gap in the queue.
     fn index_to_fill(&self, ticket: Ticket) -> usize {
         let gaps_closed = self.gaps_opened - self.queue.len() as u64;
@@ -230,15 +306,28 @@ impl Output {
         position(ticket.0).expect("a ticket names a gap that is still open")
     }
 
-    /// Moves the first gap's reply, and what follows it, into the head.
+    /// Moves what is complete at the front into the head, up to the bytes of a long value.
+    fn close_gaps(&mut self) {
+        while let Some(reply) = self.queue.front_mut().and_then(|gap| gap.reply.as_mut()) {
+            let bytes = std::mem::take(&mut reply.bytes);
+            let is_long = reply.long.is_some();
+            self.queued_bytes -= bytes.len();
+            if !bytes.is_empty() {
+                self.head.append(Stretch::free(bytes), self.committed);
+            }
+            if is_long {
+                return;
+            }
+            self.close_first_gap();
+        }
+    }
+
+    /// Moves what follows the first reply, which was moved, into the head.
     fn close_first_gap(&mut self) {
         let gap = self.queue.pop_front().expect("the caller saw it");
-        let reply = gap.reply.expect("the caller saw it filled");
-        self.queued_bytes -= reply.len();
         if !self.queue.is_empty() {
             self.queued_bytes -= gap.behind.bytes.len();
         }
-        self.head.append(Stretch::free(reply), self.committed);
         self.head.append(gap.behind, self.committed);
     }
 }

@@ -51,7 +51,7 @@ impl Shard {
     /// Gives a waiter its reply; a local connection goes on.
     pub(crate) fn deliver(&mut self, target: Target, bytes: &[u8], until: Option<LogOrdinal>) {
         match target {
-            Target::Remote(origin, _) => self.send_hop_reply(origin, bytes, until),
+            Target::Remote(origin, _) => self.send_hop_reply(origin, bytes, None, until),
             Target::Local(id) => {
                 self.write_reply(id, bytes, until);
                 self.unstall(id);

@@ -1,11 +1,11 @@
 //! Forward: a request whose keys are all on another core goes there, its answer comes back into a gap.
 
-use base::LogOrdinal;
 use base::limits::OUTPUT_BYTES_MAX;
+use base::{BlockRange, LogOrdinal};
 use commands::Outcome;
-use session::Ticket;
+use session::{EncodedReply, Ticket};
 use wire::registry::{CommandSpec, Flags};
-use wire::{Arguments, error};
+use wire::{Arguments, Reply, error};
 
 use crate::connection::Stall;
 use crate::gather::Answer;
@@ -83,17 +83,18 @@ impl Shard {
     ) {
         self.statistics.counters.hops_received += 1;
         self.note_command(request.spec.id);
-        let mut bytes = std::mem::take(&mut self.reply_scratch);
+        let (mut bytes, mut long) = (std::mem::take(&mut self.reply_scratch), None);
         bytes.clear();
         let changes = self.store.changes();
         if let Some(text) = self.write_refusal().filter(|_| request.spec.is_write()) {
             wire::Reply::new(&mut bytes, protocol).error("MISCONF", &text);
-            return self.send_hop_reply(origin, &bytes, None);
+            return self.send_hop_reply(origin, &bytes, None, None);
         }
-        match self.execute_into(&request, database, protocol, true, &mut bytes) {
+        let reply = Reply::with_long(&mut bytes, protocol, &mut long);
+        match self.run_into(commands::execute, &request, database, true, reply) {
             Outcome::Done => {
                 let until = if self.tracks { self.commitment(changes) } else { None };
-                self.send_hop_reply(origin, &bytes, until);
+                self.send_hop_reply(origin, &bytes, long, until);
                 if !self.waiters.is_empty() {
                     self.fire_waiters();
                 }
@@ -104,27 +105,36 @@ impl Shard {
     }
 
     /// Sends an answer to the core that forwarded the request, now or once `until` is committed.
-    pub(crate) fn send_hop_reply(&mut self, origin: Origin, bytes: &[u8], until: Option<LogOrdinal>) {
+    pub(crate) fn send_hop_reply(
+        &mut self,
+        origin: Origin,
+        bytes: &[u8],
+        long: Option<BlockRange>,
+        until: Option<LogOrdinal>,
+    ) {
         if bytes.len() > OUTPUT_BYTES_MAX {
             // On its own core the connection would be closed.
             let mut error = Vec::new();
             wire::error::REPLY_TOO_LONG.write(&mut wire::Reply::new(&mut error, wire::Protocol::Resp2));
-            return self.send_hop_reply(origin, &error, until);
+            return self.send_hop_reply(origin, &error, None, until);
         }
         match until.filter(|until| *until > self.committed) {
-            Some(until) => self.held_replies.push_back((until, origin, bytes.to_vec())),
-            None => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes),
+            Some(until) => {
+                let reply = EncodedReply { bytes: bytes.to_vec(), long };
+                self.held_replies.push_back((until, origin, reply));
+            }
+            None => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes, long),
         }
     }
 
     /// Answers whose group is committed leave, as far as the batches take them.
     pub(crate) fn release_hop_replies(&mut self) {
         let (horizon, outbox) = (self.committed, &mut self.outbox);
-        while let Some((_, origin, bytes)) = self
+        while let Some((_, origin, reply)) = self
             .held_replies
             .pop_front_if(|(until, origin, _)| *until <= horizon && !outbox[usize::from(origin.core.0)].is_long())
         {
-            outbox[usize::from(origin.core.0)].push_reply(origin, &bytes);
+            outbox[usize::from(origin.core.0)].push_reply(origin, &reply.bytes, reply.long);
         }
         if self.held_replies.front().is_some_and(|(until, ..)| *until <= horizon) {
             self.put_off.note();
@@ -132,10 +142,10 @@ impl Shard {
     }
 
     /// The answer to a request that was forwarded.
-    pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8]) {
+    pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8], long: Option<BlockRange>) {
         let Some(connection) = self.connections.get_mut(reply.connection) else { return };
         let ticket = Ticket::from_u64(reply.ticket);
-        connection.output.fill(ticket, bytes.to_vec());
+        connection.output.fill(ticket, EncodedReply { bytes: bytes.to_vec(), long });
         // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.
         connection.output.release(self.committed);
         let goes_on = match connection.stall {

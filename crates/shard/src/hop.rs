@@ -8,8 +8,10 @@
 //!   a unit over several cores: Lend ► Lent ► (runs) ► Return ► Logged ► Committed
 //! ```
 
+use std::collections::VecDeque;
+
 use base::limits::HOP_BATCH_BYTES;
-use base::{ConnectionId, CoreId, Database, Span};
+use base::{BlockRange, ConnectionId, CoreId, Database, Span};
 use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
 
@@ -52,6 +54,8 @@ pub struct HopReply {
     /// Its gap.
     pub ticket: u64,
     bytes: Span,
+    /// The next of [`HopBatch::take_long`] belongs to it.
+    pub has_long: bool,
 }
 
 /// One unit's number: the running core in the top 16 bits.
@@ -205,6 +209,7 @@ pub struct HopBatch {
     requests: Vec<HopRequest>,
     replies: Vec<HopReply>,
     reply_bytes: usize,
+    long: VecDeque<BlockRange>,
     /// In order.
     pub controls: Vec<Control>,
 }
@@ -233,11 +238,17 @@ impl HopBatch {
         self.requests.push(HopRequest { origin, spec, database, protocol, first_span, span_count });
     }
 
-    /// Add a reply; its bytes are copied.
-    pub fn push_reply(&mut self, origin: Origin, bytes: &[u8]) {
+    /// Add a reply; its bytes are copied, those of a long string are not.
+    pub fn push_reply(&mut self, origin: Origin, bytes: &[u8], long: Option<BlockRange>) {
         self.reply_bytes += bytes.len();
-        let bytes = self.store(bytes);
-        self.replies.push(HopReply { connection: origin.connection, ticket: origin.ticket, bytes });
+        let (bytes, has_long) = (self.store(bytes), long.is_some());
+        self.long.extend(long);
+        self.replies.push(HopReply { connection: origin.connection, ticket: origin.ticket, bytes, has_long });
+    }
+
+    /// The long strings at the ends of replies, in their order.
+    pub fn take_long(&mut self) -> VecDeque<BlockRange> {
+        std::mem::take(&mut self.long)
     }
 
     /// Whether the next reply should wait for the next batch.

@@ -141,7 +141,9 @@ impl Shard {
 
     fn on_closed(&mut self, id: ConnectionId) {
         self.forget_waiting(id);
-        self.connections.remove(id);
+        if let Some(connection) = self.connections.remove(id) {
+            self.store.let_go(connection.output.into_blocks());
+        }
     }
 
     /// The connection waits for nothing any more, here or on another core; a reply that was owed never comes.
@@ -182,8 +184,10 @@ impl Shard {
                     false => self.on_control(from, control),
                 }
             }
+            let mut long = batch.take_long();
             for (reply, bytes) in batch.replies() {
-                self.on_hop_reply(reply, bytes);
+                let long = if reply.has_long { long.pop_front() } else { None };
+                self.on_hop_reply(reply, bytes, long);
             }
             for (request, arguments) in batch.requests() {
                 self.on_hop_request(request, arguments);

@@ -182,6 +182,9 @@ impl Shard {
         };
         let outcome = commands::execute(spec, arguments, &mut unit);
         let (id, database) = (connection.id, connection.session.database());
+        if connection.output.has_long() {
+            connection.output.settle_long();
+        }
         if let Some(mark) = mark {
             self.hold_if_uncommitted(index, mark, changes);
         }
@@ -218,22 +221,22 @@ impl Shard {
         may_block: bool,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        self.run_into(commands::execute, request, database, (protocol, may_block), out)
+        self.run_into(commands::execute, request, database, may_block, Reply::new(out, protocol))
     }
 
-    /// Runs a request whose keys are all here, for the first time or again, its reply going to `out`.
+    /// Runs a request whose keys are all here, for the first time or again.
     pub(crate) fn run_into(
         &mut self,
         run: impl Fn(&'static CommandSpec, Arguments<'_>, &mut Unit<'_>) -> Outcome,
         request: &OwnedRequest,
         database: Database,
-        (protocol, may_block): (Protocol, bool),
-        out: &mut Vec<u8>,
+        may_block: bool,
+        reply: Reply<'_>,
     ) -> Outcome {
         let mut unit = Unit {
             random: self.rng.next_u64(),
             store: &mut self.store,
-            reply: Reply::new(out, protocol),
+            reply,
             now_ms: self.now.unix_ms,
             database,
             // A request of a cluster port comes here only to wait, and what waits names no database.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::rng::Rng;
 use base::{ConnectionId, CoreId, Effect, LogOrdinal, Machine, Now, TickInput, TickOutput};
 use placement::NodeTable;
+use session::EncodedReply;
 use storage::log::{LogIdentity, LogWriter};
 use storage::{SlotGroup, Store};
 
@@ -105,7 +106,7 @@ pub struct Shard {
     /// What the next tick does because the log group of this one is full.
     pub(crate) put_off: PutOff,
     /// Answers to forwarded requests that wait for their log group.
-    pub(crate) held_replies: VecDeque<(LogOrdinal, Origin, Vec<u8>)>,
+    pub(crate) held_replies: VecDeque<(LogOrdinal, Origin, EncodedReply)>,
     /// Connections whose output may leave.
     pub(crate) flush: Vec<u32>,
     /// Connections with output that waits for a log group.

@@ -2,7 +2,7 @@
 
 use base::Database;
 use commands::{Block, Outcome, Unit};
-use wire::{Arguments, Protocol};
+use wire::{Arguments, Protocol, Reply};
 
 use crate::connection::Stall;
 use crate::owned_request::OwnedRequest;
@@ -72,7 +72,7 @@ impl Shard {
         }
         let mut bytes = Vec::new();
         let changes = self.store.changes();
-        let outcome = self.run_into(commands::resume, &request, database, (protocol, true), &mut bytes);
+        let outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));
         if outcome == Outcome::Done {
             self.waiters.remove(id);
             let until = if self.tracks { self.commitment(changes) } else { None };
@@ -108,6 +108,6 @@ impl Shard {
             commands::timed_out(spec, arguments, unit);
             Outcome::Done
         };
-        self.run_into(time_out, request, database, (protocol, false), out);
+        self.run_into(time_out, request, database, false, Reply::new(out, protocol));
     }
 }

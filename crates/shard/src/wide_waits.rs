@@ -127,9 +127,9 @@ impl Shard {
         let told = |spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>| {
             commands::resume_on(spec, arguments, name, unit)
         };
-        let mut outcome = self.run_into(told, &request, database, (protocol, true), &mut bytes);
+        let mut outcome = self.run_into(told, &request, database, true, Reply::new(&mut bytes, protocol));
         if outcome != Outcome::Done {
-            outcome = self.run_into(commands::resume, &request, database, (protocol, true), &mut bytes);
+            outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));
         }
         if outcome == Outcome::Done {
             self.end_wide_wait(wait);

@@ -13,13 +13,13 @@ mod scan;
 pub use scan::ScanCursor;
 
 use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};
-use base::{CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
+use base::{Blocks, CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
 use types::Change;
 
 use crate::group::{DatabaseCount, Record, SlotGroup};
 use crate::heap::HeapFull;
 use crate::key::Key;
-use crate::lazy_free::LazyFree;
+use crate::lazy_free::{Garbage, LazyFree};
 use crate::log::LogBuffer;
 use crate::record::Form;
 
@@ -369,6 +369,11 @@ impl Store {
     #[inline]
     pub fn has_garbage(&self) -> bool {
         !self.lazy_free.is_empty()
+    }
+
+    /// Takes long values that nobody else may refer to any more, to give their memory back in steps.
+    pub fn let_go(&mut self, values: impl Iterator<Item = Blocks>) {
+        self.lazy_free.add(values.map(Garbage::Blocks));
     }
 
     /// Gives back about `bytes` of memory that nothing refers to any more.

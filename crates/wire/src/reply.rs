@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use base::Text;
+use base::{BLOCK_BYTES, BlockRange, Text};
 
 use crate::number::{push_integer, push_unsigned};
 
@@ -52,13 +52,22 @@ pub const EMPTY_ARRAY: &[u8] = b"*0\r\n";
 pub struct Reply<'a> {
     out: &'a mut Vec<u8>,
     protocol: Protocol,
+    /// Where the bytes of a long last string go instead of into `out`, if somebody sends them later.
+    long: Option<&'a mut Option<BlockRange>>,
 }
 
 impl<'a> Reply<'a> {
     /// An encoder at the end of `out`.
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, protocol: Protocol) -> Reply<'a> {
-        Reply { out, protocol }
+        Reply { out, protocol, long: None }
+    }
+
+    /// An encoder at the end of `out` whose [`Reply::last_text`] may leave a long string's bytes, and the line end after
+    /// them, in `long`.
+    #[inline]
+    pub fn with_long(out: &'a mut Vec<u8>, protocol: Protocol, long: &'a mut Option<BlockRange>) -> Reply<'a> {
+        Reply { out, protocol, long: Some(long) }
     }
 
     /// What the connection speaks.
@@ -156,6 +165,26 @@ impl<'a> Reply<'a> {
         self.bulk_header(range.len());
         text.pieces(range).for_each(|piece| self.out.extend_from_slice(piece));
         self.bulk_end();
+    }
+
+    /// [`Reply::text`] as the end of the whole reply: nothing is written after it.
+    #[inline]
+    pub fn last_text(&mut self, text: Text<'_>) {
+        match text {
+            Text::Short(bytes) => self.bulk(bytes),
+            Text::Long(_) => self.last_text_part(text, 0..text.len()),
+        }
+    }
+
+    /// [`Reply::text_part`] as the end of the whole reply: nothing is written after it.
+    pub fn last_text_part(&mut self, text: Text<'_>, range: Range<usize>) {
+        match (text, &mut self.long) {
+            (Text::Long(blocks), Some(long)) if range.len() > BLOCK_BYTES => {
+                **long = Some(BlockRange::new(blocks, range.clone()));
+                self.header(b'$', range.len());
+            }
+            _ => self.text_part(text, range),
+        }
     }
 
     /// A bulk string that holds the decimal form of `value`.

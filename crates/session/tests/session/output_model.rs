@@ -1,9 +1,9 @@
 //! Reply order against a model: random interleavings of replies, gaps, holds, commits and sends.
 
-use base::LogOrdinal;
 use base::limits;
 use base::rng::Rng;
-use session::{Output, Pressure, Ticket};
+use base::{BLOCK_BYTES, BlockRange, Blocks, LogOrdinal, Text};
+use session::{EncodedReply, Output, Pressure, Ticket};
 use wire::Protocol;
 
 #[derive(Default)]
@@ -21,6 +21,8 @@ struct Model {
     committed: u64,
     next_ordinal: u64,
     received: Vec<u8>,
+    /// Few lives have long replies: they are slow to compare.
+    is_with_long: bool,
 }
 
 impl Model {
@@ -42,12 +44,35 @@ fn reply_bytes(number: usize, rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
+/// A long string and its reply.
+fn long_reply(rng: &mut Rng) -> (Blocks, Vec<u8>) {
+    let value = vec![b'a' + rng.below(26) as u8; BLOCK_BYTES + 1 + rng.below(2 * BLOCK_BYTES as u64) as usize];
+    let mut bytes = Vec::new();
+    wire::Reply::new(&mut bytes, Protocol::Resp2).bulk(&value);
+    (Blocks::of(&value), bytes)
+}
+
+/// The reply as the core that has the value gives it to another one.
+fn in_blocks(value: &Blocks) -> EncodedReply {
+    let (mut bytes, mut long) = (Vec::new(), None);
+    wire::Reply::with_long(&mut bytes, Protocol::Resp2, &mut long).last_text(Text::Long(value));
+    assert!(bytes.len() < 20 && long.as_ref().map(BlockRange::len) == Some(value.len()));
+    EncodedReply { bytes, long }
+}
+
 fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
     match rng.below(7) {
         0 | 1 => {
-            let bytes = reply_bytes(model.replies.len(), rng);
+            let mut bytes = reply_bytes(model.replies.len(), rng);
             let mark = output.mark();
-            output.reply(Protocol::Resp2).raw(&bytes);
+            if model.is_with_long && rng.chance(1, 20) {
+                let value;
+                (value, bytes) = long_reply(rng);
+                output.reply(Protocol::Resp2).last_text(Text::Long(&value));
+                output.settle_long();
+            } else {
+                output.reply(Protocol::Resp2).raw(&bytes);
+            }
             model.replies.push(Reply { bytes, ready: true, held_until: 0 });
             if rng.chance(1, 3) {
                 model.next_ordinal += rng.below(2);
@@ -63,18 +88,22 @@ fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
         }
         3 | 4 if !model.open.is_empty() => {
             let (ticket, number) = model.open.swap_remove(rng.below(model.open.len() as u64) as usize);
-            let bytes = reply_bytes(number, rng);
+            let is_long = model.is_with_long && rng.chance(1, 20);
+            let (value, long) = if is_long { long_reply(rng) } else { Default::default() };
+            let bytes = if is_long { long } else { reply_bytes(number, rng) };
             model.replies[number].bytes = bytes.clone();
             model.replies[number].ready = true;
-            output.fill(ticket, bytes);
+            output.fill(ticket, if is_long { in_blocks(&value) } else { bytes.into() });
         }
         5 => {
             model.committed = model.committed.max(rng.below(model.next_ordinal + 1));
             output.release(LogOrdinal(model.committed));
         }
         _ => {
-            if let Some(bytes) = output.take_sendable(Vec::new) {
-                assert!(!bytes.is_empty());
+            let mut budget = rng.below(3 * BLOCK_BYTES as u64) as usize;
+            let before = budget;
+            if let Some(bytes) = output.take_sendable(&mut budget, Vec::new) {
+                assert!(!bytes.is_empty() && (before == budget || bytes.len() < 3 * BLOCK_BYTES));
                 model.received.extend_from_slice(&bytes);
                 output.sent();
             }
@@ -84,7 +113,8 @@ fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
 
 /// One random life of a connection, to its end.
 fn check(seed: u64) -> Result<(), String> {
-    let (mut output, mut model, mut rng) = (Output::default(), Model::default(), Rng::new(seed));
+    let (mut output, mut rng) = (Output::default(), Rng::new(seed));
+    let mut model = Model { is_with_long: seed % 100 == 0, ..Model::default() };
     for number in 0..200 {
         step(&mut output, &mut model, &mut rng);
         if !model.expected().starts_with(&model.received) {
@@ -96,11 +126,14 @@ fn check(seed: u64) -> Result<(), String> {
     }
     while let Some((ticket, number)) = model.open.pop() {
         model.replies[number] = Reply { bytes: reply_bytes(number, &mut rng), ready: true, held_until: 0 };
-        output.fill(ticket, model.replies[number].bytes.clone());
+        output.fill(ticket, model.replies[number].bytes.clone().into());
     }
     model.committed = model.next_ordinal;
     output.release(LogOrdinal(model.committed));
-    model.received.extend(output.take_sendable(Vec::new).unwrap_or_default());
+    while let Some(bytes) = output.take_sendable(&mut usize::MAX.clone(), Vec::new) {
+        model.received.extend(bytes);
+        output.sent();
+    }
     if model.received != model.expected() || !output.is_empty() {
         return Err(format!("seed {seed}: the replies are not those of the requests"));
     }
@@ -129,13 +162,13 @@ fn a_hold_covers_what_follows_it_even_a_gap() {
     let ticket = output.reserve();
     output.hold(mark, LogOrdinal(4));
     output.reply(Protocol::Resp2).raw(b"c");
-    output.fill(ticket, b"b".to_vec());
-    assert_eq!(output.take_sendable(Vec::new).unwrap(), b"a");
+    output.fill(ticket, b"b".to_vec().into());
+    assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"a");
     output.sent();
     assert!(output.is_held());
     assert!(!output.release(LogOrdinal(3)));
     assert!(output.release(LogOrdinal(4)));
-    assert_eq!(output.take_sendable(Vec::new).unwrap(), b"bc");
+    assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"bc");
 }
 
 #[test]
@@ -148,9 +181,9 @@ fn an_earlier_mark_held_later_is_still_covered() {
     output.reply(Protocol::Resp2).raw(b"b");
     output.hold(second, LogOrdinal(2));
     output.hold(first, LogOrdinal(1));
-    assert!(output.take_sendable(Vec::new).is_none());
+    assert!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).is_none());
     output.release(LogOrdinal(1));
-    assert_eq!(output.take_sendable(Vec::new).unwrap(), b"a");
+    assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"a");
 }
 
 #[test]
@@ -158,13 +191,13 @@ fn one_send_at_a_time_into_the_spare_buffer() {
     let _unplanted = crate::rig::unplanted();
     let mut output = Output::default();
     output.reply(Protocol::Resp2).raw(b"one");
-    let sent = output.take_sendable(|| Vec::with_capacity(64)).unwrap();
+    let sent = output.take_sendable(&mut 0, || Vec::with_capacity(64)).unwrap();
     output.reply(Protocol::Resp2).raw(b"two");
-    assert!(output.take_sendable(|| panic!("no spare is needed")).is_none());
+    assert!(output.take_sendable(&mut 0, || panic!("no spare is needed")).is_none());
     assert_eq!(output.pending_bytes(), 6);
     output.sent();
     assert_eq!((sent.as_slice(), output.pending_bytes()), (&b"one"[..], 3));
-    let second = output.take_sendable(Vec::new).unwrap();
+    let second = output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap();
     assert_eq!((second.as_slice(), second.capacity()), (&b"two"[..], 64));
 }
 
@@ -175,9 +208,9 @@ fn pressure_counts_everything_unsent() {
     let ticket = output.reserve();
     output.reply(Protocol::Resp2).raw(&vec![b'x'; limits::OUTPUT_PAUSE_BYTES]);
     assert_eq!(output.pressure(), Pressure::Ok);
-    output.fill(ticket, vec![b'y']);
+    output.fill(ticket, vec![b'y'].into());
     assert_eq!(output.pressure(), Pressure::Pause);
-    drop(output.take_sendable(Vec::new).unwrap());
+    drop(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap());
     assert_eq!(output.pressure(), Pressure::Pause);
     output.sent();
     assert_eq!(output.pressure(), Pressure::Ok);
@@ -192,6 +225,6 @@ fn muted_replies_vanish_wherever_they_come_from() {
     let ticket = output.reserve();
     output.set_muted(false);
     output.reply(Protocol::Resp2).raw(b"yes");
-    output.fill(ticket, b"no".to_vec());
-    assert_eq!(output.take_sendable(Vec::new).unwrap(), b"yes");
+    output.fill(ticket, b"no".to_vec().into());
+    assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"yes");
 }

@@ -94,7 +94,7 @@ impl Rig {
 
     /// Everything that may be sent.
     pub fn received(&mut self) -> String {
-        let bytes = self.output.take_sendable(Vec::new).unwrap_or_default();
+        let bytes = self.output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap_or_default();
         self.output.sent();
         String::from_utf8(bytes).unwrap()
     }
