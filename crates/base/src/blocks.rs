@@ -45,7 +45,8 @@ impl Blocks {
         self.len == 0
     }
 
-    /// Adds `bytes` at the end. `expected`: how many more will come, so that a block has its size at once.
+    /// Adds `bytes` at the end. `expected`: how many more will come. A block has its size at once then, but memory is never
+    /// more than twice what came.
     pub fn append(&mut self, mut bytes: &[u8], expected: usize) {
         let list = Arc::make_mut(&mut self.list);
         while !bytes.is_empty() {
@@ -56,7 +57,8 @@ impl Blocks {
             let last = Arc::make_mut(list.last_mut().expect("a block that has room"));
             let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - used));
             if last.capacity() < used + now.len() {
-                let wanted = (used + now.len() + expected).max(2 * last.capacity()).min(BLOCK_BYTES);
+                let ahead = expected.min(self.len + now.len());
+                let wanted = (used + now.len() + ahead).max(2 * last.capacity()).min(BLOCK_BYTES);
                 last.reserve_exact(wanted - used);
             }
             last.extend_from_slice(now);

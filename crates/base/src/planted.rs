@@ -27,6 +27,8 @@ pub enum Bug {
     M22RunPublishedUnsettled = 22,
     /// A change that a run has already is replayed once more (beyond AT-01's list).
     M23KnownChangeReplayed = 23,
+    /// A run takes the log groups for done that have the blocks of a long value under way (beyond AT-01's list).
+    M24RunForgetsUploads = 24,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }

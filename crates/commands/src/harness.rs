@@ -58,6 +58,7 @@ impl Harness {
             first_key: None,
             random: 7,
             may_block: self.may_block,
+            long: None,
         };
         let result = run(Arguments::new(&request.bytes, &request.spans), &mut unit);
         (result, out.split_off(earlier))

@@ -1,7 +1,8 @@
 //! A unit: what one command may touch while it runs, and what comes of it.
 
-use base::Database;
+use base::{Blocks, Database};
 use storage::{Key, Store};
+use types::{Change, Expiry};
 use wire::{Arguments, Reply};
 
 /// What a command may touch; built by the shard for each command.
@@ -22,6 +23,17 @@ pub struct Unit<'a> {
     pub random: u64,
     /// False inside EXEC: a command that would wait answers at once.
     pub may_block: bool,
+    /// The value that the command sets, if it came in blocks; its argument is empty then.
+    pub long: Option<LongArgument<'a>>,
+}
+
+/// A value in blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct LongArgument<'a> {
+    /// All of it.
+    pub blocks: &'a Blocks,
+    /// The number under which the log has the blocks already.
+    pub staged: Option<u64>,
 }
 
 /// What came of a command.
@@ -53,7 +65,7 @@ pub enum Reason {
     Condition,
 }
 
-impl Unit<'_> {
+impl<'a> Unit<'a> {
     /// The command's first key, which is the argument at `index`; not hashed again when the decoder did.
     #[inline]
     pub(crate) fn first_key<'b>(&self, arguments: Arguments<'b>, index: usize) -> Key<'b> {
@@ -64,6 +76,18 @@ impl Unit<'_> {
                 Key { bytes, database, slot, hash }
             }
             None => self.key(bytes),
+        }
+    }
+
+    /// The change that sets the value which is the argument at `index`.
+    #[inline]
+    pub(crate) fn put_argument<'b>(&self, arguments: Arguments<'b>, index: usize, expiry: Expiry) -> Change<'b>
+    where
+        'a: 'b,
+    {
+        match self.long {
+            None => Change::put_string(argument(arguments, index), expiry),
+            Some(LongArgument { blocks, staged }) => Change::PutBlocks { blocks, staged, expiry },
         }
     }
 

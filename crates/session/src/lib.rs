@@ -19,6 +19,7 @@ mod filter;
 mod gate;
 mod handshake;
 mod input;
+mod long_argument;
 mod name;
 mod output;
 mod secret;

@@ -201,7 +201,7 @@ impl Shard {
             store_id: identity.store_id,
             group: id,
             core: identity.core,
-            cut: Cut { incarnation: identity.incarnation, begin: log.sealed() },
+            cut: Cut { incarnation: identity.incarnation, begin: self.begin_of_runs(log.sealed()) },
         };
         // The log did not grow since its last one: it would be the same, under the same name.
         if self.checkpoints.runs.iter().any(|run| run.group == id && run.cut == header.cut) {
@@ -230,6 +230,7 @@ impl Shard {
     fn drop_run(&mut self) {
         if let State::Walking { making, .. } = std::mem::take(&mut self.checkpoints.state) {
             self.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
+            self.store.let_go(making.writer.into_blocks());
         }
         self.end_walks();
     }
@@ -256,6 +257,7 @@ impl Shard {
                 making.writer.finish(group, end)
             }
         };
+        self.store.let_go(making.writer.take_spent().into_iter());
         if bytes.is_empty() {
             return self.put_off.note();
         }

@@ -24,6 +24,10 @@ pub enum Stall {
     WideWait(WaitId),
     /// A slot group it needs is lent to another core.
     Parked,
+    /// A long value goes to the log, here or on the core that has its key.
+    ///
+    /// Its reply has this ticket.
+    Upload(u64),
     /// It does not read its replies.
     Output,
     /// WAITAOF waits for the disk.

@@ -9,7 +9,7 @@ use wire::{Arguments, Reply, error};
 
 use crate::connection::Stall;
 use crate::gather::Answer;
-use crate::hop::{HopReply, HopRequest, Origin};
+use crate::hop::{HopRequest, Origin};
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
 use crate::waiters::{Target, Waiter, Who};
@@ -22,6 +22,16 @@ pub struct ParkedHop {
     pub(crate) protocol: wire::Protocol,
     /// CLIENT UNBLOCK that came meanwhile. Whether it finds the request waiting is known once that ran.
     unblocks: Vec<Unblock>,
+}
+
+impl ParkedHop {
+    pub(crate) fn new(
+        request: OwnedRequest,
+        origin: Origin,
+        (database, protocol): (base::Database, wire::Protocol),
+    ) -> ParkedHop {
+        ParkedHop { request, origin, database, protocol, unblocks: Vec::new() }
+    }
 }
 
 /// A CLIENT UNBLOCK.
@@ -64,19 +74,24 @@ impl Shard {
         if self.stopping {
             return; // The node ends: its clients see their connections end.
         }
-        let owned = OwnedRequest::new(request.spec, arguments);
-        if !self.parked_hops.is_empty() || self.puts_off_hops_of(request.origin) || !self.has_keys_of(&owned) {
-            let HopRequest { origin, database, protocol, .. } = request;
-            let parked = ParkedHop { request: owned, origin, database, protocol, unblocks: Vec::new() };
-            return self.parked_hops.push_back(parked);
+        let HopRequest { spec, origin, database, protocol, .. } = request;
+        self.run_or_park(ParkedHop::new(OwnedRequest::new(spec, arguments), origin, (database, protocol)));
+    }
+
+    /// Runs a request for another core's connection, in its turn.
+    pub(crate) fn run_or_park(&mut self, parked: ParkedHop) {
+        let waits =
+            !self.parked_hops.is_empty() || self.puts_off_hops_of(parked.origin) || !self.has_keys_of(&parked.request);
+        match waits {
+            true => self.parked_hops.push_back(parked),
+            false => self.run_parked(parked),
         }
-        self.run_forwarded(owned, request.origin, request.database, request.protocol);
     }
 
     /// Executes a request for another core's connection.
     pub(crate) fn run_forwarded(
         &mut self,
-        request: OwnedRequest,
+        mut request: OwnedRequest,
         origin: Origin,
         database: base::Database,
         protocol: wire::Protocol,
@@ -95,6 +110,7 @@ impl Shard {
             Outcome::Done => {
                 let until = if self.tracks { self.commitment(changes) } else { None };
                 self.send_hop_reply(origin, &bytes, long, until);
+                self.store.let_go(request.take_long().into_iter());
                 if !self.waiters.is_empty() {
                     self.fire_waiters();
                 }
@@ -123,44 +139,61 @@ impl Shard {
                 let reply = EncodedReply { bytes: bytes.to_vec(), long };
                 self.held_replies.push_back((until, origin, reply));
             }
-            None => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes, long),
+            None => self.give_hop_reply(origin, bytes, long),
+        }
+    }
+
+    /// To another core, or to a connection of this one whose request took the same way.
+    fn give_hop_reply(&mut self, origin: Origin, bytes: &[u8], long: Option<BlockRange>) {
+        match origin.core == self.core {
+            true => self.on_hop_reply((origin.connection, origin.ticket), bytes, long),
+            false => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes, long),
         }
     }
 
     /// Answers whose group is committed leave, as far as the batches take them.
     pub(crate) fn release_hop_replies(&mut self) {
-        let (horizon, outbox) = (self.committed, &mut self.outbox);
-        while let Some((_, origin, reply)) = self
-            .held_replies
-            .pop_front_if(|(until, origin, _)| *until <= horizon && !outbox[usize::from(origin.core.0)].is_long())
-        {
-            outbox[usize::from(origin.core.0)].push_reply(origin, &reply.bytes, reply.long);
+        let horizon = self.committed;
+        while let Some((_, origin, reply)) = self.next_committed_reply(horizon) {
+            self.give_hop_reply(origin, &reply.bytes, reply.long);
         }
         if self.held_replies.front().is_some_and(|(until, ..)| *until <= horizon) {
             self.put_off.note();
         }
     }
 
+    fn next_committed_reply(&mut self, horizon: LogOrdinal) -> Option<(LogOrdinal, Origin, EncodedReply)> {
+        let outbox = &self.outbox;
+        let may_leave = |origin: &Origin| !outbox[usize::from(origin.core.0)].is_long();
+        self.held_replies.pop_front_if(|(until, origin, _)| *until <= horizon && may_leave(origin))
+    }
+
     /// The answer to a request that was forwarded.
-    pub(crate) fn on_hop_reply(&mut self, reply: HopReply, bytes: &[u8], long: Option<BlockRange>) {
-        let Some(connection) = self.connections.get_mut(reply.connection) else { return };
-        let ticket = Ticket::from_u64(reply.ticket);
-        connection.output.fill(ticket, EncodedReply { bytes: bytes.to_vec(), long });
+    pub(crate) fn on_hop_reply(
+        &mut self,
+        (id, ticket): (base::ConnectionId, u64),
+        bytes: &[u8],
+        long: Option<BlockRange>,
+    ) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return self.store.let_go(long.into_iter().map(BlockRange::into_blocks));
+        };
+        connection.output.fill(Ticket::from_u64(ticket), EncodedReply { bytes: bytes.to_vec(), long });
         // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.
         connection.output.release(self.committed);
         let goes_on = match connection.stall {
-            Stall::RemoteWaiter(_, ticket) => ticket == reply.ticket,
+            Stall::RemoteWaiter(_, awaited) | Stall::Upload(awaited) => awaited == ticket,
             Stall::Gaps => connection.output.gaps() == 0,
             _ => false,
         };
         let may_start = connection.stall == Stall::Unit && connection.output.gaps() == 0;
-        self.list_held(reply.connection.index);
+        self.list_held(id.index);
         if may_start {
-            self.gaps_closed(reply.connection);
+            self.gaps_closed(id);
         } else if goes_on {
-            self.unstall(reply.connection);
+            self.unstall(id);
         }
-        self.list_for_flush(reply.connection.index);
+        self.list_for_flush(id.index);
     }
 
     /// A parked request's turn has come.

@@ -17,6 +17,7 @@ use storage::{LentPart, SlotGroup};
 
 use crate::forward::Unblock;
 use crate::gather::{Answer, Question};
+use crate::upload::Upload;
 use wire::registry::CommandSpec;
 use wire::{Arguments, Protocol};
 
@@ -161,6 +162,8 @@ pub enum Control {
         /// Which.
         wait: WaitId,
     },
+    /// A request with a long value for a key of this core.
+    Upload(Box<Upload>),
     /// CLIENT UNBLOCK of a request that waits here.
     Unblock {
         /// Which.
@@ -196,7 +199,7 @@ pub enum Control {
 impl Control {
     /// Whether it is about a request that may stand in the same batch.
     pub fn follows_requests(&self) -> bool {
-        matches!(self, Control::Cancel(_) | Control::Unblock { .. })
+        matches!(self, Control::Cancel(_) | Control::Unblock { .. } | Control::Upload(_))
     }
 }
 

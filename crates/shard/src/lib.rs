@@ -39,6 +39,7 @@ pub mod statistics;
 pub mod transaction;
 pub mod unit;
 pub mod unit_commit;
+mod upload;
 pub mod wait;
 pub mod waiters;
 pub mod wide_waits;

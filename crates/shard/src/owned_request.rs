@@ -1,6 +1,7 @@
 //! A request that outlives its receive buffer: blocked, parked, or part of a unit over several cores.
 
-use base::Span;
+use base::{Blocks, LogOrdinal, Span};
+use commands::LongArgument;
 use wire::Arguments;
 use wire::registry::CommandSpec;
 
@@ -11,12 +12,23 @@ pub struct OwnedRequest {
     pub spec: &'static CommandSpec,
     bytes: Vec<u8>,
     spans: Vec<Span>,
+    long: Option<LongValue>,
+}
+
+/// The value of a request that came in blocks.
+#[derive(Clone, Debug)]
+pub struct LongValue {
+    /// All of it; its argument is empty.
+    pub blocks: Blocks,
+    /// Its number in the log, and the log group that has the first block, once it has.
+    pub stage: Option<(u64, LogOrdinal)>,
 }
 
 impl OwnedRequest {
     /// Copy a request.
     pub fn new(spec: &'static CommandSpec, arguments: Arguments<'_>) -> OwnedRequest {
-        let mut owned = OwnedRequest { spec, bytes: Vec::new(), spans: Vec::with_capacity(arguments.len()) };
+        let mut owned =
+            OwnedRequest { spec, bytes: Vec::new(), spans: Vec::with_capacity(arguments.len()), long: None };
         for argument in arguments.iter() {
             owned.spans.push(Span { start: owned.bytes.len() as u32, len: argument.len() as u32 });
             owned.bytes.extend_from_slice(argument);
@@ -27,5 +39,31 @@ impl OwnedRequest {
     /// Its arguments, the name first.
     pub fn arguments(&self) -> Arguments<'_> {
         Arguments::new(&self.bytes, &self.spans)
+    }
+
+    /// Its value, if that is long.
+    pub fn long(&self) -> Option<&LongValue> {
+        self.long.as_ref()
+    }
+
+    /// Its value, if that is long.
+    pub fn long_mut(&mut self) -> Option<&mut LongValue> {
+        self.long.as_mut()
+    }
+
+    /// Its value is long.
+    pub fn set_long(&mut self, value: LongValue) {
+        self.long = Some(value);
+    }
+
+    /// Lets go of its long value.
+    pub fn take_long(&mut self) -> Option<Blocks> {
+        self.long.take().map(|value| value.blocks)
+    }
+
+    /// Its value as commands take it.
+    pub fn long_argument(&self) -> Option<LongArgument<'_>> {
+        let long = self.long.as_ref()?;
+        Some(LongArgument { blocks: &long.blocks, staged: long.stage.map(|(number, _)| number) })
     }
 }

@@ -142,7 +142,7 @@ impl Shard {
     fn on_closed(&mut self, id: ConnectionId) {
         self.forget_waiting(id);
         if let Some(connection) = self.connections.remove(id) {
-            self.store.let_go(connection.output.into_blocks());
+            self.store.let_go(connection.output.into_blocks().chain(connection.input.into_blocks()));
         }
     }
 
@@ -187,7 +187,7 @@ impl Shard {
             let mut long = batch.take_long();
             for (reply, bytes) in batch.replies() {
                 let long = if reply.has_long { long.pop_front() } else { None };
-                self.on_hop_reply(reply, bytes, long);
+                self.on_hop_reply((reply.connection, reply.ticket), bytes, long);
             }
             for (request, arguments) in batch.requests() {
                 self.on_hop_request(request, arguments);
@@ -200,6 +200,7 @@ impl Shard {
     pub(crate) fn on_control(&mut self, from: CoreId, control: Control) {
         match control {
             Control::Cancel(origin) => self.cancel_forwarded(origin),
+            Control::Upload(upload) => self.on_upload(*upload),
             Control::Unblock { origin, unblock } => self.unblock_forwarded(origin, unblock),
             Control::Interest { wait, database, names } => self.on_interest(wait, database, names),
             Control::Ready { wait, name } => self.on_ready(wait, name),

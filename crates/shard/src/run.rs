@@ -99,7 +99,7 @@ impl Shard {
     }
 
     /// Writes the error of a request that does not belong here; true if there is one.
-    fn refuse(&mut self, index: u32, spec: &'static CommandSpec, place: &Route<'_>) -> bool {
+    pub(crate) fn refuse(&mut self, index: u32, spec: &'static CommandSpec, place: &Route<'_>) -> bool {
         let refusal = self.write_refusal().filter(|_| spec.is_write());
         let Some(connection) = self.connections.at(index) else { return true };
         let mut reply = connection.output.reply(connection.session.protocol());
@@ -179,6 +179,7 @@ impl Shard {
             first_key,
             random,
             may_block: true,
+            long: None,
         };
         let outcome = commands::execute(spec, arguments, &mut unit);
         let (id, database) = (connection.id, connection.session.database());
@@ -243,6 +244,7 @@ impl Shard {
             several_databases: true,
             first_key: None,
             may_block,
+            long: request.long_argument(),
         };
         run(request.spec, request.arguments(), &mut unit)
     }

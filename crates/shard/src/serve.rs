@@ -87,6 +87,12 @@ impl Shard {
             let limits = Input::parse_limits(connection.session.is_authenticated());
             let first_span = self.window.spans.len();
             match connection.input.next(bytes, at, &mut self.window.spans, limits) {
+                Parsed::Request { consumed } if connection.input.has_long() => {
+                    let long = connection.input.take_long();
+                    let spans = self.window.spans.split_off(first_span);
+                    self.run_long(index, Arguments::new(&base[..at + consumed], &spans), long);
+                    at += consumed;
+                }
                 Parsed::Request { consumed } => {
                     self.push_request(index, base, at..at + consumed, first_span);
                     at += consumed;

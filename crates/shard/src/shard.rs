@@ -23,6 +23,7 @@ use crate::receive::Arrival;
 use crate::route::RouteScratch;
 use crate::state::NodeState;
 use crate::unit::Units;
+use crate::upload::Upload;
 use crate::waiters::Waiters;
 use crate::wide_waits::WideWaits;
 use crate::window::Window;
@@ -103,6 +104,10 @@ pub struct Shard {
     pub(crate) outbox: Vec<HopBatch>,
     /// Forwarded requests whose groups are lent.
     pub(crate) parked_hops: VecDeque<ParkedHop>,
+    /// Requests whose long values go to the log.
+    pub(crate) uploads: VecDeque<Upload>,
+    /// Long values that went to the log since the start.
+    pub(crate) stages: u64,
     /// What the next tick does because the log group of this one is full.
     pub(crate) put_off: PutOff,
     /// Answers to forwarded requests that wait for their log group.
@@ -172,6 +177,8 @@ impl Shard {
             reply_scratch: Vec::new(),
             outbox: (0..core_count).map(|_| HopBatch::default()).collect(),
             parked_hops: VecDeque::new(),
+            uploads: VecDeque::new(),
+            stages: 0,
             put_off: PutOff::default(),
             held_replies: VecDeque::new(),
             flush: Vec::new(),
@@ -226,6 +233,7 @@ impl Machine for Shard {
         let arrivals = self.receive(input.events);
         self.take_hops(input.hops);
         self.serve(arrivals, input.received);
+        self.upload();
         self.maintain();
         self.append();
         self.checkpoint();

@@ -138,6 +138,7 @@ impl Shard {
                     several_databases,
                     first_key: None,
                     may_block: false,
+                    long: None,
                 };
                 commands::execute(spec, arguments, &mut unit);
             }

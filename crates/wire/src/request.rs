@@ -54,6 +54,14 @@ pub struct Progress {
     pub remaining: usize,
     /// Where the next argument begins, bytes after the request's start.
     pub next: usize,
+    /// The next argument's bytes, once their number is known; 0 before.
+    pub len: usize,
+    /// Where they begin, bytes after the request's start.
+    pub data: usize,
+    /// The caller keeps them elsewhere: in `bytes` the line end follows at `data`. Its span will be empty.
+    pub is_elided: bool,
+    /// Bytes that are elided, of all arguments so far.
+    pub elided_bytes: usize,
 }
 
 /// Outcome of one attempt.

@@ -7,7 +7,7 @@ use wire::{Arguments, error};
 
 use super::lifetime::Lifetime;
 use crate::failure::{DONE, Executed};
-use crate::unit::{Unit, argument};
+use crate::unit::Unit;
 use crate::values::string;
 
 /// GET key.
@@ -25,7 +25,8 @@ pub(crate) fn get(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
 pub(crate) fn getset(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     get(arguments, unit)?;
     let key = unit.first_key(arguments, 1);
-    unit.store.apply(&key, &Change::put_string(argument(arguments, 2), Expiry::Clear))?;
+    let put = unit.put_argument(arguments, 2, Expiry::Clear);
+    unit.store.apply(&key, &put)?;
     DONE
 }
 

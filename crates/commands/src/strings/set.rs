@@ -2,7 +2,7 @@
 
 use base::Text;
 use storage::{Key, Value};
-use types::{Change, Expiry};
+use types::Expiry;
 use wire::{Arguments, error};
 
 use super::conditional::Condition;
@@ -47,7 +47,8 @@ pub(crate) fn set(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
         return set_with_options(arguments, unit);
     }
     let key = unit.first_key(arguments, 1);
-    unit.store.apply(&key, &Change::put_string(argument(arguments, 2), Expiry::Clear))?;
+    let put = unit.put_argument(arguments, 2, Expiry::Clear);
+    unit.store.apply(&key, &put)?;
     unit.reply.ok();
     DONE
 }
@@ -60,7 +61,8 @@ fn set_with_options(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
         return DONE;
     }
     let expiry = kept_if_present(expiry, &key, unit);
-    unit.store.apply(&key, &Change::put_string(argument(arguments, 2), expiry))?;
+    let put = unit.put_argument(arguments, 2, expiry);
+    unit.store.apply(&key, &put)?;
     if !options.gets {
         unit.reply.ok();
     }
@@ -101,7 +103,8 @@ pub(crate) fn setnx(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let key = unit.first_key(arguments, 1);
     let absent = unit.store.read(&key, unit.now_ms).is_none();
     if absent {
-        unit.store.apply(&key, &Change::put_string(argument(arguments, 2), Expiry::Clear))?;
+        let put = unit.put_argument(arguments, 2, Expiry::Clear);
+        unit.store.apply(&key, &put)?;
     }
     unit.reply.integer(i64::from(absent));
     DONE
@@ -120,7 +123,8 @@ pub(crate) fn psetex(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
 fn set_for(arguments: Arguments<'_>, unit: &mut Unit<'_>, time: TimeUnit, command: &'static str) -> Executed {
     let at_ms = time.deadline_ms(integer(argument(arguments, 2))?, unit.now_ms, command)?;
     let key = unit.first_key(arguments, 1);
-    unit.store.apply(&key, &Change::put_string(argument(arguments, 3), Expiry::At(at_ms)))?;
+    let put = unit.put_argument(arguments, 3, Expiry::At(at_ms));
+    unit.store.apply(&key, &put)?;
     unit.reply.ok();
     DONE
 }

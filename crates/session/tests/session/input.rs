@@ -1,8 +1,11 @@
 //! Requests in every split, and memory that follows the bytes that came, not those announced.
 
+use base::BLOCK_BYTES;
 use base::limits;
+use base::rng::Rng;
 use base::street::Span;
 use session::{Input, Rest};
+use wire::request::ProtocolError;
 use wire::{Arguments, Parsed};
 
 /// Feeds `pieces` as the shard does and returns the requests.
@@ -22,8 +25,12 @@ fn feed(input: &mut Input, pieces: &[&[u8]], authenticated: bool) -> Vec<Vec<Vec
             spans.clear();
             match input.next(bytes, start, &mut spans, limits) {
                 Parsed::Request { consumed } => {
-                    let arguments = Arguments::new(bytes, &spans);
-                    requests.push(arguments.iter().map(<[u8]>::to_vec).collect());
+                    let mut request: Vec<Vec<u8>> = Arguments::new(bytes, &spans).iter().map(<[u8]>::to_vec).collect();
+                    for (number, blocks) in input.take_long() {
+                        assert!(request[number].is_empty(), "its bytes are in blocks");
+                        request[number] = blocks.to_vec();
+                    }
+                    requests.push(request);
                     start += consumed;
                 }
                 Parsed::Empty { consumed } => start += consumed,
@@ -72,6 +79,64 @@ fn a_large_bulk_is_not_parsed_before_it_is_there() {
         assert!(!input.append(&piece), "not complete");
     }
     assert!(input.append(b"\r\n"));
+}
+
+/// Requests with long arguments in several places, and short ones before, between and after them.
+fn requests_with_long_arguments(rng: &mut Rng) -> Vec<Vec<Vec<u8>>> {
+    let argument = |rng: &mut Rng| {
+        let len = [rng.below(9), BLOCK_BYTES as u64 - 1 + rng.below(4), rng.below(200_000)][rng.below(3) as usize];
+        vec![b'a' + rng.below(26) as u8; len as usize]
+    };
+    (0..1 + rng.below(4)).map(|_| (0..1 + rng.below(5)).map(|_| argument(rng)).collect()).collect()
+}
+
+#[test]
+fn long_arguments_come_whole_in_any_split() {
+    let _unplanted = crate::rig::unplanted();
+    let mut rng = Rng::new(3);
+    let mut in_blocks = 0;
+    for _ in 0..150 {
+        let requests = requests_with_long_arguments(&mut rng);
+        let mut bytes = Vec::new();
+        for request in &requests {
+            bytes.extend(format!("*{}\r\n", request.len()).into_bytes());
+            for argument in request {
+                bytes.extend(format!("${}\r\n", argument.len()).into_bytes());
+                bytes.extend_from_slice(argument);
+                bytes.extend_from_slice(b"\r\n");
+            }
+        }
+        let (mut input, mut rest, mut found) = (Input::default(), &bytes[..], Vec::new());
+        while !rest.is_empty() {
+            let most = [3, 300, 16_384, 100_000][rng.below(4) as usize];
+            let (piece, later) = rest.split_at((1 + rng.below(most) as usize).min(rest.len()));
+            found.extend(feed(&mut input, &[piece], true));
+            in_blocks += usize::from(input.has_long());
+            if rng.chance(1, 30) && !input.is_empty() {
+                // As if a request before it had to run again: it is understood from its start.
+                let kept = input.len();
+                input.put_back(b"");
+                assert_eq!((input.len(), input.has_long()), (kept, false));
+            }
+            rest = later;
+        }
+        assert!(found == requests && input.is_empty());
+    }
+    assert!(in_blocks > 1000, "{in_blocks} pieces went to blocks");
+}
+
+#[test]
+fn a_long_argument_that_does_not_end_is_an_error() {
+    let _unplanted = crate::rig::unplanted();
+    let mut input = Input::default();
+    let head = format!("*2\r\n$4\r\nECHO\r\n${}\r\n", 2 * BLOCK_BYTES);
+    let value = vec![b'v'; 2 * BLOCK_BYTES];
+    assert!(feed(&mut input, &[head.as_bytes(), &value, b"\r"], true).is_empty());
+    assert!(input.append(b"x"));
+    let bytes = input.take();
+    let parsed = input.next(&bytes, 0, &mut Vec::new(), Input::parse_limits(true));
+    assert_eq!(parsed, Parsed::Error(ProtocolError::ExpectedLineEnd));
+    assert_eq!(input.into_blocks().map(|blocks| blocks.len()).sum::<usize>(), 2 * BLOCK_BYTES);
 }
 
 /// Memory that 200 connections hold after announcing a bulk each and sending none of it.

@@ -20,6 +20,8 @@ pub struct RunWriter {
     cursor: Option<u32>,
     /// Long values that the walk came to: they are written, block by block, before it goes on.
     long: Vec<LongValue>,
+    /// Long values that are written: they may be the last reference.
+    spent: Vec<Blocks>,
     stages: u64,
     ordinal: LogOrdinal,
     keys: u64,
@@ -46,6 +48,7 @@ impl RunWriter {
             header,
             cursor: Some(0),
             long: Vec::new(),
+            spent: Vec::new(),
             stages: 0,
             ordinal: LogOrdinal(0),
             keys: 0,
@@ -102,6 +105,16 @@ impl RunWriter {
         self.seal(buffer)
     }
 
+    /// Long values that were written.
+    pub fn take_spent(&mut self) -> Vec<Blocks> {
+        std::mem::take(&mut self.spent)
+    }
+
+    /// All long values that an unfinished run refers to.
+    pub fn into_blocks(self) -> impl Iterator<Item = Blocks> {
+        self.long.into_iter().map(|value| value.blocks).chain(self.spent)
+    }
+
     /// Blocks of the long values under way, up to about `bytes` in all.
     fn write_long(&mut self, buffer: &mut LogBuffer, bytes: usize) {
         let mut block = Vec::new();
@@ -118,7 +131,7 @@ impl RunWriter {
             let put = Change::PutBlocks { blocks, staged: Some(self.stages), expiry: *expiry };
             buffer.append(&key, *version, &put);
             self.stages += 1;
-            self.long.pop();
+            self.spent.extend(self.long.pop().map(|value| value.blocks));
         }
     }
 

@@ -18,7 +18,7 @@ enum Count {
 pub(super) fn parse(bytes: &[u8], start: usize, arguments: &mut Vec<Span>, limits: &ParseLimits) -> Parsed {
     // Nearly every request has fewer than ten arguments.
     if let Some(&[_, digit @ b'1'..=b'9', b'\r', b'\n']) = bytes[start..].first_chunk::<4>() {
-        let progress = Progress { remaining: usize::from(digit - b'0'), next: 4 };
+        let progress = Progress { remaining: usize::from(digit - b'0'), next: 4, ..Progress::default() };
         return resume(bytes, start, progress, arguments, limits);
     }
     let errors = (ProtocolError::InvalidMultibulkLength, ProtocolError::TooBigMultibulkCount);
@@ -38,7 +38,7 @@ pub(super) fn parse(bytes: &[u8], start: usize, arguments: &mut Vec<Span>, limit
     if !limits.authenticated && count > limits::ARGUMENTS_UNAUTHENTICATED_MAX as i64 {
         return Parsed::Error(ProtocolError::UnauthenticatedMultibulkLength);
     }
-    let progress = Progress { remaining: count as usize, next: after - start };
+    let progress = Progress { remaining: count as usize, next: after - start, ..Progress::default() };
     resume(bytes, start, progress, arguments, limits)
 }
 
@@ -56,12 +56,25 @@ pub fn resume(
     if remaining == 0 {
         return super::parse(bytes, start, arguments, limits);
     }
+    if progress.is_elided {
+        let data = start + progress.data;
+        match bytes.get(data..data + 2) {
+            Some(b"\r\n") => {}
+            Some(_) => return Parsed::Error(ProtocolError::ExpectedLineEnd),
+            None => return incomplete(start, progress),
+        }
+        arguments.push(Span { start: data as u32, len: 0 });
+        at = data + 2;
+        remaining -= 1;
+    }
+    let elided_bytes = progress.elided_bytes;
     while remaining > 0 {
+        let progress = Progress { remaining, next: at - start, elided_bytes, ..Progress::default() };
         let (len, data) = match read_short_length(bytes, at) {
             Some((len, data)) => (len, data),
             None => match read_length(bytes, at, limits) {
                 Count::Known { value, after } => (value as usize, after),
-                Count::Incomplete { needed } => return incomplete(start, at, remaining, needed),
+                Count::Incomplete { needed } => return incomplete_before(start, needed, progress),
                 Count::Error(error) => return Parsed::Error(error),
             },
         };
@@ -69,10 +82,10 @@ pub fn resume(
         match bytes.get(end..end + 2) {
             Some(b"\r\n") => {}
             Some(_) => return Parsed::Error(ProtocolError::ExpectedLineEnd),
-            None if end + 2 - start > limits.request_bytes_max => {
+            None if end + 2 - start + elided_bytes > limits.request_bytes_max => {
                 return Parsed::Error(ProtocolError::TooBigRequest);
             }
-            None => return incomplete(start, at, remaining, end + 2),
+            None => return incomplete(start, Progress { len, data: data - start, ..progress }),
         }
         arguments.push(Span { start: data as u32, len: len as u32 });
         at = end + 2;
@@ -81,11 +94,17 @@ pub fn resume(
     Parsed::Request { consumed: at - start }
 }
 
-/// The first argument that is not complete begins at `at` and ends at `needed` or later.
+/// The bytes of the first argument that is not complete are not all there, or the line end behind them is not.
 #[cold]
-fn incomplete(start: usize, at: usize, remaining: usize, needed: usize) -> Parsed {
-    let needed = needed + (remaining - 1) * ARGUMENT_BYTES_MIN - start;
-    Parsed::Incomplete { needed, progress: Progress { remaining, next: at - start } }
+fn incomplete(start: usize, progress: Progress) -> Parsed {
+    let len = if progress.is_elided { 0 } else { progress.len };
+    incomplete_before(start, start + progress.data + len + 2, progress)
+}
+
+/// The first argument that is not complete ends at `needed` or later.
+#[cold]
+fn incomplete_before(start: usize, needed: usize, progress: Progress) -> Parsed {
+    Parsed::Incomplete { needed: needed + (progress.remaining - 1) * ARGUMENT_BYTES_MIN - start, progress }
 }
 
 /// `$` and one to three digits: the length and where the data begins. `None` leaves the case to [`read_length`]. The six

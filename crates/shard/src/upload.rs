@@ -1,0 +1,191 @@
+//! Upload: long values on their way into the store, a slice per tick, so that nobody waits for one of them.
+//!
+//! ```text
+//!  connection's core                          the key's core
+//!  decode: the value comes in blocks
+//!  the request is whole ── hop, or not ──►    upload    blocks go to the log, a slice per tick
+//!  the connection waits                       execute   the change names them: memory shares the blocks
+//!  reply ◄─────────────────────────────────   commit
+//! ```
+//!
+//! The store sees nothing of a value before its request runs, and runs it as any other: at once, in its turn. Until then
+//! no run of a slot group may take the log groups with its blocks for done ([`Shard::begin_of_runs`]).
+
+use base::planted::{Bug, is_planted};
+use base::{BLOCK_BYTES, BlockRange, Blocks, Database, LogOrdinal, Slot};
+use wire::registry::{CommandId, CommandSpec, Family, Resolved};
+use wire::{Arguments, Protocol};
+
+use crate::connection::Stall;
+use crate::forward::ParkedHop;
+use crate::hop::{Control, Origin};
+use crate::owned_request::{LongValue, OwnedRequest};
+use crate::route::{Route, route};
+use crate::shard::Shard;
+use crate::window::{Decoded, Window};
+
+/// Bytes of long values that go to the log in one tick: about 0.3 ms with their write.
+const UPLOAD_BYTES: usize = 512 << 10;
+/// Log groups that the street has not written yet, above which no more is uploaded: the disk is slower than the client.
+const UNWRITTEN_GROUPS_MAX: u64 = 16;
+
+/// A request with a long value whose blocks are on their way to the log.
+pub struct Upload {
+    parked: ParkedHop,
+    slot: Slot,
+    rest: BlockRange,
+}
+
+/// Where a command has the value that it sets as it is.
+fn value_index(id: CommandId) -> Option<usize> {
+    match id {
+        CommandId::Set | CommandId::Setnx | CommandId::Getset => Some(2),
+        CommandId::Setex | CommandId::Psetex => Some(3),
+        _ => None,
+    }
+}
+
+impl Shard {
+    /// A whole request of which some arguments are in blocks; their spans are empty.
+    pub(crate) fn run_long(&mut self, index: u32, arguments: Arguments<'_>, mut long: Vec<(usize, Blocks)>) {
+        match (wire::registry::resolve(arguments), &mut long[..]) {
+            (Resolved::Command(spec), [(number, blocks)])
+                if value_index(spec.id) == Some(*number) && self.may_upload(index) =>
+            {
+                let blocks = std::mem::take(blocks);
+                self.start_upload(index, spec, arguments, blocks);
+            }
+            _ => self.run_in_one_piece(index, arguments, &long),
+        }
+        self.store.let_go(long.into_iter().map(|(_, blocks)| blocks));
+    }
+
+    /// What waits for something else first is run as if it had come at once.
+    fn may_upload(&mut self, index: u32) -> bool {
+        let Some(connection) = self.connections.at(index) else { return false };
+        self.paused_until.is_none() && !connection.session.is_in_transaction() && connection.session.is_authenticated()
+    }
+
+    /// Any other command takes its arguments in one piece.
+    fn run_in_one_piece(&mut self, index: u32, arguments: Arguments<'_>, long: &[(usize, Blocks)]) {
+        let pieces = arguments.iter().enumerate().map(|(number, argument)| {
+            let blocks = long.iter().find(|(long, _)| *long == number);
+            blocks.map_or_else(|| argument.to_vec(), |(_, blocks)| blocks.to_vec())
+        });
+        let mut window = Window::default();
+        let mut bytes = Vec::new();
+        for piece in pieces {
+            window.spans.push(base::Span { start: bytes.len() as u32, len: piece.len() as u32 });
+            bytes.extend_from_slice(&piece);
+        }
+        let resolved = wire::registry::resolve(Arguments::new(&bytes, &window.spans));
+        window.push(index, Decoded::Request(resolved), None, 0..bytes.len(), 0);
+        let outer = std::mem::replace(&mut self.window, window);
+        self.run_window(&bytes);
+        self.window = outer;
+    }
+
+    fn start_upload(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>, blocks: Blocks) {
+        debug_assert!(spec.family == Family::Data, "values are data");
+        let Some(connection) = self.connections.at(index) else { return };
+        connection.session.gate(Resolved::Command(spec), arguments, &mut connection.output);
+        let (door, database) = (connection.session.door(), connection.session.database());
+        let protocol = connection.session.protocol();
+        self.list_for_flush(index);
+        let place = (self.core, &*self.table, &self.store);
+        let place = route(spec, arguments, None, (door, database), place, &mut self.route_scratch);
+        if self.refuse(index, spec, &place) {
+            return self.store.let_go(std::iter::once(blocks));
+        }
+        let owner = if let Route::Hop(core) = place { core } else { self.core };
+        let Some(connection) = self.connections.at(index) else { return };
+        let ticket = connection.output.reserve().as_u64();
+        connection.stall = Stall::Upload(ticket);
+        let origin = Origin { core: self.core, connection: connection.id, ticket };
+        let upload = Upload::new(origin, OwnedRequest::new(spec, arguments), blocks, (database, protocol));
+        match owner == self.core {
+            true => self.on_upload(upload),
+            false => self.outbox[usize::from(owner.0)].controls.push(Control::Upload(Box::new(upload))),
+        }
+    }
+
+    /// A request with a long value for this core is whole.
+    pub(crate) fn on_upload(&mut self, upload: Upload) {
+        self.uploads.push_back(upload);
+    }
+
+    /// The stage: the next slice, and the requests whose values are complete.
+    pub(crate) fn upload(&mut self) {
+        if self.uploads.is_empty() {
+            return;
+        }
+        if self.stopping {
+            // The node ends: its clients see their connections end.
+            return self.uploads.clear();
+        }
+        let mut budget = UPLOAD_BYTES;
+        while let Some(mut upload) = self.uploads.pop_front() {
+            let is_complete = self.refuses_writes || self.log.is_none() || self.log_blocks(&mut upload, &mut budget);
+            if !is_complete {
+                return self.uploads.push_front(upload);
+            }
+            self.run_or_park(upload.parked);
+        }
+    }
+
+    /// Whether all blocks are in the log.
+    fn log_blocks(&mut self, upload: &mut Upload, budget: &mut usize) -> bool {
+        let Some(log) = &self.log else { return true };
+        let Some(value) = upload.parked.request.long_mut() else { return true };
+        let is_behind = log.sealed().0 - log.written().0 > UNWRITTEN_GROUPS_MAX;
+        let next = log.next_ordinal();
+        let Some(buffer) = self.store.log_mut() else { return true };
+        let stage = *value.stage.get_or_insert_with(|| {
+            self.stages += 1;
+            (self.stages, next)
+        });
+        let mut block = Vec::with_capacity(BLOCK_BYTES);
+        while !upload.rest.is_empty() {
+            if is_behind {
+                return false;
+            }
+            if *budget == 0 {
+                self.put_off.note();
+                return false;
+            }
+            let offset = (value.blocks.len() - upload.rest.len()) as u64;
+            block.clear();
+            upload.rest.take(BLOCK_BYTES, &mut block);
+            buffer.append_block(upload.slot, (stage.0, offset), &block);
+            *budget = budget.saturating_sub(block.len());
+        }
+        true
+    }
+
+    /// The log group up to which a run that begins now has everything: what is sealed, but not the blocks of values whose
+    /// requests have not run.
+    pub(crate) fn begin_of_runs(&self, sealed: LogOrdinal) -> LogOrdinal {
+        if is_planted(Bug::M24RunForgetsUploads) {
+            return sealed;
+        }
+        let uploads = self.uploads.iter().map(|upload| &upload.parked);
+        let values = uploads.chain(&self.parked_hops).filter_map(|parked| parked.request.long());
+        let firsts = values.filter_map(|value| value.stage.map(|(_, first)| LogOrdinal(first.0 - 1)));
+        firsts.fold(sealed, LogOrdinal::min)
+    }
+}
+
+impl Upload {
+    fn new(
+        origin: Origin,
+        mut request: OwnedRequest,
+        blocks: Blocks,
+        (database, protocol): (Database, Protocol),
+    ) -> Upload {
+        let rest = BlockRange::new(&blocks, 0..blocks.len());
+        let name = request.arguments().get(request.spec.first_key as usize).expect("the arity covers the key");
+        let slot = placement::slot_of(name);
+        request.set_long(LongValue { blocks, stage: None });
+        Upload { parked: ParkedHop::new(request, origin, (database, protocol)), slot, rest }
+    }
+}
