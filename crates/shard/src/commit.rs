@@ -10,8 +10,8 @@ use crate::shard::{Durability, EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, SYNC_INTE
 
 /// Records that wait for the sync under way before they are written all the same, bytes.
 const WAITING_RECORD_BYTES_MAX: usize = 1 << 20;
-/// Bytes of long values that leave in one tick: about 0.2 ms. More waits for the next one.
-const LONG_REPLY_BYTES: usize = 512 << 10;
+/// Bytes of long values that leave in one tick: about 0.1 ms. More waits for the next one.
+const LONG_REPLY_BYTES: usize = 256 << 10;
 /// Memory given back by one tick: about 0.3 ms.
 const LAZY_FREE_STEP_BYTES: usize = 2 << 20;
 /// Keys examined by one step of expiry; a step is well under a millisecond.
@@ -83,7 +83,7 @@ impl Shard {
 
     /// Seals what was changed into a log group and asks for its write and sync.
     pub(crate) fn append(&mut self) {
-        let wants_sync = self.wants_sync();
+        let wants_sync = self.wants_sync() || self.uploads_want_sync();
         let gathers = self.gathers();
         let Some(log) = &mut self.log else { return };
         if self.stopping
@@ -208,6 +208,12 @@ impl Shard {
             }
             if long_budget < budget_before {
                 self.store.let_go(connection.output.take_spent().into_iter());
+                // What was held behind a long reply may be in front now, and its group committed already.
+                connection.output.release(self.committed);
+                if !connection.held_listed && connection.output.is_held() {
+                    connection.held_listed = true;
+                    self.held.push(index);
+                }
             }
             match connection.output.pressure() {
                 Pressure::Ok => {}
@@ -262,7 +268,7 @@ impl Shard {
             false => deadlines.into_iter().flatten().min(),
         };
         output.more = self.is_gathering()
-            || self.store.has_garbage()
+            || (self.store.has_garbage() && !self.stopping)
             || !self.resume.is_empty()
             || self.may_hand_on()
             || self.put_off.is_noted();

@@ -63,8 +63,13 @@ impl Shard {
             // The rest of the request may be what the street was told not to read.
             return self.resume_receive(index);
         }
-        let whole = connection.input.take();
+        // What was decoded of it earlier in this tick comes first, and may stall it.
         self.run_window(received);
+        let Some(connection) = self.connections.get_mut(arrival.connection) else { return };
+        if connection.stall != Stall::None || connection.session.is_closing() {
+            return self.check_stalled_input(index);
+        }
+        let whole = connection.input.take();
         let rest = self.decode_bytes(index, &whole, 0, whole.len());
         self.run_window(&whole);
         self.keep_rest(index, Rest::Taken(whole, rest));

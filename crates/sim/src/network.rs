@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use base::limits::RECEIVE_BYTES;
 use base::rng::Rng;
 use base::{ConnectionId, Door};
 
@@ -69,10 +70,12 @@ impl Connection {
     }
 }
 
-/// The next segment of what is under way: often all of it, sometimes one byte.
+/// The next segment of what is under way: often all of it, sometimes one byte; of a long value never a few bytes only,
+/// or it would never arrive.
 pub fn next_segment(bytes: &mut VecDeque<u8>, whole_of_8: u64, rng: &mut Rng) -> Vec<u8> {
-    let len = bytes.len() as u64;
-    let take = if len == 0 || rng.chance(whole_of_8, 8) { len } else { 1 + rng.below(len.min(64)) };
+    let len = (bytes.len() as u64).min(RECEIVE_BYTES as u64);
+    let most = if len == RECEIVE_BYTES as u64 { len } else { len.min(64) };
+    let take = if len == 0 || rng.chance(whole_of_8, 8) { len } else { 1 + rng.below(most) };
     bytes.drain(..take as usize).collect()
 }
 

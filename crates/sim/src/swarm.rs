@@ -116,6 +116,8 @@ pub struct Swarm {
     pub weights: Vec<(Feature, u64)>,
     /// Faults by count of completed operations.
     pub plan: Vec<(u64, Fault)>,
+    /// Values of clients' own keys that are longer than a block, of 16.
+    pub long_of_16: u64,
 }
 
 impl Swarm {
@@ -149,6 +151,7 @@ impl Swarm {
             segment_bytes: [8 << 10, 64 << 10, 256 << 10][rng.below(3) as usize],
             weights: draw_weights(abilities, rng),
             plan,
+            long_of_16: if rng.chance(1, 8) { 1 + rng.below(6) } else { 0 },
         }
     }
 
@@ -166,6 +169,7 @@ impl Swarm {
         seen(format!("cluster clients {} of 8", self.cluster_of_8));
         seen(format!("think us {:06}", self.think_us_max));
         seen(format!("tick us {:04}", self.weather.tick_us_max));
+        seen(format!("long values {} of 16", self.long_of_16));
         seen(format!("segment bytes {:06}", self.segment_bytes));
         self.weights.iter().for_each(|(feature, _)| seen(format!("feature {feature:?}")));
     }

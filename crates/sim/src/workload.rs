@@ -45,7 +45,7 @@ pub fn audit(swarm: &Swarm) -> Vec<Action> {
 pub fn next(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
     if client.database > 0 {
         // All that this client sees is its own.
-        return own(client, rng);
+        return own(client, swarm, rng);
     }
     let total: u64 = swarm.weights.iter().map(|(_, weight)| weight).sum();
     let mut at = rng.below(total);
@@ -68,7 +68,7 @@ pub fn next(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
         Feature::Pop => Action::Pop { key: list_key(other) },
         Feature::Echo => Action::Echo { text: client.token() },
         Feature::Wait => wait(client, swarm, rng),
-        Feature::Own => own(client, rng),
+        Feature::Own => own(client, swarm, rng),
         Feature::BlockingPop => {
             Action::BlockingPop { keys: list_keys(client, swarm, rng), timeout_ms: timeout_ms(rng) }
         }
@@ -152,8 +152,8 @@ fn unit_keys(client: &Client, swarm: &Swarm, rng: &mut Rng) -> Vec<String> {
 }
 
 /// An own key that has no request under way; an echo if there is none.
-fn own(client: &mut Client, rng: &mut Rng) -> Action {
-    let value = client.token();
+fn own(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
+    let mut value = client.token();
     if client.database > 0 && rng.chance(1, 25) {
         return Action::Own(OwnAction::Flush);
     }
@@ -162,6 +162,11 @@ fn own(client: &mut Client, rng: &mut Rng) -> Action {
         return Action::Echo { text: value };
     }
     client.own_busy[number] = true;
+    if rng.chance(swarm.long_of_16, 16) {
+        // Short of a block, of two, and beyond; different at every place.
+        let len = base::BLOCK_BYTES / 2 + rng.below(2 * base::BLOCK_BYTES as u64) as usize;
+        value = value.repeat(len / value.len() + 1);
+    }
     let key = format!("o{}.{}.{number}", client.number, client.own_generation);
     Action::Own(OwnAction::random(key, value, rng))
 }

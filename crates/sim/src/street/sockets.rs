@@ -1,6 +1,5 @@
 //! Connections between clients and cores: bytes that travel, pause, break and close.
 
-use base::limits::RECEIVE_BYTES;
 use base::{ConnectionId, Door, Event, Span};
 
 use super::{Happening, Item, Street};
@@ -62,10 +61,7 @@ impl<N: Node> Street<N> {
             return;
         }
         let (core, id) = (connection.core, connection.id);
-        let mut bytes = next_segment(&mut connection.to_server, self.weather.whole_segments_of_8, &mut self.rng);
-        for byte in bytes.drain(bytes.len().min(RECEIVE_BYTES)..).rev() {
-            connection.to_server.push_front(byte);
-        }
+        let bytes = next_segment(&mut connection.to_server, self.weather.whole_segments_of_8, &mut self.rng);
         let place = &mut self.cores[usize::from(core)];
         if !bytes.is_empty() {
             let span = Span { start: place.received.len() as u32, len: bytes.len() as u32 };

@@ -65,6 +65,9 @@ pub struct LogWriter {
     failed: Option<String>,
     spare: Vec<Vec<u8>>,
     bytes_total: u64,
+    /// [`LogWriter::bytes_total`] when the sync under way began, and of what is durable.
+    bytes_syncing: u64,
+    bytes_durable: u64,
     syncs_total: u64,
 }
 
@@ -90,6 +93,8 @@ impl LogWriter {
             failed: None,
             spare: Vec::new(),
             bytes_total: 0,
+            bytes_syncing: 0,
+            bytes_durable: 0,
             syncs_total: 0,
         }
     }
@@ -133,6 +138,11 @@ impl LogWriter {
     /// Bytes of groups sealed since start.
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
+    }
+
+    /// Bytes of groups that are sealed and not durable.
+    pub fn unsynced_bytes(&self) -> u64 {
+        self.bytes_total - self.bytes_durable
     }
 
     /// Syncs completed since start.
@@ -179,6 +189,7 @@ impl LogWriter {
     pub fn sync(&mut self, effects: &mut Vec<Effect>) {
         if self.syncing.is_none() && self.sealed > self.durable && self.failed.is_none() {
             self.syncing = Some(self.sealed);
+            self.bytes_syncing = self.bytes_total;
             effects.push(Effect::SyncLog { segment: self.segment, ordinal: self.sealed });
         }
     }
@@ -196,6 +207,7 @@ impl LogWriter {
     pub fn on_log_synced(&mut self, ordinal: LogOrdinal) {
         assert_eq!(self.syncing.take(), Some(ordinal), "one sync is under way at a time");
         self.durable = ordinal;
+        self.bytes_durable = self.bytes_syncing;
         self.syncs_total += 1;
     }
 

@@ -84,7 +84,7 @@ fn apply_group(
             let database = (*database != u8::MAX).then_some(*database).map(database_of).transpose()?;
             let spared = cuts.groups_that_cover(place);
             *changed_groups |= chain.groups & !spared;
-            applied += 1;
+            applied += u64::from(chain.groups & !spared != 0);
             apply(Replayed::Clear { core: chain.core, cores: chain.cores, database, spared })
         }
         tag::BLOCK => stages.add(record),
