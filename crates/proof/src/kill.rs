@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   plan      what a seed draws: cores, durability, backend, load, ending
-//!   load      clients; maker: their requests; book, stripe: what they know; state: what a key holds
+//!   load      clients; maker, long: their requests; book, stripe: what they know; state: what a key holds
 //!   round     start, judge, load, end, check        verdict: every key read back and held against the books
 //!   campaign  the rounds, and the evidence of a wrong one        told: what the server says about itself
 //! ```
@@ -14,6 +14,7 @@
 mod book;
 mod campaign;
 mod load;
+mod long;
 mod maker;
 mod plan;
 mod round;

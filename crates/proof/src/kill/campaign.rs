@@ -78,7 +78,7 @@ struct Totals {
     kills: u64,
     stops: u64,
     killed_stops: u64,
-    killed_starts: u64,
+    broken_starts: u64,
 }
 
 /// Runs a campaign and prints what it meets.
@@ -96,7 +96,7 @@ pub fn run(options: &Options) -> io::Result<Verdict> {
         }
     }
     if problems.is_empty() {
-        let plan = Plan { killed_starts: Vec::new(), ..Plan::draw(options.seed, rounds + 1, options.load_bytes_max) };
+        let plan = Plan { broken_starts: Vec::new(), ..Plan::draw(options.seed, rounds + 1, options.load_bytes_max) };
         problems = campaign.start_and_judge(&plan).map(drop).err().unwrap_or_default();
     }
     if problems.is_empty() {
@@ -143,10 +143,12 @@ impl Campaign {
         Ok(())
     }
 
-    /// Keeps what a process printed; the next one overwrites it.
+    /// Keeps what a process printed; the next one overwrites it. A panic is wrong at any time.
     pub(super) fn keep_output(&self, plan: &Plan, what: &str, server: &Server) -> Result<(), Vec<String>> {
         let path = self.folder.join("output").join(format!("round {} {what}.txt", plan.round));
-        fs::write(path, server.output()).map_err(|error| vec![error.to_string()])
+        let output = server.output();
+        fs::write(path, &output).map_err(|error| vec![error.to_string()])?;
+        if output.contains("panicked at") { Err(vec![output]) } else { Ok(()) }
     }
 
     /// Keeps the directory as the process left it: a start changes it.
@@ -180,7 +182,7 @@ impl Totals {
             Ending::Terminate => self.stops += 1,
             Ending::KillWhileStopping(_) => self.killed_stops += 1,
         }
-        self.killed_starts += plan.killed_starts.len() as u64;
+        self.broken_starts += plan.broken_starts.len() as u64;
         self.tally.units += tally.units;
         self.tally.bulk_requests += tally.bulk_requests;
         self.tally.bulk_bytes += tally.bulk_bytes;
@@ -205,11 +207,11 @@ impl Totals {
     }
 
     fn lines(&self, seed: u64, rounds: u64) -> Vec<String> {
-        let Totals { tally, recovery, kills, stops, killed_stops, killed_starts } = self;
+        let Totals { tally, recovery, kills, stops, killed_stops, broken_starts } = self;
         vec![
             format!(
                 "seed {seed}: {rounds} rounds: {kills} kill -9, {stops} SIGTERM, {killed_stops} kill -9 while stopping; \
-                 {killed_starts} starts killed"
+                 {broken_starts} starts broken off"
             ),
             format!(
                 "acknowledged: {} units of watched keys, {} overwrites of the bulk ({} MiB)",

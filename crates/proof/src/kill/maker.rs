@@ -3,6 +3,7 @@
 use base::rng::Rng;
 
 use super::book::{Book, Unit};
+use super::long::{self, LONG_KEYS};
 use super::state::{Kind, State};
 
 /// Keys of one multi-key request, at most.
@@ -14,9 +15,13 @@ const ELEMENTS_MAX: usize = 48;
 /// Elements of one LPUSH, at most.
 const PUSHED_MAX: u64 = 3;
 
-/// `keys` watched keys of client `client`, every fifth a list.
+/// One of so many units is of a long string: they are a thousand times as long as others.
+const LONG_ONE_IN: u64 = 150;
+
+/// `keys` watched keys of client `client`, the first ones for long strings, of the others every fifth a list.
 pub fn names(client: usize, keys: usize) -> impl Iterator<Item = (Vec<u8>, Kind)> {
     (0..keys).map(move |number| match number % 5 {
+        _ if number < LONG_KEYS => (format!("watched:{client}:long:{number}").into_bytes(), Kind::Text),
         4 => (format!("watched:{client}:list:{number}").into_bytes(), Kind::List),
         _ => (format!("watched:{client}:text:{number}").into_bytes(), Kind::Text),
     })
@@ -24,7 +29,10 @@ pub fn names(client: usize, keys: usize) -> impl Iterator<Item = (Vec<u8>, Kind)
 
 /// The next unit of `book`.
 pub fn next(book: &Book, rng: &mut Rng) -> Unit {
-    let key = rng.below(book.keys().len() as u64) as usize;
+    if rng.chance(1, LONG_ONE_IN) {
+        return long::next(book, rng);
+    }
+    let key = any_key(book, rng);
     match (book.keys()[key].kind, rng.below(100)) {
         (_, 0..8) => delete(book, &one_or_more(book, key, rng)),
         (Kind::Text, 8..40) => set(book, &[key], rng),
@@ -34,11 +42,16 @@ pub fn next(book: &Book, rng: &mut Rng) -> Unit {
     }
 }
 
+/// A key that is not for long strings.
+fn any_key(book: &Book, rng: &mut Rng) -> usize {
+    LONG_KEYS + rng.below((book.keys().len() - LONG_KEYS) as u64) as usize
+}
+
 /// `first` and up to seven others of its kind.
 fn one_or_more(book: &Book, first: usize, rng: &mut Rng) -> Vec<usize> {
     let mut keys = vec![first];
     for _ in 0..rng.below(UNIT_KEYS_MAX) {
-        let other = rng.below(book.keys().len() as u64) as usize;
+        let other = any_key(book, rng);
         if book.keys()[other].kind == book.keys()[first].kind && !keys.contains(&other) {
             keys.push(other);
         }
@@ -46,27 +59,31 @@ fn one_or_more(book: &Book, first: usize, rng: &mut Rng) -> Vec<usize> {
     keys
 }
 
-/// A value that names its unit, its key and its length, so that no other is like it.
 fn value(book: &Book, key: usize, rng: &mut Rng) -> Vec<u8> {
     let filler_bytes = match rng.below(1000) {
         0 => (60 << 10) + rng.below(200 << 10), // a body in several pieces
         1..50 => rng.below(4 << 10),
         _ => rng.below(64),
     };
+    value_of(book, key, filler_bytes)
+}
+
+/// A value that names its unit, its key and its length, so that no other is like it.
+pub(super) fn value_of(book: &Book, key: usize, filler_bytes: u64) -> Vec<u8> {
     let mut value = format!("{}.{key}.{filler_bytes};", book.next_number()).into_bytes();
     value.resize(value.len() + filler_bytes as usize, b'a' + (book.next_number() % 26) as u8);
     value
 }
 
-fn words(command: &str, rest: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
+pub(super) fn words(command: &str, rest: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
     std::iter::once(command.as_bytes().to_vec()).chain(rest).collect()
 }
 
-fn name(book: &Book, key: usize) -> Vec<u8> {
+pub(super) fn name(book: &Book, key: usize) -> Vec<u8> {
     book.keys()[key].name.clone()
 }
 
-fn integer(number: usize) -> Vec<u8> {
+pub(super) fn integer(number: usize) -> Vec<u8> {
     format!(":{number}\r\n").into_bytes()
 }
 
@@ -133,7 +150,7 @@ mod tests {
     fn every_command_is_drawn_no_state_comes_twice_and_units_name_a_key_once() {
         let (mut book, mut rng) = (Book::new(names(0, 20)), Rng::new(3));
         let (mut commands, mut values) = (BTreeSet::new(), BTreeSet::new());
-        for _ in 0..5000 {
+        for _ in 0..20_000 {
             let unit = next(&book, &mut rng);
             commands.insert(unit.words[0].clone());
             let keys: BTreeSet<usize> = unit.changes.iter().map(|(key, _)| *key).collect();
@@ -145,7 +162,7 @@ mod tests {
             book.send(unit);
             book.acknowledge(&reply).expect("it is the reply it wants");
         }
-        let wanted = [&b"APPEND"[..], b"DEL", b"LPUSH", b"MSET", b"RPOP", b"SET"].map(<[u8]>::to_vec);
-        assert!(commands.iter().eq(wanted.iter()), "{commands:?}");
+        let told: Vec<String> = commands.iter().map(|command| String::from_utf8_lossy(command).into_owned()).collect();
+        assert_eq!(told.join(" "), "APPEND COPY DEL LPUSH MSET RENAME RPOP SET SETRANGE");
     }
 }

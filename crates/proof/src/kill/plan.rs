@@ -15,6 +15,15 @@ pub enum Ending {
     KillWhileStopping(Duration),
 }
 
+/// A start that does not come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrokenStart {
+    /// How long after its beginning.
+    pub after: Duration,
+    /// By SIGTERM instead of kill -9.
+    pub by_terminate: bool,
+}
+
 /// One round.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -26,8 +35,8 @@ pub struct Plan {
     pub durability: &'static str,
     /// Its backend.
     pub backend: &'static str,
-    /// Starts that are killed before the one that serves, each this long after its beginning.
-    pub killed_starts: Vec<Duration>,
+    /// Starts that are ended before the one that serves.
+    pub broken_starts: Vec<BrokenStart>,
     /// The process ends when so many bytes of the bulk were acknowledged,
     pub load_bytes: u64,
     /// and so many runs published.
@@ -53,9 +62,13 @@ impl Plan {
             _ => Ending::Kill,
         };
         let count = if rng.chance(1, 4) { 1 + rng.below(3) } else { 0 };
-        let killed_starts = (0..count).map(|_| Duration::from_micros(between(rng, 500, 500_000))).collect();
+        let broken_starts = (0..count).map(|_| BrokenStart {
+            after: Duration::from_micros(between(rng, 500, 500_000)),
+            by_terminate: rng.chance(1, 3),
+        });
+        let broken_starts = broken_starts.collect();
         let client_seed = rng.next_u64();
-        Plan { round, cores, durability, backend, killed_starts, load_bytes, runs_min, ending, client_seed }
+        Plan { round, cores, durability, backend, broken_starts, load_bytes, runs_min, ending, client_seed }
     }
 
     /// The server's arguments besides port and directory.
@@ -69,8 +82,8 @@ impl std::fmt::Display for Plan {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Plan { round, cores, durability, backend, .. } = self;
         write!(formatter, "round {round}: {cores} cores, {durability}, {backend}")?;
-        if !self.killed_starts.is_empty() {
-            write!(formatter, ", {} starts killed", self.killed_starts.len())?;
+        if !self.broken_starts.is_empty() {
+            write!(formatter, ", {} starts broken off", self.broken_starts.len())?;
         }
         match self.ending {
             Ending::Kill => formatter.write_str(", kill -9"),
@@ -107,7 +120,7 @@ mod tests {
         }
         assert!(plans.iter().any(|plan| plan.ending == Ending::Terminate));
         assert!(plans.iter().any(|plan| matches!(plan.ending, Ending::KillWhileStopping(_))));
-        assert!(plans.iter().any(|plan| plan.killed_starts.len() > 1));
+        assert!(plans.iter().any(|plan| plan.broken_starts.len() > 1));
         assert_ne!(plans[0].client_seed, Plan::draw(8, 1, 512 << 20).client_seed);
     }
 }

@@ -1,17 +1,20 @@
 //! One round: a process starts, shows what the last one left, works, and ends as planned.
 //!
 //! ```text
-//!   starts that are killed ─► start ─► every key judged ─► load ─► end ─► zerohop check ─► copy, for the next round
+//!   starts broken off ─► start ─► every key judged ─► load ─► end ─► zerohop check ─► copy, for the next round
 //! ```
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use super::campaign::{Campaign, Left};
 use super::load::{self, Gauge};
-use super::plan::{Ending, Plan};
+use super::plan::{BrokenStart, Ending, Plan};
 use super::told::{self, Check, Recovery};
 use crate::process::Server;
 
@@ -43,14 +46,8 @@ impl Campaign {
     /// # Errors
     /// What must not be.
     pub fn start_and_judge(&mut self, plan: &Plan) -> Result<(Server, Recovery), Vec<String>> {
-        for after in &plan.killed_starts {
-            let mut server = self.launch(plan)?;
-            thread::sleep(*after);
-            if !server.is_alive() {
-                return Err(vec![format!("it ended by itself: {}", server.output())]);
-            }
-            server.kill().map_err(|error| vec![error.to_string()])?;
-            self.keep_output(plan, "killed start", &server)?;
+        for broken in &plan.broken_starts {
+            self.break_start(plan, *broken)?;
         }
         let mut server = self.launch(plan)?;
         let recovery = ready(&mut server).map_err(|problem| vec![format!("the start: {problem}")])?;
@@ -66,6 +63,18 @@ impl Campaign {
         if problems.is_empty() { Ok((server, recovery)) } else { Err(problems) }
     }
 
+    fn break_start(&self, plan: &Plan, broken: BrokenStart) -> Result<(), Vec<String>> {
+        let mut server = self.launch(plan)?;
+        thread::sleep(broken.after);
+        let ended = match (server.is_alive(), broken.by_terminate) {
+            (false, _) => Err("it ended by itself".to_owned()),
+            (true, false) => server.kill().map_err(|error| error.to_string()),
+            (true, true) => terminated_early(&mut server),
+        };
+        self.keep_output(plan, "broken start", &server)?;
+        ended.map_err(|problem| vec![format!("a start that is broken off: {problem}: {}", server.output())])
+    }
+
     fn launch(&self, plan: &Plan) -> Result<Server, Vec<String>> {
         let arguments = plan.arguments();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -79,6 +88,7 @@ impl Campaign {
     /// What must not be.
     pub fn load_and_end(&mut self, plan: &Plan, mut server: Server) -> Result<Tally, Vec<String>> {
         let ended = self.under_load(plan, &mut server);
+        self.left = Left { is_clean: false, check: None, by: plan.to_string() };
         self.keep_output(plan, "server", &server)?;
         let (mut tally, is_clean) = ended?;
         drop(server);
@@ -87,7 +97,7 @@ impl Campaign {
         if is_clean && check.records > 0 {
             return Err(vec![format!("zerohop check would replay {} records behind a clean stop", check.records)]);
         }
-        self.left = Left { is_clean, check: Some(check), by: plan.to_string() };
+        (self.left.is_clean, self.left.check) = (is_clean, Some(check));
         self.keep_copy().map_err(|error| vec![format!("copying the directory: {error}")])?;
         Ok(tally)
     }
@@ -134,6 +144,13 @@ impl Campaign {
             format!("zerohop check: {}: {text}{}", output.status, String::from_utf8_lossy(&output.stderr))
         })
     }
+}
+
+/// SIGTERM before or just after it serves: a clean stop, or the signal's own end while nobody listens for it yet.
+fn terminated_early(server: &mut Server) -> Result<(), String> {
+    let ended = server.terminate().and_then(|()| server.wait_until_ended(STOP_TIMEOUT));
+    let status = ended.map_err(|error| error.to_string())?;
+    if status.success() || status.signal() == Some(Signal::TERM.as_raw()) { Ok(()) } else { Err(status.to_string()) }
 }
 
 /// Waits until it serves and has announced so.
