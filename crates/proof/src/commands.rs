@@ -230,6 +230,7 @@ pub fn kill(arguments: &KillArguments) -> io::Result<Counts> {
         rounds_max: arguments.rounds,
         time_max: Duration::from_secs(arguments.seconds),
         load_bytes_max: arguments.load_mib_max << 20,
+        keeps_evidence: arguments.planted.is_none(),
     })?;
     let failed = u64::from(!verdict.problems.is_empty());
     let Some(bug) = &arguments.planted else { return Ok(Counts { passed: verdict.rounds, failed }) };

@@ -15,6 +15,9 @@ use crate::connection::Connection;
 /// Longest time from start to the first answer.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Between two looks at whether it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
 /// A running server.
 pub struct Server {
     child: Child,
@@ -88,10 +91,7 @@ impl Server {
     }
 
     /// Asks until it answers; ends early when the process has ended.
-    ///
-    /// # Errors
-    /// When it has ended, with what it said, or is silent for too long.
-    pub fn wait_until_answering(&mut self) -> io::Result<()> {
+    fn wait_until_answering(&mut self) -> io::Result<()> {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -145,19 +145,23 @@ impl Server {
         Ok(kill_process(id, Signal::TERM)?)
     }
 
-    /// Waits until it has ended, but not longer than `at_most`.
+    /// Waits until it has ended, but not longer than `at_most`; time in which this process itself is stopped does not count.
     ///
     /// # Errors
     /// When it has not.
     pub fn wait_until_ended(&mut self, at_most: Duration) -> io::Result<ExitStatus> {
-        let started = Instant::now();
-        while started.elapsed() < at_most {
+        let mut left = at_most;
+        loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            std::thread::sleep(Duration::from_millis(1));
+            if left.is_zero() {
+                return Err(io::Error::other(format!("it has not ended after {at_most:?}")));
+            }
+            let pause = left.min(LOOK_EVERY);
+            std::thread::sleep(pause);
+            left -= pause;
         }
-        Err(io::Error::other(format!("it has not ended after {at_most:?}")))
     }
 
     /// Its process id.

@@ -1,4 +1,4 @@
-//! The suite `kill`: the binary killed under load, a dozen rounds on one directory for a fixed seed and for one of the commit.
+//! The suite `kill`: the binary killed under load, sixteen rounds on one directory for a fixed seed and for one of the commit.
 //! Hours of it are a campaign: `cargo x campaign kill`.
 
 use std::path::Path;
@@ -9,9 +9,9 @@ use crate::{Outcome, kill, process};
 /// The seed that every commit is asked.
 const FIXED_SEED: u64 = 12;
 /// Rounds of one seed.
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 16;
 /// Largest load of a round: a run comes after a few MiB, the whole round of runs is left to the campaign.
-const LOAD_MIB_MAX: u64 = 64;
+const LOAD_MIB_MAX: u64 = 128;
 
 /// Each round counts as one test.
 pub const KILL: Suite = Suite {

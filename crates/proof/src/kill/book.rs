@@ -12,6 +12,9 @@ use std::collections::VecDeque;
 use super::state::{Kind, State};
 use crate::reply::show;
 
+/// Keys of a unit that are named where it is told; FLUSHDB has all of them.
+const NAMES_MAX: usize = 8;
+
 /// A watched key and what it may hold.
 #[derive(Clone, Debug)]
 pub struct Key {
@@ -46,16 +49,22 @@ struct Pending {
 /// The keys of one client, which nobody else writes.
 #[derive(Clone, Debug)]
 pub struct Book {
+    database: u32,
     keys: Vec<Key>,
     sent: u64,
     pending: VecDeque<Pending>,
 }
 
 impl Book {
-    /// Keys that hold nothing yet.
-    pub fn new(keys: impl Iterator<Item = (Vec<u8>, Kind)>) -> Book {
+    /// Keys of a database that hold nothing yet.
+    pub fn new(database: u32, keys: impl Iterator<Item = (Vec<u8>, Kind)>) -> Book {
         let key = |(name, kind)| Key { name, kind, states: VecDeque::from([(0, State::Absent)]) };
-        Book { keys: keys.map(key).collect(), sent: 0, pending: VecDeque::new() }
+        Book { database, keys: keys.map(key).collect(), sent: 0, pending: VecDeque::new() }
+    }
+
+    /// Their database; the one of the bulk is 0, another one belongs to this client alone.
+    pub fn database(&self) -> u32 {
+        self.database
     }
 
     /// Its keys.
@@ -162,7 +171,7 @@ impl Book {
     }
 
     fn told(&self, unit: &Pending) -> String {
-        let names: Vec<String> = unit.keys.iter().map(|key| show(&self.keys[*key].name)).collect();
+        let names: Vec<String> = unit.keys.iter().take(NAMES_MAX).map(|key| show(&self.keys[*key].name)).collect();
         format!("unit {}, {} of {},", unit.number, show(&unit.command), names.join(" "))
     }
 

@@ -39,6 +39,8 @@ pub struct Options {
     pub time_max: Duration,
     /// Largest load of a round, bytes.
     pub load_bytes_max: u64,
+    /// Keeps what a wrong round left.
+    pub keeps_evidence: bool,
 }
 
 /// What came of a campaign.
@@ -105,9 +107,12 @@ pub fn run(options: &Options) -> io::Result<Verdict> {
     for line in campaign.totals.lines(options.seed, rounds) {
         println!("{line}");
     }
-    match problems.is_empty() {
-        true => fs::remove_dir_all(&campaign.folder)?,
-        false => campaign.tell(options.seed, rounds + 1, &problems),
+    if !problems.is_empty() {
+        campaign.tell(options.seed, rounds + 1, &problems);
+    }
+    match options.keeps_evidence && !problems.is_empty() {
+        true => println!("FAILED  what it left, and what servers printed: {}", campaign.folder.display()),
+        false => fs::remove_dir_all(&campaign.folder)?,
     }
     Ok(Verdict { rounds, problems })
 }
@@ -118,7 +123,8 @@ impl Campaign {
         let data = folder.join("data");
         fs::create_dir(&data)?;
         fs::create_dir(folder.join("output"))?;
-        let watched = (0..WATCHED_CLIENTS).map(|client| Book::new(maker::names(client, WATCHED_KEYS))).collect();
+        let book = |client| Book::new(0, maker::names(client, WATCHED_KEYS));
+        let watched = (0..WATCHED_CLIENTS).map(book).collect();
         let bulk = (0..BULK_CLIENTS).map(|client| Stripe::new(client, BULK_KEYS)).collect();
         let left = Left { is_clean: true, check: None, by: "nobody".to_owned() };
         let books = Books { watched, bulk };
@@ -168,10 +174,6 @@ impl Campaign {
         if problems.len() > TOLD_MAX {
             println!("FAILED  and {} others", problems.len() - TOLD_MAX);
         }
-        println!(
-            "FAILED  directory, its copy before the last start, and what servers printed: {}",
-            self.folder.display()
-        );
     }
 }
 

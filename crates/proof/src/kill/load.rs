@@ -16,8 +16,9 @@ use crate::reply::show;
 const BULK_PIPELINE: usize = 64;
 /// Units of watched keys that are under way on a connection, at most.
 const UNITS_MAX: u64 = 24;
-/// A server that is silent for longer hangs; a disk that others use may well take seconds.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
+/// A server that is silent for longer hangs. A disk that others use may take many seconds, and somebody who measures may stop
+/// the process for minutes.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// What the clients have come to, and what they are told.
 #[derive(Default)]
@@ -40,7 +41,7 @@ pub struct Gauge {
 /// A wrong reply, or a connection that broke off before the process was ended.
 pub fn watched(address: &str, book: &mut Book, seed: u64, gauge: &Gauge) -> Result<(), String> {
     let mut rng = Rng::new(seed);
-    until_it_breaks(address, gauge, |connection, request| {
+    until_it_breaks((address, book.database()), gauge, |connection, request| {
         let count = 1 + rng.below(UNITS_MAX);
         for _ in 0..count {
             let unit = maker::next(book, &mut rng);
@@ -63,7 +64,7 @@ pub fn watched(address: &str, book: &mut Book, seed: u64, gauge: &Gauge) -> Resu
 pub fn bulk(address: &str, stripe: &mut Stripe, seed: u64, gauge: &Gauge) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let mut under_way = Vec::new();
-    until_it_breaks(address, gauge, |connection, request| {
+    until_it_breaks((address, 0), gauge, |connection, request| {
         under_way.clear();
         for _ in 0..BULK_PIPELINE {
             let (key, name, value) = stripe.send(&mut rng);
@@ -86,12 +87,13 @@ pub fn bulk(address: &str, stripe: &mut Stripe, seed: u64, gauge: &Gauge) -> Res
 
 /// Repeats `burst` on one connection; its request buffer is empty each time.
 fn until_it_breaks(
-    address: &str,
+    (address, database): (&str, u32),
     gauge: &Gauge,
     mut burst: impl FnMut(&mut Connection, &mut Vec<u8>) -> io::Result<()>,
 ) -> Result<(), String> {
     let mut run = || -> io::Result<()> {
         let mut connection = open(address)?;
+        select(&mut connection, database)?;
         let mut request = Vec::new();
         loop {
             request.clear();
@@ -115,6 +117,15 @@ pub fn open(address: &str) -> io::Result<Connection> {
     connection.stream().set_read_timeout(Some(REPLY_TIMEOUT))?;
     connection.stream().set_write_timeout(Some(REPLY_TIMEOUT))?;
     Ok(connection)
+}
+
+/// Goes on in another database.
+///
+/// # Errors
+/// Those of the connection, and when the server refuses.
+pub fn select(connection: &mut Connection, database: u32) -> io::Result<()> {
+    let reply = connection.call_line(&format!("SELECT {database}"))?;
+    if reply == b"+OK\r\n" { Ok(()) } else { Err(invalid(format!("SELECT {database} answers {}", show(&reply)))) }
 }
 
 fn invalid(problem: String) -> io::Error {

@@ -18,6 +18,9 @@ const PUSHED_MAX: u64 = 3;
 /// One of so many units is of a long string: they are a thousand times as long as others.
 const LONG_ONE_IN: u64 = 150;
 
+/// In a database of its own one of so many units empties it: a run that is being made is of no use then.
+const FLUSH_ONE_IN: u64 = 3000;
+
 /// `keys` watched keys of client `client`, the first ones for long strings, of the others every fifth a list.
 pub fn names(client: usize, keys: usize) -> impl Iterator<Item = (Vec<u8>, Kind)> {
     (0..keys).map(move |number| match number % 5 {
@@ -31,6 +34,9 @@ pub fn names(client: usize, keys: usize) -> impl Iterator<Item = (Vec<u8>, Kind)
 pub fn next(book: &Book, rng: &mut Rng) -> Unit {
     if rng.chance(1, LONG_ONE_IN) {
         return long::next(book, rng);
+    }
+    if book.database() > 0 && rng.chance(1, FLUSH_ONE_IN) {
+        return flush(book);
     }
     let key = any_key(book, rng);
     match (book.keys()[key].kind, rng.below(100)) {
@@ -116,6 +122,11 @@ fn delete(book: &Book, keys: &[usize]) -> Unit {
     Unit { words: words("DEL", keys.iter().map(|key| name(book, *key))), changes, reply: integer(existing) }
 }
 
+fn flush(book: &Book) -> Unit {
+    let changes = (0..book.keys().len()).map(|key| (key, State::Absent)).collect();
+    Unit { words: words("FLUSHDB", []), changes, reply: b"+OK\r\n".to_vec() }
+}
+
 fn push_or_pop(book: &Book, key: usize, rng: &mut Rng) -> Unit {
     let mut elements = match book.latest(key) {
         State::List(elements) => elements.clone(),
@@ -148,7 +159,7 @@ mod tests {
 
     #[test]
     fn every_command_is_drawn_no_state_comes_twice_and_units_name_a_key_once() {
-        let (mut book, mut rng) = (Book::new(names(0, 20)), Rng::new(3));
+        let (mut book, mut rng) = (Book::new(1, names(0, 20)), Rng::new(3));
         let (mut commands, mut values) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..20_000 {
             let unit = next(&book, &mut rng);
@@ -163,6 +174,6 @@ mod tests {
             book.acknowledge(&reply).expect("it is the reply it wants");
         }
         let told: Vec<String> = commands.iter().map(|command| String::from_utf8_lossy(command).into_owned()).collect();
-        assert_eq!(told.join(" "), "APPEND COPY DEL LPUSH MSET RENAME RPOP SET SETRANGE");
+        assert_eq!(told.join(" "), "APPEND COPY DEL FLUSHDB LPUSH MSET RENAME RPOP SET SETRANGE");
     }
 }

@@ -61,8 +61,8 @@ impl std::fmt::Display for State {
             State::Absent => formatter.write_str("nothing"),
             State::Text(text) => write!(formatter, "{}", show(text)),
             State::List(elements) => {
-                let shown: Vec<String> = elements.iter().map(|element| show(element)).collect();
-                write!(formatter, "{} elements [{}]", elements.len(), shown.join(" "))
+                let bytes = elements.iter().cloned().collect::<Vec<_>>().join(&b' ');
+                write!(formatter, "{} elements [{}]", elements.len(), show(&bytes))
             }
         }
     }

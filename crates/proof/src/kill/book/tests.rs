@@ -1,3 +1,5 @@
+//! The book is held against histories that were tampered with.
+
 #![allow(clippy::unwrap_used)]
 use super::{Book, Kind, State, Unit};
 
@@ -6,7 +8,7 @@ fn text(value: &str) -> State {
 }
 
 fn book() -> Book {
-    Book::new(["a", "b", "c"].into_iter().map(|name| (name.as_bytes().to_vec(), Kind::Text)))
+    Book::new(0, ["a", "b", "c"].into_iter().map(|name| (name.as_bytes().to_vec(), Kind::Text)))
 }
 
 /// Sends one unit that gives the keys these values; an empty one removes.
