@@ -9,7 +9,7 @@ use super::maker;
 use super::plan::{Ending, Plan};
 use super::round::Tally;
 use super::stripe::Stripe;
-use super::told::{Check, Recovery};
+use super::told::{self, Check, Recovery};
 use super::verdict::Books;
 use crate::process::{Server, new_directory};
 
@@ -154,7 +154,7 @@ impl Campaign {
         let path = self.folder.join("output").join(format!("round {} {what}.txt", plan.round));
         let output = server.output();
         fs::write(path, &output).map_err(|error| vec![error.to_string()])?;
-        if output.contains("panicked at") { Err(vec![output]) } else { Ok(()) }
+        told::panic(&output).map_or(Ok(()), |panic| Err(vec![panic]))
     }
 
     /// Keeps the directory as the process left it: a start changes it.

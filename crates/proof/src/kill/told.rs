@@ -60,6 +60,12 @@ impl Check {
     }
 }
 
+/// Where a thread panicked, and with which words.
+pub fn panic(output: &str) -> Option<String> {
+    let mut lines = output.lines().skip_while(|line| !line.contains("panicked at "));
+    lines.next().map(|place| format!("{place} {}", lines.next().unwrap_or_default()))
+}
+
 /// The number behind `name:` in a reply to INFO.
 pub fn gauge(info: &[u8], name: &str) -> Option<u64> {
     let text = String::from_utf8_lossy(info);
@@ -93,7 +99,7 @@ fn given_back<'a>(names: impl Iterator<Item = &'a str>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, Recovery, gauge, given_back};
+    use super::{Check, Recovery, gauge, given_back, panic};
 
     #[test]
     fn announcements_are_read() {
@@ -113,6 +119,13 @@ mod tests {
                       records      7\n  database 0   30 keys, 0 with a time to live\n  database 3   2 keys, 0 with a\n";
         assert_eq!(Check::parse(output), Some(Check { keys: 32, records: 7 }));
         assert_eq!(Check::parse("d: no store was ever started here\n"), None);
+    }
+
+    #[test]
+    fn a_panic_is_found_in_what_was_printed() {
+        let output = "ready on 1\nthread 'core-3' panicked at a.rs:64:43:\nrange end 44\nstack backtrace:\n";
+        assert_eq!(panic(output), Some("thread 'core-3' panicked at a.rs:64:43: range end 44".to_owned()));
+        assert_eq!(panic("ready on 1\n"), None);
     }
 
     #[test]
