@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::fuzz::{self, Bound, Session, TARGETS};
-use crate::{Outcome, process, workspace};
+use crate::{Outcome, kill, process, workspace};
 
 /// Where the last results lie.
 const FOLDER: &str = "campaigns";
@@ -15,11 +15,22 @@ const SEEDS_AT_ONCE: u64 = 2000;
 /// Fuzzing targets that run at a time, one per core of the reference machine.
 const AT_ONCE: usize = 2;
 
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    seconds: Option<u64>,
+    rounds: Option<u64>,
+    seed: Option<u64>,
+    planted: Option<String>,
+}
+
 /// One campaign.
 struct Campaign {
     name: &'static str,
     about: &'static str,
-    run: fn(u64) -> Outcome<Verdict>,
+    /// What it takes besides a time.
+    takes: &'static [&'static str],
+    run: fn(&Options) -> Outcome<Verdict>,
 }
 
 /// What came of a campaign.
@@ -30,52 +41,104 @@ struct Verdict {
 }
 
 const CAMPAIGNS: &[Campaign] = &[
-    Campaign { name: "fuzz", about: "every fuzzing target, an equal share of the time each", run: run_fuzz },
-    Campaign { name: "sim", about: "seeds of the simulator that no other campaign has seen", run: run_sim },
+    Campaign {
+        name: "fuzz",
+        about: "every fuzzing target, an equal share of the time each",
+        takes: &[],
+        run: |options| run_fuzz(options.time_s()),
+    },
+    Campaign {
+        name: "sim",
+        about: "seeds of the simulator that no other campaign has seen",
+        takes: &[],
+        run: |options| run_sim(options.time_s()),
+    },
+    Campaign {
+        name: "kill",
+        about: "the release binary killed under load, on one directory; --planted BUG: one that has to be caught",
+        takes: &["--rounds", "--seed", "--planted"],
+        run: run_kill,
+    },
 ];
+
+impl Options {
+    fn parse(words: &[String], campaign: &Campaign) -> Outcome<Options> {
+        let mut options = Options::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or_else(|| format!("`{word}` wants a value after it"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("`{word} {value}`: `{value}` is no number"));
+            match word.as_str() {
+                "--seconds" => options.seconds = Some(number()?),
+                "--minutes" => options.seconds = Some(60 * number()?),
+                known if !campaign.takes.contains(&known) => {
+                    return Err(format!("the campaign `{}` does not know `{word}`", campaign.name));
+                }
+                "--rounds" => options.rounds = Some(number()?),
+                "--seed" => options.seed = Some(number()?),
+                _ => options.planted = Some(value.clone()),
+            }
+        }
+        Ok(options)
+    }
+
+    fn time_s(&self) -> u64 {
+        self.seconds.unwrap_or(SECONDS)
+    }
+}
 
 /// `cargo x campaign`.
 pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (name, seconds) = match words[..] {
-        [] => {
-            list();
-            return Ok(ExitCode::SUCCESS);
-        }
-        [name] => (name, SECONDS),
-        [name, "--seconds", seconds] => (name, seconds.parse().map_err(|_| format!("`{seconds}` is no number"))?),
-        _ => return Err("campaign takes a name and `--seconds N`".to_owned()),
+    let Some((name, rest)) = arguments.split_first() else {
+        list();
+        return Ok(ExitCode::SUCCESS);
     };
     let campaign = CAMPAIGNS.iter().find(|campaign| campaign.name == name);
     let campaign = campaign.ok_or_else(|| format!("no campaign is called `{name}`; `cargo x campaign` lists them"))?;
+    let options = Options::parse(rest, campaign)?;
     let (date, commit) = (date()?, workspace::commit());
     let begun = Instant::now();
-    let verdict = (campaign.run)(seconds)?;
+    let verdict = (campaign.run)(&options)?;
     let heading = format!(
-        "date     {date}\ncommit   {commit}{}\ncommand  cargo x campaign {name} --seconds {seconds}\ntook     {} s\nverdict  {}\n",
+        "date     {date}\ncommit   {commit}{}\ncommand  cargo x campaign {}\ntook     {} s\nverdict  {}\n",
         if is_changed()? { " and changes" } else { "" },
+        arguments.join(" "),
         begun.elapsed().as_secs(),
         if verdict.passed { "passed" } else { "FAILED" }
     );
     let text = format!("{heading}\n{}\n", verdict.lines.join("\n"));
-    let folder = workspace::root().join(FOLDER);
-    let path = folder.join(format!("{name}.txt"));
-    std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(&path, &text))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("\n{text}\nkept in {FOLDER}/{name}.txt");
+    println!("\n{text}");
+    // What a planted bug did says nothing about the commit.
+    if options.planted.is_none() {
+        keep(name, &text)?;
+    }
     Ok(if verdict.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn keep(name: &str, text: &str) -> Outcome<()> {
+    let folder = workspace::root().join(FOLDER);
+    let path = folder.join(format!("{name}.txt"));
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(&path, text))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("kept in {FOLDER}/{name}.txt");
+    Ok(())
+}
+
 fn list() {
-    println!("cargo x campaign NAME [--seconds N]     two hours unless said otherwise\n");
+    println!("cargo x campaign NAME [--seconds N | --minutes N]     two hours unless said otherwise\n");
     for campaign in CAMPAIGNS {
-        println!("{:<10} {}", campaign.name, campaign.about);
+        let takes: String = campaign.takes.iter().map(|option| format!(" [{option} …]")).collect();
+        println!("{:<10} {}{takes}", campaign.name, campaign.about);
     }
 }
 
 fn date() -> Outcome<String> {
     Ok(process::output(Command::new("date").args(["-u", "+%F"]))?.trim().to_owned())
+}
+
+fn unix_s() -> Outcome<u64> {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().map(|since| since.as_secs()).map_err(|error| error.to_string())
 }
 
 /// Whether tracked files differ from the commit.
@@ -97,8 +160,7 @@ fn run_fuzz(seconds: u64) -> Outcome<Verdict> {
 fn run_sim(seconds: u64) -> Outcome<Verdict> {
     let begun = Instant::now();
     // A campaign goes on where none was: seeds from the second it began in, 10,000 apart.
-    let since_epoch = std::time::SystemTime::UNIX_EPOCH.elapsed().map_err(|error| error.to_string())?;
-    let first = since_epoch.as_secs() * 10_000;
+    let first = unix_s()? * 10_000;
     let (mut seeds, mut failed) = (0, Vec::new());
     while begun.elapsed().as_secs() < seconds {
         let mut sim = workspace::cargo();
@@ -125,4 +187,46 @@ fn run_sim(seconds: u64) -> Outcome<Verdict> {
     let passed = failed.is_empty();
     lines.extend(failed);
     Ok(Verdict { passed, lines })
+}
+
+fn run_kill(options: &Options) -> Outcome<Verdict> {
+    let planted = options.planted.as_deref();
+    let zerohop = if planted.is_some() { kill::planted_binary()? } else { kill::release_binary()? };
+    let seed = options.seed.map_or_else(unix_s, Ok)?;
+    let mut command = kill::command(&kill::proof_binary()?, &zerohop, seed, planted);
+    if let Some(rounds) = options.rounds {
+        command.args(["--rounds", &rounds.to_string()]);
+    }
+    if options.rounds.is_none() || options.seconds.is_some() {
+        command.args(["--seconds", &options.time_s().to_string()]);
+    }
+    let mut lines = Vec::new();
+    let passed = process::lines(&mut command, |line| {
+        if !line.starts_with("round ") {
+            lines.push(line.to_owned());
+        }
+        true
+    })?;
+    Ok(Verdict { passed, lines })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CAMPAIGNS, Options};
+
+    fn parse(name: &str, line: &str) -> Result<Options, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let campaign = CAMPAIGNS.iter().find(|campaign| campaign.name == name).expect("it is listed");
+        Options::parse(&words, campaign)
+    }
+
+    #[test]
+    fn options_are_read_and_those_of_other_campaigns_refused() {
+        let options = parse("kill", "--rounds 3 --minutes 2 --seed 9 --planted M7").expect("all are known");
+        let planted = Some("M7".to_owned());
+        assert_eq!(options, Options { seconds: Some(120), rounds: Some(3), seed: Some(9), planted });
+        assert_eq!(parse("sim", "--seconds 5").map(|options| options.time_s()), Ok(5));
+        assert!(parse("sim", "--rounds 3").is_err() && parse("kill", "--quick 1").is_err());
+        assert!(parse("kill", "--rounds").is_err() && parse("kill", "--rounds many").is_err());
+    }
 }

@@ -50,8 +50,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "campaign",
-        usage: "[NAME [--seconds N]]",
-        about: "long runs of the fuzzer and the simulator; the last result of each is kept in campaigns/",
+        usage: "[NAME [--seconds N | --minutes N] ...]",
+        about: "long runs of fuzzer, simulator and kill -9; the last result of each is kept in campaigns/",
         run: campaign::run,
     },
     Chore {

@@ -10,6 +10,7 @@ mod deny;
 mod dist;
 mod empty_root;
 mod fuzz;
+mod kill;
 mod needs;
 mod peers;
 mod process;

@@ -33,6 +33,29 @@ pub enum Bug {
     M21RecoveryTrustsTheCache = 21,
 }
 
+impl Bug {
+    /// All of them.
+    pub const ALL: [Bug; 12] = [
+        Bug::M1AckBeforeFsync,
+        Bug::M7ReplayDropsLast,
+        Bug::M8ChecksumIgnored,
+        Bug::M9NoDirectorySync,
+        Bug::M10GivenBackTooEarly,
+        Bug::M14RepliesSwapped,
+        Bug::M16DamageTakenAsEnd,
+        Bug::M18StaleCompare,
+        Bug::M20UnauthenticatedAllocation,
+        Bug::M21RecoveryTrustsTheCache,
+        Bug::M22RunPublishedUnsettled,
+        Bug::M23KnownChangeReplayed,
+    ];
+
+    /// `M7` -> the bug of that number.
+    pub fn named(name: &str) -> Option<Bug> {
+        Bug::ALL.into_iter().find(|bug| name == format!("M{}", *bug as u8))
+    }
+}
+
 #[cfg(feature = "planted")]
 static PLANTED: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
 
@@ -51,5 +74,17 @@ pub fn is_planted(bug: Bug) -> bool {
     {
         let _unused = bug;
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bug;
+
+    #[test]
+    fn bugs_are_found_by_their_number() {
+        assert_eq!(Bug::named("M7"), Some(Bug::M7ReplayDropsLast));
+        assert_eq!(Bug::named("M23"), Some(Bug::M23KnownChangeReplayed));
+        assert_eq!(Bug::named("M2"), None);
     }
 }

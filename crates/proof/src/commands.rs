@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
@@ -11,6 +12,7 @@ use crate::differential::exceptions;
 use crate::differential::lanes::Servers;
 use crate::differential::run;
 use crate::hostile;
+use crate::kill;
 use crate::package_index;
 use crate::process::Server;
 use crate::split;
@@ -192,6 +194,51 @@ pub fn package_index(arguments: &PackageIndexArguments) -> io::Result<Counts> {
         redis_cli: arguments.redis_cli.clone(),
     })?;
     Ok(Counts { passed, failed })
+}
+
+/// Arguments of `kill`.
+#[derive(Args)]
+pub struct KillArguments {
+    /// The binary zerohop.
+    #[arg(long, env = "ZEROHOP_BIN")]
+    zerohop: String,
+    /// Seed of the campaign: which rounds it has.
+    #[arg(long, default_value_t = 1, value_parser = parse_number)]
+    seed: u64,
+    /// Ends after so many rounds.
+    #[arg(long, default_value_t = u64::MAX)]
+    rounds: u64,
+    /// Ends with the first round that is over after this time.
+    #[arg(long, default_value_t = u64::MAX)]
+    seconds: u64,
+    /// Largest load of a round.
+    #[arg(long, default_value_t = 512)]
+    load_mib_max: u64,
+    /// The binary carries this planted bug: some round must be wrong.
+    #[arg(long, env = "PLANTED_BUG")]
+    planted: Option<String>,
+}
+
+/// Kills a server under load, round by round; with a planted bug it passes if that is noticed.
+///
+/// # Errors
+/// When no directory can be made.
+pub fn kill(arguments: &KillArguments) -> io::Result<Counts> {
+    let verdict = kill::run(&kill::Options {
+        zerohop: arguments.zerohop.clone(),
+        seed: arguments.seed,
+        rounds_max: arguments.rounds,
+        time_max: Duration::from_secs(arguments.seconds),
+        load_bytes_max: arguments.load_mib_max << 20,
+        keeps_evidence: arguments.planted.is_none(),
+    })?;
+    let failed = u64::from(!verdict.problems.is_empty());
+    let Some(bug) = &arguments.planted else { return Ok(Counts { passed: verdict.rounds, failed }) };
+    match failed {
+        0 => println!("{bug} was NOT caught by {} rounds", verdict.rounds),
+        _ => println!("{bug} was caught by round {}", verdict.rounds + 1),
+    }
+    Ok(Counts { passed: failed, failed: 1 - failed })
 }
 
 /// Arguments of `with-server`.

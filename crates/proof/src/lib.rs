@@ -7,6 +7,7 @@ pub mod commands;
 pub mod connection;
 pub mod differential;
 pub mod hostile;
+pub mod kill;
 pub mod model;
 pub mod package_index;
 pub mod process;

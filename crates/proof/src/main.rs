@@ -22,6 +22,8 @@ enum What {
     Hostile(commands::HostileArguments),
     /// The Debian package index, a kill in the middle of a load, a comparison.
     PackageIndex(commands::PackageIndexArguments),
+    /// The real binary killed under load, again and again on one data directory.
+    Kill(commands::KillArguments),
     /// Any command that prints its counts, beside a server of its own.
     WithServer(commands::WithServerArguments),
 }
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         What::Differential(arguments) => commands::differential(&arguments),
         What::Hostile(arguments) => commands::hostile(&arguments),
         What::PackageIndex(arguments) => commands::package_index(&arguments),
+        What::Kill(arguments) => commands::kill(&arguments),
         What::WithServer(arguments) => commands::with_server(&arguments),
         What::Split(arguments) => commands::split(&arguments),
     };

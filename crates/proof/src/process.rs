@@ -4,14 +4,19 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::connection::Connection;
 
 /// Longest time from start to the first answer.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Between two looks at whether it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// A running server.
 pub struct Server {
@@ -58,6 +63,16 @@ impl Server {
     /// # Errors
     /// When it cannot be started or ends before it accepts connections.
     pub fn start_zerohop(binary: &str, arguments: &[&str], directory: Option<&Path>) -> io::Result<Server> {
+        let mut server = Server::launch_zerohop(binary, arguments, directory)?;
+        server.wait_until_answering()?;
+        Ok(server)
+    }
+
+    /// As [`Server::start_zerohop`], without waiting for anything.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn launch_zerohop(binary: &str, arguments: &[&str], directory: Option<&Path>) -> io::Result<Server> {
         let port = free_ports(5)?;
         let keeps_directory = directory.is_some();
         let directory = directory.map_or_else(new_directory, |given| Ok(given.to_path_buf()))?;
@@ -65,7 +80,6 @@ impl Server {
         command.args(["serve", "--port", &port.to_string(), "--dir"]).arg(&directory).args(arguments);
         let mut server = Server::spawn(command, directory, port)?;
         server.keeps_directory = keeps_directory;
-        server.wait_until_answering()?;
         Ok(server)
     }
 
@@ -120,6 +134,34 @@ impl Server {
     pub fn kill(&mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait().map(drop)
+    }
+
+    /// Asks it to stop (SIGTERM), and does not wait.
+    ///
+    /// # Errors
+    /// Those of signalling.
+    pub fn terminate(&self) -> io::Result<()> {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).expect("a child has a process id");
+        Ok(kill_process(id, Signal::TERM)?)
+    }
+
+    /// Waits until it has ended, but not longer than `at_most`; time in which this process itself is stopped does not count.
+    ///
+    /// # Errors
+    /// When it has not.
+    pub fn wait_until_ended(&mut self, at_most: Duration) -> io::Result<ExitStatus> {
+        let mut left = at_most;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if left.is_zero() {
+                return Err(io::Error::other(format!("it has not ended after {at_most:?}")));
+            }
+            let pause = left.min(LOOK_EVERY);
+            std::thread::sleep(pause);
+            left -= pause;
+        }
     }
 
     /// Its process id.

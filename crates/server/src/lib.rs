@@ -11,6 +11,8 @@ pub mod facts;
 pub mod file_limit;
 pub mod inspection;
 pub mod node;
+#[cfg(feature = "planted")]
+mod planted;
 pub mod port_owner;
 pub mod ports;
 pub mod settings;

@@ -66,6 +66,8 @@ impl Node {
     /// # Errors
     /// See [`NodeError`]; nothing is left running.
     pub fn start(config: &NodeConfig, about: &str, progress: &mut Progress<'_>) -> Result<Node, NodeError> {
+        #[cfg(feature = "planted")]
+        crate::planted::plant_from_environment();
         let other = |error: std::io::Error| NodeError::Other(error.to_string());
         let chosen = config.backend.choose();
         let (backend, passed_over) = chosen.map_err(|reason| {

@@ -5,6 +5,7 @@ mod differential;
 mod dist;
 mod fuzz;
 mod house;
+mod kill;
 mod outside;
 mod planted;
 mod simulator;
@@ -92,6 +93,7 @@ pub const SUITES: &[Suite] = &[
     outside::NODE_CLIENTS,
     outside::JAVA_CLIENTS,
     outside::RUST_CLIENT,
+    kill::KILL,
     simulator::SEEDS,
     fuzz::FUZZ,
     dist::ARTEFACTS,

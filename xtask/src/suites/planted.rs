@@ -2,8 +2,8 @@
 //! named test must catch.
 
 use super::cargo_tests::cargo_test;
-use super::{Counts, Suite, Turn};
-use crate::{Outcome, workspace};
+use super::{Context, Counts, Suite, Turn};
+use crate::{Outcome, kill, workspace};
 
 /// Tests of every crate that has the feature `planted`.
 pub const PLANTED: Suite = Suite {
@@ -12,10 +12,22 @@ pub const PLANTED: Suite = Suite {
     needs: &[],
     budget_seconds: 300,
     turn: Turn::Shard("planted"),
-    run: |_| run(),
+    run: |context| {
+        let mut counts = tests()?;
+        counts.add(process_with_bug(context)?);
+        Ok(counts)
+    },
 };
 
-fn run() -> Outcome<Counts> {
+/// A bug that shows behind any kill -9, whatever the timing: the suite `kill` must notice it.
+const BUG_OF_PROCESS: &str = "M7";
+
+fn process_with_bug(context: &Context) -> Outcome<Counts> {
+    let (proof, zerohop) = (kill::proof_binary()?, kill::planted_binary()?);
+    super::kill::campaign(context, (&proof, &zerohop), 1, Some(BUG_OF_PROCESS))
+}
+
+fn tests() -> Outcome<Counts> {
     let crates: Vec<String> = workspace::packages()?
         .into_iter()
         .filter(|package| package.features.contains_key("planted"))

@@ -1,0 +1,54 @@
+//! The kill campaign of `proof`: which binary it kills and with which arguments, for `cargo x campaign kill` and the suites.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Outcome, process, workspace};
+
+/// The variable that plants a bug in a binary that carries them, and tells `proof` that it has to be noticed.
+const PLANTED_VARIABLE: &str = "PLANTED_BUG";
+
+/// The binary that people get.
+pub fn release_binary() -> Outcome<PathBuf> {
+    build(&["--release", "--package", "cli", "--bin", "zerohop"])?;
+    Ok(workspace::target_folder().join("release/zerohop"))
+}
+
+/// A binary that carries planted bugs, out of the way of the others.
+pub fn planted_binary() -> Outcome<PathBuf> {
+    build(&["--profile", "checked", "--package", "cli", "--bin", "zerohop", "--features", "server/planted"])?;
+    let folder = workspace::tools_folder().join("planted");
+    let kept = folder.join("zerohop");
+    // Moved, not copied: nobody may find it where an ordinary build puts its own.
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::rename(workspace::target_folder().join("checked/zerohop"), &kept))
+        .map_err(|error| format!("{}: {error}", kept.display()))?;
+    Ok(kept)
+}
+
+/// The tool that kills and judges.
+pub fn proof_binary() -> Outcome<PathBuf> {
+    build(&["--profile", "checked", "--package", "proof"])?;
+    Ok(workspace::target_folder().join("checked/proof"))
+}
+
+/// A campaign of `zerohop` with this seed; `planted` names the bug that it has to notice.
+pub fn command(proof: &Path, zerohop: &Path, seed: u64, planted: Option<&str>) -> Command {
+    let mut command = Command::new(proof);
+    command.arg("kill").arg("--zerohop").arg(zerohop).args(["--seed", &seed.to_string()]);
+    match planted {
+        Some(bug) => command.env(PLANTED_VARIABLE, bug),
+        None => command.env_remove(PLANTED_VARIABLE),
+    };
+    command
+}
+
+fn build(arguments: &[&str]) -> Outcome<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--quiet"]).args(arguments);
+    if process::shown(&mut cargo)? {
+        Ok(())
+    } else {
+        Err("what the campaign needs does not build; see above".to_owned())
+    }
+}
