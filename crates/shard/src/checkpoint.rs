@@ -144,9 +144,10 @@ impl Shard {
         }
     }
 
-    /// More runs than there need be, in smaller slices, for the simulator.
+    /// More runs than there need be, they and long values in smaller slices, for the simulator.
     pub fn set_run_bounds(&mut self, stride_bytes_max: u64, slice_bytes: usize) {
         (self.checkpoints.stride_bytes_max, self.checkpoints.slice_bytes) = (stride_bytes_max, slice_bytes);
+        self.uploads.set_slice_bytes(slice_bytes);
     }
 
     /// The stage: goes on with the run under way, or begins the next one.

@@ -23,7 +23,7 @@ use crate::receive::Arrival;
 use crate::route::RouteScratch;
 use crate::state::NodeState;
 use crate::unit::Units;
-use crate::upload::Upload;
+use crate::upload::Uploads;
 use crate::waiters::Waiters;
 use crate::wide_waits::WideWaits;
 use crate::window::Window;
@@ -105,9 +105,7 @@ pub struct Shard {
     /// Forwarded requests whose groups are lent.
     pub(crate) parked_hops: VecDeque<ParkedHop>,
     /// Requests whose long values go to the log.
-    pub(crate) uploads: VecDeque<Upload>,
-    /// Long values that went to the log since the start.
-    pub(crate) stages: u64,
+    pub(crate) uploads: Uploads,
     /// What the next tick does because the log group of this one is full.
     pub(crate) put_off: PutOff,
     /// Answers to forwarded requests that wait for their log group.
@@ -177,8 +175,7 @@ impl Shard {
             reply_scratch: Vec::new(),
             outbox: (0..core_count).map(|_| HopBatch::default()).collect(),
             parked_hops: VecDeque::new(),
-            uploads: VecDeque::new(),
-            stages: 0,
+            uploads: Uploads::default(),
             put_off: PutOff::default(),
             held_replies: VecDeque::new(),
             flush: Vec::new(),

@@ -11,6 +11,8 @@
 //! The store sees nothing of a value before its request runs, and runs it as any other: at once, in its turn. Until then
 //! no run of a slot group may take the log groups with its blocks for done ([`Shard::begin_of_runs`]).
 
+use std::collections::VecDeque;
+
 use base::planted::{Bug, is_planted};
 use base::{BLOCK_BYTES, BlockRange, Blocks, Database, LogOrdinal, Slot};
 use wire::registry::{CommandId, CommandSpec, Family, Resolved};
@@ -37,6 +39,27 @@ pub struct Upload {
     parked: ParkedHop,
     slot: Slot,
     rest: BlockRange,
+}
+
+/// The requests of one core with long values.
+pub(crate) struct Uploads {
+    queue: VecDeque<Upload>,
+    /// Values that went to the log since the start.
+    stages: u64,
+    slice_bytes: usize,
+}
+
+impl Default for Uploads {
+    fn default() -> Self {
+        Uploads { queue: VecDeque::new(), stages: 0, slice_bytes: UPLOAD_BYTES }
+    }
+}
+
+impl Uploads {
+    /// Other slices, for the simulator.
+    pub(crate) fn set_slice_bytes(&mut self, slice_bytes: usize) {
+        self.slice_bytes = slice_bytes;
+    }
 }
 
 /// Where a command has the value that it sets as it is.
@@ -114,24 +137,24 @@ impl Shard {
 
     /// A request with a long value for this core is whole.
     pub(crate) fn on_upload(&mut self, upload: Upload) {
-        self.uploads.push_back(upload);
+        self.uploads.queue.push_back(upload);
     }
 
     /// The stage: the next slice, and the requests whose values are complete.
     pub(crate) fn upload(&mut self) {
         if self.stopping {
             // The node ends: its clients see their connections end, and the last runs need not mind what never runs.
-            self.uploads.clear();
+            self.uploads.queue.clear();
             return self.parked_hops.retain(|parked| parked.request.long().is_none());
         }
-        if self.uploads.is_empty() {
+        if self.uploads.queue.is_empty() {
             return;
         }
-        let mut budget = UPLOAD_BYTES;
-        while let Some(mut upload) = self.uploads.pop_front() {
+        let mut budget = self.uploads.slice_bytes;
+        while let Some(mut upload) = self.uploads.queue.pop_front() {
             let is_complete = self.refuses_writes || self.log.is_none() || self.log_blocks(&mut upload, &mut budget);
             if !is_complete {
-                return self.uploads.push_front(upload);
+                return self.uploads.queue.push_front(upload);
             }
             self.run_or_park(upload.parked);
         }
@@ -145,8 +168,8 @@ impl Shard {
         let next = log.next_ordinal();
         let Some(buffer) = self.store.log_mut() else { return true };
         let stage = *value.stage.get_or_insert_with(|| {
-            self.stages += 1;
-            (self.stages, next)
+            self.uploads.stages += 1;
+            (self.uploads.stages, next)
         });
         let mut block = Vec::with_capacity(BLOCK_BYTES);
         while !upload.rest.is_empty() {
@@ -169,7 +192,7 @@ impl Shard {
     /// Whether long values on their way need a sync to go on.
     pub(crate) fn uploads_want_sync(&self) -> bool {
         let unsynced_bytes = self.log.as_ref().map_or(0, storage::log::LogWriter::unsynced_bytes);
-        !self.uploads.is_empty() && unsynced_bytes > UNSYNCED_BYTES_DUE
+        !self.uploads.queue.is_empty() && unsynced_bytes > UNSYNCED_BYTES_DUE
     }
 
     /// The log group up to which a run that begins now has everything: what is sealed, but not the blocks of values whose
@@ -178,7 +201,7 @@ impl Shard {
         if is_planted(Bug::M24RunForgetsUploads) {
             return sealed;
         }
-        let uploads = self.uploads.iter().map(|upload| &upload.parked);
+        let uploads = self.uploads.queue.iter().map(|upload| &upload.parked);
         let values = uploads.chain(&self.parked_hops).filter_map(|parked| parked.request.long());
         let firsts = values.filter_map(|value| value.stage.map(|(_, first)| LogOrdinal(first.0 - 1)));
         firsts.fold(sealed, LogOrdinal::min)
@@ -199,3 +222,6 @@ impl Upload {
         Upload { parked: ParkedHop::new(request, origin, (database, protocol)), slot, rest }
     }
 }
+
+#[cfg(test)]
+mod tests;
