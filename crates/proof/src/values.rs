@@ -1,5 +1,6 @@
 //! The values that sequences are made of: keys of one sequence, numbers at their boundaries, bytes of every encoding.
 
+use base::BLOCK_BYTES;
 use base::rng::Rng;
 
 /// The integers at which peers have failed (reliability table of boundaries).
@@ -309,6 +310,11 @@ fn offset(rng: &mut Rng, slot: Slot) -> Vec<u8> {
         0 => pick(rng, refused).as_bytes().to_vec(),
         1..=3 => rng.below(2000).to_string().into_bytes(),
         4 if slot == Slot::BitOffset => format!("#{}", rng.below(10)).into_bytes(),
+        5 if rng.chance(1, 8) => {
+            // Around the end of the first block of a long value.
+            let byte = BLOCK_BYTES as u64 - 4 + rng.below(8);
+            (if slot == Slot::BitOffset { byte * 8 } else { byte }).to_string().into_bytes()
+        }
         _ => rng.below(24).to_string().into_bytes(),
     }
 }
@@ -361,7 +367,8 @@ fn digest(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// Values on both sides of every encoding change: integer, 44 and 45 bytes, one listpack and several, binary.
+/// Values on both sides of every encoding change: integer, 44 and 45 bytes, one listpack and several, binary, in one block
+/// and in several.
 fn value(rng: &mut Rng) -> Vec<u8> {
     match rng.below(24) {
         0..=3 => number(rng, 1000),
@@ -374,7 +381,10 @@ fn value(rng: &mut Rng) -> Vec<u8> {
         11 if rng.chance(1, 4) => random_bytes(rng, 9000),
         11 => random_bytes(rng, 600),
         12 => b"foobar".to_vec(),
-        13 if rng.chance(1, 30) => random_bytes(rng, 70_000),
+        13 if rng.chance(1, 15) => {
+            let length = *pick(rng, &[BLOCK_BYTES, BLOCK_BYTES + 1, 70_000, 2 * BLOCK_BYTES + 3]);
+            random_bytes(rng, length)
+        }
         _ => {
             let length = rng.below(12) as usize;
             (0..length).map(|_| b'a' + rng.below(4) as u8).collect()
