@@ -1,5 +1,6 @@
 //! One core to which long values come: what each tick logs and sends, who is served meanwhile, what runs may count.
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_types, reason = "tests of one process take turns")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
