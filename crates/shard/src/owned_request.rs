@@ -51,6 +51,13 @@ impl OwnedRequest {
         self.long.as_mut()
     }
 
+    /// The log does not have all of its long value.
+    pub fn forget_stage(&mut self) {
+        if let Some(long) = &mut self.long {
+            long.stage = None;
+        }
+    }
+
     /// Its value is long.
     pub fn set_long(&mut self, value: LongValue) {
         self.long = Some(value);

@@ -150,43 +150,46 @@ impl Shard {
         if self.uploads.queue.is_empty() {
             return;
         }
-        let mut budget = self.uploads.slice_bytes;
+        let mut logged = 0;
         while let Some(mut upload) = self.uploads.queue.pop_front() {
-            let is_complete = self.refuses_writes || self.log.is_none() || self.log_blocks(&mut upload, &mut budget);
-            if !is_complete {
+            // Where the log takes nothing the request will be refused; should it run all the same, it brings its bytes along.
+            let is_refused = self.log.is_none() || self.write_refusal().is_some();
+            if upload.rest.is_empty() || is_refused {
+                if !upload.rest.is_empty() {
+                    upload.parked.request.forget_stage();
+                }
+                self.run_or_park(upload.parked);
+            } else if logged >= self.uploads.slice_bytes || self.is_ahead_of_disk() {
                 return self.uploads.queue.push_front(upload);
+            } else {
+                // In turns, so that a long value does not wait for a longer one.
+                logged += self.log_block(&mut upload);
+                self.uploads.queue.push_back(upload);
             }
-            self.run_or_park(upload.parked);
         }
     }
 
-    /// Whether all blocks are in the log.
-    fn log_blocks(&mut self, upload: &mut Upload, budget: &mut usize) -> bool {
-        let Some(log) = &self.log else { return true };
-        let Some(value) = upload.parked.request.long_mut() else { return true };
-        let is_behind = log.unsynced_bytes() > UNSYNCED_BYTES_MAX;
-        let next = log.next_ordinal();
-        let Some(buffer) = self.store.log_mut() else { return true };
-        let stage = *value.stage.get_or_insert_with(|| {
+    /// A sync has to come first; it ends with a tick.
+    fn is_ahead_of_disk(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > UNSYNCED_BYTES_MAX)
+    }
+
+    /// The next block goes to the log; its bytes.
+    fn log_block(&mut self, upload: &mut Upload) -> usize {
+        self.put_off.note();
+        let next = self.log.as_ref().map(storage::log::LogWriter::next_ordinal);
+        let Some(((value, buffer), next)) = upload.parked.request.long_mut().zip(self.store.log_mut()).zip(next) else {
+            return self.uploads.slice_bytes;
+        };
+        let (stage, _) = *value.stage.get_or_insert_with(|| {
             self.uploads.stages += 1;
             (self.uploads.stages, next)
         });
+        let offset = (value.blocks.len() - upload.rest.len()) as u64;
         let mut block = Vec::with_capacity(BLOCK_BYTES);
-        while !upload.rest.is_empty() {
-            if is_behind {
-                return false;
-            }
-            if *budget == 0 {
-                self.put_off.note();
-                return false;
-            }
-            let offset = (value.blocks.len() - upload.rest.len()) as u64;
-            block.clear();
-            upload.rest.take(BLOCK_BYTES, &mut block);
-            buffer.append_block(upload.slot, (stage.0, offset), &block);
-            *budget = budget.saturating_sub(block.len());
-        }
-        true
+        upload.rest.take(BLOCK_BYTES, &mut block);
+        buffer.append_block(upload.slot, (stage, offset), &block);
+        block.len()
     }
 
     /// Whether long values on their way need a sync to go on.

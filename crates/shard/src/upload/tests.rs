@@ -180,6 +180,21 @@ fn what_is_refused_needs_no_upload_and_leaves_nothing() {
     assert!(core.shard.store.heap_bytes() < 5 * BLOCK_BYTES, "{} bytes", core.shard.store.heap_bytes());
 }
 
+#[test]
+fn a_long_value_does_not_wait_for_a_longer_one() {
+    let _turn = turn();
+    let mut core = Core::new(Durability::Interval);
+    core.shard.set_run_bounds(u64::MAX, 1);
+    core.receive(0, &request(&[b"SET", b"longer", &value(40)]));
+    core.receive(1, &request(&[b"SET", b"long", &value(2)]));
+    while core.replies.is_empty() {
+        core.tick(0, b"");
+    }
+    assert_eq!((core.told(0), core.told(1)), (Vec::new(), b"+OK\r\n".to_vec()));
+    core.come_to_rest();
+    assert_eq!(core.told(0), b"+OK\r\n");
+}
+
 /// Whether a run that begins while a value is on its way leaves the log groups with its blocks to a replay.
 fn runs_mind_uploads() -> bool {
     let mut core = Core::new(Durability::Interval);
