@@ -15,6 +15,7 @@ mod hash;
 mod history;
 mod idle;
 mod instructions;
+mod long;
 mod options;
 mod programs;
 mod progress;
@@ -52,6 +53,7 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { name: "z6", about: "throughput against memcached, persistence on here", run: history::run_z6 },
     Comparison { name: "z9", about: "p99 over mean latency at half load", run: history::run_z9 },
     Comparison { name: "gaps", about: "longest gap between two ticks under load, beside a canary", run: gaps::run },
+    Comparison { name: "long", about: "others' p99 while values of 512 MiB come and go", run: long::run },
     Comparison { name: "start", about: "cold start to the first acknowledged write", run: start::run },
     Comparison { name: "idle", about: "CPU and memory of an empty idle node", run: idle::run },
     Comparison { name: "hash", about: "speed and evenness of candidate hashes", run: hash::run },
