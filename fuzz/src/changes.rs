@@ -162,7 +162,7 @@ impl Model {
         let group = store.group(slot.group()).expect("the group is here");
         let record = group.find(&key).map(|found| group.record(found));
         let held = record.map(|record| match record.value {
-            Value::String { bytes, .. } => Held::Text(bytes.to_vec()),
+            Value::String { text, .. } => Held::Text(text.whole().into_owned()),
             Value::List(list) => {
                 check_list(list);
                 Held::Elements(list.iter_from(0).map(<[u8]>::to_vec).collect())

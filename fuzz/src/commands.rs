@@ -113,6 +113,7 @@ impl Client {
             first_key: None,
             random: 7,
             may_block: self.may_block,
+            long: None,
         };
         let outcome = run(spec, arguments, &mut unit);
         let reply = out.strip_prefix(EARLIER).expect("earlier replies stay as they are");
@@ -202,7 +203,7 @@ pub fn contents(store: &Store, database: Database) -> Vec<(Vec<u8>, u64, Option<
     let end = base::SLOT_GROUP_COUNT;
     let rest = store.scan(storage::ScanCursor(0), (usize::MAX, end), database, 0, |record| {
         let value = match record.value {
-            storage::Value::String { bytes, .. } => [b"s", bytes].concat(),
+            storage::Value::String { text, .. } => [b"s", &*text.whole()].concat(),
             storage::Value::List(list) => {
                 let mut encoded = b"l".to_vec();
                 list.encode(&mut encoded);

@@ -96,9 +96,12 @@ mod tests {
     #[test]
     fn this_process_has_used_some_cpu() {
         let before = ProcessCpu::of(std::process::id()).expect("this process exists");
-        let spent = (0..2_000_000u64).fold(0u64, |sum, n| sum.wrapping_mul(31).wrapping_add(std::hint::black_box(n)));
-        let after = ProcessCpu::of(std::process::id()).expect("this process exists");
-        assert!(after.since(before).run_ns > 0, "{spent}");
+        // The kernel may count in steps of its clock: as many turns as it takes.
+        let is_counted = (0..10_000).any(|_| {
+            std::hint::black_box((0..200_000u64).fold(0u64, |sum, n| sum.wrapping_mul(31).wrapping_add(n)));
+            ProcessCpu::of(std::process::id()).expect("this process exists").since(before).run_ns > 0
+        });
+        assert!(is_counted, "seconds of work and no time");
         assert!(machine_busy_ns().expect("Linux tells") > 0);
     }
 

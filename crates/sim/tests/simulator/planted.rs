@@ -195,7 +195,7 @@ fn m10_what_is_given_back_too_early_is_caught() {
 
 #[test]
 fn m22_a_run_of_what_a_recovery_may_cut_is_caught() {
-    assert_caught::<ShardNode>(Bug::M22RunPublishedUnsettled, commit, NOT_STARTED);
+    assert_caught_within::<ShardNode>(500, Bug::M22RunPublishedUnsettled, commit, NOT_STARTED);
 }
 
 #[test]
