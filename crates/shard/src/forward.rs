@@ -96,7 +96,7 @@ impl Shard {
         database: base::Database,
         protocol: wire::Protocol,
     ) {
-        self.statistics.counters.hops_received += 1;
+        self.statistics.counters.hops_received += u64::from(origin.core != self.core);
         self.note_command(request.spec.id);
         let (mut bytes, mut long) = (std::mem::take(&mut self.reply_scratch), None);
         bytes.clear();

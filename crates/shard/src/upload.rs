@@ -94,15 +94,15 @@ impl Shard {
 
     /// Any other command takes its arguments in one piece.
     fn run_in_one_piece(&mut self, index: u32, arguments: Arguments<'_>, long: &[(usize, Blocks)]) {
-        let pieces = arguments.iter().enumerate().map(|(number, argument)| {
-            let blocks = long.iter().find(|(long, _)| *long == number);
-            blocks.map_or_else(|| argument.to_vec(), |(_, blocks)| blocks.to_vec())
-        });
         let mut window = Window::default();
-        let mut bytes = Vec::new();
-        for piece in pieces {
-            window.spans.push(base::Span { start: bytes.len() as u32, len: piece.len() as u32 });
-            bytes.extend_from_slice(&piece);
+        let mut bytes = Vec::with_capacity(long.iter().map(|(_, blocks)| blocks.len()).sum());
+        for (number, argument) in arguments.iter().enumerate() {
+            let start = bytes.len();
+            match long.iter().find(|(long, _)| *long == number) {
+                Some((_, blocks)) => blocks.all().for_each(|piece| bytes.extend_from_slice(piece)),
+                None => bytes.extend_from_slice(argument),
+            }
+            window.spans.push(base::Span { start: start as u32, len: (bytes.len() - start) as u32 });
         }
         let resolved = wire::registry::resolve(Arguments::new(&bytes, &window.spans));
         window.push(index, Decoded::Request(resolved), None, 0..bytes.len(), 0);
