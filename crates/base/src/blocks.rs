@@ -16,10 +16,6 @@ use crate::limits::LOG_PIECE_BYTES_MAX;
 /// Bytes of a block: what one record of the log holds.
 pub const BLOCK_BYTES: usize = LOG_PIECE_BYTES_MAX;
 
-/// What the C library asks the operating system for at once, for the threads that are not the first: each region of a
-/// thread lies below the one before.
-const REGION_BYTES: usize = 64 << 20;
-
 type Block = Arc<Vec<u8>>;
 
 static ZEROS: LazyLock<Block> = LazyLock::new(|| Arc::new(vec![0; BLOCK_BYTES]));
@@ -121,17 +117,6 @@ impl Blocks {
         let mut bytes = Vec::with_capacity(self.len);
         self.all().for_each(|piece| bytes.extend_from_slice(piece));
         bytes
-    }
-
-    /// Puts the blocks, whose order does not matter any more, into one in which [`Blocks::release`] gives them back gently:
-    /// the allocator's newest region first, each from its end. The C library returns a region when all of it is free, and
-    /// with it every older one that is: in the order of a value that was written over several times, that was 512 MiB at
-    /// once, in 20 ms (`cargo x bench gaps --only del`).
-    pub fn order_for_release(&mut self) {
-        if let Some(list) = Arc::get_mut(&mut self.list) {
-            let address = |block: &Block| block.as_ptr() as usize;
-            list.sort_unstable_by_key(|block| (std::cmp::Reverse(address(block) / REGION_BYTES), address(block)));
-        }
     }
 
     /// Gives back blocks of about `bytes` from the end, unless others share them: then there is nothing to give back, and

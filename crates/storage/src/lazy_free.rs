@@ -40,17 +40,6 @@ impl Garbage {
         }
     }
 
-    /// In the order in which it is best given back.
-    fn ready(self) -> Garbage {
-        match self {
-            Garbage::Blocks(mut blocks) => {
-                blocks.order_for_release();
-                Garbage::Blocks(blocks)
-            }
-            other => other,
-        }
-    }
-
     /// Gives back up to `budget` bytes, about, and takes them off it; what is left, if anything.
     fn release(self, budget: &mut usize) -> Option<Garbage> {
         let before = self.bytes();
@@ -102,8 +91,7 @@ impl LazyFree {
 
     /// What a group let go of.
     pub fn add(&mut self, garbage: impl Iterator<Item = Garbage>) {
-        let large = garbage.filter(|garbage| garbage.bytes() >= LAZY_FREE_BYTES_MIN);
-        self.garbage.extend(large.map(Garbage::ready));
+        self.garbage.extend(garbage.filter(|garbage| garbage.bytes() >= LAZY_FREE_BYTES_MIN));
     }
 
     /// Gives back about `bytes`, the newest first.
