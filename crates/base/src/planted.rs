@@ -35,7 +35,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 12] = [
+    pub const ALL: [Bug; 13] = [
         Bug::M1AckBeforeFsync,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
@@ -48,6 +48,7 @@ impl Bug {
         Bug::M21RecoveryTrustsTheCache,
         Bug::M22RunPublishedUnsettled,
         Bug::M23KnownChangeReplayed,
+        Bug::M24RunForgetsUploads,
     ];
 
     /// `M7` -> the bug of that number.
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn bugs_are_found_by_their_number() {
         assert_eq!(Bug::named("M7"), Some(Bug::M7ReplayDropsLast));
-        assert_eq!(Bug::named("M23"), Some(Bug::M23KnownChangeReplayed));
+        assert_eq!(Bug::named("M24"), Some(Bug::M24RunForgetsUploads));
         assert_eq!(Bug::named("M2"), None);
     }
 }

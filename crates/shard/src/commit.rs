@@ -10,7 +10,7 @@ use crate::shard::{Durability, EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, SYNC_INTE
 
 /// Records that wait for the sync under way before they are written all the same, bytes.
 const WAITING_RECORD_BYTES_MAX: usize = 1 << 20;
-/// Bytes of long values that leave in one tick: about 0.1 ms. More waits for the next one.
+/// Bytes of long values that leave in one tick, of all connections. More waits for the next one.
 const LONG_REPLY_BYTES: usize = 256 << 10;
 /// Memory given back by one tick: about 0.3 ms.
 const LAZY_FREE_STEP_BYTES: usize = 2 << 20;

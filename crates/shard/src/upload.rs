@@ -26,7 +26,7 @@ use crate::route::{Route, route};
 use crate::shard::Shard;
 use crate::window::{Decoded, Window};
 
-/// Bytes of long values that go to the log in one tick: about 0.15 ms with their write.
+/// Bytes of long values that go to the log in one tick: copied once into the log group and once by the kernel.
 const UPLOAD_BYTES: usize = 256 << 10;
 /// Bytes of log that are not synced, above which no more is uploaded: a client is not to outrun the disk, because the kernel
 /// would stop the core for it.

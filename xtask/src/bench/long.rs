@@ -10,13 +10,13 @@ use super::server::Server;
 use super::slice::{Entrant, Load, preload, quiet_slice};
 use crate::Outcome;
 
-/// Requests a second of the others: about a quarter of what a core answers one by one.
+/// Requests a second of the others: few enough that they wait for nothing but what is measured.
 const PER_SECOND: &str = "20000";
 const METRIC: &str = "p99 beside values of 512 MiB over p99 alone";
 const RATIO_MAX: f64 = 2.0;
 /// The other generator makes its value first.
 const LONG_BEGINS_AFTER: Duration = Duration::from_millis(700);
-/// Each pair needs about four seconds.
+/// A pair takes seconds: the other generator makes its value anew.
 const PAIRS_MAX: usize = 9;
 
 /// The client with the long values; it ends with its slice.

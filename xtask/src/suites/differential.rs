@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use super::outside::{BACKENDS, on_every_backend, program, with_server};
-use super::{Context, Counts, Suite, Turn};
+use super::{Context, Counts, Suite, Turn, commit_number};
 use crate::{Outcome, needs, process};
 
 /// Personalities of the server under test.
@@ -65,10 +65,9 @@ fn run_command(
 
 /// The commit's first twelve digits, and a last one for which of the four runs it is.
 fn seed_of(commit: &str, backend: &str, shape: &str) -> u64 {
-    let prefix = commit.get(..12).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
     let index_in = |names: &[&str], name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
     let run = SHAPES.len() * index_in(&BACKENDS, backend) + index_in(&SHAPES, shape);
-    prefix << 4 | run as u64
+    commit_number(commit) << 4 | run as u64
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Context, Counts, Suite, Turn};
+use super::{Context, Counts, Suite, Turn, commit_number};
 use crate::{Outcome, kill, process};
 
 /// The seed that every commit is asked.
@@ -26,7 +26,7 @@ pub const KILL: Suite = Suite {
 fn run(context: &Context) -> Outcome<Counts> {
     let (proof, zerohop) = (kill::proof_binary()?, context.zerohop()?);
     let mut counts = Counts::default();
-    for seed in [FIXED_SEED, seed_of(&context.commit)] {
+    for seed in [FIXED_SEED, commit_number(&context.commit)] {
         counts.add(campaign(context, (&proof, &zerohop), seed, None)?);
     }
     Ok(counts)
@@ -43,20 +43,4 @@ pub(super) fn campaign(
     command.args(["--rounds", &ROUNDS.to_string(), "--load-mib-max", &LOAD_MIB_MAX.to_string()]);
     println!("  again: {}", process::describe(&command));
     context.counted(&mut command)
-}
-
-/// The commit's first twelve digits.
-fn seed_of(commit: &str) -> u64 {
-    commit.get(..12).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::seed_of;
-
-    #[test]
-    fn a_commit_has_a_seed_of_its_own() {
-        assert_eq!(seed_of(&"c835ea7f00d1".repeat(4)), 0xc835_ea7f_00d1);
-        assert_eq!(seed_of("not a commit"), 0);
-    }
 }

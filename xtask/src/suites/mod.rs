@@ -147,6 +147,11 @@ impl Context {
     }
 }
 
+/// The commit's first twelve digits: what a suite draws from it.
+fn commit_number(commit: &str) -> u64 {
+    commit.get(..12).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Context, Counts};
@@ -172,5 +177,11 @@ mod tests {
         assert_eq!(shell("echo 2 passed, 1 failed; exit 1"), Ok(Counts { passed: 2, failed: 1, skipped: 0 }));
         assert!(shell("echo 2 passed, 0 failed; exit 1").is_err());
         assert!(shell("true").is_err());
+    }
+
+    #[test]
+    fn a_commit_has_a_number_of_its_own() {
+        assert_eq!(super::commit_number(&"c835ea7f00d1".repeat(4)), 0xc835_ea7f_00d1);
+        assert_eq!(super::commit_number("not a commit"), 0);
     }
 }
