@@ -124,7 +124,10 @@ pub enum Event {
         reason: String,
     },
     /// A [`Effect::WriteRun`] was done.
-    RunWritten,
+    RunWritten {
+        /// The effect's memory, for the next one.
+        buffer: Vec<u8>,
+    },
     /// A [`Effect::PublishRuns`] was done: the runs have their names, whatever happens.
     RunsPublished,
     /// Writing or publishing failed, for example on a full disk; nothing of that run, or of those runs, is left.

@@ -8,7 +8,7 @@
 
 use crate::doorbell::Doorbell;
 use crate::files::sync_directory;
-use crate::run_files;
+use crate::run_files::{self, RunFiles};
 use base::ids::{LogOrdinal, SegmentNumber};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
@@ -51,7 +51,8 @@ pub(crate) enum DiskResult {
     },
     Synced(LogOrdinal),
     Failed(String),
-    RunWritten,
+    /// The buffer goes back.
+    RunWritten(Vec<u8>),
     RunsPublished,
     RunFailed(String),
     /// Files went, or cost room until the next start.
@@ -71,9 +72,10 @@ impl DiskThread {
         let (jobs, todo) = sync_channel::<DiskJob>(JOBS_MAX);
         let (done, results) = sync_channel(JOBS_MAX);
         let thread = Builder::new().name(name).spawn(move || {
+            let mut runs = RunFiles::default();
             for job in todo {
                 // Never blocks: at most JOBS_MAX are in flight. The core has left when nobody receives.
-                if done.send(perform(job)).is_err() {
+                if done.send(perform(job, &mut runs)).is_err() {
                     return;
                 }
                 doorbell.ring();
@@ -124,7 +126,7 @@ impl Drop for DiskThread {
     }
 }
 
-fn perform(job: DiskJob) -> DiskResult {
+fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
     let failed = |path: &Path, error: io::Error| DiskResult::Failed(format!("{}: {error}", path.display()));
     match job {
         DiskJob::Create { segment, path, header, bytes, zero_fill } => {
@@ -142,15 +144,15 @@ fn perform(job: DiskJob) -> DiskResult {
             DiskResult::Synced(ordinal)
         }
         DiskJob::WriteRun { path, offset, bytes } => {
-            let result = run_files::write_run(&path, offset, &bytes);
-            run_result(std::slice::from_ref(&path), result, DiskResult::RunWritten)
+            let result = runs.write(&path, offset, &bytes);
+            run_result(std::slice::from_ref(&path), runs, result, DiskResult::RunWritten(bytes))
         }
         DiskJob::PublishRuns { paths } => {
-            let result = run_files::publish_runs(&paths);
-            run_result(&paths, result, DiskResult::RunsPublished)
+            let result = runs.publish(&paths);
+            run_result(&paths, runs, result, DiskResult::RunsPublished)
         }
         DiskJob::DropRun { path } => {
-            complain(&path, run_files::drop_run(&path));
+            complain(&path, runs.drop_run(&path));
             DiskResult::Removed
         }
         DiskJob::Remove { paths } => {
@@ -161,10 +163,10 @@ fn perform(job: DiskJob) -> DiskResult {
 }
 
 /// What became of runs; of those that failed nothing is left, so that they take no room from the log.
-fn run_result(paths: &[PathBuf], result: io::Result<()>, done: DiskResult) -> DiskResult {
+fn run_result(paths: &[PathBuf], runs: &mut RunFiles, result: io::Result<()>, done: DiskResult) -> DiskResult {
     let Err(error) = result else { return done };
     for path in paths {
-        complain(path, run_files::drop_run(path));
+        complain(path, runs.drop_run(path));
         complain(path, run_files::remove(path));
     }
     let first = paths.first().map_or_else(String::new, |path| path.display().to_string());

@@ -78,7 +78,7 @@ impl LogFiles {
                 DiskResult::Synced(ordinal) if !self.failed => events.push(Event::LogSynced { ordinal }),
                 DiskResult::Synced(_) => {}
                 DiskResult::Failed(reason) => self.fail(reason, events),
-                DiskResult::RunWritten => events.push(Event::RunWritten),
+                DiskResult::RunWritten(buffer) => events.push(Event::RunWritten { buffer }),
                 DiskResult::RunsPublished => events.push(Event::RunsPublished),
                 DiskResult::RunFailed(reason) => events.push(Event::RunFailed { reason }),
                 DiskResult::Removed => {}

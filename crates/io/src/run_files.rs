@@ -1,35 +1,143 @@
-//! Runs on the disk: written beside their name, then synced, named and made durable under it.
+//! Runs on the disk: written beside their name, past the page cache, then synced, named and made durable under it.
+//!
+//! Nobody reads a run before the next start, so its pages in the cache would only push out others. Direct writes want
+//! whole blocks: bytes gather here until there are enough, and the last block is filled up and cut off again.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use base::street::UNFINISHED_RUN_SUFFIX;
+use rustix::fs::OFlags;
 
 use crate::files::sync_directory;
 
-/// Writes the next bytes of a run; those at offset 0 make it, or empty one that was left over.
-pub(crate) fn write_run(path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
-    let is_new = offset == 0;
-    let file = OpenOptions::new().write(true).create(is_new).truncate(is_new).open(unfinished(path))?;
-    file.write_all_at(bytes, offset)
+/// What direct writes are aligned to, bytes: at least the block of any disk in use.
+const ALIGN_BYTES: usize = 4096;
+/// Bytes that go to the disk at once.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// The run that is being written, by one disk thread.
+#[derive(Default)]
+pub(crate) struct RunFiles {
+    current: Option<RunFile>,
 }
 
-/// Makes runs durable, then gives them their names, then makes those durable: whoever finds a name finds all of the run.
-pub(crate) fn publish_runs(paths: &[PathBuf]) -> io::Result<()> {
-    for path in paths {
-        OpenOptions::new().write(true).open(unfinished(path))?.sync_all()?;
-    }
-    for path in paths {
-        fs::rename(unfinished(path), path)?;
-    }
-    paths.first().map_or(Ok(()), |path| sync_directory(path.parent().expect("a run lies in the data directory")))
+struct RunFile {
+    /// The name that it will have.
+    path: PathBuf,
+    file: File,
+    is_direct: bool,
+    buffer: AlignedBuffer,
+    /// Bytes that wait in the buffer.
+    filled: usize,
+    /// Bytes in the file.
+    written: u64,
 }
 
-/// Removes a run that was not published.
-pub(crate) fn drop_run(path: &Path) -> io::Result<()> {
-    remove(&unfinished(path))
+impl RunFiles {
+    /// Takes the next bytes of a run; those at offset 0 make it, or empty one that was left over.
+    pub(crate) fn write(&mut self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if offset == 0 {
+            self.finish()?;
+            self.current = Some(RunFile::create(path)?);
+        }
+        match &mut self.current {
+            Some(run) if run.path == path && run.written + run.filled as u64 == offset => run.append(bytes),
+            _ => Err(io::Error::other("a run is written from its beginning to its end")),
+        }
+    }
+
+    /// Makes runs durable, then gives them their names, then makes those durable: whoever finds a name finds all of the run.
+    pub(crate) fn publish(&mut self, paths: &[PathBuf]) -> io::Result<()> {
+        self.finish()?;
+        for path in paths {
+            OpenOptions::new().write(true).open(unfinished(path))?.sync_all()?;
+        }
+        for path in paths {
+            fs::rename(unfinished(path), path)?;
+        }
+        paths.first().map_or(Ok(()), |path| sync_directory(path.parent().expect("a run lies in the data directory")))
+    }
+
+    /// Removes a run that was not published.
+    pub(crate) fn drop_run(&mut self, path: &Path) -> io::Result<()> {
+        self.current.take_if(|run| run.path == path);
+        remove(&unfinished(path))
+    }
+
+    /// No more bytes come to the run under way.
+    fn finish(&mut self) -> io::Result<()> {
+        self.current.take().map_or(Ok(()), RunFile::finish)
+    }
+}
+
+impl RunFile {
+    fn create(path: &Path) -> io::Result<RunFile> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        let direct = options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(unfinished(path));
+        let is_direct = direct.is_ok();
+        // Not every file system knows direct writes.
+        let file = direct.or_else(|_| options.open(unfinished(path)))?;
+        Ok(RunFile { path: path.to_owned(), file, is_direct, buffer: AlignedBuffer::new(), filled: 0, written: 0 })
+    }
+
+    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = bytes.len().min(WRITE_BYTES - self.filled);
+            let (now, later) = bytes.split_at(count);
+            self.buffer.bytes_mut()[self.filled..][..count].copy_from_slice(now);
+            (self.filled, bytes) = (self.filled + count, later);
+            if self.filled == WRITE_BYTES {
+                self.write_out(WRITE_BYTES)?;
+                (self.written, self.filled) = (self.written + WRITE_BYTES as u64, 0);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_out(&mut self, count: usize) -> io::Result<()> {
+        match self.file.write_all_at(&self.buffer.bytes()[..count], self.written) {
+            // Some file systems take the flag and refuse the write; what counts is that the bytes are there.
+            Err(error) if self.is_direct && error.kind() == io::ErrorKind::InvalidInput => {
+                self.file = OpenOptions::new().write(true).open(unfinished(&self.path))?;
+                self.is_direct = false;
+                self.file.write_all_at(&self.buffer.bytes()[..count], self.written)
+            }
+            other => other,
+        }
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        let whole = self.filled.next_multiple_of(ALIGN_BYTES);
+        self.buffer.bytes_mut()[self.filled..whole].fill(0);
+        self.write_out(whole)?;
+        self.file.set_len(self.written + self.filled as u64)
+    }
+}
+
+/// Memory for direct writes.
+struct AlignedBuffer {
+    memory: Vec<u8>,
+    start: usize,
+}
+
+impl AlignedBuffer {
+    fn new() -> AlignedBuffer {
+        let memory = vec![0; WRITE_BYTES + ALIGN_BYTES];
+        let start = memory.as_ptr().align_offset(ALIGN_BYTES);
+        AlignedBuffer { memory, start }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..][..WRITE_BYTES]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..][..WRITE_BYTES]
+    }
 }
 
 /// Removes a file; one that is not there is fine.
@@ -51,24 +159,54 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn scratch(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("zerohop-runs-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
     #[test]
     fn a_run_has_its_name_only_when_it_is_whole() {
-        let directory = std::env::temp_dir().join(format!("zerohop-runs-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
+        let directory = scratch("name");
         let path = directory.join("g00.run");
-        write_run(&path, 0, b"of an attempt that failed").unwrap();
-        write_run(&path, 0, b"first").unwrap();
-        write_run(&path, 5, b" second").unwrap();
+        let mut runs = RunFiles::default();
+        runs.write(&path, 0, b"of an attempt that failed").unwrap();
+        runs.write(&path, 0, b"first").unwrap();
+        runs.write(&path, 5, b" second").unwrap();
         assert!(!path.exists());
-        publish_runs(std::slice::from_ref(&path)).unwrap();
+        runs.publish(std::slice::from_ref(&path)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"first second");
         assert!(!unfinished(&path).exists(), "it has one name");
-        write_run(&path, 0, b"another").unwrap();
-        drop_run(&path).unwrap();
-        drop_run(&path).unwrap();
-        assert!(publish_runs(std::slice::from_ref(&path)).is_err());
+        runs.write(&path, 0, b"another").unwrap();
+        runs.drop_run(&path).unwrap();
+        runs.drop_run(&path).unwrap();
+        assert!(runs.write(&path, 7, b"of a run that was dropped").is_err());
+        assert!(runs.publish(std::slice::from_ref(&path)).is_err());
         remove(&path).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn runs_of_any_length_are_whole() {
+        let directory = scratch("length");
+        let content: Vec<u8> = (0..2 * WRITE_BYTES + 2 * ALIGN_BYTES).map(|at| (at / 7) as u8).collect();
+        let mut runs = RunFiles::default();
+        let mut expected = Vec::new();
+        let lengths = [0, 1, ALIGN_BYTES, WRITE_BYTES - 1, WRITE_BYTES, WRITE_BYTES + 1, content.len()];
+        for (number, length) in lengths.into_iter().enumerate() {
+            let path = directory.join(format!("g{number:02}.run"));
+            runs.write(&path, 0, &content[..length.min(64)]).unwrap();
+            for offset in (64..length).step_by(100_000) {
+                runs.write(&path, offset as u64, &content[offset..length.min(offset + 100_000)]).unwrap();
+            }
+            expected.push((path, &content[..length]));
+        }
+        let paths: Vec<PathBuf> = expected.iter().map(|(path, _)| path.clone()).collect();
+        runs.publish(&paths).unwrap();
+        for (path, content) in expected {
+            assert!(fs::read(&path).unwrap() == content, "{} is not what was written", path.display());
+        }
         fs::remove_dir_all(&directory).unwrap();
     }
 }

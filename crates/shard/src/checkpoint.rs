@@ -24,7 +24,7 @@ use crate::rest::Stop;
 use crate::shard::Shard;
 
 /// Records of one slice, bytes: about 0.1 ms of a tick.
-const SLICE_BYTES: usize = 64 << 10;
+const SLICE_BYTES: usize = 128 << 10;
 /// The same where no client waits.
 const STOP_SLICE_BYTES: usize = 1 << 20;
 /// How much log comes with one round of runs, for each byte that lives. A round writes what lives once: with 1, SET at P16 in
@@ -87,6 +87,8 @@ pub struct Checkpoints {
     stride_bytes: u64,
     stride_bytes_max: u64,
     slice_bytes: usize,
+    /// Memory of the last slice, for the next one.
+    buffer: Vec<u8>,
     retry_at_us: u64,
     /// Files of earlier incarnations; core 0 removes them.
     earlier: Vec<String>,
@@ -252,7 +254,7 @@ impl Shard {
         // While the group is lent it waits.
         let Some(group) = self.store.group(making.writer.header().group) else { return };
         let bytes = match making.writer.has_walked() {
-            false => making.writer.slice(group, slice_bytes),
+            false => making.writer.slice(group, slice_bytes, std::mem::take(&mut self.checkpoints.buffer)),
             true => {
                 making.end = Some(end);
                 making.writer.finish(group, end)
@@ -269,7 +271,9 @@ impl Shard {
     }
 
     /// A slice, or the end, is written.
-    pub(crate) fn on_run_written(&mut self) {
+    pub(crate) fn on_run_written(&mut self, buffer: Vec<u8>) {
+        // That of a long list is not kept.
+        self.checkpoints.buffer = if buffer.capacity() > 4 * SLICE_BYTES { Vec::new() } else { buffer };
         match &mut self.checkpoints.state {
             State::Walking { writing, .. } => *writing = false,
             _ => unreachable!("one write is under way at most, and it is waited for"),

@@ -54,7 +54,7 @@ impl Shard {
                     self.log_mut("extended").on_segment_failed(reason);
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
-                Event::RunWritten => self.on_run_written(),
+                Event::RunWritten { buffer } => self.on_run_written(buffer),
                 Event::RunsPublished => self.on_runs_published(),
                 Event::RunFailed { reason } => self.on_run_failed(reason),
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),

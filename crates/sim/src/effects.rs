@@ -53,7 +53,7 @@ impl<N: Node> Street<N> {
                 self.write_log(core, segment, offset, bytes, ordinal);
             }
             Effect::SyncLog { segment, ordinal } => self.sync_log(core, segment, ordinal),
-            Effect::WriteRun { name, offset, bytes } => self.write_run(core, &name, offset, &bytes),
+            Effect::WriteRun { name, offset, bytes } => self.write_run(core, &name, offset, bytes),
             Effect::PublishRuns { names } => {
                 let snapshots = names.iter().map(|name| self.disk.begin_sync(&unfinished(name))).collect();
                 let delay_us = self.chance_us(self.weather.sync_us_max);
@@ -192,7 +192,7 @@ impl<N: Node> Street<N> {
         }
     }
 
-    fn write_run(&mut self, core: u16, name: &str, offset: u64, bytes: &[u8]) {
+    fn write_run(&mut self, core: u16, name: &str, offset: u64, bytes: Vec<u8>) {
         if self.durable_step() {
             return;
         }
@@ -214,8 +214,8 @@ impl<N: Node> Street<N> {
             let reason = format!("{name}: No space left on device");
             return self.after(delay_us, Item::RunDone { core, event: Event::RunFailed { reason } });
         }
-        self.disk.write(&name, offset, bytes);
-        self.after(delay_us, Item::RunDone { core, event: Event::RunWritten });
+        self.disk.write(&name, offset, &bytes);
+        self.after(delay_us, Item::RunDone { core, event: Event::RunWritten { buffer: bytes } });
     }
 
     pub(crate) fn runs_synced(&mut self, core: u16, names: &[String], snapshots: Vec<SyncSnapshot>) {

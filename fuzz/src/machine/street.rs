@@ -305,7 +305,7 @@ impl Street {
                 let file = self.files.entry(name + UNFINISHED_RUN_SUFFIX).or_default();
                 file.truncate(offset as usize);
                 file.extend_from_slice(&bytes);
-                core.events.push(Event::RunWritten);
+                core.events.push(Event::RunWritten { buffer: bytes });
             }
             Effect::PublishRuns { names } => {
                 for name in names {

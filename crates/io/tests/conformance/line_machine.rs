@@ -204,7 +204,7 @@ impl LineMachine {
                     self.reply(id, b"refused");
                 }
             }
-            Event::RunWritten => self.trace.push("run written".to_owned()),
+            Event::RunWritten { .. } => self.trace.push("run written".to_owned()),
             Event::RunsPublished => self.trace.push("runs published".to_owned()),
             Event::RunFailed { reason } => self.trace.push(format!("run failed {reason}")),
             Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),

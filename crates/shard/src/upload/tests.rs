@@ -79,7 +79,7 @@ impl Core {
                     self.events.push(Event::LogWritten { ordinal, buffer: bytes });
                 }
                 Effect::SyncLog { ordinal, .. } => self.events.push(Event::LogSynced { ordinal }),
-                Effect::WriteRun { .. } => self.events.push(Event::RunWritten),
+                Effect::WriteRun { bytes, .. } => self.events.push(Event::RunWritten { buffer: bytes }),
                 Effect::PublishRuns { .. } => self.events.push(Event::RunsPublished),
                 Effect::Send { connection, buffer } => {
                     sent += buffer.len();

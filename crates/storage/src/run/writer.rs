@@ -5,12 +5,15 @@ use types::{Change, Expiry, Kind};
 
 use super::format::{RunEnd, RunHeader};
 use crate::group::{Record, SlotGroup, Value};
+use crate::heap::Location;
 use crate::key::Key;
 use crate::log::buffer::LogBuffer;
 use crate::log::format::{GroupHeader, group_stride};
 
 /// Steps of the index's walk that one slice takes, of a few keys each: where many were removed, most find none.
 const STEPS_MAX: usize = 4096;
+/// Records that are asked for before the first of them is read.
+const PREFETCH_COUNT: usize = 24;
 
 /// See the module.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub struct RunWriter {
     header: RunHeader,
     /// Where the walk goes on; `None` once every key was seen.
     cursor: Option<u32>,
+    /// What the walk came to and asked for; empty between slices.
+    found: Vec<(u32, Location)>,
     /// Long values that the walk came to: they are written, block by block, before it goes on.
     long: Vec<LongValue>,
     /// Long values that are written: they may be the last reference.
@@ -47,6 +52,7 @@ impl RunWriter {
         let writer = RunWriter {
             header,
             cursor: Some(0),
+            found: Vec::new(),
             long: Vec::new(),
             spent: Vec::new(),
             stages: 0,
@@ -72,37 +78,60 @@ impl RunWriter {
         self.bytes
     }
 
-    /// The next bytes of the file: about `bytes` of records, or a list that is longer; none of a stretch without keys.
-    pub fn slice(&mut self, group: &SlotGroup, bytes: usize) -> Vec<u8> {
-        let mut buffer = LogBuffer::default();
-        self.write_long(&mut buffer, bytes);
+    /// The next bytes of the file, in the memory of `memory`: about `bytes` of records, or a list that is longer; none of a
+    /// stretch without keys.
+    pub fn slice(&mut self, group: &SlotGroup, bytes: usize, memory: Vec<u8>) -> Vec<u8> {
+        let mut buffer = LogBuffer::reusing(memory);
         let (mut elements, mut steps) = (Vec::new(), 0);
-        let may_go_on =
-            |writer: &RunWriter, buffer: &LogBuffer| writer.long.is_empty() && buffer.record_bytes() < bytes;
-        while let Some(from) = self.cursor.filter(|_| may_go_on(self, &buffer) && steps < STEPS_MAX) {
-            steps += 1;
-            let (keys, long) = (&mut self.keys, &mut self.long);
-            self.cursor = group.index.walk(from, |position, location| {
+        self.write_long(&mut buffer, bytes);
+        while self.cursor.is_some() && self.long.is_empty() && buffer.record_bytes() < bytes && steps < STEPS_MAX {
+            steps += self.find(group);
+            let mut found = std::mem::take(&mut self.found);
+            for (position, location) in found.drain(..) {
                 let slot = group.id().slot((position >> 24) as u8);
-                let (record, database) = (group.record_at(location), group.database_at(location));
-                *keys += 1;
-                let (kind, value) = match record.value {
-                    Value::String { text: Text::Long(blocks), .. } => {
-                        return long.push(LongValue::of(record, (database, slot), blocks));
-                    }
-                    Value::String { text: Text::Short(bytes), .. } => (Kind::String, bytes),
-                    Value::List(list) => {
-                        elements.clear();
-                        list.encode(&mut elements);
-                        (Kind::List, &elements[..])
-                    }
-                };
-                let key = Key { bytes: record.key, database, slot, hash: 0 };
-                buffer.append(&key, record.version, &Change::Put { kind, value, expiry: expiry_of(record) });
-            });
+                self.write_record(group, (slot, location), &mut buffer, &mut elements);
+            }
+            self.found = found;
         }
         self.write_long(&mut buffer, bytes);
         self.seal(buffer)
+    }
+
+    /// Walks on to the next few records and asks for them; how many steps that took.
+    fn find(&mut self, group: &SlotGroup) -> usize {
+        let mut steps = 0;
+        while let Some(from) = self.cursor.filter(|_| self.found.len() < PREFETCH_COUNT && steps < STEPS_MAX) {
+            steps += 1;
+            self.cursor = group.index.walk(from, |position, location| {
+                group.heap.prefetch(location);
+                self.found.push((position, location));
+            });
+        }
+        steps
+    }
+
+    fn write_record(
+        &mut self,
+        group: &SlotGroup,
+        (slot, location): (Slot, Location),
+        buffer: &mut LogBuffer,
+        elements: &mut Vec<u8>,
+    ) {
+        let (record, database) = (group.record_at(location), group.database_at(location));
+        self.keys += 1;
+        let (kind, value) = match record.value {
+            Value::String { text: Text::Long(blocks), .. } => {
+                return self.long.push(LongValue::of(record, (database, slot), blocks));
+            }
+            Value::String { text: Text::Short(bytes), .. } => (Kind::String, bytes),
+            Value::List(list) => {
+                elements.clear();
+                list.encode(elements);
+                (Kind::List, &elements[..])
+            }
+        };
+        let key = Key { bytes: record.key, database, slot, hash: 0 };
+        buffer.append(&key, record.version, &Change::Put { kind, value, expiry: expiry_of(record) });
     }
 
     /// Long values that were written.

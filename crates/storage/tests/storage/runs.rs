@@ -52,7 +52,7 @@ impl Rig {
         let changes = self.rng.below(6);
         self.change(changes);
         while !writer.has_walked() {
-            bytes.extend(writer.slice(self.node.stores[0].group(group).unwrap(), 60));
+            bytes.extend(writer.slice(self.node.stores[0].group(group).unwrap(), 60, Vec::new()));
             let changes = self.rng.below(6);
             self.change(changes);
         }
