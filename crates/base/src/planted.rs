@@ -29,13 +29,15 @@ pub enum Bug {
     M23KnownChangeReplayed = 23,
     /// A run takes the log groups for done that have the blocks of a long value under way (beyond AT-01's list).
     M24RunForgetsUploads = 24,
+    /// A segment gets its next header before its old name is gone for good (beyond AT-01's list).
+    M25RecycledUnderItsOldName = 25,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 13] = [
+    pub const ALL: [Bug; 14] = [
         Bug::M1AckBeforeFsync,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
@@ -49,6 +51,7 @@ impl Bug {
         Bug::M22RunPublishedUnsettled,
         Bug::M23KnownChangeReplayed,
         Bug::M24RunForgetsUploads,
+        Bug::M25RecycledUnderItsOldName,
     ];
 
     /// `M7` -> the bug of that number.

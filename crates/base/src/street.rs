@@ -141,8 +141,8 @@ pub enum Event {
     ShutdownRequested,
 }
 
-/// What stands behind a run's name while it is being written.
-pub const UNFINISHED_RUN_SUFFIX: &str = ".new";
+/// What stands behind the name of a run, or of a recycled segment, until it is whole.
+pub const UNFINISHED_SUFFIX: &str = ".new";
 
 /// What a machine asks of the street.
 #[derive(Debug)]
@@ -180,6 +180,9 @@ pub enum Effect {
         bytes: u64,
         /// Fill with zeros beforehand, so that a later sync writes data only and no metadata.
         zero_fill: bool,
+        /// A segment of this log that nobody needs any more: its file becomes the new one, and what it says behind the header
+        /// stays. It has its blocks, and mostly its pages in the cache.
+        recycle: Option<SegmentNumber>,
     },
     /// Write a log group at `offset`; done before any later effect of this list.
     WriteLog {
@@ -200,7 +203,7 @@ pub enum Effect {
         /// Last group to cover.
         ordinal: LogOrdinal,
     },
-    /// Write the next bytes of a run, to the file `name` with [`UNFINISHED_RUN_SUFFIX`] behind it; made, or emptied, by those at offset 0.
+    /// Write the next bytes of a run, to the file `name` with [`UNFINISHED_SUFFIX`] behind it; made, or emptied, by those at offset 0.
     /// Off the tick; at most one is under way, [`Event::RunWritten`] or [`Event::RunFailed`] follows.
     WriteRun {
         /// The run's name once it is published.

@@ -7,6 +7,7 @@ use crate::event_list::EventList;
 use crate::gap_watch::GapWatch;
 use crate::log_files::LogFiles;
 use crate::mailbox::Mailbox;
+use crate::segment_files::NewSegment;
 use base::limits::TICK_GAP_TOLD_US;
 use base::street::{Effect, Event, Machine, Now, TickInput, TickOutput};
 use std::io;
@@ -149,8 +150,8 @@ fn perform_log(log: Option<&mut LogFiles>, effect: Effect, quiet: bool, events: 
         return events.push(Event::LogFailed { reason: String::from("this node has no data directory") });
     };
     match effect {
-        Effect::CreateSegment { segment, header, bytes, zero_fill } => {
-            log.create(segment, header, bytes, zero_fill, events);
+        Effect::CreateSegment { segment, header, bytes, zero_fill, recycle } => {
+            log.create(NewSegment { segment, header, bytes, zero_fill }, recycle, events);
         }
         Effect::WriteLog { segment, offset, bytes, ordinal } => {
             log.write(segment, offset, bytes, ordinal, quiet, events);

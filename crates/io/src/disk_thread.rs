@@ -7,13 +7,11 @@
 //! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.
 
 use crate::doorbell::Doorbell;
-use crate::files::sync_directory;
 use crate::run_files::{self, RunFiles};
+use crate::segment_files::{NewSegment, create_segment, recycle_segment};
 use base::ids::{LogOrdinal, SegmentNumber};
-use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -21,9 +19,6 @@ use std::thread::{Builder, JoinHandle};
 
 /// Jobs of one core that may wait or run; a machine asks for one sync and a few segments at a time.
 const JOBS_MAX: usize = 64;
-/// How much is zero-filled before the CPU is offered to others, bytes: about 0.1 ms, because on a machine of few CPUs
-/// this thread shares one with a core that has clients to answer.
-const ZERO_FILL_BYTES: usize = 256 << 10;
 
 /// An open segment file; shared between the core that writes it and the thread that syncs it.
 pub(crate) struct SegmentFile {
@@ -34,12 +29,30 @@ pub(crate) struct SegmentFile {
 
 /// What the disk thread is asked to do.
 pub(crate) enum DiskJob {
-    Create { segment: SegmentNumber, path: PathBuf, header: Vec<u8>, bytes: u64, zero_fill: bool },
-    Sync { files: Vec<Arc<SegmentFile>>, ordinal: LogOrdinal },
-    WriteRun { path: PathBuf, offset: u64, bytes: Vec<u8> },
-    PublishRuns { paths: Vec<PathBuf> },
-    DropRun { path: PathBuf },
-    Remove { paths: Vec<PathBuf> },
+    /// A new file at `path`, or the one at `recycle` under that name.
+    Create {
+        segment: NewSegment,
+        path: PathBuf,
+        recycle: Option<PathBuf>,
+    },
+    Sync {
+        files: Vec<Arc<SegmentFile>>,
+        ordinal: LogOrdinal,
+    },
+    WriteRun {
+        path: PathBuf,
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    PublishRuns {
+        paths: Vec<PathBuf>,
+    },
+    DropRun {
+        path: PathBuf,
+    },
+    Remove {
+        paths: Vec<PathBuf>,
+    },
 }
 
 /// What became of it.
@@ -129,8 +142,13 @@ impl Drop for DiskThread {
 fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
     let failed = |path: &Path, error: io::Error| DiskResult::Failed(format!("{}: {error}", path.display()));
     match job {
-        DiskJob::Create { segment, path, header, bytes, zero_fill } => {
-            match create_segment(&path, &header, bytes, zero_fill) {
+        DiskJob::Create { segment: new, path, recycle } => {
+            let made = match recycle {
+                Some(from) => recycle_segment(&from, &path, &new),
+                None => create_segment(&path, &new),
+            };
+            let segment = new.segment;
+            match made {
                 Ok(file) => DiskResult::Created(Arc::new(SegmentFile { segment, path, file })),
                 Err(error) => DiskResult::NotCreated { segment, reason: format!("{}: {error}", path.display()) },
             }
@@ -177,49 +195,4 @@ fn complain(path: &Path, result: io::Result<()>) {
     if let Err(error) = result {
         eprintln!("zerohop: {} is not needed and cannot be removed: {error}", path.display());
     }
-}
-
-/// Makes a segment's file with room for `bytes`, and its directory entry durable. What cannot be completed is removed
-/// again, so that it can be tried anew.
-pub fn create_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<File> {
-    let file = make_segment(path, header, bytes, zero_fill)?;
-    let directory = path.parent().expect("a segment lies in the data directory");
-    remove_unless(sync_directory(directory), path)?;
-    Ok(file)
-}
-
-/// As [`create_segment`], without making the directory entry durable: whoever makes several does that once.
-pub fn make_segment(path: &Path, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<File> {
-    // A file that is already there holds somebody's data: never truncated, always an error.
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    remove_unless(fill_segment(&file, header, bytes, zero_fill), path)?;
-    Ok(file)
-}
-
-fn remove_unless(result: io::Result<()>, path: &Path) -> io::Result<()> {
-    if result.is_err() {
-        std::fs::remove_file(path)?;
-    }
-    result
-}
-
-fn fill_segment(file: &File, header: &[u8], bytes: u64, zero_fill: bool) -> io::Result<()> {
-    file.write_all_at(header, 0)?;
-    // Room without length: nothing to read back after a crash, and no write finds the disk full.
-    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes) {
-        // A file system without reservations promises no room.
-        Err(rustix::io::Errno::OPNOTSUPP) => {}
-        other => other?,
-    }
-    if zero_fill {
-        let zeros = vec![0u8; ZERO_FILL_BYTES];
-        let mut offset = header.len() as u64;
-        while offset < bytes {
-            let count = zeros.len().min((bytes - offset) as usize);
-            file.write_all_at(&zeros[..count], offset)?;
-            offset += count as u64;
-            std::thread::yield_now();
-        }
-    }
-    file.sync_data()
 }

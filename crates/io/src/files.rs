@@ -204,7 +204,9 @@ mod tests {
     fn reserved_room_has_no_length_and_is_given_back() {
         let directory = scratch("trim");
         let (path, room) = (directory.join("segment"), 8 << 20);
-        let file = crate::create_segment(&path, &[7; 64], room, false).unwrap();
+        let (segment, header) = (base::SegmentNumber(0), vec![7; 64]);
+        let new = crate::NewSegment { segment, header, bytes: room, zero_fill: false };
+        let file = crate::create_segment(&path, &new).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 64, "nothing to read but the header");
         let reserved_bytes = file.metadata().unwrap().blocks() * 512;
         file.write_all_at(&[8; 1000], 64).unwrap();

@@ -40,10 +40,11 @@ mod gap_watch;
 mod log_files;
 mod receive_slab;
 mod run_files;
+mod segment_files;
 mod uring;
 
 pub use backend::{Backend, ChosenBackend, CoreConfig, TaskWork, probe, run_core};
-pub use disk_thread::{create_segment, make_segment};
 pub use listener::Listener;
 pub use log_files::LogFilesConfig;
 pub use mailbox::{Mailbox, StreetHandle, mesh};
+pub use segment_files::{NewSegment, create_segment, make_segment};

@@ -11,6 +11,7 @@
 use crate::disk_thread::{DiskJob, DiskResult, DiskThread, SegmentFile};
 use crate::doorbell::Doorbell;
 use crate::event_list::EventList;
+use crate::segment_files::NewSegment;
 use base::ids::{CoreId, LogOrdinal, SegmentNumber};
 use base::street::Event;
 use std::fs::OpenOptions;
@@ -86,16 +87,9 @@ impl LogFiles {
         }
     }
 
-    pub fn create(
-        &mut self,
-        segment: SegmentNumber,
-        header: Vec<u8>,
-        bytes: u64,
-        zero_fill: bool,
-        events: &mut EventList,
-    ) {
-        let path = self.path_of(segment);
-        if let Err(reason) = self.segments.submit(DiskJob::Create { segment, path, header, bytes, zero_fill }) {
+    pub fn create(&mut self, new: NewSegment, recycle: Option<SegmentNumber>, events: &mut EventList) {
+        let (path, recycle) = (self.path_of(new.segment), recycle.map(|segment| self.path_of(segment)));
+        if let Err(reason) = self.segments.submit(DiskJob::Create { segment: new, path, recycle }) {
             self.fail(reason, events);
         }
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use base::street::UNFINISHED_RUN_SUFFIX;
+use base::street::UNFINISHED_SUFFIX;
 use rustix::fs::OFlags;
 
 use crate::files::sync_directory;
@@ -150,7 +150,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(UNFINISHED_RUN_SUFFIX);
+    name.push(UNFINISHED_SUFFIX);
     PathBuf::from(name)
 }
 

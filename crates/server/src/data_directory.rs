@@ -174,7 +174,8 @@ impl DataDirectory {
     fn make_first_segment(&self, identity: &LogIdentity, zero_fill: bool) -> Result<(), DirectoryError> {
         let header = LogWriter::first_segment(identity);
         let path = self.path.join(header.file_name());
-        io::make_segment(&path, &header.encode(), FIRST_SEGMENT_BYTES, zero_fill)
+        let (segment, bytes) = (header.segment, FIRST_SEGMENT_BYTES);
+        io::make_segment(&path, &io::NewSegment { segment, header: header.encode().to_vec(), bytes, zero_fill })
             .map(drop)
             .map_err(|error| self.cannot_write(&error))
     }

@@ -7,14 +7,14 @@
 //!                  └───────────────────────────────────────┘
 //! ```
 //!
-//! A core's groups take their turns by bytes of log: a round over all of them comes with a few times the bytes that live, or
-//! with as many segments if that is more. Where writers are faster than the disk, several groups settle and are published
+//! A core's groups take their turns by bytes of log: a round over all of them comes with as many bytes as live, or a little
+//! less (see [`crate::pace`]). Where writers are faster than the disk, several groups settle and are published
 //! together. When all cores have had a round, nobody needs the logs of earlier incarnations.
 
 use base::planted::{Bug, is_planted};
 use base::{Effect, LogOrdinal, SlotGroupId};
 use storage::log::format::segment_file_name;
-use storage::log::{LogIdentity, Recovery};
+use storage::log::{LogIdentity, LogWriter, Recovery};
 use storage::run::format::run_file_name;
 use storage::run::{Cut, RunHeader, RunWriter};
 
@@ -27,11 +27,10 @@ use crate::shard::Shard;
 const SLICE_BYTES: usize = 128 << 10;
 /// The same where no client waits.
 const STOP_SLICE_BYTES: usize = 1 << 20;
-/// How much log comes with one round of runs, for each byte that lives. A round writes what lives once: with 1, SET at P16 in
-/// `interval` cost 1.58 and 1.77 times what it costs in `memory`, with this 1.40 and 1.32, in an hour in which the code without
-/// runs was at 1.56 and 1.71 (`cargo x bench durability --only set-P16`, a disturbed disk). The bound of the next milestone, twice
-/// what lives, wants 1.
-const LOG_PER_LIVE: u64 = 4;
+/// And where runs are behind: half a millisecond.
+const PRESSED_SLICES: usize = 4;
+/// Runs that settle together: their files are there beside those that they will replace.
+const WALKED_MAX: usize = 4;
 /// After a failure, before the next attempt, microseconds.
 const RETRY_US: u64 = 1_000_000;
 
@@ -83,9 +82,6 @@ pub struct Checkpoints {
     walked: Vec<Making>,
     /// Bytes of the log at which the next run is due.
     due_at_bytes: u64,
-    /// Bytes of log from one run to the next, at the most `stride_bytes_max`.
-    stride_bytes: u64,
-    stride_bytes_max: u64,
     slice_bytes: usize,
     /// Memory of the last slice, for the next one.
     buffer: Vec<u8>,
@@ -107,13 +103,7 @@ impl Checkpoints {
     /// For a core that logs under `identity` and owns `groups`.
     pub(crate) fn new(identity: Option<LogIdentity>, groups: impl Iterator<Item = SlotGroupId>) -> Checkpoints {
         let run = |group| GroupRun { group, cut: Cut::default(), bytes: 0, known_sum: Some(0) };
-        Checkpoints {
-            identity,
-            runs: groups.map(run).collect(),
-            stride_bytes_max: u64::MAX,
-            slice_bytes: SLICE_BYTES,
-            ..Checkpoints::default()
-        }
+        Checkpoints { identity, runs: groups.map(run).collect(), slice_bytes: SLICE_BYTES, ..Checkpoints::default() }
     }
 
     /// Bytes of the runs of this core's groups.
@@ -148,7 +138,8 @@ impl Shard {
 
     /// More runs than there need be, they and long values in smaller slices, for the simulator.
     pub fn set_run_bounds(&mut self, stride_bytes_max: u64, slice_bytes: usize) {
-        (self.checkpoints.stride_bytes_max, self.checkpoints.slice_bytes) = (stride_bytes_max, slice_bytes);
+        self.pace.set_stride_bytes_max(stride_bytes_max);
+        self.checkpoints.slice_bytes = slice_bytes;
         self.uploads.set_slice_bytes(slice_bytes);
     }
 
@@ -158,7 +149,7 @@ impl Shard {
         if self.stopping {
             self.checkpoints.stop.begin(self.now.monotonic_us);
         }
-        let is_due = log.bytes_total() >= self.checkpoints.due_at_bytes;
+        let is_due = self.is_run_due(log);
         match &self.checkpoints.state {
             State::Idle if self.stopping => self.come_to_rest(),
             State::Idle if is_due => self.begin_due_run(),
@@ -169,24 +160,31 @@ impl Shard {
             State::Walking { .. } => self.walk(),
             State::Settling { .. } => self.settle(),
         }
+        // Writers wait for a run that the next tick begins.
+        if self.pace.holds_writers && !self.stopping && self.checkpoints.is_idle() && self.has_due_run() {
+            self.put_off.note();
+        }
     }
 
-    /// Between two runs: how much log until the next.
-    fn set_stride(&mut self) {
-        let Some(log) = &self.log else { return };
-        let groups = self.checkpoints.runs.len().max(1) as u64;
-        let live_bytes = self.checkpoints.run_bytes().max(self.store.record_bytes() as u64);
-        let stride_bytes = LOG_PER_LIVE * live_bytes.max(log.segment_bytes()) / groups;
-        self.checkpoints.stride_bytes = stride_bytes.clamp(1, self.checkpoints.stride_bytes_max);
+    fn is_run_due(&self, log: &LogWriter) -> bool {
+        log.bytes_total() >= self.checkpoints.due_at_bytes && self.now.monotonic_us >= self.checkpoints.retry_at_us
+    }
+
+    /// Whether a run is due and nothing but the next tick is needed to begin it.
+    pub(crate) fn has_due_run(&self) -> bool {
+        let Some(log) = self.log.as_ref().filter(|log| !log.is_syncing() && self.is_run_due(log)) else { return false };
+        let begin = self.begin_of_runs(log.sealed());
+        let oldest = self.checkpoints.runs.iter().min_by_key(|run| run.cut);
+        oldest.is_some_and(|run| {
+            let own = self.checkpoints.identity.map(|identity| identity.incarnation);
+            self.store.group(run.group).is_some() && (Some(run.cut.incarnation) != own || run.cut.begin < begin)
+        })
     }
 
     fn begin_due_run(&mut self) {
-        if self.checkpoints.stride_bytes == 0 {
+        if self.pace.stride_bytes == 0 {
             self.set_stride();
-            self.checkpoints.due_at_bytes = self.checkpoints.stride_bytes;
-            return;
-        }
-        if self.now.monotonic_us < self.checkpoints.retry_at_us {
+            self.checkpoints.due_at_bytes = self.pace.stride_bytes;
             return;
         }
         let waiting = self.checkpoints.runs.iter().filter(|run| !self.checkpoints.has_walked(run.group));
@@ -214,10 +212,8 @@ impl Shard {
         let (begin_sum, clears) = (group.version_sum(), group.clears());
         self.checkpoints.begun += 1;
         // Never more than a round behind.
-        let stride_bytes = self.checkpoints.stride_bytes;
-        let round_bytes = stride_bytes * self.checkpoints.runs.len() as u64;
-        let due_at_bytes = self.checkpoints.due_at_bytes.max(log.bytes_total().saturating_sub(round_bytes));
-        self.checkpoints.due_at_bytes = due_at_bytes + stride_bytes;
+        let due_at_bytes = self.checkpoints.due_at_bytes.max(log.bytes_total().saturating_sub(self.round_bytes()));
+        self.checkpoints.due_at_bytes = due_at_bytes + self.pace.stride_bytes;
         let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64, end: None };
         self.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
         self.checkpoints.state = State::Walking { making, writing: true };
@@ -248,7 +244,11 @@ impl Shard {
 
     /// One slice; behind the last one the end.
     fn walk(&mut self) {
-        let slice_bytes = if self.stopping { STOP_SLICE_BYTES } else { self.checkpoints.slice_bytes };
+        let slice_bytes = match self.stopping {
+            true => STOP_SLICE_BYTES,
+            false if self.is_pressed() => PRESSED_SLICES * self.checkpoints.slice_bytes,
+            false => self.checkpoints.slice_bytes,
+        };
         let end = self.last_change_ordinal();
         let State::Walking { making, writing } = &mut self.checkpoints.state else { return };
         // While the group is lent it waits.
@@ -287,7 +287,7 @@ impl Shard {
         }
         match self.stopping {
             true => self.dirty_group().into_iter().for_each(|group| self.begin_run(group)),
-            false if is_due => self.begin_due_run(),
+            false if is_due && self.checkpoints.walked.len() < WALKED_MAX => self.begin_due_run(),
             false => {}
         }
         if self.checkpoints.is_idle() {

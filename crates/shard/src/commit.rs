@@ -83,7 +83,7 @@ impl Shard {
 
     /// Seals what was changed into a log group and asks for its write and sync.
     pub(crate) fn append(&mut self) {
-        let wants_sync = self.wants_sync() || self.uploads_want_sync();
+        let wants_sync = self.wants_sync() || self.uploads_want_sync() || self.wants_early_sync();
         let gathers = self.gathers();
         let Some(log) = &mut self.log else { return };
         if self.stopping

@@ -80,8 +80,9 @@ impl Shard {
 
     /// Runs a request for another core's connection, in its turn.
     pub(crate) fn run_or_park(&mut self, parked: ParkedHop) {
-        let waits =
-            !self.parked_hops.is_empty() || self.puts_off_hops_of(parked.origin) || !self.has_keys_of(&parked.request);
+        let waits = !self.parked_hops.is_empty()
+            || self.puts_off_hop((parked.origin, parked.request.spec))
+            || !self.has_keys_of(&parked.request);
         match waits {
             true => self.parked_hops.push_back(parked),
             false => self.run_parked(parked),

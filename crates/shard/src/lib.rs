@@ -26,7 +26,10 @@ pub mod keyspace;
 pub mod lend;
 pub mod node;
 pub mod node_commands;
+#[cfg(test)]
+mod one_core;
 pub mod owned_request;
+pub mod pace;
 pub mod put_off;
 pub mod receive;
 mod rest;

@@ -20,6 +20,7 @@ use base::limits::LOG_GROUP_BYTES;
 use base::{ConnectionId, Span};
 use session::Pressure;
 use wire::Arguments;
+use wire::registry::CommandSpec;
 
 use crate::connection::Stall;
 use crate::hop::Origin;
@@ -79,6 +80,11 @@ impl PutOff {
     /// Whether the next tick should come at once.
     pub(crate) fn is_noted(&self) -> bool {
         self.noted
+    }
+
+    /// These connections go on, behind those that wait already.
+    pub(crate) fn resume(&mut self, mut connections: Vec<ConnectionId>) {
+        self.connections.append(&mut connections);
     }
 
     /// Records left the buffer before the kind of work that wrote them ended.
@@ -141,8 +147,12 @@ impl Shard {
         self.run_parked_hops();
     }
 
-    /// Whether forwarded requests wait for the next tick: for room in the log, or in the batch that takes the answer back.
-    pub(crate) fn puts_off_hops_of(&mut self, origin: Origin) -> bool {
+    /// Whether a forwarded request waits: for the next tick, with room in the log or in the batch that takes the answer back,
+    /// or with all writers for the disk.
+    pub(crate) fn puts_off_hop(&mut self, (origin, spec): (Origin, &CommandSpec)) -> bool {
+        if self.pace.holds(spec) {
+            return true;
+        }
         let waits = self.log_is_full() || self.outbox[usize::from(origin.core.0)].is_long();
         self.put_off.noted |= waits;
         waits
@@ -151,7 +161,7 @@ impl Shard {
     /// Forwarded requests that waited for lent groups or for the next tick, in their order.
     pub(crate) fn run_parked_hops(&mut self) {
         while let Some(parked) = self.parked_hops.pop_front() {
-            if self.puts_off_hops_of(parked.origin) || !self.has_keys_of(&parked.request) {
+            if self.puts_off_hop((parked.origin, parked.request.spec)) || !self.has_keys_of(&parked.request) {
                 return self.parked_hops.push_front(parked);
             }
             self.run_parked(parked);

@@ -61,6 +61,7 @@ impl Shard {
                 Event::ShutdownRequested => self.stopping = true,
             }
         }
+        self.set_pace();
         arrivals
     }
 

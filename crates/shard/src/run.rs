@@ -4,7 +4,7 @@ use base::{Database, Door};
 use commands::{Outcome, Unit};
 use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Pressure, Transaction};
 use storage::Key;
-use wire::registry::{CommandId, CommandSpec, Family};
+use wire::registry::{CommandId, CommandSpec, Family, Resolved};
 use wire::{Arguments, Protocol, Reply, error};
 
 use crate::connection::Stall;
@@ -29,6 +29,10 @@ impl Shard {
         let resolved = match request.decoded {
             Decoded::Request(_) if tick_is_full => {
                 self.put_off_request(index, arguments);
+                return true;
+            }
+            Decoded::Request(Resolved::Command(spec)) if self.pace.holds(spec) => {
+                self.hold_writer(index, arguments);
                 return true;
             }
             Decoded::Request(resolved) => resolved,

@@ -18,6 +18,7 @@ use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
 use crate::node::Statistics;
 use crate::node_commands::DurableAsk;
+use crate::pace::Pace;
 use crate::put_off::PutOff;
 use crate::receive::Arrival;
 use crate::route::RouteScratch;
@@ -108,6 +109,7 @@ pub struct Shard {
     pub(crate) uploads: Uploads,
     /// What the next tick does because the log group of this one is full.
     pub(crate) put_off: PutOff,
+    pub(crate) pace: Pace,
     /// Answers to forwarded requests that wait for their log group.
     pub(crate) held_replies: VecDeque<(LogOrdinal, Origin, EncodedReply)>,
     /// Connections whose output may leave.
@@ -177,6 +179,7 @@ impl Shard {
             parked_hops: VecDeque::new(),
             uploads: Uploads::default(),
             put_off: PutOff::default(),
+            pace: Pace::default(),
             held_replies: VecDeque::new(),
             flush: Vec::new(),
             held: Vec::new(),

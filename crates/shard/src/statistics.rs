@@ -42,6 +42,8 @@ impl Shard {
         }
         if let Some(log) = &self.log {
             gauges.log_segments = log.segment_count();
+            gauges.log_held_bytes = log.held_bytes();
+            gauges.ticks_writers_waited = self.pace.held_ticks;
             gauges.run_bytes = self.checkpoints.run_bytes();
             gauges.runs_published = self.checkpoints.published;
             gauges.runs_published_bytes = self.checkpoints.published_bytes;

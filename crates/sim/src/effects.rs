@@ -1,7 +1,7 @@
 //! Effects in the order of their list, and every durable step as a place where a crash can come.
 
 use base::planted::{Bug, is_planted};
-use base::street::UNFINISHED_RUN_SUFFIX;
+use base::street::UNFINISHED_SUFFIX;
 use base::{Effect, Event, LogOrdinal, SegmentNumber};
 
 use crate::disk::{CrashKind, SyncSnapshot};
@@ -48,7 +48,12 @@ impl<N: Node> Street<N> {
             }
             Effect::PauseReceive { connection } => self.pause(core, connection, true),
             Effect::ResumeReceive { connection } => self.pause(core, connection, false),
-            Effect::CreateSegment { segment, header, bytes, .. } => self.create(core, segment, &header, bytes),
+            Effect::CreateSegment { segment, header, bytes, recycle: None, .. } => {
+                self.create(core, segment, &header, bytes);
+            }
+            Effect::CreateSegment { segment, header, recycle: Some(old), .. } => {
+                self.recycle(core, (old, segment), &header);
+            }
             Effect::WriteLog { segment, offset, bytes, ordinal } => {
                 self.write_log(core, segment, offset, bytes, ordinal);
             }
@@ -110,6 +115,48 @@ impl<N: Node> Street<N> {
         }
         let name = self.node.file_name(core, segment);
         self.disk.finish_create(&name);
+        if !self.durable_step() {
+            self.tell(core, Event::SegmentReady { segment });
+        }
+    }
+
+    /// The first half of it: the file has neither its old name nor its new one.
+    fn recycle(&mut self, core: u16, (old, segment): (SegmentNumber, SegmentNumber), header: &[u8]) {
+        if self.durable_step() {
+            return;
+        }
+        self.trace.note(self.now_us(), "recycle", &[u64::from(core), old.0, segment.0], header);
+        let name = unfinished(&self.node.file_name(core, segment));
+        self.disk.rename(&self.node.file_name(core, old), &name);
+        if self.durable_step() {
+            return;
+        }
+        if !is_planted(Bug::M25RecycledUnderItsOldName) {
+            self.disk.sync_directory();
+        }
+        if self.durable_step() {
+            return;
+        }
+        self.disk.write(&name, 0, header);
+        let delay_us = self.chance_us(self.weather.sync_us_max);
+        self.after(delay_us, Item::Recycled { core, segment });
+    }
+
+    pub(crate) fn recycled(&mut self, core: u16, segment: SegmentNumber) {
+        if self.durable_step() {
+            return;
+        }
+        let name = self.node.file_name(core, segment);
+        let snapshot = self.disk.begin_sync(&unfinished(&name));
+        self.disk.finish_sync(&unfinished(&name), snapshot);
+        if self.durable_step() {
+            return;
+        }
+        self.disk.rename(&unfinished(&name), &name);
+        if self.durable_step() {
+            return;
+        }
+        self.disk.sync_directory();
         if !self.durable_step() {
             self.tell(core, Event::SegmentReady { segment });
         }
@@ -267,5 +314,5 @@ impl<N: Node> Street<N> {
 
 /// What a run is called until it is whole.
 fn unfinished(name: &str) -> String {
-    format!("{name}{UNFINISHED_RUN_SUFFIX}")
+    format!("{name}{UNFINISHED_SUFFIX}")
 }

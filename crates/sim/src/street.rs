@@ -76,6 +76,7 @@ pub(crate) enum Item<M> {
     Hop { from: u16, to: u16, message: M },
     Unblock(u16),
     Created { core: u16, segment: SegmentNumber },
+    Recycled { core: u16, segment: SegmentNumber },
     Synced { core: u16, ordinal: LogOrdinal, files: Vec<(String, SyncSnapshot)> },
     RunsSynced { core: u16, names: Vec<String>, snapshots: Vec<SyncSnapshot> },
     RunDone { core: u16, event: Event },

@@ -148,7 +148,7 @@ impl Swarm {
                 sync_us_max: [100, 2_000, 20_000][rng.below(3) as usize],
                 whole_segments_of_8: [0, 4, 7, 8][rng.below(4) as usize],
             },
-            segment_bytes: [8 << 10, 64 << 10, 256 << 10][rng.below(3) as usize],
+            segment_bytes: [1 << 10, 1 << 10, 2 << 10, 8 << 10, 64 << 10][rng.below(5) as usize],
             weights: draw_weights(abilities, rng),
             plan,
             long_of_16: if rng.chance(1, 8) { 1 + rng.below(6) } else { 0 },

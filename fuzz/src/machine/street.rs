@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use base::street::UNFINISHED_RUN_SUFFIX;
+use base::street::UNFINISHED_SUFFIX;
 use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
 use placement::NodeTable;
 use server::data_directory::apply;
@@ -289,8 +289,12 @@ impl Street {
             }
             Effect::PauseReceive { connection } => self.links[link(connection)].paused = true,
             Effect::ResumeReceive { connection } => self.links[link(connection)].paused = false,
-            Effect::CreateSegment { segment, header, .. } => {
-                self.files.insert(name(segment), header);
+            Effect::CreateSegment { segment, header, recycle, .. } => {
+                let old = recycle.and_then(|old| self.files.remove(&name(old)));
+                let mut file = old.unwrap_or_default();
+                file.resize(file.len().max(header.len()), 0);
+                file[..header.len()].copy_from_slice(&header);
+                self.files.insert(name(segment), file);
                 core.events.push(Event::SegmentReady { segment });
             }
             Effect::WriteLog { segment, offset, bytes, ordinal } => {
@@ -302,19 +306,19 @@ impl Street {
             }
             Effect::SyncLog { ordinal, .. } => core.events.push(Event::LogSynced { ordinal }),
             Effect::WriteRun { name, offset, bytes } => {
-                let file = self.files.entry(name + UNFINISHED_RUN_SUFFIX).or_default();
+                let file = self.files.entry(name + UNFINISHED_SUFFIX).or_default();
                 file.truncate(offset as usize);
                 file.extend_from_slice(&bytes);
                 core.events.push(Event::RunWritten { buffer: bytes });
             }
             Effect::PublishRuns { names } => {
                 for name in names {
-                    let run = self.files.remove(&(name.clone() + UNFINISHED_RUN_SUFFIX)).expect("it was written");
+                    let run = self.files.remove(&(name.clone() + UNFINISHED_SUFFIX)).expect("it was written");
                     self.files.insert(name, run);
                 }
                 core.events.push(Event::RunsPublished);
             }
-            Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_RUN_SUFFIX))),
+            Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
             Effect::Stop => core.stopped = true,
         }

@@ -144,7 +144,8 @@ impl LineMachine {
             "CREATE" => {
                 let segment = SegmentNumber(rest.parse().unwrap());
                 let zero_fill = segment.0.is_multiple_of(2);
-                effects.push(Effect::CreateSegment { segment, header: b"head".to_vec(), bytes: 3 << 20, zero_fill });
+                let (header, bytes, recycle) = (b"head".to_vec(), 3 << 20, None);
+                effects.push(Effect::CreateSegment { segment, header, bytes, zero_fill, recycle });
                 self.created_reply = Some(id);
             }
             _ => self.reply(id, b"?"),

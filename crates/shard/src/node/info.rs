@@ -135,6 +135,8 @@ fn write_persistence(facts: &NodeFacts<'_>, text: &mut InfoText) {
         ("log_groups_unsynced", gauges.log_groups_unsynced),
         ("log_bytes_written", counters.log_bytes),
         ("log_syncs", counters.log_syncs),
+        ("log_held_bytes", gauges.log_held_bytes),
+        ("ticks_writers_waited", gauges.ticks_writers_waited),
         ("run_bytes", gauges.run_bytes),
         ("runs_published", gauges.runs_published),
         ("runs_published_bytes", gauges.runs_published_bytes),

@@ -94,6 +94,10 @@ numbers! {
         session_bytes,
         /// Log segments of this process on disk.
         log_segments,
+        /// Bytes of log that runs do not replace yet.
+        log_held_bytes,
+        /// Ticks since the start in which writers waited for the disk.
+        ticks_writers_waited,
         /// Bytes of the slot groups' runs.
         run_bytes,
         /// Runs published since the start.

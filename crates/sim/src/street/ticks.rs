@@ -20,6 +20,7 @@ impl<N: Node> Street<N> {
                 self.perform(core);
             }
             Item::Created { core, segment } => self.created(core, segment),
+            Item::Recycled { core, segment } => self.recycled(core, segment),
             Item::RunsSynced { core, names, snapshots } => self.runs_synced(core, &names, snapshots),
             Item::RunDone { core, event } => self.tell(core, event),
             Item::Synced { core, ordinal, files } => self.synced(core, ordinal, files),

@@ -205,6 +205,11 @@ fn m23_a_change_that_a_run_knows_is_caught_when_it_is_replayed() {
 }
 
 #[test]
+fn m25_a_segment_recycled_under_its_old_name_is_caught() {
+    assert_caught_within::<ShardNode>(2000, Bug::M25RecycledUnderItsOldName, commit, NOT_STARTED);
+}
+
+#[test]
 fn the_toy_s_bugs_are_caught_too() {
     assert_caught::<ToyNode>(Bug::M1AckBeforeFsync, commit, LOST);
     assert_caught::<ToyNode>(Bug::M7ReplayDropsLast, interval, LOST);

@@ -18,6 +18,7 @@
 
 use base::limits::CORES_MAX;
 use base::rng::mix;
+use base::street::UNFINISHED_SUFFIX;
 use base::{LogOrdinal, SegmentNumber, Slot, Version};
 
 /// Version of everything in this file.
@@ -154,6 +155,11 @@ pub fn parse_segment_file_name(name: &str) -> Option<(u64, u16, SegmentNumber)> 
     (segment_file_name(incarnation, core, segment) == name).then_some((incarnation, core, segment))
 }
 
+/// Whether a file was to become a segment when a crash came.
+pub(crate) fn is_unfinished_segment(name: &str) -> bool {
+    name.strip_suffix(UNFINISHED_SUFFIX).is_some_and(|name| parse_segment_file_name(name).is_some())
+}
+
 /// What a group's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupHeader {
@@ -193,12 +199,17 @@ impl GroupHeader {
         (base::checksum::crc32c(&whole[8..]) == u32_at(whole, 4)).then_some((header, records))
     }
 
+    /// Whether `bytes` begin like a group of the segment `identity`, intact or not.
+    #[inline]
+    pub(crate) fn is_of(bytes: &[u8], identity: u64) -> bool {
+        bytes
+            .first_chunk::<GROUP_HEADER_BYTES>()
+            .is_some_and(|head| &head[..4] == GROUP_MAGIC && u64_at(head, 32) == identity)
+    }
+
     /// As [`GroupHeader::open`], whatever the checksum says.
     pub(crate) fn parse(bytes: &[u8], identity: u64) -> Option<(GroupHeader, &[u8])> {
-        let head: &[u8; GROUP_HEADER_BYTES] = bytes.first_chunk()?;
-        if &head[..4] != GROUP_MAGIC || u64_at(head, 32) != identity {
-            return None;
-        }
+        let head: &[u8; GROUP_HEADER_BYTES] = bytes.first_chunk().filter(|_| GroupHeader::is_of(bytes, identity))?;
         let record_bytes = u32_at(head, 8);
         let whole = bytes.get(..GROUP_HEADER_BYTES.checked_add(record_bytes as usize)?)?;
         let header = GroupHeader {

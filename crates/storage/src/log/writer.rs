@@ -7,15 +7,19 @@
 //!   sealed ≥ written ≥ durable      (ordinals)
 //! ```
 //!
-//! A full segment whose successor is not ready yet simply grows: a slow disk never stalls a tick.
+//! A full segment whose successor is not ready yet simply grows: a slow disk never stalls a tick. One that nobody needs any
+//! more becomes the next: neither the file system nor the page cache has anything to make or to give back.
 
 use std::collections::VecDeque;
 
-use base::limits::{FILLED_SEGMENT_BYTES, FIRST_SEGMENT_BYTES, SEGMENT_BYTES};
+use base::limits::{FIRST_SEGMENT_BYTES, SEGMENT_BYTES};
 use base::{Effect, LogOrdinal, Now, SegmentNumber};
 
 use super::buffer::LogBuffer;
 use super::format::{GroupHeader, SEGMENT_HEADER_BYTES, SegmentHeader, group_stride};
+
+/// A page of the operating system's cache, on most machines.
+const PAGE_BYTES: usize = 4096;
 
 /// What is the same for all segments of one core's log in one incarnation.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,16 @@ impl LogIdentity {
     }
 }
 
+/// A segment that is there.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    segment: SegmentNumber,
+    /// Its first group.
+    first: LogOrdinal,
+    /// [`LogWriter::bytes_total`] before that.
+    bytes_before: u64,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct LogWriter {
@@ -51,10 +65,15 @@ pub struct LogWriter {
     zero_fill: bool,
     segment_bytes: u64,
     segment: SegmentNumber,
-    /// Segments that are there, the present one last: its number and the ordinal of its first group.
-    held: VecDeque<(SegmentNumber, LogOrdinal)>,
+    /// Segments that are there, the present one last.
+    held: VecDeque<Held>,
+    /// Given back, to become the next one.
+    spare_segment: Option<SegmentNumber>,
     segment_identity: u64,
     offset: u64,
+    /// Whether the present segment, and the next one, have old bytes behind what was written.
+    is_recycled: bool,
+    next_is_recycled: bool,
     next_requested: bool,
     next_ready: bool,
     next_failed: Option<String>,
@@ -78,11 +97,14 @@ impl LogWriter {
         LogWriter {
             identity,
             zero_fill,
-            segment_bytes: if zero_fill { FILLED_SEGMENT_BYTES } else { SEGMENT_BYTES },
+            segment_bytes: SEGMENT_BYTES,
             segment: SegmentNumber(0),
-            held: VecDeque::from([(SegmentNumber(0), LogOrdinal(1))]),
+            held: VecDeque::from([Held { segment: SegmentNumber(0), first: LogOrdinal(1), bytes_before: 0 }]),
+            spare_segment: None,
             segment_identity: LogWriter::first_segment(&identity).identity(),
             offset: SEGMENT_HEADER_BYTES as u64,
+            is_recycled: false,
+            next_is_recycled: false,
             next_requested: false,
             next_ready: false,
             next_failed: None,
@@ -179,6 +201,11 @@ impl LogWriter {
         };
         header.seal(&mut bytes);
         bytes.resize(stride, 0);
+        if self.is_recycled {
+            // Whole pages: what the file had there need not be read first, if it left the cache.
+            let end = self.offset as usize + stride;
+            bytes.resize(end.next_multiple_of(PAGE_BYTES) - self.offset as usize, 0);
+        }
         effects.push(Effect::WriteLog { segment: self.segment, offset: self.offset, bytes, ordinal: self.sealed });
         self.offset += stride as u64;
         self.bytes_total += stride as u64;
@@ -248,17 +275,29 @@ impl LogWriter {
         self.failed.get_or_insert(reason);
     }
 
-    /// The next segment that may be given back, because nobody needs the groups up to `covered` any more. Only behind a
-    /// segment whose first group is durable: that one tells a recovery where the log begins.
+    /// The next segment to be removed, because nobody needs the groups up to `covered` any more; one of them is kept, to
+    /// become the next one. Only behind a segment whose first group is durable: that one tells a recovery where the log begins.
     pub fn give_back(&mut self, covered: LogOrdinal) -> Option<SegmentNumber> {
-        let (_, first_of_next) = self.held.get(1)?;
-        let may_go = *first_of_next <= self.durable && first_of_next.0 <= covered.0 + 1;
-        self.held.pop_front_if(|_| may_go).map(|(segment, _)| segment)
+        loop {
+            let next = self.held.get(1)?;
+            let may_go = next.first <= self.durable && next.first.0 <= covered.0 + 1;
+            let Held { segment, .. } = self.held.pop_front_if(|_| may_go)?;
+            // The first one is smaller than the others.
+            if segment.0 == 0 || self.spare_segment.is_some() {
+                return Some(segment);
+            }
+            self.spare_segment = Some(segment);
+        }
+    }
+
+    /// Bytes of groups in the segments that are needed.
+    pub fn held_bytes(&self) -> u64 {
+        self.bytes_total - self.held.front().map_or(0, |held| held.bytes_before)
     }
 
     /// Segments that are there.
     pub fn segment_count(&self) -> u64 {
-        self.held.len() as u64
+        self.held.len() as u64 + u64::from(self.spare_segment.is_some())
     }
 
     /// Nominal bytes of a segment.
@@ -274,11 +313,12 @@ impl LogWriter {
     fn choose_segment(&mut self, stride: u64, effects: &mut Vec<Effect>) {
         if self.offset + stride > self.capacity() && self.next_ready {
             self.segment.0 += 1;
-            self.held.push_back((self.segment, self.sealed));
+            self.held.push_back(Held { segment: self.segment, first: self.sealed, bytes_before: self.bytes_total });
             self.offset = SEGMENT_HEADER_BYTES as u64;
             // `first_ordinal` is not part of the identity: the header was made before it was known.
             self.segment_identity = self.identity.segment_header(self.segment, self.sealed).identity();
             (self.next_requested, self.next_ready) = (false, false);
+            self.is_recycled = self.next_is_recycled;
         }
         let is_due = self.offset + stride > self.capacity() / 2;
         if is_due && !self.next_requested && self.next_failed.is_none() {
@@ -289,110 +329,17 @@ impl LogWriter {
     fn request_next(&mut self, effects: &mut Vec<Effect>) {
         self.next_requested = true;
         let segment = SegmentNumber(self.segment.0 + 1);
+        let recycle = self.spare_segment.take();
+        self.next_is_recycled = recycle.is_some();
         effects.push(Effect::CreateSegment {
             segment,
             header: self.identity.segment_header(segment, LogOrdinal(0)).encode().to_vec(),
             bytes: self.segment_bytes,
             zero_fill: self.zero_fill,
+            recycle,
         });
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::Key;
-    use base::{Database, Slot, Version};
-    use types::{Change, Expiry};
-
-    fn writer() -> LogWriter {
-        LogWriter::new(LogIdentity { store_id: [1; 16], incarnation: 1, core: 0, cores: 1 }, false)
-            .with_segment_bytes(1024)
-    }
-
-    fn record(buffer: &mut LogBuffer) {
-        let key = Key::new(b"key", Database(0), Slot::wrapping(5), 0);
-        buffer.append(&key, Version(1), &Change::put_string(&[7; 200], Expiry::Clear));
-    }
-
-    #[test]
-    fn moves_on_only_when_the_next_segment_is_ready() {
-        let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
-        for _ in 0..6 {
-            record(&mut buffer);
-            writer.seal(&mut buffer, Now::default(), &mut effects);
-        }
-        let creations = effects.iter().filter(|effect| matches!(effect, Effect::CreateSegment { .. })).count();
-        assert_eq!(creations, 1, "asked for once");
-        assert_eq!(writer.position().0, SegmentNumber(0), "it grows while the next one is not ready");
-        writer.on_segment_ready(SegmentNumber(1));
-        record(&mut buffer);
-        writer.seal(&mut buffer, Now::default(), &mut effects);
-        let last = effects.iter().rfind(|effect| matches!(effect, Effect::WriteLog { .. }));
-        assert!(matches!(last, Some(Effect::WriteLog { segment: SegmentNumber(1), offset: 64, .. })), "{last:?}");
-    }
-
-    #[test]
-    fn segments_are_given_back_behind_a_durable_group() {
-        let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
-        let mut fill = |writer: &mut LogWriter| {
-            let segment = writer.position().0;
-            while writer.position().0 == segment {
-                record(&mut buffer);
-                writer.seal(&mut buffer, Now::default(), &mut effects);
-                let next = SegmentNumber(writer.position().0.0 + 1);
-                if !writer.next_ready {
-                    writer.on_segment_ready(next);
-                }
-            }
-            writer.sealed()
-        };
-        let first_of_1 = fill(&mut writer);
-        let first_of_2 = fill(&mut writer);
-        let all = LogOrdinal(u64::MAX - 1);
-        assert_eq!(writer.give_back(all), None, "nothing is durable");
-        writer.durable = first_of_1;
-        assert_eq!(writer.give_back(LogOrdinal(first_of_1.0 - 2)), None, "its last group is needed");
-        assert_eq!(writer.give_back(LogOrdinal(first_of_1.0 - 1)), Some(SegmentNumber(0)));
-        assert_eq!(writer.give_back(all), None, "the next one's first group is not durable");
-        writer.durable = first_of_2;
-        assert_eq!(writer.give_back(all), Some(SegmentNumber(1)));
-        assert_eq!(writer.give_back(all), None, "the present one stays");
-    }
-
-    #[test]
-    fn the_first_segment_is_small_and_filled_ones_are_smaller() {
-        for (zero_fill, nominal) in [(false, SEGMENT_BYTES), (true, FILLED_SEGMENT_BYTES)] {
-            let identity = LogIdentity { store_id: [1; 16], incarnation: 1, core: 0, cores: 1 };
-            let (mut writer, mut effects) = (LogWriter::new(identity, zero_fill), Vec::new());
-            let mut buffer = LogBuffer::default();
-            while effects.iter().all(|effect| matches!(effect, Effect::WriteLog { .. })) {
-                record(&mut buffer);
-                writer.seal(&mut buffer, Now::default(), &mut effects);
-            }
-            let asked = (FIRST_SEGMENT_BYTES / 2).next_multiple_of(512);
-            assert!(writer.position().1.abs_diff(asked) < 512, "{:?}", writer.position());
-            let creation = effects.iter().find(|effect| matches!(effect, Effect::CreateSegment { .. }));
-            assert!(matches!(creation, Some(Effect::CreateSegment { bytes, .. }) if *bytes == nominal), "{creation:?}");
-        }
-    }
-
-    #[test]
-    fn one_sync_at_a_time_and_none_after_a_failure() {
-        let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
-        record(&mut buffer);
-        let first = writer.seal(&mut buffer, Now::default(), &mut effects);
-        effects.clear();
-        writer.sync(&mut effects);
-        writer.sync(&mut effects);
-        assert_eq!(effects.len(), 1);
-        writer.on_log_synced(first);
-        assert_eq!(writer.durable(), first);
-        record(&mut buffer);
-        writer.seal(&mut buffer, Now::default(), &mut effects);
-        writer.on_log_failed("disk on fire".into());
-        effects.clear();
-        writer.sync(&mut effects);
-        assert!(effects.is_empty());
-    }
-}
+mod tests;

@@ -13,7 +13,7 @@
 //! damage, never the remains of a crash.
 
 use base::rng::mix;
-use base::street::UNFINISHED_RUN_SUFFIX;
+use base::street::UNFINISHED_SUFFIX;
 use base::{LogOrdinal, SLOTS_PER_GROUP, SlotGroupId, Version};
 
 use crate::log::format::{FORMAT_VERSION, HeaderError, u16_at, u64_at};
@@ -113,7 +113,7 @@ pub fn parse_run_file_name(name: &str) -> Option<(SlotGroupId, Cut)> {
 
 /// Whether a file is a run that was never finished: nobody needs it.
 pub fn is_unfinished_run(name: &str) -> bool {
-    name.strip_suffix(UNFINISHED_RUN_SUFFIX).is_some_and(|name| parse_run_file_name(name).is_some())
+    name.strip_suffix(UNFINISHED_SUFFIX).is_some_and(|name| parse_run_file_name(name).is_some())
 }
 
 /// What stands at a run's end.
@@ -178,7 +178,7 @@ mod tests {
     fn names_round_trip() {
         let header = header();
         assert_eq!(parse_run_file_name(&header.file_name()), Some((header.group, header.cut)));
-        let unfinished = header.file_name() + UNFINISHED_RUN_SUFFIX;
+        let unfinished = header.file_name() + UNFINISHED_SUFFIX;
         assert_eq!(parse_run_file_name(&unfinished), None);
         assert!(is_unfinished_run(&unfinished) && !is_unfinished_run("MANIFEST.new"));
         assert_eq!(parse_run_file_name("g64-00000003-0000000000000070.run"), None);

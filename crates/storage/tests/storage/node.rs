@@ -239,7 +239,10 @@ impl Node {
     fn perform(&mut self, core: usize, effect: Effect) {
         let name = |segment| segment_file_name(self.incarnation, core as u16, segment);
         match effect {
-            Effect::CreateSegment { segment, header, bytes, .. } => {
+            Effect::CreateSegment { segment, header, bytes, recycle, .. } => {
+                if let Some(old) = recycle.and_then(|old| self.disk.files.remove(&name(old))) {
+                    self.disk.files.insert(name(segment), old);
+                }
                 self.disk.write(&name(segment), bytes as usize, &[]);
                 self.disk.write(&name(segment), 0, &header);
                 self.logs[core].on_segment_ready(segment);

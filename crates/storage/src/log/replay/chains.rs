@@ -8,7 +8,9 @@ use base::{LogOrdinal, SegmentNumber, SlotGroupId};
 
 use super::units::UnitPart;
 use super::{Damage, FileEnd, GroupsOf, Torn};
-use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHeader, parse_segment_file_name, segment_file_name};
+use crate::log::format::{
+    SEGMENT_HEADER_BYTES, SegmentHeader, is_unfinished_segment, parse_segment_file_name, segment_file_name,
+};
 use crate::log::manifest::{ClosedChain, MANIFEST_FILE_NAME, Manifest};
 use crate::run::load::Cuts;
 
@@ -92,7 +94,8 @@ pub(super) fn chains_of(
         cores: manifest.cores,
         last_ordinal: LogOrdinal(0),
     });
-    let (mut chains, mut stale) = (Vec::new(), Vec::new());
+    let unfinished = names.iter().filter(|name| is_unfinished_segment(name)).cloned();
+    let (mut chains, mut stale) = (Vec::new(), unfinished.collect::<Vec<_>>());
     for described in manifest.closed.iter().copied().chain(open) {
         let groups = groups_of(described.core, described.cores);
         // Every core owns groups: one that has none could never be needed, and would be forgotten.

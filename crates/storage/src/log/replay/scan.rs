@@ -1,10 +1,12 @@
 //! Pass 1 over one chain: how far its groups go, and whether what comes after was promised.
 //!
 //! ```text
-//!   segment 0  [1][2][3] room      the log moved on when the next group did not fit: zeros are room, if the next
-//!   segment 1  [4][5] room         segment continues with the very next ordinal
+//!   segment 0  [1][2][3] room      the log moved on when the next group did not fit: what lies behind is room, if the
+//!   segment 1  [4][5] room         next segment continues with the very next ordinal
 //!   segment 2  header only         made ahead
 //! ```
+//!
+//! Room is zeros, or what a recycled segment was before: groups of another identity.
 
 use base::planted::{Bug, is_planted};
 use base::{LogOrdinal, SegmentNumber};
@@ -29,6 +31,8 @@ struct Scan<'a> {
     segment_end: Place,
     /// The first place behind the last group that counts where something else is.
     broken: Option<Place>,
+    /// Whether part of a group of this chain is there.
+    is_torn: bool,
     /// The highest promise that any intact group states.
     promised: u64,
 }
@@ -38,7 +42,7 @@ pub(super) fn scan_chain(chain: &mut Chain, read: &mut ReadFile<'_>) -> Result<u
     let mut bytes = 0;
     // A run was published once the log was durable up to its end.
     let promised = chain.published;
-    let mut scan = Scan { chain, end: (0, 0), segment_end: (0, 0), broken: None, promised };
+    let mut scan = Scan { chain, end: (0, 0), segment_end: (0, 0), broken: None, is_torn: false, promised };
     for number in 0..scan.chain.files.len() {
         if scan.is_complete() {
             break;
@@ -63,6 +67,7 @@ impl Scan<'_> {
         let identity = expected.identity();
         if !has_header(file, &self.chain.files[number], &expected)? {
             self.broken.get_or_insert((number, 0));
+            self.is_torn = true;
             return Ok(());
         }
         if number == 0 && self.chain.first_segment > 0 {
@@ -73,7 +78,7 @@ impl Scan<'_> {
         let goes_on = self.chain.kept > kept;
         if goes_on {
             // The very next group is here, so whatever lies behind the last one is not a group that is missing.
-            self.broken = None;
+            (self.broken, self.is_torn) = (None, false);
         }
         let before = std::mem::replace(&mut self.segment_end, (number, offset as u64));
         let rest = file.get(offset..).unwrap_or_default();
@@ -83,7 +88,9 @@ impl Scan<'_> {
         // An intact but later group at the segment's start: what is missing was at the end of the segment before.
         let is_later = !goes_on && number > 0 && GroupHeader::open(rest, identity).is_some();
         self.broken.get_or_insert(if is_later { before } else { (number, offset as u64) });
-        self.note_promise(highest_durable(file, offset, identity));
+        let remains = Remains::behind(file, offset, identity);
+        self.is_torn |= remains.is_own;
+        self.note_promise(remains.durable);
         Ok(())
     }
 
@@ -147,7 +154,7 @@ impl Scan<'_> {
     }
 
     fn finish(self) -> Result<(), Damage> {
-        let Scan { chain, end, broken, .. } = self;
+        let Scan { chain, end, broken, is_torn, .. } = self;
         let promised = chain.closed_at.unwrap_or(self.promised);
         (chain.promised, chain.end) = (promised, end);
         if promised > chain.kept && !is_planted(Bug::M16DamageTakenAsEnd) {
@@ -161,7 +168,7 @@ impl Scan<'_> {
             );
             return Err(Damage::new(file, offset, reason));
         }
-        if let Some((number, offset)) = broken.filter(|_| chain.closed_at.is_none()) {
+        if let Some((number, offset)) = broken.filter(|_| is_torn && chain.closed_at.is_none()) {
             chain.cut = Some(Torn { file: chain.files[number].clone(), offset, incomplete_unit: false });
         }
         Ok(())
@@ -181,25 +188,41 @@ fn has_header(file: &[u8], name: &str, expected: &SegmentHeader) -> Result<bool,
             );
             Err(Damage::new(name, 0, reason))
         }
-        Err(_) if highest_durable(file, 0, expected.identity()).is_some() => {
+        Err(_) if Remains::behind(file, 0, expected.identity()).durable.is_some() => {
             Err(Damage::new(name, 0, "the segment's header is damaged"))
         }
         Err(_) => Ok(false),
     }
 }
 
-/// The highest promise stated by any intact group of the segment at or after `from`.
-fn highest_durable(file: &[u8], from: usize, identity: u64) -> Option<LogOrdinal> {
-    let mut highest = None;
-    let mut offset = from.next_multiple_of(GROUP_ALIGNMENT);
-    while offset + GROUP_HEADER_BYTES <= file.len() {
-        offset += match GroupHeader::open(&file[offset..], identity) {
-            Some((header, _)) => {
-                highest = highest.max(Some(header.durable));
-                group_stride(header.record_bytes as usize)
-            }
-            None => GROUP_ALIGNMENT,
-        };
+/// What lies behind the last group of a segment that counts.
+#[derive(Default)]
+struct Remains {
+    /// Whether any of it is, or may be, of this segment.
+    is_own: bool,
+    /// The highest promise that an intact group states.
+    durable: Option<LogOrdinal>,
+}
+
+impl Remains {
+    fn behind(file: &[u8], from: usize, identity: u64) -> Remains {
+        let mut remains = Remains::default();
+        let mut offset = from.next_multiple_of(GROUP_ALIGNMENT);
+        while offset + GROUP_HEADER_BYTES <= file.len() {
+            let rest = &file[offset..];
+            let is_own = GroupHeader::is_of(rest, identity);
+            remains.is_own |= is_own;
+            offset += match GroupHeader::open(rest, identity).filter(|_| is_own) {
+                Some((header, _)) => {
+                    remains.durable = remains.durable.max(Some(header.durable));
+                    group_stride(header.record_bytes as usize)
+                }
+                None => GROUP_ALIGNMENT,
+            };
+        }
+        // Too little for a header: the beginning of one.
+        let is_stump = file.len().saturating_sub(from) < GROUP_HEADER_BYTES;
+        remains.is_own |= is_stump && file.get(from..).unwrap_or_default().iter().any(|byte| *byte != 0);
+        remains
     }
-    highest
 }

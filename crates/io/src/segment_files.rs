@@ -1,0 +1,158 @@
+//! Segments on the disk: made with room, or out of one that nobody needs any more.
+//!
+//! ```text
+//!  recycle   old.log ─ rename ─► new.log.new ─ sync directory ─ header, sync ─ rename ─► new.log ─ sync directory
+//!            a start finds: old.log whole │ new.log.new, which it removes              │ new.log whole
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use base::SegmentNumber;
+use base::street::UNFINISHED_SUFFIX;
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::files::sync_directory;
+use crate::run_files::remove;
+
+/// How much is zero-filled before the CPU is offered to others, bytes: about 0.1 ms, because on a machine of few CPUs
+/// this thread shares one with a core that has clients to answer.
+const ZERO_FILL_BYTES: usize = 256 << 10;
+
+/// A segment to be made.
+#[derive(Debug)]
+pub struct NewSegment {
+    /// Which.
+    pub segment: SegmentNumber,
+    /// Its header, byte for byte.
+    pub header: Vec<u8>,
+    /// Room to reserve, header included.
+    pub bytes: u64,
+    /// Whether the room is filled with zeros beforehand.
+    pub zero_fill: bool,
+}
+
+/// Makes a segment's file, and its directory entry durable. What cannot be completed is removed again, so that it can be
+/// tried anew.
+pub fn create_segment(path: &Path, new: &NewSegment) -> io::Result<File> {
+    let file = make_segment(path, new)?;
+    remove_unless(sync_directory(directory_of(path)), path)?;
+    Ok(file)
+}
+
+/// As [`create_segment`], without making the directory entry durable: whoever makes several does that once.
+pub fn make_segment(path: &Path, new: &NewSegment) -> io::Result<File> {
+    // A file that is already there holds somebody's data: never truncated, always an error.
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    remove_unless(fill_segment(&file, new), path)?;
+    Ok(file)
+}
+
+/// As [`create_segment`], out of the file at `from`. Where that fails, a new one is made.
+pub(crate) fn recycle_segment(from: &Path, path: &Path, new: &NewSegment) -> io::Result<File> {
+    let beside = beside(path);
+    rename_segment(from, path, &beside, new).or_else(|_| {
+        remove(from)?;
+        remove(&beside)?;
+        create_segment(path, new)
+    })
+}
+
+fn rename_segment(from: &Path, path: &Path, beside: &Path, new: &NewSegment) -> io::Result<File> {
+    if path.exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    fs::rename(from, beside)?;
+    // Before anything in it changes: under its old name it would be a damaged segment.
+    sync_directory(directory_of(path))?;
+    let file = OpenOptions::new().read(true).write(true).open(beside)?;
+    file.write_all_at(&new.header, 0)?;
+    // It may have grown while its successor was not ready.
+    if file.metadata()?.len() > new.bytes {
+        file.set_len(new.bytes)?;
+    }
+    reserve(&file, new.bytes)?;
+    file.sync_data()?;
+    fs::rename(beside, path)?;
+    sync_directory(directory_of(path))?;
+    Ok(file)
+}
+
+fn fill_segment(file: &File, new: &NewSegment) -> io::Result<()> {
+    file.write_all_at(&new.header, 0)?;
+    reserve(file, new.bytes)?;
+    if new.zero_fill {
+        let zeros = vec![0u8; ZERO_FILL_BYTES];
+        let mut offset = new.header.len() as u64;
+        while offset < new.bytes {
+            let count = zeros.len().min((new.bytes - offset) as usize);
+            file.write_all_at(&zeros[..count], offset)?;
+            offset += count as u64;
+            std::thread::yield_now();
+        }
+    }
+    file.sync_data()
+}
+
+/// Room without length: nothing to read back after a crash, and no write finds the disk full.
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+        // A file system without reservations promises no room.
+        Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn remove_unless(result: io::Result<()>, path: &Path) -> io::Result<()> {
+    if result.is_err() {
+        fs::remove_file(path)?;
+    }
+    result
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().expect("a segment lies in the data directory")
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED_SUFFIX);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_segment_becomes_the_next_one() {
+        let directory = std::env::temp_dir().join(format!("zerohop-recycle-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let (from, path) = (directory.join("1.log"), directory.join("2.log"));
+        let new = |segment: u64, header: &[u8]| NewSegment {
+            segment: SegmentNumber(segment),
+            header: header.to_vec(),
+            bytes: 1 << 20,
+            zero_fill: false,
+        };
+        let old = create_segment(&from, &new(1, b"head 1")).unwrap();
+        old.write_all_at(&vec![7; 2 << 20], 6).unwrap();
+        recycle_segment(&from, &path, &new(2, b"head 2")).unwrap();
+        let content = fs::read(&path).unwrap();
+        assert_eq!(content[..8], *b"head 2\x07\x07");
+        assert_eq!(content.len(), 1 << 20, "what it had grown by is given back");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+
+        // One that is not there any more does no harm, and none that is there is replaced.
+        assert_eq!(
+            recycle_segment(&from, &directory.join("3.log"), &new(3, b"head 3")).unwrap().metadata().unwrap().len(),
+            6
+        );
+        assert!(recycle_segment(&directory.join("3.log"), &path, &new(2, b"again!")).is_err());
+        assert_eq!(fs::read(&path).unwrap(), content);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

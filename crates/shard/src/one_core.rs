@@ -1,0 +1,143 @@
+//! For tests: one core with a street that does at once what it is asked, or leaves the disk's answers for later.
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_types, reason = "tests of one process take turns")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::limits::RECEIVE_BYTES;
+use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use placement::NodeTable;
+use storage::log::LogIdentity;
+
+use crate::{Durability, NodeState, Shard, ShardConfig};
+
+/// A planted bug is one for the process: tests take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+pub(crate) struct Core {
+    pub(crate) shard: Shard,
+    events: Vec<Event>,
+    pub(crate) replies: BTreeMap<u32, Vec<u8>>,
+    /// The most that one tick logged, and sent, bytes.
+    pub(crate) logged_bytes_max: usize,
+    pub(crate) sent_bytes_max: usize,
+    pub(crate) more: bool,
+    now_us: u64,
+    /// While the disk is slow: its answers.
+    late: Option<Vec<Event>>,
+}
+
+impl Core {
+    /// With so many clients, from 0.
+    pub(crate) fn new(durability: Durability, clients: u32) -> Core {
+        Core::with(durability, clients, |_| ())
+    }
+
+    /// With other bounds, set before the first tick.
+    pub(crate) fn with(durability: Durability, clients: u32, set: impl FnOnce(&mut Shard)) -> Core {
+        let table = Arc::new(NodeTable::even([3; 16], 1, "", 1).unwrap());
+        let identity = LogIdentity { store_id: [3; 16], incarnation: 1, core: 0, cores: 1 };
+        let mut shard = Shard::new(ShardConfig {
+            core: CoreId(0),
+            table,
+            seed: 1,
+            durability,
+            log: (durability != Durability::Memory).then_some(identity),
+            node: NodeState::anonymous(),
+        });
+        set(&mut shard);
+        let accepted = |index| Event::Accepted {
+            connection: ConnectionId { index, generation: 0 },
+            door: Door::Standalone,
+            peer: "127.0.0.1:5".into(),
+            local: "127.0.0.1:6379".into(),
+        };
+        let events = (0..clients).map(accepted).collect();
+        let replies = BTreeMap::new();
+        let mut core =
+            Core { shard, events, replies, logged_bytes_max: 0, sent_bytes_max: 0, more: false, now_us: 0, late: None };
+        core.tick(0, b"");
+        core
+    }
+
+    /// A tick in which `bytes` come from a client.
+    pub(crate) fn tick(&mut self, client: u32, bytes: &[u8]) {
+        self.now_us += 10;
+        let mut events = std::mem::take(&mut self.events);
+        if !bytes.is_empty() {
+            let connection = ConnectionId { index: client, generation: 0 };
+            events.push(Event::Received { connection, span: Span { start: 0, len: bytes.len() as u32 } });
+        }
+        let now = Now { monotonic_us: self.now_us, unix_ms: 1_000_000 };
+        let mut output = TickOutput::default();
+        let input = TickInput { now, received: bytes, events: &mut events, hops: &mut Vec::new() };
+        self.shard.tick(input, &mut output);
+        self.more = output.more;
+        let (mut logged, mut sent) = (0, 0);
+        for effect in output.effects {
+            match effect {
+                Effect::WriteLog { bytes, ordinal, .. } => {
+                    logged += bytes.len();
+                    self.events.push(Event::LogWritten { ordinal, buffer: bytes });
+                }
+                Effect::SyncLog { ordinal, .. } => self.disk_answers(Event::LogSynced { ordinal }),
+                Effect::WriteRun { bytes, .. } => self.disk_answers(Event::RunWritten { buffer: bytes }),
+                Effect::PublishRuns { .. } => self.disk_answers(Event::RunsPublished),
+                Effect::CreateSegment { segment, .. } => self.events.push(Event::SegmentReady { segment }),
+                Effect::Send { connection, buffer } => {
+                    sent += buffer.len();
+                    self.replies.entry(connection.index).or_default().extend_from_slice(&buffer);
+                    self.events.push(Event::SendDone { connection, buffer });
+                }
+                _ => {}
+            }
+        }
+        self.logged_bytes_max = self.logged_bytes_max.max(logged);
+        self.sent_bytes_max = self.sent_bytes_max.max(sent);
+    }
+
+    fn disk_answers(&mut self, event: Event) {
+        self.late.as_mut().unwrap_or(&mut self.events).push(event);
+    }
+
+    /// From now on the disk takes what it is asked for and says nothing.
+    pub(crate) fn disk_is_slow(&mut self) {
+        self.late.get_or_insert_default();
+    }
+
+    /// It says all of it, and goes on as usual.
+    pub(crate) fn disk_is_quick(&mut self) {
+        self.events.extend(self.late.take().unwrap_or_default());
+    }
+
+    /// All of a request comes, as much at once as the street hands over.
+    pub(crate) fn receive(&mut self, client: u32, request: &[u8]) {
+        request.chunks(RECEIVE_BYTES).for_each(|piece| self.tick(client, piece));
+    }
+
+    pub(crate) fn come_to_rest(&mut self) {
+        while self.more || !self.events.is_empty() {
+            self.tick(0, b"");
+        }
+    }
+
+    pub(crate) fn told(&mut self, client: u32) -> Vec<u8> {
+        self.replies.remove(&client).unwrap_or_default()
+    }
+}
+
+/// A request as a client sends it.
+pub(crate) fn request(arguments: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
+    for argument in arguments {
+        bytes.extend(format!("${}\r\n", argument.len()).into_bytes());
+        bytes.extend_from_slice(argument);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}

@@ -1,0 +1,72 @@
+//! One core whose disk is slow: writers wait for it, readers do not, and nobody is forgotten.
+#![allow(clippy::unwrap_used)]
+
+use crate::Durability;
+use crate::one_core::{Core, request, turn};
+
+const SEGMENT_BYTES: u64 = 4096;
+
+fn core() -> Core {
+    Core::with(Durability::Interval, 3, |shard| {
+        shard.set_segment_bytes(SEGMENT_BYTES);
+        shard.set_run_bounds(u64::MAX, 1024);
+    })
+}
+
+fn held_bytes(core: &Core) -> u64 {
+    core.shard.log.as_ref().unwrap().held_bytes()
+}
+
+/// Client 0 writes until it is not answered any more; how much log there is then.
+fn write_until_held(core: &mut Core) -> u64 {
+    for number in 0..1000u32 {
+        core.tick(0, &request(&[b"SET", format!("key{}", number % 20).as_bytes(), &[7; 100]]));
+        core.come_to_rest();
+        if core.told(0).is_empty() {
+            return held_bytes(core);
+        }
+    }
+    panic!("nobody waited, with {} bytes of log", held_bytes(core));
+}
+
+#[test]
+fn writers_wait_for_the_disk_and_readers_do_not() {
+    let _turn = turn();
+    let mut core = core();
+    core.disk_is_slow();
+    let held_bytes = write_until_held(&mut core);
+    assert!((4 * SEGMENT_BYTES..6 * SEGMENT_BYTES).contains(&held_bytes), "{held_bytes}");
+    // Another writer waits, a reader does not, whatever number of ticks comes.
+    core.tick(
+        1,
+        &[request(&[b"GET", b"key1"]), request(&[b"APPEND", b"key1", b"x"]), request(&[b"GET", b"key1"])].concat(),
+    );
+    core.tick(2, &[request(&[b"STRLEN", b"key1"]), request(&[b"MULTI"]), request(&[b"EXEC"])].concat());
+    (0..10).for_each(|_| core.tick(2, b""));
+    core.come_to_rest();
+    let value = [b"$100\r\n".as_slice(), &[7; 100], b"\r\n"].concat();
+    assert_eq!((core.told(0), core.told(1)), (Vec::new(), value.clone()));
+    assert_eq!(core.told(2), b":100\r\n+OK\r\n");
+
+    core.disk_is_quick();
+    core.come_to_rest();
+    assert_eq!(core.told(0), b"+OK\r\n");
+    assert_eq!(core.told(1), [b":101\r\n$101\r\n".as_slice(), &[7; 100], b"x\r\n"].concat());
+    assert_eq!(core.told(2), b"*0\r\n");
+}
+
+#[test]
+fn log_stays_within_its_bound_while_the_disk_keeps_up() {
+    let _turn = turn();
+    let mut core = core();
+    let mut held_bytes_max = 0;
+    for number in 0..5000u32 {
+        core.tick(0, &request(&[b"SET", format!("key{}", number % 20).as_bytes(), &[7; 100]]));
+        held_bytes_max = held_bytes_max.max(held_bytes(&core));
+    }
+    core.come_to_rest();
+    assert_eq!(core.told(0).len(), 5000 * 5);
+    let run_bytes = core.shard.checkpoints.run_bytes();
+    assert!(held_bytes_max <= run_bytes + 5 * SEGMENT_BYTES, "{held_bytes_max} of log beside {run_bytes} of runs");
+    assert!(core.shard.checkpoints.published > 100, "{} runs", core.shard.checkpoints.published);
+}
