@@ -173,7 +173,7 @@ impl Shard {
     /// Whether a run is due and nothing but the next tick is needed to begin it.
     pub(crate) fn has_due_run(&self) -> bool {
         let Some(log) = self.log.as_ref().filter(|log| !log.is_syncing() && self.is_run_due(log)) else { return false };
-        let begin = self.begin_of_runs(log.sealed());
+        let Some(begin) = self.begin_of_runs(log.sealed()) else { return false };
         let oldest = self.checkpoints.runs.iter().min_by_key(|run| run.cut);
         oldest.is_some_and(|run| {
             let own = self.checkpoints.identity.map(|identity| identity.incarnation);
@@ -198,11 +198,12 @@ impl Shard {
         let is_sealed = self.store.log_mut().is_some_and(|buffer| buffer.is_empty());
         let (Some(identity), Some(log)) = (&self.checkpoints.identity, &self.log) else { return };
         let Some(group) = self.store.group(id).filter(|_| is_sealed) else { return };
+        let Some(begin) = self.begin_of_runs(log.sealed()) else { return };
         let header = RunHeader {
             store_id: identity.store_id,
             group: id,
             core: identity.core,
-            cut: Cut { incarnation: identity.incarnation, begin: self.begin_of_runs(log.sealed()) },
+            cut: Cut { incarnation: identity.incarnation, begin },
         };
         // The log did not grow since its last one: it would be the same, under the same name.
         if self.checkpoints.runs.iter().any(|run| run.group == id && run.cut == header.cut) {

@@ -1,6 +1,6 @@
 //! A request that outlives its receive buffer: blocked, parked, or part of a unit over several cores.
 
-use base::{Blocks, LogOrdinal, Span};
+use base::{Blocks, LogOrdinal, SlotGroupId, Span};
 use commands::LongArgument;
 use wire::Arguments;
 use wire::registry::CommandSpec;
@@ -20,8 +20,21 @@ pub struct OwnedRequest {
 pub struct LongValue {
     /// All of it; its argument is empty.
     pub blocks: Blocks,
-    /// Its number in the log, and the log group that has the first block, once it has.
-    pub stage: Option<(u64, LogOrdinal)>,
+    /// Set once the log has its first block.
+    pub stage: Option<Stage>,
+}
+
+/// A long value of which the log has blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    /// Its number in the log.
+    pub number: u64,
+    /// The log group that has the first block.
+    pub first: LogOrdinal,
+    /// The slot group of its key.
+    pub group: SlotGroupId,
+    /// [`storage::SlotGroup::clears`] of that when the first block came; `None` if the group was lent.
+    pub clears: Option<u64>,
 }
 
 impl OwnedRequest {
@@ -71,6 +84,6 @@ impl OwnedRequest {
     /// Its value as commands take it.
     pub fn long_argument(&self) -> Option<LongArgument<'_>> {
         let long = self.long.as_ref()?;
-        Some(LongArgument { blocks: &long.blocks, staged: long.stage.map(|(number, _)| number) })
+        Some(LongArgument { blocks: &long.blocks, staged: long.stage.map(|stage| stage.number) })
     }
 }

@@ -21,7 +21,7 @@ use wire::{Arguments, Protocol};
 use crate::connection::Stall;
 use crate::forward::ParkedHop;
 use crate::hop::{Control, Origin};
-use crate::owned_request::{LongValue, OwnedRequest};
+use crate::owned_request::{LongValue, OwnedRequest, Stage};
 use crate::route::{Route, route};
 use crate::shard::Shard;
 use crate::window::{Decoded, Window};
@@ -178,17 +178,18 @@ impl Shard {
     fn log_block(&mut self, upload: &mut Upload) -> usize {
         self.put_off.note();
         let next = self.log.as_ref().map(storage::log::LogWriter::next_ordinal);
+        let clears = self.store.group(upload.slot.group()).map(storage::SlotGroup::clears);
         let Some(((value, buffer), next)) = upload.parked.request.long_mut().zip(self.store.log_mut()).zip(next) else {
             return self.uploads.slice_bytes;
         };
-        let (stage, _) = *value.stage.get_or_insert_with(|| {
+        let stage = *value.stage.get_or_insert_with(|| {
             self.uploads.stages += 1;
-            (self.uploads.stages, next)
+            Stage { number: self.uploads.stages, first: next, group: upload.slot.group(), clears }
         });
         let offset = (value.blocks.len() - upload.rest.len()) as u64;
         let mut block = Vec::with_capacity(BLOCK_BYTES);
         upload.rest.take(BLOCK_BYTES, &mut block);
-        buffer.append_block(upload.slot, (stage, offset), &block);
+        buffer.append_block(upload.slot, (stage.number, offset), &block);
         block.len()
     }
 
@@ -199,15 +200,18 @@ impl Shard {
     }
 
     /// The log group up to which a run that begins now has everything: what is sealed, but not the blocks of values whose
-    /// requests have not run.
-    pub(crate) fn begin_of_runs(&self, sealed: LogOrdinal) -> LogOrdinal {
+    /// requests have not run. `None` while such blocks are older than a clear: a replay from there would bring keys back, because
+    /// the run has what came after the clear already.
+    pub(crate) fn begin_of_runs(&self, sealed: LogOrdinal) -> Option<LogOrdinal> {
         if is_planted(Bug::M24RunForgetsUploads) {
-            return sealed;
+            return Some(sealed);
         }
         let uploads = self.uploads.queue.iter().map(|upload| &upload.parked);
         let values = uploads.chain(&self.parked_hops).filter_map(|parked| parked.request.long());
-        let firsts = values.filter_map(|value| value.stage.map(|(_, first)| LogOrdinal(first.0 - 1)));
-        firsts.fold(sealed, LogOrdinal::min)
+        values.filter_map(|value| value.stage).try_fold(sealed, |begin, stage| {
+            let clears = self.store.group(stage.group).map(storage::SlotGroup::clears);
+            (clears.is_some() && clears == stage.clears).then(|| begin.min(LogOrdinal(stage.first.0 - 1)))
+        })
     }
 }
 
