@@ -67,15 +67,23 @@ impl Core {
 
     /// A tick in which `bytes` come from a client.
     pub(crate) fn tick(&mut self, client: u32, bytes: &[u8]) {
+        self.tick_of(&[(client, bytes)]);
+    }
+
+    /// A tick in which bytes come from several.
+    pub(crate) fn tick_of(&mut self, arrivals: &[(u32, &[u8])]) {
         self.now_us += 10;
         let mut events = std::mem::take(&mut self.events);
-        if !bytes.is_empty() {
-            let connection = ConnectionId { index: client, generation: 0 };
-            events.push(Event::Received { connection, span: Span { start: 0, len: bytes.len() as u32 } });
+        let mut received = Vec::new();
+        for (client, bytes) in arrivals.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            let connection = ConnectionId { index: *client, generation: 0 };
+            let span = Span { start: received.len() as u32, len: bytes.len() as u32 };
+            events.push(Event::Received { connection, span });
+            received.extend_from_slice(bytes);
         }
         let now = Now { monotonic_us: self.now_us, unix_ms: 1_000_000 };
         let mut output = TickOutput::default();
-        let input = TickInput { now, received: bytes, events: &mut events, hops: &mut Vec::new() };
+        let input = TickInput { now, received: &received, events: &mut events, hops: &mut Vec::new() };
         self.shard.tick(input, &mut output);
         self.more = output.more;
         let (mut logged, mut sent) = (0, 0);

@@ -177,6 +177,10 @@ impl Shard {
     /// The next block goes to the log; its bytes.
     fn log_block(&mut self, upload: &mut Upload) -> usize {
         self.put_off.note();
+        if upload.parked.request.long().is_some_and(|value| value.stage.is_none()) {
+            // A replay begins with the group of the first block: a clear that came before it must not be in the same one.
+            self.seal_group();
+        }
         let next = self.log.as_ref().map(storage::log::LogWriter::next_ordinal);
         let clears = self.store.group(upload.slot.group()).map(storage::SlotGroup::clears);
         let Some(((value, buffer), next)) = upload.parked.request.long_mut().zip(self.store.log_mut()).zip(next) else {

@@ -100,6 +100,24 @@ fn runs_mind_uploads() -> bool {
 }
 
 #[test]
+fn a_value_s_first_block_is_not_in_the_group_of_an_earlier_clear() {
+    let _turn = turn();
+    let mut core = Core::new(Durability::Interval, 2);
+    core.shard.set_run_bounds(u64::MAX, 1);
+    let set = request(&[b"SET", b"key", &value(20)]);
+    let (first, last) = set.split_at(set.len() - 5);
+    core.receive(0, first);
+    core.come_to_rest();
+    let sealed = |core: &Core| core.shard.log.as_ref().unwrap().sealed().0;
+    let before = sealed(&core);
+    core.tick_of(&[(1, &request(&[b"FLUSHALL"])), (0, last)]);
+    assert_eq!(sealed(&core), before + 2, "the clear and the first block");
+    assert_eq!(core.shard.begin_of_runs(LogOrdinal(sealed(&core))), Some(LogOrdinal(before + 1)));
+    core.come_to_rest();
+    assert_eq!((core.told(0), core.told(1)), (b"+OK\r\n".to_vec(), b"+OK\r\n".to_vec()));
+}
+
+#[test]
 fn no_run_begins_before_a_clear_for_a_value_on_its_way() {
     let _turn = turn();
     let mut core = Core::new(Durability::Interval, 2);
