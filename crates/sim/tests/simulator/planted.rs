@@ -19,8 +19,10 @@ use crate::toy::ToyNode;
 /// Seeds within which a bug must be caught.
 const SEEDS_MAX: u64 = 60;
 
-/// Durable steps of a core in which its log is recycled a few times.
-const POWER_CUT_STEPS: u64 = 1200;
+/// Durable steps of a core in which it recycles segments, once every slot group has had its first run.
+const POWER_CUT_STEPS: std::ops::Range<u64> = 1150..1500;
+/// Of a street in which runs are due all the time.
+const OFTEN_RUNS_SEED: u64 = 2;
 
 /// A planted bug is one for the process: tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -111,9 +113,7 @@ fn m14_swapping_replies_is_caught() {
 #[test]
 fn m16_taking_damage_for_the_end_is_caught() {
     let wish = |seed| Wish { damage: true, faults: false, ..commit(seed) };
-    // Versions that were given are given again, and the run of the slot group knows them.
-    let words = [LOST, &["comes after"]].concat();
-    assert_caught_within::<ShardNode>(500, Bug::M16DamageTakenAsEnd, wish, &words);
+    assert_caught_within::<ShardNode>(500, Bug::M16DamageTakenAsEnd, wish, LOST);
 }
 
 #[test]
@@ -132,6 +132,10 @@ fn m20_believing_a_stranger_s_length_is_caught() {
 
 /// A street where nothing takes long and nothing goes wrong by itself.
 fn calm_street(node: ShardNode) -> Street<ShardNode> {
+    calm_street_of(node, 1)
+}
+
+fn calm_street_of(node: ShardNode, seed: u64) -> Street<ShardNode> {
     let weather = Weather {
         network_us_max: 10,
         tick_us_max: 10,
@@ -140,7 +144,7 @@ fn calm_street(node: ShardNode) -> Street<ShardNode> {
         sync_us_max: 10,
         whole_segments_of_8: 8,
     };
-    let mut street = Street::new(node, weather, 1, Trace::default());
+    let mut street = Street::new(node, weather, seed, Trace::default());
     street.disk = Disk::default();
     street
 }
@@ -221,8 +225,8 @@ fn m25_a_segment_recycled_under_its_old_name_is_caught() {
 
 /// One client overwrites a few keys until the log is recycled again and again; the power is cut at every durable step.
 fn starts_after_every_power_cut() -> Result<(), String> {
-    (1..POWER_CUT_STEPS).try_for_each(|step| {
-        let mut street = calm_street(ShardNode::default());
+    POWER_CUT_STEPS.into_iter().try_for_each(|step| {
+        let mut street = calm_street_of(ShardNode::default(), OFTEN_RUNS_SEED);
         street.start(1, Durability::Interval, 1 << 10).map_err(|refusal| format!("{refusal:?}"))?;
         let socket = street.connect(0, Door::Standalone, 1);
         street.plan_crash(CrashPoint { step, kind: CrashKind::PowerCut });
