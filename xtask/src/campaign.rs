@@ -215,7 +215,7 @@ fn run_kill(options: &Options) -> Outcome<Verdict> {
     told(&mut command)
 }
 
-/// Zerohop, then the loser that has to be caught, then the one that keeps its promise.
+/// Zerohop, then losers that have to be caught, then a peer that keeps its promise.
 fn run_power(options: &Options) -> Outcome<Verdict> {
     power::meet_needs()?;
     let planted = options.planted.as_deref();
@@ -225,7 +225,8 @@ fn run_power(options: &Options) -> Outcome<Verdict> {
     options.bound(&mut command);
     let mut verdict = told(&mut command)?;
     if planted.is_none() {
-        for subject in [Subject::RedisEverysec, Subject::RedisAlways] {
+        let losers = [Subject::Redis("everysec"), Subject::Redis("no"), Subject::ZerohopUnflushed(&zerohop)];
+        for subject in losers.into_iter().chain([Subject::Redis("always")]) {
             let mut command = power::command(&subject, seed, None)?;
             let of_peer = told(command.args(["--rounds", &power::LOSER_ROUNDS.to_string()]))?;
             verdict.passed &= of_peer.passed;

@@ -265,17 +265,14 @@ pub struct PowerArguments {
     planted: Option<String>,
 }
 
-/// Cuts the power of a machine under load, round by round; with a planted bug, or Redis that syncs once a second, it passes
-/// if that is noticed.
+/// Cuts the power of a machine under load, round by round; with a planted bug, or a subject that must lose, it passes if that
+/// is noticed.
 ///
 /// # Errors
 /// When no disk can be made.
 pub fn power(arguments: &PowerArguments) -> io::Result<Counts> {
     let PowerArguments { qemu, kernel, initramfs, subject, planted, .. } = arguments;
-    let loser = match subject {
-        power::Subject::RedisEverysec => Some("Redis with appendfsync everysec"),
-        _ => planted.as_deref(),
-    };
+    let loser = subject.loser().or(planted.as_deref());
     let verdict = power::run(&power::Options {
         machine: power::Machine { qemu: qemu.clone(), kernel: kernel.clone(), initramfs: initramfs.clone() },
         subject: *subject,

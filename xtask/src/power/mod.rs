@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::{Outcome, kill, needs, peers, process, workspace};
 
-/// Rounds within which Redis that syncs once a second must have lost what it acknowledged: nearly every cut takes some.
+/// Rounds within which a loser must have lost what was promised: nearly every cut takes some.
 pub const LOSER_ROUNDS: u64 = 5;
 
 /// The variable that plants a bug; the guest hands it to the server.
@@ -20,10 +20,10 @@ const PLANTED_VARIABLE: &str = "PLANTED_BUG";
 pub enum Subject<'a> {
     /// This binary zerohop.
     Zerohop(&'a Path),
-    /// Redis that syncs once a second: the loser.
-    RedisEverysec,
-    /// Redis that syncs before it replies.
-    RedisAlways,
+    /// The same on a file system that does not flush the disk; has to be caught.
+    ZerohopUnflushed(&'a Path),
+    /// Redis: its `appendfsync`. `everysec` has to be caught against `commit`, and `no` against `interval`.
+    Redis(&'static str),
 }
 
 /// Fetches what can be fetched without root, and says what else is missing.
@@ -40,15 +40,15 @@ pub fn meet_needs() -> Outcome<()> {
 /// A campaign of this subject with this seed and so many rounds; `planted` names the bug that it has to notice.
 pub fn command(subject: &Subject<'_>, seed: u64, planted: Option<&str>) -> Outcome<Command> {
     let (name, program, inside) = match subject {
-        Subject::Zerohop(binary) => ("zerohop", binary.to_path_buf(), "zerohop"),
-        Subject::RedisEverysec => ("redis-everysec", peers::unpacked("redis-server")?, "redis-server"),
-        Subject::RedisAlways => ("redis-always", peers::unpacked("redis-server")?, "redis-server"),
+        Subject::Zerohop(binary) => ("zerohop".to_owned(), binary.to_path_buf(), "zerohop"),
+        Subject::ZerohopUnflushed(binary) => ("zerohop-unflushed".to_owned(), binary.to_path_buf(), "zerohop"),
+        Subject::Redis(fsync) => (format!("redis-{fsync}"), peers::unpacked("redis-server")?, "redis-server"),
     };
     let guest = debian_guest::find()?;
     let image = workspace::tools_folder().join("power").join(format!("{inside}.img"));
     initramfs::write(&image, &guest, &program, inside)?;
     let mut command = Command::new(kill::proof_binary()?);
-    command.args(["power", "--subject", name, "--seed", &seed.to_string(), "--kernel"]).arg(&guest.kernel);
+    command.args(["power", "--subject", &name, "--seed", &seed.to_string(), "--kernel"]).arg(&guest.kernel);
     command.arg("--initramfs").arg(&image);
     match planted {
         Some(bug) => command.env(PLANTED_VARIABLE, bug),

@@ -21,7 +21,7 @@ pub const POWER: Suite = Suite {
 fn run(context: &Context) -> Outcome<Counts> {
     let (zerohop, seed) = (context.zerohop()?, commit_number(&context.commit));
     let mut counts = Counts::default();
-    for (subject, rounds) in [(Subject::Zerohop(&zerohop), ROUNDS), (Subject::RedisEverysec, LOSER_ROUNDS)] {
+    for (subject, rounds) in [(Subject::Zerohop(&zerohop), ROUNDS), (Subject::Redis("everysec"), LOSER_ROUNDS)] {
         let mut command = power::command(&subject, seed, None)?;
         counts.add(context.counted(command.args(["--rounds", &rounds.to_string()]))?);
     }

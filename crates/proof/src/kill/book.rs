@@ -113,12 +113,12 @@ impl Book {
     pub fn acknowledge(&mut self, reply: &[u8]) -> Result<u64, String> {
         let unit = self.pending.get(self.replied);
         let unit = unit.ok_or_else(|| format!("a reply that nobody waits for: {}", show(reply)))?;
+        self.replied += 1;
         if reply != unit.reply {
             let wanted = show(&unit.reply);
             return Err(format!("{} answers {} instead of {wanted}", self.told(unit), show(reply)));
         }
         let number = unit.number;
-        self.replied += 1;
         if !self.habits.promises_later {
             self.promise(number);
         }

@@ -90,7 +90,7 @@ pub fn run(options: &Options) -> io::Result<Verdict> {
     if problems.is_empty() {
         problems = campaign.start_and_judge(&draw(rounds + 1)).map(drop).err().unwrap_or_default();
     }
-    if problems.is_empty() && options.subject == Subject::Zerohop {
+    if problems.is_empty() && options.subject == Subject::Zerohop && options.planted.is_none() {
         problems = campaign.totals.gaps(rounds);
     }
     for line in campaign.totals.lines(options, rounds) {

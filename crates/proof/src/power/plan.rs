@@ -13,8 +13,37 @@ pub enum Subject {
     Zerohop,
     /// Redis with `appendfsync everysec`, held against what `commit` promises: it has to be caught.
     RedisEverysec,
-    /// Redis with `appendfsync always`.
+    /// Redis that leaves syncs to the kernel, held against what `interval` promises: it has to be caught.
+    RedisNo,
+    /// Redis with `appendfsync always`, which keeps what `commit` promises.
     RedisAlways,
+    /// Zerohop in `commit` on a file system that flushes no disk: it has to be caught, or the disk loses nothing.
+    ZerohopUnflushed,
+}
+
+impl Subject {
+    /// Who must lose what was promised, in words; `None` if it must not.
+    pub fn loser(self) -> Option<&'static str> {
+        match self {
+            Subject::Zerohop | Subject::RedisAlways => None,
+            Subject::RedisEverysec => Some("Redis with appendfsync everysec, held against commit,"),
+            Subject::RedisNo => Some("Redis with appendfsync no, held against interval,"),
+            Subject::ZerohopUnflushed => Some("a file system that does not flush the disk"),
+        }
+    }
+
+    fn is_zerohop(self) -> bool {
+        matches!(self, Subject::Zerohop | Subject::ZerohopUnflushed)
+    }
+
+    fn promise(self, round: u64) -> Promise {
+        match self {
+            // By number, so that a few rounds have both.
+            Subject::Zerohop if round.is_multiple_of(3) => Promise::Interval,
+            Subject::RedisNo => Promise::Interval,
+            _ => Promise::Commit,
+        }
+    }
 }
 
 /// What must be found after a cut.
@@ -72,9 +101,8 @@ impl Plan {
     /// Round `round` of the campaign of this subject with this seed.
     pub fn draw(subject: Subject, seed: u64, round: u64) -> Plan {
         let rng = &mut Rng::new(mix(seed) ^ round);
-        // By number, so that a few rounds have both.
-        let is_interval = subject == Subject::Zerohop && round.is_multiple_of(3);
-        let promise = if is_interval { Promise::Interval } else { Promise::Commit };
+        let promise = subject.promise(round);
+        let is_interval = promise == Promise::Interval;
         let is_lazy = is_interval || subject == Subject::RedisEverysec;
         let requests_max = if is_lazy { REQUESTS_MAX.1 } else { REQUESTS_MAX.0 };
         let cores = [1, 2, 4][rng.below(3) as usize];
@@ -89,7 +117,7 @@ impl Plan {
     /// What the guest's `init` is given.
     pub fn variables(&self, planted: Option<&str>) -> Vec<(&'static str, String)> {
         let serve = match self.subject {
-            Subject::Zerohop => {
+            Subject::Zerohop | Subject::ZerohopUnflushed => {
                 let durability = if self.promise == Promise::Interval { "interval" } else { "commit" };
                 let Plan { cores, backend, .. } = self;
                 format!(
@@ -98,10 +126,14 @@ impl Plan {
                 )
             }
             Subject::RedisEverysec => redis("everysec"),
+            Subject::RedisNo => redis("no"),
             Subject::RedisAlways => redis("always"),
         };
         let mut variables = vec![("SERVE", serve)];
-        if self.subject == Subject::Zerohop {
+        if self.subject == Subject::ZerohopUnflushed {
+            variables.push(("MOUNT", "nobarrier".to_owned()));
+        }
+        if self.is_zerohop() {
             variables.push(("CHECK", "/bin/zerohop check /data/store".to_owned()));
         }
         variables.extend(planted.map(|bug| ("PLANTED_BUG", bug.to_owned())));
@@ -110,12 +142,12 @@ impl Plan {
 
     /// What the server prints when it serves.
     pub fn ready(&self) -> &'static str {
-        if self.subject == Subject::Zerohop { "ready on " } else { "Ready to accept connections" }
+        if self.is_zerohop() { "ready on " } else { "Ready to accept connections" }
     }
 
     /// Whether it is Zerohop, which tells about its recovery and can be checked.
     pub fn is_zerohop(&self) -> bool {
-        self.subject == Subject::Zerohop
+        self.subject.is_zerohop()
     }
 }
 
@@ -146,8 +178,7 @@ impl std::fmt::Display for Plan {
                 write!(formatter, "round {round}: {cores} cores, commit, {backend}")?
             }
             (Subject::Zerohop, _) => write!(formatter, "round {round}: {cores} cores, interval, {backend}")?,
-            (Subject::RedisEverysec, _) => write!(formatter, "round {round}: redis everysec")?,
-            (Subject::RedisAlways, _) => write!(formatter, "round {round}: redis always")?,
+            _ => write!(formatter, "round {round}: {subject:?}")?,
         }
         if let Some(broken) = self.broken_start {
             write!(formatter, ", a start cut at request {}", broken.after_requests)?;
@@ -188,6 +219,7 @@ mod tests {
     fn redis_is_held_against_commit_and_zerohop_is_told_its_bug() {
         let plan = Plan::draw(Subject::RedisEverysec, 1, 1);
         assert_eq!((plan.promise, plan.variables(None).len()), (Promise::Commit, 1));
+        assert_eq!(Plan::draw(Subject::RedisNo, 1, 1).promise, Promise::Interval);
         let plan = Plan::draw(Subject::Zerohop, 1, 1);
         assert_eq!(plan.variables(Some("M1")).last(), Some(&("PLANTED_BUG", "M1".to_owned())));
     }
