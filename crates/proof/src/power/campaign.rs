@@ -62,6 +62,8 @@ pub struct Campaign {
     pub(super) planted: Option<String>,
     pub(super) disk: Arc<Mutex<Disk>>,
     pub(super) books: Books,
+    /// The last cut came behind a clean stop: the next start replays nothing.
+    pub(super) is_left_clean: bool,
     folder: PathBuf,
     totals: Totals,
 }
@@ -116,7 +118,8 @@ impl Campaign {
         let folder = new_directory()?;
         let disk = Arc::new(Mutex::new(Disk::new(formatted(&folder.join("disk.img"))?)?));
         let (machine, planted) = (options.machine.clone(), options.planted.clone());
-        Ok(Campaign { machine, planted, disk, books: Books::new(SIZE), folder, totals: Totals::default() })
+        let (books, totals) = (Books::new(SIZE), Totals::default());
+        Ok(Campaign { machine, planted, disk, books, is_left_clean: true, folder, totals })
     }
 
     fn told_round(&mut self, plan: &Plan) -> Result<(), Vec<String>> {
@@ -166,6 +169,7 @@ impl Totals {
         self.tally.units += tally.units;
         self.tally.bulk_requests += tally.bulk_requests;
         self.tally.broken_starts += tally.broken_starts;
+        self.tally.stops += tally.stops;
         self.tally.lost.unflushed += tally.lost.unflushed;
         self.tally.lost.lost += tally.lost.lost;
         self.recovery.run_keys += recovery.run_keys;
@@ -189,9 +193,9 @@ impl Totals {
         let (Totals { tally, recovery }, Options { subject, seed, .. }) = (self, options);
         let cuts = rounds + tally.broken_starts;
         let mut lines = vec![format!(
-            "{subject:?}, seed {seed}: {cuts} power cuts, {} of them before it served; {} of {} unflushed blocks lost; \
+            "{subject:?}, seed {seed}: {cuts} power cuts, {} of them before it served, {} behind a clean stop; {} of {} unflushed blocks lost; \
              acknowledged: {} units of watched keys, {} overwrites of the bulk",
-            tally.broken_starts, tally.lost.lost, tally.lost.unflushed, tally.units, tally.bulk_requests
+            tally.broken_starts, tally.stops, tally.lost.lost, tally.lost.unflushed, tally.units, tally.bulk_requests
         )];
         if *subject == Subject::Zerohop {
             lines.push(format!(

@@ -1,7 +1,7 @@
 //! A virtual machine: started with a server in it, watched through its console, ended as the power ends a machine.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const MEMORY_MIB: u32 = 768;
 /// Processors: as many as the reference machine has.
 const PROCESSORS: u32 = 2;
 /// What the guest prints when something ends that should not.
-const ENDED: &str = "guest: ended";
+const ENDED: &str = "guest: ended with ";
 
 /// What a machine is made of.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Guest {
         let host = Ipv4Addr::LOCALHOST;
         command.args(["-netdev", &format!("user,id=net,restrict=on,hostfwd=tcp:{host}:{port}-:{PORT}")]);
         command.args(["-device", "virtio-net-pci,netdev=net,romfile="]);
-        let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn();
+        let child = command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output).spawn();
         let child = child.inspect_err(|_| detach(&socket))?;
         let address = format!("{host}:{port}");
         Ok(Guest { child, console: console.to_path_buf(), socket, disk_thread, address })
@@ -87,6 +87,21 @@ impl Guest {
     /// Whether it runs, and nothing in it has ended that should not.
     pub fn is_well(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None)) && !self.output().contains(ENDED)
+    }
+
+    /// Asks for a clean stop of the server, and does not wait.
+    ///
+    /// # Errors
+    /// When the machine is gone.
+    pub fn stop(&mut self) -> io::Result<()> {
+        self.child.stdin.as_mut().expect("it was piped").write_all(b"stop\n")
+    }
+
+    /// With which status the server ended, once it has.
+    pub fn ended_with(&self) -> Option<String> {
+        let output = self.output();
+        let (_, status) = output.split_once(ENDED)?;
+        Some(status.split_once('\r')?.0.to_owned())
     }
 
     /// The last tick it has printed.

@@ -55,6 +55,15 @@ pub enum Promise {
     Interval,
 }
 
+/// SIGTERM before the cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The cut comes while the server stops, unless that is faster.
+    CutMeanwhile,
+    /// The cut comes behind a clean stop: everything is promised then, and nothing is replayed.
+    CutBehind,
+}
+
 /// A cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -82,6 +91,8 @@ pub struct Plan {
     pub load_bytes: u64,
     /// and the guest has printed so many ticks under load.
     pub ticks: u64,
+    /// Whether the server is asked to stop then.
+    pub stop: Option<Stop>,
     /// How the round ends.
     pub cut: Cut,
     /// What its clients draw from.
@@ -111,7 +122,9 @@ impl Plan {
         let load_bytes = between(rng, LOAD_BYTES.0, LOAD_BYTES.1);
         let ticks = if is_interval { 1 + super::clock::TICKS_PROMISED + rng.below(TICKS_MORE) } else { 0 };
         let (cut, client_seed) = (Cut::draw(rng, requests_max), rng.next_u64());
-        Plan { round, subject, promise, cores, backend, broken_start, load_bytes, ticks, cut, client_seed }
+        let is_stopped = subject == Subject::Zerohop && rng.chance(1, 4);
+        let stop = is_stopped.then(|| if rng.chance(1, 2) { Stop::CutMeanwhile } else { Stop::CutBehind });
+        Plan { round, subject, promise, cores, backend, broken_start, load_bytes, ticks, stop, cut, client_seed }
     }
 
     /// What the guest's `init` is given.
@@ -183,7 +196,12 @@ impl std::fmt::Display for Plan {
         if let Some(broken) = self.broken_start {
             write!(formatter, ", a start cut at request {}", broken.after_requests)?;
         }
-        write!(formatter, ", cut at request {}, loses {:?}", cut.after_requests, cut.loss)
+        match self.stop {
+            None => write!(formatter, ", cut at request {}", cut.after_requests)?,
+            Some(Stop::CutMeanwhile) => write!(formatter, ", cut at request {} of a stop", cut.after_requests)?,
+            Some(Stop::CutBehind) => write!(formatter, ", cut behind a stop")?,
+        }
+        write!(formatter, ", loses {:?}", cut.loss)
     }
 }
 
@@ -195,7 +213,7 @@ fn between(rng: &mut Rng, low: u64, high: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Loss, Plan, Promise, Subject};
+    use super::{Loss, Plan, Promise, Stop, Subject};
 
     #[test]
     fn a_seed_is_a_campaign_and_a_campaign_has_everything() {
@@ -213,6 +231,9 @@ mod tests {
             assert!(plans.iter().any(|plan| plan.cut.loss == loss), "{loss:?}");
         }
         assert!(plans.iter().any(|plan| plan.broken_start.is_some()));
+        for stop in [None, Some(Stop::CutMeanwhile), Some(Stop::CutBehind)] {
+            assert!(plans.iter().any(|plan| plan.stop == stop), "{stop:?}");
+        }
     }
 
     #[test]

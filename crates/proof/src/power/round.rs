@@ -15,7 +15,7 @@ use super::campaign::Campaign;
 use super::clock::{Clock, Marks};
 use super::disk::{Disk, Lost};
 use super::guest::Guest;
-use super::plan::{Cut, Plan, Promise};
+use super::plan::{Cut, Plan, Promise, Stop};
 use crate::kill::load::{self, Gauge};
 use crate::kill::told::{self, Check, Recovery};
 use crate::kill::verdict::CLIENTS;
@@ -39,6 +39,8 @@ pub struct Tally {
     pub lost: Lost,
     /// The cut of a start came before it served.
     pub broken_starts: u64,
+    /// Clean stops that came to their end before the cut.
+    pub stops: u64,
 }
 
 impl Campaign {
@@ -83,6 +85,9 @@ impl Campaign {
         if plan.is_zerohop() {
             problems.extend(self.check_problem(&output));
             recovery = Recovery::parse(&output).ok_or_else(|| vec![format!("it announced no recovery: {output}")])?;
+            if self.is_left_clean && recovery.records > 0 {
+                problems.push(format!("{} records were replayed behind a clean stop", recovery.records));
+            }
         }
         if !problems.is_empty() {
             return Err(problems);
@@ -140,17 +145,21 @@ impl Campaign {
     /// Writes until the power fails as planned.
     fn load_and_cut(&mut self, plan: &Plan, guest: &mut Guest, tally: &mut Tally) -> Result<(), Vec<String>> {
         let (gauge, address, disk) = (Gauge::default(), guest.address.clone(), &self.disk);
-        let (promised, mut problems) = load::under(&mut self.books, (&address, plan.client_seed), &gauge, || {
-            let clock = wait_for_cut(plan, guest, disk, &gauge);
-            gauge.is_ending.store(true, Ordering::SeqCst);
-            // The disk is dead before the machine: what the machine says in between it does not have from the disk.
-            lock(disk).cut_now();
-            guest.end();
-            clock.map(|clock| match plan.promise {
-                Promise::Commit => [u64::MAX; CLIENTS],
-                Promise::Interval => clock.promised(guest.tick()),
-            })
-        });
+        let ((promised, is_stopped), mut problems) =
+            load::under(&mut self.books, (&address, plan.client_seed), &gauge, || {
+                let clock = wait_for_cut(plan, guest, disk, &gauge);
+                gauge.is_ending.store(true, Ordering::SeqCst);
+                // The disk is dead before the machine: what the machine says in between it does not have from the disk.
+                lock(disk).cut_now();
+                guest.end();
+                let is_stopped = guest.ended_with().is_some();
+                let promised = clock.map(|clock| match plan.promise {
+                    Promise::Interval if !is_stopped => clock.promised(guest.tick()),
+                    _ => [u64::MAX; CLIENTS],
+                });
+                (promised, is_stopped)
+            });
+        (self.is_left_clean, tally.stops) = (is_stopped, u64::from(is_stopped));
         let output = guest.output();
         problems.extend(told::panic(&output));
         problems.extend(well(&output).err().into_iter().flatten());
@@ -187,17 +196,29 @@ fn wait_for_cut(plan: &Plan, guest: &mut Guest, disk: &Mutex<Disk>, gauge: &Gaug
             return Ok(clock); // what a client has met it tells itself
         }
         if !guest.is_well() {
-            return Err(format!("under load: {}", guest.output()));
+            let is_stopped = is_set_up && plan.stop.is_some() && guest.ended_with().as_deref() == Some("0");
+            return if is_stopped { Ok(clock) } else { Err(format!("under load: {}", guest.output())) };
         }
         let is_due = gauge.bulk_bytes.load(Ordering::Relaxed) >= plan.load_bytes && ticks >= plan.ticks;
         if is_due && !is_set_up {
-            lock(disk).cut_after(plan.cut.after_requests);
+            set_up(plan, guest, disk, gauge)?;
             is_set_up = true;
         }
         thread::sleep(LOOK_EVERY);
     }
     let bytes = gauge.bulk_bytes.load(Ordering::Relaxed);
     Err(format!("after minutes of load {bytes} bytes were acknowledged, and the cut has not come: {}", guest.output()))
+}
+
+fn set_up(plan: &Plan, guest: &mut Guest, disk: &Mutex<Disk>, gauge: &Gauge) -> Result<(), String> {
+    if plan.stop != Some(Stop::CutBehind) {
+        lock(disk).cut_after(plan.cut.after_requests);
+    }
+    if plan.stop.is_some() {
+        gauge.is_ending.store(true, Ordering::SeqCst);
+        guest.stop().map_err(|error| format!("asking for a stop: {error}"))?;
+    }
+    Ok(())
 }
 
 fn well(output: &str) -> Result<(), Vec<String>> {
