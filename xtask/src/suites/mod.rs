@@ -100,6 +100,7 @@ pub const SUITES: &[Suite] = &[
     fuzz::FUZZ,
     dist::ARTEFACTS,
     planted::PLANTED,
+    power::POWER_LOSERS,
 ];
 
 /// What a suite is given.

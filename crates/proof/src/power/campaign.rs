@@ -99,10 +99,10 @@ pub fn run(options: &Options) -> io::Result<Verdict> {
         println!("{line}");
     }
     if !problems.is_empty() {
-        println!("FAILED  seed {}, round {}", options.seed, rounds + 1);
-        let told_max = if options.keeps_evidence { TOLD_MAX } else { TOLD_OF_LOSER_MAX };
-        problems.iter().take(told_max).for_each(|problem| println!("FAILED  {problem}"));
-        println!("FAILED  {} problems", problems.len());
+        let (word, told_max) =
+            if options.keeps_evidence { ("FAILED", TOLD_MAX) } else { ("caught", TOLD_OF_LOSER_MAX) };
+        println!("{word}  seed {}, round {}: {} problems", options.seed, rounds + 1, problems.len());
+        problems.iter().take(told_max).for_each(|problem| println!("{word}  {problem}"));
     }
     match options.keeps_evidence && !problems.is_empty() {
         true => {
