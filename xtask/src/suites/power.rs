@@ -33,7 +33,7 @@ pub const POWER_LOSERS: Suite = Suite {
     name: "power-losers",
     about: "power cuts that must be noticed: a reply before its sync, Redis without syncs, a disk that nobody flushes",
     needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST, &needs::REDIS],
-    budget_seconds: 240,
+    budget_seconds: 300,
     turn: Turn::Shard("planted"),
     run: lose,
 };
