@@ -4,6 +4,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::fuzz::{self, Bound, Session, TARGETS};
+use crate::power::{self, Subject};
 use crate::{Outcome, kill, process, workspace};
 
 /// Where the last results lie.
@@ -59,6 +60,12 @@ const CAMPAIGNS: &[Campaign] = &[
         takes: &["--rounds", "--seed", "--planted"],
         run: run_kill,
     },
+    Campaign {
+        name: "power",
+        about: "a machine that loses its power under load, on one disk; Redis beside it; --planted BUG: one that has to be caught",
+        takes: &["--rounds", "--seed", "--planted"],
+        run: run_power,
+    },
 ];
 
 impl Options {
@@ -84,6 +91,16 @@ impl Options {
 
     fn time_s(&self) -> u64 {
         self.seconds.unwrap_or(SECONDS)
+    }
+
+    /// Where a campaign in rounds ends.
+    fn bound(&self, command: &mut Command) {
+        if let Some(rounds) = self.rounds {
+            command.args(["--rounds", &rounds.to_string()]);
+        }
+        if self.rounds.is_none() || self.seconds.is_some() {
+            command.args(["--seconds", &self.time_s().to_string()]);
+        }
     }
 }
 
@@ -194,14 +211,35 @@ fn run_kill(options: &Options) -> Outcome<Verdict> {
     let zerohop = if planted.is_some() { kill::planted_binary()? } else { kill::release_binary()? };
     let seed = options.seed.map_or_else(unix_s, Ok)?;
     let mut command = kill::command(&kill::proof_binary()?, &zerohop, seed, planted);
-    if let Some(rounds) = options.rounds {
-        command.args(["--rounds", &rounds.to_string()]);
+    options.bound(&mut command);
+    told(&mut command)
+}
+
+/// Zerohop, then losers that have to be caught, then a peer that keeps its promise.
+fn run_power(options: &Options) -> Outcome<Verdict> {
+    power::meet_needs()?;
+    let planted = options.planted.as_deref();
+    let zerohop = if planted.is_some() { kill::planted_binary()? } else { kill::release_binary()? };
+    let seed = options.seed.map_or_else(unix_s, Ok)?;
+    let mut command = power::command(&Subject::Zerohop(&zerohop), seed, planted)?;
+    options.bound(&mut command);
+    let mut verdict = told(&mut command)?;
+    if planted.is_none() {
+        let losers = [Subject::Redis("everysec"), Subject::Redis("no"), Subject::ZerohopUnflushed(&zerohop)];
+        for subject in losers.into_iter().chain([Subject::Redis("always")]) {
+            let mut command = power::command(&subject, seed, None)?;
+            let of_peer = told(command.args(["--rounds", &power::LOSER_ROUNDS.to_string()]))?;
+            verdict.passed &= of_peer.passed;
+            verdict.lines.extend(of_peer.lines);
+        }
     }
-    if options.rounds.is_none() || options.seconds.is_some() {
-        command.args(["--seconds", &options.time_s().to_string()]);
-    }
+    Ok(verdict)
+}
+
+/// Runs a tool of `proof` that judges rounds; keeps what it says besides each round.
+fn told(command: &mut Command) -> Outcome<Verdict> {
     let mut lines = Vec::new();
-    let passed = process::lines(&mut command, |line| {
+    let passed = process::lines(command, |line| {
         if !line.starts_with("round ") {
             lines.push(line.to_owned());
         }

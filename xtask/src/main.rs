@@ -13,6 +13,7 @@ mod fuzz;
 mod kill;
 mod needs;
 mod peers;
+mod power;
 mod process;
 mod rust_source;
 mod sim;

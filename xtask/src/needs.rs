@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::power::debian_guest;
 use crate::{Outcome, peers, process, workspace};
 
 /// One thing a suite needs.
@@ -21,6 +22,8 @@ pub enum Source {
     Debian(&'static [&'static str]),
     /// Peers (`cargo x peers`), unpacked into `target/peers` without root.
     Peers(&'static [&'static str]),
+    /// The guest of the power campaign, unpacked beside the peers without root.
+    Guest,
     /// Python packages with versions, installed into a virtual environment under `target/xtask`.
     Python(&'static [&'static str]),
     /// A component of the Rust toolchain, added by rustup.
@@ -45,6 +48,14 @@ pub const VALKEY: Need = Need { name: "Valkey", program: "valkey-server", source
 pub const MEMCACHED: Need = Need { name: "memcached", program: "memcached", source: Source::Peers(&["memcached"]) };
 /// valgrind, which counts instructions.
 pub const VALGRIND: Need = Need { name: "valgrind", program: "valgrind", source: Source::Debian(&["valgrind"]) };
+/// The machine that loses its power.
+pub const QEMU: Need =
+    Need { name: "QEMU", program: "qemu-system-x86_64", source: Source::Debian(&["qemu-system-x86"]) };
+/// What formats its disk.
+pub const MKE2FS: Need = Need { name: "mke2fs", program: "/usr/sbin/mke2fs", source: Source::Debian(&["e2fsprogs"]) };
+/// What runs in it.
+pub const GUEST: Need =
+    Need { name: "a kernel and busybox of Debian for virtual machines", program: "dpkg-deb", source: Source::Guest };
 /// Python with virtual environments.
 pub const PYTHON: Need =
     Need { name: "Python 3", program: "python3", source: Source::Debian(&["python3", "python3-venv"]) };
@@ -73,6 +84,7 @@ impl Need {
                 std::fs::read_to_string(python_stamp()).is_ok_and(|stamp| stamp == packages.join("\n"))
             }
             Source::Peers(names) => names.iter().all(|name| peers::is_here(name)),
+            Source::Guest => debian_guest::find().is_ok(),
             Source::Debian(_) | Source::Toolchain(_) | Source::ByHand(_) => find(self.program).is_some(),
         }
     }
@@ -81,6 +93,7 @@ impl Need {
     pub fn advice(&self) -> String {
         match &self.source {
             Source::Debian(packages) => format!("apt-get install {}", packages.join(" ")),
+            Source::Guest => "cargo x campaign power, which fetches it from this machine's Debian sources".to_owned(),
             Source::Peers(_) => "cargo x peers, which says what it lacks".to_owned(),
             Source::Python(packages) => format!("cargo x test installs {} with pip", packages.join(", ")),
             Source::Toolchain(component) => format!("rustup component add {component}"),
@@ -118,6 +131,7 @@ pub fn install(missing: &[&Need]) -> Outcome<()> {
         match need.source {
             Source::Python(packages) => install_python(packages)?,
             Source::Peers(names) => fetch_peers(names),
+            Source::Guest => fetch_guest(),
             Source::Toolchain(component) => add_component(component)?,
             Source::Debian(_) | Source::ByHand(_) => {}
         }
@@ -141,6 +155,14 @@ fn fetch_peers(names: &[&str]) {
             Ok(peer) => println!("found {}: {}", peer.name, peer.version),
             Err(message) => println!("{name}: {message}"),
         }
+    }
+}
+
+/// As a peer that cannot be fetched.
+fn fetch_guest() {
+    println!("fetching from Debian: the guest of the power campaign");
+    if let Err(message) = debian_guest::fetch() {
+        println!("{message}");
     }
 }
 

@@ -83,7 +83,20 @@ pub fn find_or_fetch(name: &str) -> Outcome<Peer> {
     find(kind).ok_or_else(|| format!("its package was unpacked, but {name} does not run or has another version"))
 }
 
-fn folder() -> PathBuf {
+/// The program `name` itself and not the script that starts it: what a machine of its own needs.
+pub fn unpacked(name: &str) -> Outcome<PathBuf> {
+    let peer = find_or_fetch(name)?;
+    let unpacked = folder().join("root/usr/bin").join(name);
+    Ok(if unpacked.is_file() { unpacked } else { peer.program })
+}
+
+/// Where fetched programs have their libraries.
+pub fn library_folder() -> PathBuf {
+    folder().join("root/usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH))
+}
+
+/// Where everything lies that was fetched.
+pub fn folder() -> PathBuf {
     workspace::root().join("target").join("peers")
 }
 
@@ -96,9 +109,8 @@ fn find(kind: &Kind) -> Option<Peer> {
 }
 
 fn fetch(kind: &Kind) -> Outcome<()> {
-    let apt = folder().join("apt");
-    let configuration = prepare_apt(&apt)?;
-    let packages = apt.join("packages");
+    let configuration = prepare_apt()?;
+    let packages = folder().join("apt").join("packages");
     make_folder(&packages)?;
     for package in kind.packages.iter().chain(LIBRARIES) {
         let mut download = Command::new("apt-get");
@@ -106,18 +118,25 @@ fn fetch(kind: &Kind) -> Outcome<()> {
         quiet(&mut download, &format!("fetching the Debian package {package}"))?;
     }
     let root = folder().join("root");
-    make_folder(&root)?;
-    let listed = fs::read_dir(&packages).map_err(|error| format!("cannot list {}: {error}", packages.display()))?;
-    for package in
-        listed.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "deb"))
-    {
-        quiet(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&root), "unpacking a Debian package")?;
-    }
+    unpack_all(&packages, &root)?;
     KINDS.iter().try_for_each(|kind| write_starter(kind.name, &root))
 }
 
+/// Unpacks every package of a folder into `root`.
+pub fn unpack_all(packages: &Path, root: &Path) -> Outcome<()> {
+    make_folder(root)?;
+    let listed = fs::read_dir(packages).map_err(|error| format!("cannot list {}: {error}", packages.display()))?;
+    for package in
+        listed.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "deb"))
+    {
+        quiet(Command::new("dpkg-deb").arg("-x").arg(&package).arg(root), "unpacking a Debian package")?;
+    }
+    Ok(())
+}
+
 /// A package state of our own, so that neither the machine's lists nor its packages change and no root is needed.
-fn prepare_apt(apt: &Path) -> Outcome<PathBuf> {
+pub fn prepare_apt() -> Outcome<PathBuf> {
+    let apt = folder().join("apt");
     let configuration = apt.join("apt.conf");
     for part in ["parts", "lists/partial", "cache/archives/partial"] {
         make_folder(&apt.join(part))?;
@@ -209,7 +228,7 @@ fn write_starter(name: &str, root: &Path) -> Outcome<()> {
     }
     make_folder(&folder().join("bin"))?;
     let starter = folder().join("bin").join(name);
-    let libraries = root.join("usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH));
+    let libraries = library_folder();
     let text =
         format!("#!/bin/sh\nLD_LIBRARY_PATH=\"{}\" exec \"{}\" \"$@\"\n", libraries.display(), program.display());
     write(&starter, &text)?;
@@ -218,7 +237,7 @@ fn write_starter(name: &str, root: &Path) -> Outcome<()> {
 }
 
 /// Runs `command`, showing neither its output nor its addresses.
-fn quiet(command: &mut Command, doing: &str) -> Outcome<()> {
+pub fn quiet(command: &mut Command, doing: &str) -> Outcome<()> {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
@@ -227,7 +246,8 @@ fn quiet(command: &mut Command, doing: &str) -> Outcome<()> {
     }
 }
 
-fn make_folder(path: &Path) -> Outcome<()> {
+/// Makes a folder and those above it.
+pub fn make_folder(path: &Path) -> Outcome<()> {
     fs::create_dir_all(path).map_err(|error| format!("cannot make the folder {}: {error}", path.display()))
 }
 

@@ -14,6 +14,7 @@ use crate::differential::run;
 use crate::hostile;
 use crate::kill;
 use crate::package_index;
+use crate::power;
 use crate::process::Server;
 use crate::split;
 
@@ -232,13 +233,67 @@ pub fn kill(arguments: &KillArguments) -> io::Result<Counts> {
         load_bytes_max: arguments.load_mib_max << 20,
         keeps_evidence: arguments.planted.is_none(),
     })?;
-    let failed = u64::from(!verdict.problems.is_empty());
-    let Some(bug) = &arguments.planted else { return Ok(Counts { passed: verdict.rounds, failed }) };
+    Ok(judged(arguments.planted.as_deref(), verdict.rounds, &verdict.problems))
+}
+
+/// Arguments of `power`.
+#[derive(Args)]
+pub struct PowerArguments {
+    /// QEMU for this machine's kind of processor.
+    #[arg(long, default_value = "qemu-system-x86_64")]
+    qemu: String,
+    /// The guest's kernel.
+    #[arg(long)]
+    kernel: String,
+    /// The guest's root, with the server in it.
+    #[arg(long)]
+    initramfs: String,
+    /// Which server that is.
+    #[arg(long, value_enum, default_value = "zerohop")]
+    subject: power::Subject,
+    /// Seed of the campaign: which rounds it has.
+    #[arg(long, default_value_t = 1, value_parser = parse_number)]
+    seed: u64,
+    /// Ends after so many rounds.
+    #[arg(long, default_value_t = u64::MAX)]
+    rounds: u64,
+    /// Ends with the first round that is over after this time.
+    #[arg(long, default_value_t = u64::MAX)]
+    seconds: u64,
+    /// The binary carries this planted bug: some round must be wrong.
+    #[arg(long, env = "PLANTED_BUG")]
+    planted: Option<String>,
+}
+
+/// Cuts the power of a machine under load, round by round; with a planted bug, or a subject that must lose, it passes if that
+/// is noticed.
+///
+/// # Errors
+/// When no disk can be made.
+pub fn power(arguments: &PowerArguments) -> io::Result<Counts> {
+    let PowerArguments { qemu, kernel, initramfs, subject, planted, .. } = arguments;
+    let loser = subject.loser().or(planted.as_deref());
+    let verdict = power::run(&power::Options {
+        machine: power::Machine { qemu: qemu.clone(), kernel: kernel.clone(), initramfs: initramfs.clone() },
+        subject: *subject,
+        planted: planted.clone(),
+        seed: arguments.seed,
+        rounds_max: arguments.rounds,
+        time_max: Duration::from_secs(arguments.seconds),
+        keeps_evidence: loser.is_none(),
+    })?;
+    Ok(judged(loser, verdict.rounds, &verdict.problems))
+}
+
+/// Each right round is a test that passed; of a loser there is one test, that it is caught.
+fn judged(loser: Option<&str>, rounds: u64, problems: &[String]) -> Counts {
+    let failed = u64::from(!problems.is_empty());
+    let Some(loser) = loser else { return Counts { passed: rounds, failed } };
     match failed {
-        0 => println!("{bug} was NOT caught by {} rounds", verdict.rounds),
-        _ => println!("{bug} was caught by round {}", verdict.rounds + 1),
+        0 => println!("{loser} was NOT caught by {rounds} rounds"),
+        _ => println!("{loser} was caught by round {}", rounds + 1),
     }
-    Ok(Counts { passed: failed, failed: 1 - failed })
+    Counts { passed: failed, failed: 1 - failed }
 }
 
 /// Arguments of `with-server`.

@@ -11,16 +11,16 @@
 //! The moment of an end is drawn in acknowledged bytes and published runs; it still differs from run to run. The verdict does
 //! not depend on it: what may be found follows from what was sent and what was acknowledged alone.
 
-mod book;
+pub(crate) mod book;
 mod campaign;
-mod load;
+pub(crate) mod load;
 mod long;
 mod maker;
 mod plan;
 mod round;
 mod state;
 mod stripe;
-mod told;
-mod verdict;
+pub(crate) mod told;
+pub(crate) mod verdict;
 
 pub use campaign::{Options, Verdict, run};

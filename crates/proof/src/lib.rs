@@ -10,6 +10,7 @@ pub mod hostile;
 pub mod kill;
 pub mod model;
 pub mod package_index;
+pub mod power;
 pub mod process;
 pub mod reply;
 pub mod sequence;

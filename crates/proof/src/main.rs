@@ -24,6 +24,8 @@ enum What {
     PackageIndex(commands::PackageIndexArguments),
     /// The real binary killed under load, again and again on one data directory.
     Kill(commands::KillArguments),
+    /// A machine of its own that loses its power under load, again and again on one disk.
+    Power(commands::PowerArguments),
     /// Any command that prints its counts, beside a server of its own.
     WithServer(commands::WithServerArguments),
 }
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         What::Hostile(arguments) => commands::hostile(&arguments),
         What::PackageIndex(arguments) => commands::package_index(&arguments),
         What::Kill(arguments) => commands::kill(&arguments),
+        What::Power(arguments) => commands::power(&arguments),
         What::WithServer(arguments) => commands::with_server(&arguments),
         What::Split(arguments) => commands::split(&arguments),
     };

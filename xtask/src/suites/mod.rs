@@ -8,6 +8,7 @@ mod house;
 mod kill;
 mod outside;
 mod planted;
+mod power;
 mod simulator;
 
 use std::path::PathBuf;
@@ -94,10 +95,12 @@ pub const SUITES: &[Suite] = &[
     outside::JAVA_CLIENTS,
     outside::RUST_CLIENT,
     kill::KILL,
+    power::POWER,
     simulator::SEEDS,
     fuzz::FUZZ,
     dist::ARTEFACTS,
     planted::PLANTED,
+    power::POWER_LOSERS,
 ];
 
 /// What a suite is given.

@@ -52,14 +52,27 @@ pub struct Book {
     database: u32,
     keys: Vec<Key>,
     sent: u64,
+    /// Sent, and not promised yet; the first ones have their replies.
     pending: VecDeque<Pending>,
+    /// How many of these have their replies.
+    replied: usize,
+    habits: Habits,
+}
+
+/// What differs between the campaigns that keep books.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Habits {
+    /// A reply promises nothing by itself; [`Book::promise`] says what is promised.
+    pub promises_later: bool,
+    /// All keys are of one core, so what is found is what some first units left: order without a hole.
+    pub has_order: bool,
 }
 
 impl Book {
     /// Keys of a database that hold nothing yet.
-    pub fn new(database: u32, keys: impl Iterator<Item = (Vec<u8>, Kind)>) -> Book {
+    pub fn new(database: u32, keys: impl Iterator<Item = (Vec<u8>, Kind)>, habits: Habits) -> Book {
         let key = |(name, kind)| Key { name, kind, states: VecDeque::from([(0, State::Absent)]) };
-        Book { database, keys: keys.map(key).collect(), sent: 0, pending: VecDeque::new() }
+        Book { database, keys: keys.map(key).collect(), sent: 0, pending: VecDeque::new(), replied: 0, habits }
     }
 
     /// Their database; the one of the bulk is 0, another one belongs to this client alone.
@@ -93,23 +106,37 @@ impl Book {
         self.pending.push_back(Pending { number: self.sent, command, keys, reply: unit.reply });
     }
 
-    /// Notes the next reply.
+    /// Notes the next reply; returns the number of its unit.
     ///
     /// # Errors
-    /// When it is not the one that the oldest unit must get.
-    pub fn acknowledge(&mut self, reply: &[u8]) -> Result<(), String> {
-        let unit = self.pending.pop_front().ok_or_else(|| format!("a reply that nobody waits for: {}", show(reply)))?;
+    /// When it is not the one that the oldest unit without a reply must get.
+    pub fn acknowledge(&mut self, reply: &[u8]) -> Result<u64, String> {
+        let unit = self.pending.get(self.replied);
+        let unit = unit.ok_or_else(|| format!("a reply that nobody waits for: {}", show(reply)))?;
+        self.replied += 1;
         if reply != unit.reply {
             let wanted = show(&unit.reply);
-            return Err(format!("{} answers {} instead of {wanted}", self.told(&unit), show(reply)));
+            return Err(format!("{} answers {} instead of {wanted}", self.told(unit), show(reply)));
         }
-        for key in unit.keys {
-            let states = &mut self.keys[key].states;
-            while states.front().is_some_and(|(number, _)| *number < unit.number) {
-                states.pop_front();
+        let number = unit.number;
+        if !self.habits.promises_later {
+            self.promise(number);
+        }
+        Ok(number)
+    }
+
+    /// What was acknowledged up to the unit `number` must be found from now on.
+    pub fn promise(&mut self, number: u64) {
+        while self.replied > 0 && self.pending.front().is_some_and(|unit| unit.number <= number) {
+            let unit = self.pending.pop_front().expect("it was looked at");
+            self.replied -= 1;
+            for key in unit.keys {
+                let states = &mut self.keys[key].states;
+                while states.front().is_some_and(|(number, _)| *number < unit.number) {
+                    states.pop_front();
+                }
             }
         }
-        Ok(())
     }
 
     /// Holds what was found after a restart, one state per key, against what may be; returns what must not be.
@@ -126,6 +153,9 @@ impl Book {
         }
         if problems.is_empty() {
             problems.extend(self.torn_unit(&candidates));
+        }
+        if problems.is_empty() && self.habits.has_order {
+            problems.extend(order::hole(&self.keys, found, self.sent));
         }
         problems
     }
@@ -160,6 +190,7 @@ impl Book {
     /// From here on the keys hold what was found, for good: what was not found must not come back later.
     pub fn settle(&mut self, found: Vec<State>) {
         self.pending.clear();
+        self.replied = 0;
         for (key, state) in self.keys.iter_mut().zip(found) {
             key.states = VecDeque::from([(self.sent, state)]);
         }
@@ -193,5 +224,6 @@ impl Key {
     }
 }
 
+mod order;
 #[cfg(test)]
 mod tests;

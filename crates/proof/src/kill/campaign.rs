@@ -4,23 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use super::book::Book;
-use super::maker;
+use super::book::Habits;
 use super::plan::{Ending, Plan};
 use super::round::Tally;
-use super::stripe::Stripe;
 use super::told::{self, Check, Recovery};
-use super::verdict::Books;
+use super::verdict::{Books, Size};
 use crate::process::{Server, new_directory};
 
-/// Clients that write watched keys.
-const WATCHED_CLIENTS: usize = 3;
-/// Watched keys of each.
-const WATCHED_KEYS: usize = 400;
-/// Clients that write the bulk.
-const BULK_CLIENTS: usize = 2;
-/// Keys of each: about 15 MB.
-const BULK_KEYS: usize = 15_000;
+/// Watched keys of each client, and keys of each of the bulk: about 15 MB.
+const SIZE: Size =
+    Size { watched_keys: 400, bulk_keys: 15_000, habits: Habits { promises_later: false, has_order: false } };
 /// What went wrong is told so often.
 const TOLD_MAX: usize = 20;
 /// From so many rounds on a campaign must have met runs and replays.
@@ -123,13 +116,8 @@ impl Campaign {
         let data = folder.join("data");
         fs::create_dir(&data)?;
         fs::create_dir(folder.join("output"))?;
-        // The last one has a database of its own, to empty it now and then.
-        let database = |client: usize| u32::from(client + 1 == WATCHED_CLIENTS);
-        let book = |client| Book::new(database(client), maker::names(client, WATCHED_KEYS));
-        let watched = (0..WATCHED_CLIENTS).map(book).collect();
-        let bulk = (0..BULK_CLIENTS).map(|client| Stripe::new(client, BULK_KEYS)).collect();
         let left = Left { is_clean: true, check: None, by: "nobody".to_owned() };
-        let books = Books { watched, bulk };
+        let books = Books::new(SIZE);
         Ok(Campaign { zerohop: zerohop.to_owned(), data, books, left, folder, totals: Totals::default() })
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use base::rng::Rng;
@@ -9,6 +10,7 @@ use base::rng::Rng;
 use super::book::Book;
 use super::maker;
 use super::stripe::Stripe;
+use super::verdict::{Books, CLIENTS};
 use crate::connection::{Connection, encode};
 use crate::reply::show;
 
@@ -33,13 +35,38 @@ pub struct Gauge {
     pub is_ending: AtomicBool,
     /// A client has met what must not be.
     pub is_failed: AtomicBool,
+    /// Up to where each client's requests are acknowledged, as its book counts them.
+    pub marks: [AtomicU64; CLIENTS],
+}
+
+/// Runs all clients at `address` while `meanwhile` does, which ends the process; returns what it returns, and what the
+/// clients met that must not be.
+pub fn under<R>(
+    books: &mut Books,
+    (address, seed): (&str, u64),
+    gauge: &Gauge,
+    meanwhile: impl FnOnce() -> R,
+) -> (R, Vec<String>) {
+    thread::scope(|scope| {
+        let mut clients = Vec::new();
+        let mut marks = gauge.marks.iter();
+        for ((book, seed), mark) in books.watched.iter_mut().zip(seed..).zip(marks.by_ref()) {
+            clients.push(scope.spawn(move || watched(address, book, seed, (gauge, mark))));
+        }
+        for ((stripe, seed), mark) in books.bulk.iter_mut().zip(!seed..).zip(marks) {
+            clients.push(scope.spawn(move || bulk(address, stripe, seed, (gauge, mark))));
+        }
+        let ended = meanwhile();
+        let problems = clients.into_iter().filter_map(|client| client.join().expect("no panic").err());
+        (ended, problems.collect())
+    })
 }
 
 /// Writes watched keys until the connection breaks off.
 ///
 /// # Errors
 /// A wrong reply, or a connection that broke off before the process was ended.
-pub fn watched(address: &str, book: &mut Book, seed: u64, gauge: &Gauge) -> Result<(), String> {
+fn watched(address: &str, book: &mut Book, seed: u64, (gauge, mark): (&Gauge, &AtomicU64)) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     until_it_breaks((address, book.database()), gauge, |connection, request| {
         let count = 1 + rng.below(UNITS_MAX);
@@ -50,7 +77,8 @@ pub fn watched(address: &str, book: &mut Book, seed: u64, gauge: &Gauge) -> Resu
         }
         connection.write(request)?;
         for _ in 0..count {
-            book.acknowledge(&connection.read_reply()?).map_err(invalid)?;
+            let number = book.acknowledge(&connection.read_reply()?).map_err(invalid)?;
+            mark.store(number, Ordering::SeqCst);
             gauge.units.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -61,7 +89,7 @@ pub fn watched(address: &str, book: &mut Book, seed: u64, gauge: &Gauge) -> Resu
 ///
 /// # Errors
 /// As [`watched`].
-pub fn bulk(address: &str, stripe: &mut Stripe, seed: u64, gauge: &Gauge) -> Result<(), String> {
+fn bulk(address: &str, stripe: &mut Stripe, seed: u64, (gauge, mark): (&Gauge, &AtomicU64)) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let mut under_way = Vec::new();
     until_it_breaks((address, 0), gauge, |connection, request| {
@@ -77,7 +105,7 @@ pub fn bulk(address: &str, stripe: &mut Stripe, seed: u64, gauge: &Gauge) -> Res
             if reply != b"+OK\r\n" {
                 return Err(invalid(format!("SET {} answers {}", show(&stripe.name(*key)), show(&reply))));
             }
-            stripe.acknowledge(*key);
+            mark.store(stripe.acknowledge(*key), Ordering::SeqCst);
             gauge.bulk_bytes.fetch_add(*bytes, Ordering::Relaxed);
         }
         gauge.bulk_requests.fetch_add(under_way.len() as u64, Ordering::Relaxed);

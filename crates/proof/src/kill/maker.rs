@@ -21,8 +21,10 @@ const LONG_ONE_IN: u64 = 150;
 /// In a database of its own one of so many units empties it: a run that is being made is of no use then.
 const FLUSH_ONE_IN: u64 = 3000;
 
-/// `keys` watched keys of client `client`, the first ones for long strings, of the others every fifth a list.
-pub fn names(client: usize, keys: usize) -> impl Iterator<Item = (Vec<u8>, Kind)> {
+/// `keys` watched keys of client `client`, the first ones for long strings, of the others every fifth a list. A tag brings
+/// all of them to one core.
+pub fn names(client: usize, keys: usize, is_tagged: bool) -> impl Iterator<Item = (Vec<u8>, Kind)> {
+    let client = if is_tagged { format!("{{{client}}}") } else { client.to_string() };
     (0..keys).map(move |number| match number % 5 {
         _ if number < LONG_KEYS => (format!("watched:{client}:long:{number}").into_bytes(), Kind::Text),
         4 => (format!("watched:{client}:list:{number}").into_bytes(), Kind::List),
@@ -156,10 +158,11 @@ mod tests {
     use base::rng::Rng;
 
     use super::{Book, names, next};
+    use crate::kill::book::Habits;
 
     #[test]
     fn every_command_is_drawn_no_state_comes_twice_and_units_name_a_key_once() {
-        let (mut book, mut rng) = (Book::new(1, names(0, 20)), Rng::new(3));
+        let (mut book, mut rng) = (Book::new(1, names(0, 20, false), Habits::default()), Rng::new(3));
         let (mut commands, mut values) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..20_000 {
             let unit = next(&book, &mut rng);

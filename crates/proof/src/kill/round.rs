@@ -52,7 +52,7 @@ impl Campaign {
         }
         let mut server = self.launch(plan)?;
         let recovery = ready(&mut server).map_err(|problem| vec![format!("the start: {problem}")])?;
-        let judged = self.books.judge(&server).map_err(|error| vec![format!("reading back: {error}")]);
+        let judged = self.books.judge(&server.address).map_err(|error| vec![format!("reading back: {error}")]);
         let mut problems = judged?;
         if self.left.is_clean && recovery.records > 0 {
             problems.push(format!("{} records were replayed behind a clean stop", recovery.records));
@@ -106,21 +106,11 @@ impl Campaign {
     /// Returns also whether the process stopped cleanly.
     fn under_load(&mut self, plan: &Plan, server: &mut Server) -> Result<(Tally, bool), Vec<String>> {
         let (gauge, address) = (Gauge::default(), server.address.clone());
-        let (gauge_of, address_of) = (&gauge, address.as_str());
-        let mut problems = Vec::new();
-        let ended = thread::scope(|scope| {
-            let mut clients = Vec::new();
-            for (book, seed) in self.books.watched.iter_mut().zip(plan.client_seed..) {
-                clients.push(scope.spawn(move || load::watched(address_of, book, seed, gauge_of)));
-            }
-            for (stripe, seed) in self.books.bulk.iter_mut().zip(!plan.client_seed..) {
-                clients.push(scope.spawn(move || load::bulk(address_of, stripe, seed, gauge_of)));
-            }
-            let due = wait_until_due(plan, server, gauge_of);
+        let (ended, mut problems) = load::under(&mut self.books, (&address, plan.client_seed), &gauge, || {
+            let due = wait_until_due(plan, server, &gauge);
             gauge.is_ending.store(true, Ordering::SeqCst);
             // Also when something is wrong: the clients end with the process.
             let ended = end(plan, server);
-            problems.extend(clients.into_iter().filter_map(|client| client.join().expect("no panic").err()));
             due.and_then(|runs| Ok((runs, ended?)))
         });
         let (runs, is_clean) = ended.unwrap_or_else(|problem| {

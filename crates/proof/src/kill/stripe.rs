@@ -2,6 +2,8 @@
 //!
 //! A key's value follows from its version, so that a book of twelve bytes per key is enough.
 
+use std::collections::VecDeque;
+
 use base::rng::{Rng, mix};
 
 use crate::reply::{Reply, show};
@@ -12,7 +14,7 @@ const VALUE_BYTES_MAX: u64 = 2000;
 /// What one key of the bulk may hold.
 #[derive(Clone, Copy, Debug, Default)]
 struct Versions {
-    /// Last acknowledged, or found at a restart; 0 is nothing.
+    /// Last promised, or found at a restart; 0 is nothing.
     acknowledged: u32,
     /// Last sent before that restart: what was not found then must not come back.
     lost: u32,
@@ -25,12 +27,18 @@ struct Versions {
 pub struct Stripe {
     client: usize,
     keys: Vec<Versions>,
+    promises_later: bool,
+    /// Keys of acknowledged versions that are not promised yet, in order.
+    replied: VecDeque<usize>,
+    /// Acknowledged versions that are promised, or were given up at a restart.
+    promised: u64,
 }
 
 impl Stripe {
     /// `keys` keys of client `client` that hold nothing yet.
-    pub fn new(client: usize, keys: usize) -> Stripe {
-        Stripe { client, keys: vec![Versions::default(); keys] }
+    pub fn new(client: usize, keys: usize, promises_later: bool) -> Stripe {
+        let keys = vec![Versions::default(); keys];
+        Stripe { client, keys, promises_later, replied: VecDeque::new(), promised: 0 }
     }
 
     /// How many keys it has.
@@ -57,10 +65,29 @@ impl Stripe {
         (key, self.name(key), self.value(key, self.keys[key].sent))
     }
 
-    /// Notes that one more version of the key was acknowledged; they are in the order in which they were sent.
-    pub fn acknowledge(&mut self, key: usize) {
-        let versions = &mut self.keys[key];
-        versions.acknowledged = versions.acknowledged.max(versions.lost) + 1;
+    /// Notes that one more version of the key was acknowledged, in the order in which they were sent; returns how many were.
+    pub fn acknowledge(&mut self, key: usize) -> u64 {
+        self.replied.push_back(key);
+        let acknowledged = self.promised + self.replied.len() as u64;
+        if !self.promises_later {
+            self.promise(acknowledged);
+        }
+        acknowledged
+    }
+
+    /// So many acknowledged versions must be found from now on.
+    pub fn promise(&mut self, count: u64) {
+        while self.promised < count {
+            let Some(key) = self.replied.pop_front() else { return };
+            self.promised += 1;
+            let versions = &mut self.keys[key];
+            versions.acknowledged = versions.acknowledged.max(versions.lost) + 1;
+        }
+    }
+
+    /// What is not promised by now will never be: it was acknowledged too shortly before the end.
+    pub fn give_up(&mut self) {
+        self.promised += self.replied.drain(..).count() as u64;
     }
 
     /// Holds the reply to GET after a restart against what may be, and notes it.
@@ -110,9 +137,11 @@ mod tests {
     use base::rng::Rng;
 
     fn stripe_at(acknowledged: usize, sent: usize) -> Stripe {
-        let (mut stripe, mut rng) = (Stripe::new(1, 1), Rng::new(1));
+        let (mut stripe, mut rng) = (Stripe::new(1, 1, false), Rng::new(1));
         (0..sent).for_each(|_| drop(stripe.send(&mut rng)));
-        (0..acknowledged).for_each(|_| stripe.acknowledge(0));
+        for count in 1..=acknowledged {
+            assert_eq!(stripe.acknowledge(0), count as u64);
+        }
         stripe
     }
 
@@ -128,6 +157,22 @@ mod tests {
             assert_eq!(stripe.settle(0, &reply).is_ok(), is_right, "version {version}");
         }
         assert!(stripe_at(0, 1).settle(0, &Reply::Nil).is_ok());
+    }
+
+    #[test]
+    fn what_is_promised_later_may_be_lost_until_then() {
+        let mut stripe = Stripe { promises_later: true, ..stripe_at(0, 4) };
+        assert_eq!((1..=3).map(|_| stripe.acknowledge(0)).collect::<Vec<_>>(), [1, 2, 3]);
+        stripe.promise(2);
+        stripe.give_up();
+        for (version, is_right) in [(1, false), (2, true), (3, true), (4, true)] {
+            let reply = holds(&stripe, version);
+            assert_eq!(stripe.clone().settle(0, &reply).is_ok(), is_right, "version {version}");
+        }
+        let reply = holds(&stripe, 2);
+        stripe.settle(0, &reply).unwrap();
+        drop(stripe.send(&mut Rng::new(1)));
+        assert_eq!(stripe.acknowledge(0), 4, "counted on behind what was given up");
     }
 
     #[test]

@@ -3,16 +3,36 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::book::Book;
+use super::book::{Book, Habits};
 use super::load;
+use super::maker;
 use super::state::State;
 use super::stripe::Stripe;
 use crate::connection::{Connection, encode};
-use crate::process::Server;
 use crate::reply::{Reply, decode, show};
 
 /// Requests written before their replies are read.
 const WINDOW: usize = 256;
+
+/// Clients that write watched keys.
+const WATCHED_CLIENTS: usize = 3;
+/// Clients that write the bulk.
+const BULK_CLIENTS: usize = 2;
+/// All of them.
+pub const CLIENTS: usize = WATCHED_CLIENTS + BULK_CLIENTS;
+/// The client whose keys may all be of one core.
+const ORDERED_CLIENT: usize = 1;
+
+/// How many keys a client has, and what its books are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Watched keys of each client.
+    pub watched_keys: usize,
+    /// Keys of each client of the bulk.
+    pub bulk_keys: usize,
+    /// The books; only one client's has order.
+    pub habits: Habits,
+}
 
 /// What all clients of a campaign know.
 pub struct Books {
@@ -23,6 +43,31 @@ pub struct Books {
 }
 
 impl Books {
+    /// Nothing was written yet.
+    pub fn new(size: Size) -> Books {
+        let Habits { promises_later, has_order } = size.habits;
+        let book = |client: usize| {
+            let has_order = has_order && client == ORDERED_CLIENT;
+            // The last one has a database of its own, to empty it now and then.
+            let database = u32::from(client + 1 == WATCHED_CLIENTS);
+            let names = maker::names(client, size.watched_keys, has_order);
+            Book::new(database, names, Habits { promises_later, has_order })
+        };
+        let watched = (0..WATCHED_CLIENTS).map(book).collect();
+        let bulk = (0..BULK_CLIENTS).map(|client| Stripe::new(client, size.bulk_keys, promises_later)).collect();
+        Books { watched, bulk }
+    }
+
+    /// What the clients were told up to these marks must be found; what they were told later may be gone.
+    pub fn promise(&mut self, marks: &[u64; CLIENTS]) {
+        let (watched, bulk) = marks.split_at(WATCHED_CLIENTS);
+        self.watched.iter_mut().zip(watched).for_each(|(book, mark)| book.promise(*mark));
+        for (stripe, mark) in self.bulk.iter_mut().zip(bulk) {
+            stripe.promise(*mark);
+            stripe.give_up();
+        }
+    }
+
     /// How many keys there are, once everything is settled.
     pub fn present(&self) -> u64 {
         let watched: u64 = self.watched.iter().map(Book::present).sum();
@@ -33,8 +78,8 @@ impl Books {
     ///
     /// # Errors
     /// When the server does not answer.
-    pub fn judge(&mut self, server: &Server) -> io::Result<Vec<String>> {
-        let mut connection = load::open(&server.address)?;
+    pub fn judge(&mut self, address: &str) -> io::Result<Vec<String>> {
+        let mut connection = load::open(address)?;
         let mut problems = Vec::new();
         for book in &mut self.watched {
             problems.extend(judge_watched(&mut connection, book)?);

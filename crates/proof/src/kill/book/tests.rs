@@ -1,14 +1,18 @@
 //! The book is held against histories that were tampered with.
 
 #![allow(clippy::unwrap_used)]
-use super::{Book, Kind, State, Unit};
+use super::{Book, Habits, Kind, State, Unit};
 
 fn text(value: &str) -> State {
     State::Text(value.as_bytes().to_vec())
 }
 
 fn book() -> Book {
-    Book::new(0, ["a", "b", "c"].into_iter().map(|name| (name.as_bytes().to_vec(), Kind::Text)))
+    book_with(Habits::default())
+}
+
+fn book_with(habits: Habits) -> Book {
+    Book::new(0, ["a", "b", "c"].into_iter().map(|name| (name.as_bytes().to_vec(), Kind::Text)), habits)
 }
 
 /// Sends one unit that gives the keys these values; an empty one removes.
@@ -19,7 +23,9 @@ fn send(book: &mut Book, values: &[(usize, &str)]) {
 }
 
 fn acknowledge(book: &mut Book, units: usize) {
-    (0..units).for_each(|_| book.acknowledge(b"+OK\r\n").unwrap());
+    for _ in 0..units {
+        book.acknowledge(b"+OK\r\n").unwrap();
+    }
 }
 
 #[test]
@@ -84,4 +90,37 @@ fn a_wrong_reply_is_told_with_its_unit() {
     let told = book.acknowledge(b":1\r\n").unwrap_err();
     assert!(told.contains("unit 1, MSET of a, answers :1"), "{told}");
     assert!(book.acknowledge(b"+OK\r\n").is_err(), "nobody waits for it");
+}
+
+#[test]
+fn what_is_promised_later_may_be_gone_until_then_and_is_still_whole() {
+    let mut book = book_with(Habits { promises_later: true, has_order: false });
+    send(&mut book, &[(0, "1")]);
+    send(&mut book, &[(0, "2"), (1, "2")]);
+    send(&mut book, &[(0, "3")]);
+    acknowledge(&mut book, 3);
+    book.promise(1);
+    assert!(!book.judge(&[text(""), State::Absent, State::Absent]).is_empty(), "unit 1 is promised");
+    assert!(book.judge(&[text("1"), State::Absent, State::Absent]).is_empty(), "the others are not");
+    assert!(!book.judge(&[text("2"), State::Absent, State::Absent]).is_empty(), "half a unit");
+    book.promise(u64::MAX);
+    assert!(!book.judge(&[text("2"), text("2"), State::Absent]).is_empty(), "now they are");
+    assert!(book.judge(&[text("3"), text("2"), State::Absent]).is_empty());
+}
+
+#[test]
+fn keys_of_one_core_show_no_hole() {
+    let mut book = book_with(Habits { promises_later: true, has_order: true });
+    for (key, value) in [(0, "1"), (1, "2"), (0, "3"), (2, "4")] {
+        send(&mut book, &[(key, value)]);
+    }
+    acknowledge(&mut book, 4);
+    for found in [["", "", ""], ["1", "", ""], ["1", "2", ""], ["3", "2", ""], ["3", "2", "4"]] {
+        let found = found.map(|value| if value.is_empty() { State::Absent } else { text(value) });
+        assert!(book.judge(&found).is_empty(), "{found:?}");
+    }
+    for found in [["", "2", ""], ["3", "", ""], ["1", "2", "4"], ["", "", "4"]] {
+        let found = found.map(|value| if value.is_empty() { State::Absent } else { text(value) });
+        assert!(book.judge(&found)[0].starts_with("order: "), "{found:?}");
+    }
 }
