@@ -230,6 +230,9 @@ pub enum Effect {
         /// Their names.
         names: Vec<String>,
     },
+    /// Give memory that was freed back to the operating system, as far as the allocator kept it; in the tick, because it is the
+    /// allocator that the tick works with.
+    ReleaseMemory,
     /// The machine is done; the street ends this core's loop after performing the list.
     Stop,
 }

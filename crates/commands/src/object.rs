@@ -88,13 +88,19 @@ pub(crate) fn idletime(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Execute
     DONE
 }
 
-/// OBJECT FREQ key: there is no policy that would count.
+/// OBJECT FREQ key: what the policy counts, while it counts how often keys are used.
 pub(crate) fn freq(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let key = unit.first_key(arguments, 2);
-    if unit.store.read(&key, unit.now_ms).is_some() {
-        return Err(NO_FREQUENCY.into());
+    // As of before this look at it.
+    let frequency = unit.store.frequency(&key);
+    if unit.store.read(&key, unit.now_ms).is_none() {
+        unit.reply.null();
+        return DONE;
     }
-    unit.reply.null();
+    match frequency {
+        Some(frequency) => unit.reply.integer(i64::from(frequency)),
+        None => return Err(NO_FREQUENCY.into()),
+    }
     DONE
 }
 

@@ -109,6 +109,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 Effect::Close { connection } => self.driver.close(connection, events),
                 Effect::PauseReceive { connection } => self.driver.pause_receive(connection, events),
                 Effect::ResumeReceive { connection } => self.driver.resume_receive(connection, events),
+                Effect::ReleaseMemory => crate::memory::release(),
                 Effect::Stop => stop = true,
                 log_effect => perform_log(self.log.as_mut(), log_effect, quiet, events),
             }
@@ -165,6 +166,7 @@ fn perform_log(log: Option<&mut LogFiles>, effect: Effect, quiet: bool, events: 
         | Effect::Close { .. }
         | Effect::PauseReceive { .. }
         | Effect::ResumeReceive { .. }
+        | Effect::ReleaseMemory
         | Effect::Stop => unreachable!("not an effect on the log"),
     }
 }

@@ -24,6 +24,7 @@ pub mod clock;
 pub mod files;
 pub mod listener;
 pub mod mailbox;
+pub mod memory;
 pub mod process;
 pub mod thread;
 

@@ -6,6 +6,44 @@ use std::path::PathBuf;
 use io::Backend;
 use shard::Durability;
 
+/// What happens to writes that need memory above the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// They are refused.
+    Refuse,
+    /// The keys that were used longest ago go.
+    EvictLru,
+    /// The keys that are used least often go.
+    EvictLfu,
+    /// The keys that expire soonest go.
+    EvictTtl,
+}
+
+impl WhenFull {
+    /// All there are.
+    pub const ALL: [WhenFull; 4] = [WhenFull::Refuse, WhenFull::EvictLru, WhenFull::EvictLfu, WhenFull::EvictTtl];
+
+    /// As options spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            WhenFull::Refuse => "refuse",
+            WhenFull::EvictLru => "evict-lru",
+            WhenFull::EvictLfu => "evict-lfu",
+            WhenFull::EvictTtl => "evict-ttl",
+        }
+    }
+
+    /// As Redis spells it, in CONFIG and INFO.
+    pub fn redis_name(self) -> &'static str {
+        match self {
+            WhenFull::Refuse => "noeviction",
+            WhenFull::EvictLru => "allkeys-lru",
+            WhenFull::EvictLfu => "allkeys-lfu",
+            WhenFull::EvictTtl => "volatile-ttl",
+        }
+    }
+}
+
 /// Settings of one node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -37,6 +75,10 @@ pub struct NodeConfig {
     pub pin: bool,
     /// Without a password, serve this machine only.
     pub protected_mode: bool,
+    /// What the process may take, bytes; `None`: as much as there is.
+    pub memory_bytes_max: Option<u64>,
+    /// Who goes when that is not enough.
+    pub when_full: WhenFull,
 }
 
 impl NodeConfig {
@@ -68,6 +110,8 @@ impl Default for NodeConfig {
             unix_socket_mode: 0o700,
             pin: false,
             protected_mode: true,
+            memory_bytes_max: None,
+            when_full: WhenFull::Refuse,
         }
     }
 }

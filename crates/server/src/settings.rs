@@ -8,7 +8,7 @@ use io::Backend;
 use shard::Durability;
 use toml::Value;
 
-use crate::config::NodeConfig;
+use crate::config::{NodeConfig, WhenFull};
 
 /// One setting. Its key is the long option, the key in the file and, as `ZEROHOP_KEY`, the variable.
 pub struct Setting {
@@ -62,7 +62,7 @@ const RUNNING: &str = "How it runs";
 const ACCESS: &str = "Who may come in";
 
 /// All settings, in the order of help.
-pub static SETTINGS: [Setting; 13] = [
+pub static SETTINGS: [Setting; 15] = [
     Setting {
         key: "port",
         heading: LISTENING,
@@ -117,6 +117,28 @@ pub static SETTINGS: [Setting; 13] = [
         local: true,
         set: set_durability,
         show: |config| Some(config.durability.name().into()),
+    },
+    Setting {
+        key: "memory-limit",
+        heading: KEEPING,
+        value_name: "SIZE",
+        help: "Memory that the process may take, for example 512mb or 4gb; 0 for no limit [default: 0]",
+        many: false,
+        flag: false,
+        local: true,
+        set: set_memory_limit,
+        show: |config| config.memory_bytes_max.map(|bytes| Value::Integer(bytes.cast_signed())),
+    },
+    Setting {
+        key: "when-full",
+        heading: KEEPING,
+        value_name: "POLICY",
+        help: "What happens to writes above that: `refuse` them, or make room by `evict-lru`\n(the key used longest ago), `evict-lfu` (used least often) or `evict-ttl`\n(expires soonest; without such keys writes are refused) [default: refuse]",
+        many: false,
+        flag: false,
+        local: true,
+        set: set_when_full,
+        show: |config| Some(config.when_full.name().into()),
     },
     Setting {
         key: "io",
@@ -301,6 +323,22 @@ fn set_backend(config: &mut NodeConfig, words: &[String]) -> Result<(), String> 
         "epoll" => Backend::Epoll,
         _ => return Err("give auto, uring or epoll".into()),
     };
+    Ok(())
+}
+
+fn set_memory_limit(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
+    let bytes = shard::node::parse_bytes(words[0].as_bytes());
+    let bytes = bytes.ok_or("give a size such as 512mb or 4gb (kb, mb and gb count in 1024s), or 0 for no limit")?;
+    config.memory_bytes_max = Some(bytes.unsigned_abs()).filter(|bytes| *bytes > 0);
+    Ok(())
+}
+
+fn set_when_full(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
+    if words[0] == "tier" {
+        return Err("values cannot move to the disk yet; give refuse, evict-lru, evict-lfu or evict-ttl".into());
+    }
+    let known = WhenFull::ALL.into_iter().find(|policy| policy.name() == words[0]);
+    config.when_full = known.ok_or("give refuse, evict-lru, evict-lfu or evict-ttl")?;
     Ok(())
 }
 

@@ -319,6 +319,23 @@ mod tests {
     }
 
     #[test]
+    fn the_memory_limit_is_spelled_as_redis_spells_it() {
+        let resolved = |options: &[(&str, &str)]| resolve(&super::tests::options(options), NodeConfig::default());
+        let config = resolved(&[("memory-limit", "512mb"), ("when-full", "evict-lfu")]).unwrap().config;
+        assert_eq!((config.memory_bytes_max, config.when_full.redis_name()), (Some(512 << 20), "allkeys-lfu"));
+        for (size, bytes) in [("0", None), ("100", Some(100)), ("1k", Some(1000)), ("4GB", Some(4 << 30))] {
+            let options = [("memory-limit", size)];
+            assert_eq!(resolved(&options).unwrap().config.memory_bytes_max, bytes, "{size}");
+        }
+        let config = resolved(&[]).unwrap().config;
+        assert_eq!((config.memory_bytes_max, config.when_full.redis_name()), (None, "noeviction"));
+        let refused = |options: &[(&str, &str)]| resolved(options).unwrap_err().to_string();
+        assert!(refused(&[("memory-limit", "much")]).contains("give a size such as 512mb"));
+        assert!(refused(&[("when-full", "tier")]).contains("cannot move to the disk yet"));
+        assert!(refused(&[("when-full", "allkeys-lru")]).contains("give refuse, evict-lru"));
+    }
+
+    #[test]
     fn a_misspelt_variable_is_mentioned_and_a_foreign_one_is_not() {
         let environment =
             vec![("ZEROHOP_PROT".into(), "1".into()), ("ZEROHOP_SOMETHING_ELSE_ENTIRELY".into(), "1".into())];

@@ -41,6 +41,7 @@ impl Shard {
         if self.store.has_garbage() {
             self.store.lazy_free_step(LAZY_FREE_STEP_BYTES);
         }
+        self.evict_step();
         if self.has_limits() && now_us >= self.last_limits_us + LIMITS_INTERVAL_US {
             self.last_limits_us = now_us;
             self.look_after_limits();
@@ -60,13 +61,12 @@ impl Shard {
 
     fn has_limits(&self) -> bool {
         let config = &self.node.config;
-        config.memory_bytes_max().is_some() || config.idle_timeout_s().is_some() || self.memory_full
+        config.memory_bytes_max().is_some() || config.idle_timeout_s().is_some()
     }
 
-    /// `maxmemory`, of which every core has its share, and `timeout`.
+    /// What the process takes beside the stores, and `timeout`.
     fn look_after_limits(&mut self) {
-        let share = self.node.config.memory_bytes_max().map(|bytes| bytes / self.outbox.len() as u64);
-        self.memory_full = share.is_some_and(|bytes| self.store.heap_bytes() as u64 > bytes);
+        self.tell_memory();
         let Some(idle_s) = self.node.config.idle_timeout_s() else { return };
         let now_us = self.now.monotonic_us;
         let is_idle = |connection: &&mut Connection| {

@@ -82,11 +82,16 @@ impl Shard {
     pub(crate) fn run_or_park(&mut self, parked: ParkedHop) {
         let waits = !self.parked_hops.is_empty()
             || self.puts_off_hop((parked.origin, parked.request.spec))
-            || !self.has_keys_of(&parked.request);
+            || !self.may_run_hop(&parked.request);
         match waits {
             true => self.parked_hops.push_back(parked),
             false => self.run_parked(parked),
         }
+    }
+
+    /// Whether its keys are here, and room for what it brings, or no hope of any.
+    pub(crate) fn may_run_hop(&mut self, request: &OwnedRequest) -> bool {
+        self.has_keys_of(request) && !self.awaits_memory(request)
     }
 
     /// Executes a request for another core's connection.
@@ -101,11 +106,16 @@ impl Shard {
         self.note_command(request.spec.id);
         let (mut bytes, mut long) = (std::mem::take(&mut self.reply_scratch), None);
         bytes.clear();
-        let changes = self.store.changes();
-        if let Some(text) = self.write_refusal().filter(|_| request.spec.is_write()) {
-            wire::Reply::new(&mut bytes, protocol).error("MISCONF", &text);
-            return self.send_hop_reply(origin, &bytes, None, None);
+        let refusal = if request.spec.is_write() && self.checks_writes { self.write_refusal() } else { None };
+        let mut reply = Reply::new(&mut bytes, protocol);
+        if let Some(text) = &refusal {
+            reply.error("MISCONF", text);
         }
+        if refusal.is_some() || self.refuse_forwarded(&request, &mut reply) {
+            self.send_hop_reply(origin, &bytes, None, None);
+            return self.store.let_go(request.take_long().into_iter());
+        }
+        let changes = self.store.changes();
         let reply = Reply::with_long(&mut bytes, protocol, &mut long);
         match self.run_into(commands::execute, &request, database, true, reply) {
             Outcome::Done => {

@@ -112,6 +112,18 @@ pub enum Control {
         groups: Vec<Box<SlotGroup>>,
         /// Some of their contents are not committed yet: what is read from them waits for [`Control::Logged`].
         uncommitted: bool,
+        /// Its core has no room for more, and nobody to evict.
+        is_full: bool,
+    },
+    /// To core 0: what this core's store takes, while memory is limited.
+    StoreTakes {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// From core 0: what the process takes beside the stores of all cores.
+    ProcessTakes {
+        /// Bytes.
+        beside: u64,
     },
     /// Back, with what was done to them.
     Return {

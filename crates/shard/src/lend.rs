@@ -13,6 +13,9 @@ use crate::shard::Shard;
 use crate::unit::Waits;
 use crate::unit_commit::Pending;
 
+/// Room that a core makes for a unit of another one, which does not say what it brings, bytes.
+const LENT_BYTES: usize = 4096;
+
 impl Shard {
     /// Grants the waiting requests for groups, oldest first, as far as the groups are at home and free.
     pub(crate) fn try_lends(&mut self) {
@@ -24,9 +27,11 @@ impl Shard {
             }
             self.units.holder = Some(unit);
             self.bring_back(mask);
+            // While they are here: what is evicted is no part of the unit.
+            let is_full = self.is_full_for(LENT_BYTES);
             let groups = self.take_groups(mask);
             let uncommitted = self.store.has_uncommitted();
-            let control = Control::Lent { unit, groups, uncommitted };
+            let control = Control::Lent { unit, groups, uncommitted, is_full };
             self.outbox[usize::from(unit.runner().0)].controls.push(control);
         }
         self.units.lend_queue = still_waiting;

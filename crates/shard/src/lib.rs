@@ -24,8 +24,9 @@ pub mod gather;
 pub mod hop;
 pub mod keyspace;
 pub mod lend;
+pub mod memory;
 pub mod node;
-pub mod node_commands;
+mod node_commands;
 #[cfg(test)]
 mod one_core;
 pub mod owned_request;

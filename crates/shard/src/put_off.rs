@@ -161,7 +161,7 @@ impl Shard {
     /// Forwarded requests that waited for lent groups or for the next tick, in their order.
     pub(crate) fn run_parked_hops(&mut self) {
         while let Some(parked) = self.parked_hops.pop_front() {
-            if self.puts_off_hop((parked.origin, parked.request.spec)) || !self.has_keys_of(&parked.request) {
+            if self.puts_off_hop((parked.origin, parked.request.spec)) || !self.may_run_hop(&parked.request) {
                 return self.parked_hops.push_front(parked);
             }
             self.run_parked(parked);

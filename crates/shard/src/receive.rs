@@ -6,6 +6,7 @@ use session::{Opening, Pressure, Session};
 use crate::connection::{Connection, Stall};
 use crate::hop::{Control, HopBatch, Origin};
 use crate::shard::Shard;
+use crate::unit::Lender;
 use crate::waiters::Target;
 
 /// Bytes of one connection that arrived in this tick.
@@ -23,7 +24,8 @@ impl Shard {
         self.now = now;
         self.synced_now = false;
         self.update_tracking();
-        self.refuses_writes = self.memory_full || self.write_refusal().is_some();
+        self.update_memory();
+        self.checks_writes = self.memory.is_limited() || self.write_refusal().is_some();
         self.go_on_with_put_off();
         if self.paused_until.is_some_and(|(until_us, _)| until_us <= now.monotonic_us) {
             self.end_pause();
@@ -214,7 +216,11 @@ impl Shard {
                 self.units.lend_queue.push_back((unit, groups, alone));
                 self.try_lends();
             }
-            Control::Lent { unit, groups, uncommitted } => self.on_lent(unit, from, groups, uncommitted),
+            Control::Lent { unit, groups, uncommitted, is_full } => {
+                self.on_lent(unit, Lender { core: from, groups: 0, uncommitted, is_full }, groups);
+            }
+            Control::StoreTakes { bytes } => self.memory.note_store(usize::from(from.0), bytes),
+            Control::ProcessTakes { beside } => self.memory.note_beside(beside),
             Control::Return { unit, groups, part, logged, confirm } => {
                 self.on_return(unit, groups, &part, &logged, confirm);
             }

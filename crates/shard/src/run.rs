@@ -84,7 +84,8 @@ impl Shard {
 
     /// A request inside MULTI: refused now if it can never run, queued otherwise.
     fn queue(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
-        let refusal = spec.family == Family::Data && self.refuse_place(index, spec, arguments);
+        let refusal = self.refuses_to_queue(index, arguments)
+            || (spec.family == Family::Data && self.refuse_place(index, spec, arguments));
         let Some(connection) = self.connections.at(index) else { return };
         if refusal {
             return connection.session.spoil();
@@ -117,9 +118,6 @@ impl Shard {
             Route::KeyTooLong => {
                 reply.error("ERR", &format!("key is too long (limit: {} bytes)", base::limits::KEY_BYTES_MAX));
             }
-            _ if self.memory_full && spec.flags.contains(wire::registry::Flags::DENYOOM) => {
-                error::OUT_OF_MEMORY.write(&mut reply);
-            }
             _ => match refusal {
                 Some(text) => reply.error("MISCONF", &text),
                 None => return false,
@@ -145,10 +143,11 @@ impl Shard {
         let place = (self.core, &*self.table, &self.store);
         let place = route(spec, arguments, hint, (door, database), place, &mut self.route_scratch);
         match place {
-            Route::Here(first_key) if !self.refuses_writes => {
+            Route::Here(first_key) if !self.checks_writes => {
                 self.run_here(index, spec, first_key, arguments);
             }
             _ if self.refuse(index, spec, &place) => {}
+            Route::Here(_) if self.lacks_memory(index, spec, arguments) => {}
             Route::Here(first_key) => self.run_here(index, spec, first_key, arguments),
             Route::Parked => self.stall_and_repeat(index, spec, arguments, Stall::Parked),
             Route::Hop(core) => self.forward(index, core, spec, arguments),

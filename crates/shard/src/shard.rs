@@ -16,6 +16,7 @@ use crate::connection::Connections;
 use crate::forward::ParkedHop;
 use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
+use crate::memory::Memory;
 use crate::node::Statistics;
 use crate::node_commands::DurableAsk;
 use crate::pace::Pace;
@@ -132,10 +133,10 @@ pub struct Shard {
     pub(crate) synced_now: bool,
     pub(crate) last_expiry_us: u64,
     pub(crate) last_segment_try_us: u64,
-    /// As of this tick's start: the log is broken or has no room.
-    pub(crate) refuses_writes: bool,
-    /// `maxmemory` is reached: nothing that may grow memory runs.
-    pub(crate) memory_full: bool,
+    /// As of this tick's start: a write may be refused, because memory is limited, or the log is broken or has no room.
+    pub(crate) checks_writes: bool,
+    /// `maxmemory`, of which every core has its share.
+    pub(crate) memory: Memory,
     pub(crate) last_limits_us: u64,
     pub(crate) stopping: bool,
     pub(crate) paused_until: Option<(u64, bool)>,
@@ -193,8 +194,8 @@ impl Shard {
             synced_now: false,
             last_expiry_us: 0,
             last_segment_try_us: 0,
-            refuses_writes: false,
-            memory_full: false,
+            checks_writes: false,
+            memory: Memory::default(),
             last_limits_us: 0,
             stopping: false,
             paused_until: None,

@@ -12,6 +12,7 @@ impl Shard {
         let mut statistics = self.statistics.clone();
         statistics.counters.changes = self.store.changes();
         statistics.counters.expired_keys = self.store.expired();
+        statistics.counters.evicted_keys = self.store.evicted();
         if let Some(log) = &self.log {
             statistics.counters.log_groups = log.sealed().0;
             statistics.counters.log_bytes = log.bytes_total();

@@ -7,6 +7,7 @@ use storage::SlotGroup;
 use wire::registry::{CommandSpec, Family, key_positions};
 use wire::{Arguments, Protocol, Reply, error};
 
+use crate::memory::{taken_by, taken_by_owned};
 use crate::node::{NodeOutcome, NodePlan, plan};
 use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, add_group, all_groups};
@@ -66,18 +67,33 @@ impl Shard {
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
         match work {
             UnitWork::Command(request) => {
-                if let Outcome::Block(block) = self.execute_into(request, database, protocol, true, &mut bytes) {
+                let taken = [(request.spec, taken_by_owned(request))];
+                if self.unit_lacks_memory(&taken, self.has_own(masks)) {
+                    error::OUT_OF_MEMORY.write(&mut Reply::new(&mut bytes, protocol));
+                } else if let Outcome::Block(block) = self.execute_into(request, database, protocol, true, &mut bytes) {
                     return self.begin_wide_wait(id, request, block, masks);
                 }
             }
             UnitWork::Serve { wait, name } => return self.serve_wide_wait(*wait, name),
             UnitWork::Watch(request) => self.watch(id, request, &mut bytes),
-            UnitWork::Exec(transaction) => self.exec(id, transaction, protocol, &mut bytes),
+            UnitWork::Exec(transaction) => {
+                let taken: Vec<(&CommandSpec, usize)> =
+                    transaction.commands().map(|command| (command.spec, taken_by(command.arguments))).collect();
+                match self.unit_lacks_memory(&taken, self.has_own(masks)) {
+                    true => error::exec_out_of_memory(&mut Reply::new(&mut bytes, protocol)),
+                    false => self.exec(id, transaction, protocol, &mut bytes),
+                }
+            }
             UnitWork::Keyspace(request) => {
                 self.run_keyspace(id, request.spec, request.arguments(), &mut bytes);
             }
         }
         Some(bytes)
+    }
+
+    /// Whether a unit over these groups changes the own ones; none are named where all are at home.
+    fn has_own(&self, masks: &[(CoreId, u64)]) -> bool {
+        masks.is_empty() || masks.iter().any(|(core, _)| *core == self.core)
     }
 
     fn watch(&mut self, id: ConnectionId, request: &OwnedRequest, bytes: &mut Vec<u8>) {
@@ -119,13 +135,14 @@ impl Shard {
         bytes: &mut Vec<u8>,
     ) {
         self.note_command(spec.id);
+        let refusal = if spec.is_write() && self.checks_writes { self.write_refusal() } else { None };
         let password = self.node.password().map(<[u8]>::to_vec);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
         let several_databases = connection.session.door() == base::Door::Standalone;
         match spec.family {
-            Family::Data if spec.is_write() && self.refuses_writes => {
-                let text = self.write_refusal().unwrap_or_default();
+            Family::Data if refusal.is_some() => {
+                let text = refusal.unwrap_or_default();
                 Reply::new(bytes, protocol).error("MISCONF", &text);
             }
             Family::Data => {

@@ -69,6 +69,7 @@ pub(crate) struct Lender {
     pub(crate) core: CoreId,
     pub(crate) groups: u64,
     pub(crate) uncommitted: bool,
+    pub(crate) is_full: bool,
 }
 
 /// The state of all units a core takes part in.
@@ -148,6 +149,7 @@ impl Shard {
     /// Everything is on this core: no other core needs to know.
     fn run_local_unit(&mut self, id: ConnectionId, work: &UnitWork) {
         let changes = self.store.changes();
+        self.memory.note_lenders(false);
         let reply = self.run_work(id, work, &[]);
         let until = if self.tracks { self.commitment(changes) } else { None };
         if let Some(bytes) = reply {
@@ -198,6 +200,7 @@ impl Shard {
         }
         self.begin_unit_group();
         let changes = self.store.changes();
+        self.memory.note_lenders(run.lenders.iter().any(|lender| lender.is_full));
         let tick_log = self.store.begin_unit();
         let reply = self.run_work(run.connection, &run.work, &run.masks);
         let own_part = self.store.end_unit(tick_log).filter(|part| !part.is_empty());
@@ -236,14 +239,13 @@ impl Shard {
     }
 
     #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]
-    pub(crate) fn on_lent(&mut self, unit: UnitId, from: CoreId, groups: Vec<Box<SlotGroup>>, uncommitted: bool) {
-        let mut mask = 0;
+    pub(crate) fn on_lent(&mut self, unit: UnitId, mut lender: Lender, groups: Vec<Box<SlotGroup>>) {
         for group in groups {
-            mask |= 1 << group.id().number();
+            lender.groups |= 1 << group.id().number();
             self.store.insert_group(group);
         }
         let run = self.units.running.get_mut(&unit).expect("a unit gathers until it has all");
-        run.lenders.push(Lender { core: from, groups: mask, uncommitted });
+        run.lenders.push(lender);
         run.here += 1;
         self.gather_groups(unit);
     }

@@ -56,6 +56,11 @@ impl Default for Uploads {
 }
 
 impl Uploads {
+    /// Bytes of the values.
+    pub(crate) fn bytes(&self) -> usize {
+        self.queue.iter().filter_map(|upload| upload.parked.request.long()).map(|long| long.blocks.len()).sum()
+    }
+
     /// Other slices, for the simulator.
     pub(crate) fn set_slice_bytes(&mut self, slice_bytes: usize) {
         self.slice_bytes = slice_bytes;
@@ -153,7 +158,8 @@ impl Shard {
         let mut logged = 0;
         while let Some(mut upload) = self.uploads.queue.pop_front() {
             // Where the log takes nothing the request will be refused; should it run all the same, it brings its bytes along.
-            let is_refused = self.log.is_none() || self.write_refusal().is_some();
+            let could_fit = upload.parked.request.long().is_none_or(|long| self.could_hold(long.blocks.len()));
+            let is_refused = self.log.is_none() || self.write_refusal().is_some() || !could_fit;
             if upload.rest.is_empty() || is_refused {
                 if !upload.rest.is_empty() {
                     upload.parked.request.forget_stage();

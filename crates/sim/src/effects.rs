@@ -66,6 +66,7 @@ impl<N: Node> Street<N> {
             }
             Effect::DropRun { name } => self.disk.remove(&unfinished(&name)),
             Effect::RemoveFiles { names } => self.remove_files(&names),
+            Effect::ReleaseMemory => {}
             Effect::Stop => self.cores[usize::from(core)].stopped = true,
         }
     }

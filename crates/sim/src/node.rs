@@ -24,10 +24,29 @@ pub struct Boot {
     pub durability: Durability,
     /// Size of a log segment.
     pub segment_bytes: u64,
+    /// What all its machines together may take.
+    pub memory: Option<MemoryLimit>,
     /// All chance of this start: hash seeds and the like.
     pub seed: u64,
     /// The clock.
     pub now: Now,
+}
+
+/// A memory limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// Bytes, of all cores.
+    pub bytes: u64,
+    /// Redis' name of the policy: one that refuses, or one that takes only keys with an expiry. What others lose the
+    /// checkers could not tell from a fault.
+    pub policy: &'static str,
+}
+
+impl MemoryLimit {
+    /// Whether keys may go.
+    pub fn evicts(self) -> bool {
+        self.policy != "noeviction"
+    }
 }
 
 /// Why a node does not start.

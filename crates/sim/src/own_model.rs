@@ -20,11 +20,12 @@ struct Stored {
 /// Milliseconds are cut off where the clock is read, and added where an expiry is set.
 const ROUNDING_US: u64 = 2_000;
 
-/// Check the operations on own keys of a span in which nothing acknowledged may be lost.
+/// Check the operations on own keys of a span in which nothing acknowledged may be lost. `evicts`: memory is limited, and
+/// a key with an expiry may go at any time; like one whose time was over, it does not come back.
 ///
 /// # Errors
 /// Words about the first violation.
-pub fn check(operations: &[Operation]) -> Result<(), String> {
+pub fn check(operations: &[Operation], evicts: bool) -> Result<(), String> {
     let mut keys: BTreeMap<&str, Vec<Option<Stored>>> = BTreeMap::new();
     for operation in operations {
         let Action::Own(own) = &operation.action else { continue };
@@ -38,7 +39,7 @@ pub fn check(operations: &[Operation]) -> Result<(), String> {
             (_, Answer::Refused(_)) => before,
             (OwnAction::Get { .. }, Answer::Reply(reply)) => match before {
                 Some(states) => {
-                    Some(read(states, bytes_of(reply), operation).map_err(|words| format!("{key}: {words}"))?)
+                    Some(read(states, bytes_of(reply), operation, evicts).map_err(|words| format!("{key}: {words}"))?)
                 }
                 None => None,
             },
@@ -102,12 +103,17 @@ fn apply(own: &OwnAction, before: Option<Vec<Option<Stored>>>, operation: &Opera
 }
 
 /// The states that a read leaves possible.
-fn read(states: Vec<Option<Stored>>, found: &[u8], operation: &Operation) -> Result<Vec<Option<Stored>>, String> {
+fn read(
+    states: Vec<Option<Stored>>,
+    found: &[u8],
+    operation: &Operation,
+    evicts: bool,
+) -> Result<Vec<Option<Stored>>, String> {
     let (began_us, ended_us) = (operation.invoked_us, operation.returned_us);
     let fits = |state: &Option<Stored>| match state {
         None => found.is_empty(),
         Some(Stored { expires_us, .. }) if found.is_empty() => {
-            expires_us.is_some_and(|(earliest, _)| earliest <= ended_us)
+            expires_us.is_some_and(|(earliest, _)| evicts || earliest <= ended_us)
         }
         Some(Stored { value, expires_us }) => {
             value.as_bytes() == found && expires_us.is_none_or(|(_, latest)| began_us <= latest)

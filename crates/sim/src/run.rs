@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::disk::CrashKind;
 use crate::faults::{Fault, FaultCounts};
 use crate::history::{Answer, Operation};
-use crate::node::Node;
+use crate::node::{MemoryLimit, Node};
 use crate::street::{CrashPoint, Happening, Street};
 use crate::swarm::{Feature, Swarm, Wish};
 use crate::trace::Trace;
@@ -108,6 +108,7 @@ pub fn run<N: Node>(node: N, wish: &Wish, crash: Option<CrashPoint>, prints: boo
     let swarm = Swarm::draw(wish, node.abilities());
     let mut rng = Rng::new(wish.seed ^ 0x5EED_C11E_4175);
     let mut street = Street::new(node, swarm.weather, rng.next_u64(), Trace::new(prints));
+    street.set_memory(swarm.memory);
     let last_crash = (wish.faults && rng.chance(2, 3)).then(|| street.random_crash_kind());
     let clients = (0..swarm.clients).map(|number| make_client(number, &swarm, &mut rng)).collect();
     if let Some(point) = crash {
@@ -225,7 +226,7 @@ impl<N: Node> Run<N> {
             return self.violate(format!("{words}, and the node serves something else"));
         }
         let mut judged = checker::check_span(span, &self.base);
-        judged = judged.and_then(|()| own_model::check(span));
+        judged = judged.and_then(|()| own_model::check(span, self.swarm.memory.is_some_and(MemoryLimit::evicts)));
         judged = judged.and_then(|()| waiters::check(span, self.street.tolerance_us()));
         judged = judged.and_then(|()| checker::blocked::check(span, &self.base, self.street.tolerance_us()));
         judged = judged.and_then(|()| match self.loss.take() {

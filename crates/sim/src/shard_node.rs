@@ -18,7 +18,7 @@ use storage::log::manifest::ManifestError;
 use storage::log::{LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
 
 use crate::disk::Disk;
-use crate::node::{Abilities, Boot, CLUSTER_PORT_BASE, Durability, Node, Refusal};
+use crate::node::{Abilities, Boot, CLUSTER_PORT_BASE, Durability, MemoryLimit, Node, Refusal};
 
 /// Most bytes of log between two runs, and bytes of their slices: with the first, one run follows the other.
 const RUN_BOUNDS: [(u64, usize); 3] = [(1, 1), (200, 40), (u64::MAX, 1 << 16)];
@@ -87,10 +87,15 @@ impl ShardNode {
         LogIdentity { store_id, incarnation: self.incarnation, core, cores }
     }
 
-    fn state(&self) -> NodeState {
+    fn state(&self, memory: Option<MemoryLimit>) -> NodeState {
         let mut state = NodeState::anonymous();
         if let Some(password) = &self.password {
             state.config.preset("requirepass", password).expect("the simulator's passwords are acceptable");
+        }
+        if let Some(MemoryLimit { bytes, policy }) = memory {
+            let bytes = bytes.to_string();
+            state.config.preset("maxmemory", bytes.as_bytes()).expect("a number of bytes");
+            state.config.preset("maxmemory-policy", policy.as_bytes()).expect("the swarm draws policies that exist");
         }
         state
     }
@@ -108,7 +113,7 @@ impl ShardNode {
                     Durability::Commit => shard::Durability::Commit,
                 },
                 log: store_id.map(|store_id| self.identity(store_id, core, boot.cores)),
-                node: self.state(),
+                node: self.state(boot.memory),
             };
             let mut shard = Shard::new(config);
             shard.set_segment_bytes(boot.segment_bytes);

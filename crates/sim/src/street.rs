@@ -20,7 +20,7 @@ use crate::agenda::Agenda;
 use crate::disk::{CrashKind, Disk, SyncSnapshot};
 use crate::faults::{Fault, FaultCounts};
 use crate::network::{Connection, ConnectionIds, Socket};
-use crate::node::{Boot, Durability, Node, Refusal};
+use crate::node::{Boot, Durability, MemoryLimit, Node, Refusal};
 use crate::trace::Trace;
 
 /// Unix milliseconds at which every dream begins.
@@ -155,6 +155,7 @@ pub struct Street<N: Node> {
     pub(crate) fail_next_write: bool,
     pub(crate) crashed: Option<CrashKind>,
     pub(crate) log_failed_us: Option<u64>,
+    memory: Option<MemoryLimit>,
 }
 
 impl<N: Node> Street<N> {
@@ -178,7 +179,13 @@ impl<N: Node> Street<N> {
             fail_next_write: false,
             crashed: None,
             log_failed_us: None,
+            memory: None,
         }
+    }
+
+    /// From the next start on its machines have so much memory.
+    pub fn set_memory(&mut self, memory: Option<MemoryLimit>) {
+        self.memory = memory;
     }
 
     /// Start the node on what its directory holds.
@@ -189,7 +196,8 @@ impl<N: Node> Street<N> {
         self.boot += 1;
         // A machine restarted after a power cut begins a new monotonic count.
         self.monotonic_offset_us = self.rng.below(1 << 40);
-        let boot = Boot { cores, durability, segment_bytes, seed: self.rng.next_u64(), now: self.now() };
+        let memory = self.memory;
+        let boot = Boot { cores, durability, segment_bytes, memory, seed: self.rng.next_u64(), now: self.now() };
         self.trace.note(self.agenda.now_us(), "start", &[u64::from(cores)], &[]);
         let opened = self.node.open(boot, &mut self.disk);
         if matches!(opened, Err(Refusal::Crashed)) {

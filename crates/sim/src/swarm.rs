@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base::rng::Rng;
 
 use crate::faults::Fault;
-use crate::node::{Abilities, Durability};
+use crate::node::{Abilities, Durability, MemoryLimit};
 use crate::street::Weather;
 
 /// What a run is asked for; the rest is the seed's.
@@ -118,6 +118,8 @@ pub struct Swarm {
     pub plan: Vec<(u64, Fault)>,
     /// Values of clients' own keys that are longer than a block, of 16.
     pub long_of_16: u64,
+    /// What the node's memory is limited to.
+    pub memory: Option<MemoryLimit>,
 }
 
 impl Swarm {
@@ -152,6 +154,7 @@ impl Swarm {
             weights: draw_weights(abilities, rng),
             plan,
             long_of_16: if rng.chance(1, 8) { 1 + rng.below(6) } else { 0 },
+            memory: if rng.chance(1, 4) { Some(draw_memory(cores, rng)) } else { None },
         }
     }
 
@@ -171,8 +174,18 @@ impl Swarm {
         seen(format!("tick us {:04}", self.weather.tick_us_max));
         seen(format!("long values {} of 16", self.long_of_16));
         seen(format!("segment bytes {:06}", self.segment_bytes));
+        if let Some(limit) = self.memory {
+            seen(format!("memory {:07} {}", limit.bytes / u64::from(self.cores), limit.policy));
+        }
         self.weights.iter().for_each(|(feature, _)| seen(format!("feature {feature:?}")));
     }
+}
+
+/// Small enough that a few hundred operations fill it: a group's index and tables alone take a few kilobytes.
+fn draw_memory(cores: u16, rng: &mut Rng) -> MemoryLimit {
+    let policies = ["noeviction", "volatile-ttl", "volatile-lru", "volatile-lfu", "volatile-random"];
+    let bytes = [10 << 10, 16 << 10, 32 << 10, 256 << 10][rng.below(4) as usize];
+    MemoryLimit { bytes: bytes * u64::from(cores), policy: policies[rng.below(5) as usize] }
 }
 
 fn draw_weights(abilities: Abilities, rng: &mut Rng) -> Vec<(Feature, u64)> {

@@ -5,10 +5,13 @@
 
 mod beside;
 mod check;
+mod evict;
 mod numbered;
 mod write;
 
 use base::{Blocks, CoreId, Slot, SlotGroupId, Text, Version};
+use evict::Compaction;
+pub(crate) use evict::{GroupBytes, Victim};
 use numbered::Numbered;
 use types::{Kind, List};
 
@@ -16,6 +19,7 @@ use crate::heap::{Heap, Location};
 use crate::index::{Index, Place};
 use crate::key::Key;
 use crate::lazy_free::Garbage;
+use crate::recency::Recency;
 use crate::record::{Form, Header};
 
 /// What a value is, borrowed from the group.
@@ -91,6 +95,11 @@ pub struct SlotGroup {
     removals: Removals,
     /// How often it was cleared.
     clears: u64,
+    /// By what keys are worth something to the memory limit.
+    recency: Recency,
+    /// Where eviction's hand stands in the index.
+    hand: u32,
+    compaction: Compaction,
 }
 
 /// How many removals a group remembers by hash.
@@ -154,6 +163,9 @@ impl SlotGroup {
             garbage: Vec::new(),
             removals: Removals::default(),
             clears: 0,
+            recency: Recency::default(),
+            hand: 0,
+            compaction: Compaction::default(),
         }
     }
 
@@ -257,7 +269,7 @@ impl SlotGroup {
             |only: base::Database| self.databases.iter().enumerate().all(|(d, n)| d == only.0 as usize || n.keys == 0);
         if database.is_none_or(others_empty) {
             let (sequences, removals) = (std::mem::take(&mut self.sequences), std::mem::take(&mut self.removals));
-            let fresh = SlotGroup::new(self.id, self.owner);
+            let fresh = SlotGroup { recency: self.recency, ..SlotGroup::new(self.id, self.owner) };
             let old = std::mem::replace(self, SlotGroup { sequences, removals, ..fresh });
             self.garbage = old.into_garbage();
             self.sequences.iter_mut().for_each(|sequences| sequences.keys = 0);

@@ -7,16 +7,24 @@
 //!           [ one record                ]  a record above CLASS_BYTES_MAX has a page of its own
 //! ```
 //!
-//! A class's first page is small and each further one twice as large, so that 64 groups with a few records of many
-//! sizes stay small. Free slots form a list through their own first bytes.
+//! A class grows by an eighth, so that 64 groups with a few records of many sizes stay small: a slot that is free in one of
+//! them serves no other. Free slots form a list of their page through their own first bytes; pages with room form a list of
+//! their class. A page without a record is given back ([`compaction`] makes more of them), unless it is the last room of a
+//! large class.
+
+mod compaction;
 
 use crate::lazy_free::LAZY_FREE_BYTES_MIN;
+pub(crate) use compaction::Condemned;
 
 /// Units of 8 bytes from which a [`Location`] counts.
 const UNIT: usize = 8;
 const OFFSET_BITS: u32 = 13;
 const PAGE_BYTES_MAX: usize = UNIT << OFFSET_BITS;
 const PAGE_COUNT_MAX: usize = 1 << (32 - OFFSET_BITS);
+const PAGE_BYTES_MIN: usize = 512;
+/// A class's next page is this part of what it has.
+const GROWTH_SHARE: usize = 8;
 /// Slots up to this size come in steps of 8 bytes; above it, each class is an eighth larger than the last.
 const FINE_BYTES_MAX: usize = 1024;
 const FINE_CLASSES: usize = FINE_BYTES_MAX / UNIT;
@@ -27,6 +35,8 @@ const CLASS_SINGLE: u8 = u8::MAX;
 /// Cache lines asked for ahead: header, key and a value of about a hundred bytes.
 const RECORD_LINES: usize = 3;
 const NONE: u32 = u32::MAX;
+/// No free slot; no offset is that large.
+const NO_SLOT: u16 = u16::MAX;
 
 /// Address of a record within its group's heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,23 +63,38 @@ impl Location {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapFull;
 
+/// What is known of a page besides its bytes; of one that was given back, nothing.
+#[derive(Clone, Copy)]
+struct Page {
+    class: u8,
+    /// Being emptied: takes no record and is in no list.
+    condemned: bool,
+    /// Offset of the first free slot in units, or [`NO_SLOT`].
+    free: u16,
+    /// Offset of the first slot that was never used, in units.
+    fresh: u16,
+    /// Records.
+    live: u16,
+    /// Neighbours in the list of pages with room, or [`NONE`].
+    previous: u32,
+    next: u32,
+}
+
 #[derive(Clone, Copy)]
 struct Class {
-    /// First free slot, or [`NONE`].
-    free: u32,
-    /// Next never used slot of the newest page.
-    bump: u32,
-    /// Slots left behind `bump`.
-    bump_count: u32,
-    /// Size of the next page to be made for this class.
-    page_bytes_next: u32,
+    /// First page with room, or [`NONE`].
+    first: u32,
+    /// Free slots of the pages with room.
+    free_slots: u32,
+    reserved_bytes: usize,
 }
 
 /// Pages of slots; see the module's picture.
 #[derive(Default)]
 pub struct Heap {
     pages: Vec<Box<[u8]>>,
-    page_class: Vec<u8>,
+    /// Parallel to `pages`.
+    of_pages: Vec<Page>,
     pages_free: Vec<u32>,
     classes: Vec<Class>,
     reserved_bytes: usize,
@@ -93,7 +118,7 @@ impl Heap {
     #[cfg(test)]
     pub(crate) fn fill(&mut self) {
         self.pages.resize_with(PAGE_COUNT_MAX, Box::default);
-        self.page_class.resize(PAGE_COUNT_MAX, CLASS_SINGLE);
+        self.of_pages.resize(PAGE_COUNT_MAX, Page::of(CLASS_SINGLE));
     }
 
     /// A slot of at least `bytes`; its content is arbitrary.
@@ -105,45 +130,101 @@ impl Heap {
         }
         let class_index = class_of(bytes);
         if self.classes.len() <= class_index {
-            let empty = Class { free: NONE, bump: 0, bump_count: 0, page_bytes_next: 0 };
+            let empty = Class { first: NONE, free_slots: 0, reserved_bytes: 0 };
             self.classes.resize(class_index + 1, empty);
         }
         let slot_bytes = class_bytes(class_index);
-        if self.classes[class_index].free != NONE {
-            let location = Location(self.classes[class_index].free);
-            let next = self.bytes(location)[..4].try_into().expect("a slot has at least one unit");
-            self.classes[class_index].free = u32::from_le_bytes(next);
-            self.used_bytes += slot_bytes;
-            return Ok(location);
-        }
-        if self.classes[class_index].bump_count == 0 {
+        if self.classes[class_index].first == NONE {
             self.extend_class(class_index, slot_bytes)?;
         }
-        let class = &mut self.classes[class_index];
-        let location = Location(class.bump);
-        class.bump += (slot_bytes / UNIT) as u32;
-        class.bump_count -= 1;
+        let number = self.classes[class_index].first;
+        let (page, bytes) = (&mut self.of_pages[number as usize], &self.pages[number as usize]);
+        let offset = usize::from(if page.free == NO_SLOT { page.fresh } else { page.free }) * UNIT;
+        if page.free == NO_SLOT {
+            page.fresh += (slot_bytes / UNIT) as u16;
+        } else {
+            page.free = u16::from_le_bytes([bytes[offset], bytes[offset + 1]]);
+        }
+        page.live += 1;
+        self.classes[class_index].free_slots -= 1;
+        if page.free == NO_SLOT && usize::from(page.fresh) * UNIT == bytes.len() {
+            self.unlink(number);
+        }
         self.used_bytes += slot_bytes;
-        Ok(location)
+        Ok(Location::new(number as usize, offset))
     }
 
     /// Give a slot back.
     pub fn free(&mut self, location: Location) {
-        let page = location.page();
-        let class_index = self.page_class[page];
-        self.used_bytes -= self.slot_bytes(location);
-        if class_index == CLASS_SINGLE {
-            let freed = std::mem::take(&mut self.pages[page]);
-            self.reserved_bytes -= freed.len();
+        let number = location.page();
+        let page = self.of_pages[number];
+        let slot_bytes = self.slot_bytes(location);
+        self.used_bytes -= slot_bytes;
+        if page.class == CLASS_SINGLE {
+            let freed = self.take_page(number);
             if freed.len() >= LAZY_FREE_BYTES_MIN {
                 self.released.push(freed);
             }
-            self.pages_free.push(page as u32);
             return;
         }
-        let next = self.classes[class_index as usize].free;
-        self.bytes_mut(location)[..4].copy_from_slice(&next.to_le_bytes());
-        self.classes[class_index as usize].free = location.0;
+        self.bytes_mut(location)[..2].copy_from_slice(&page.free.to_le_bytes());
+        let was_full = page.free == NO_SLOT && usize::from(page.fresh) * UNIT == self.pages[number].len();
+        let live = page.live - 1;
+        self.of_pages[number] = Page { free: (location.offset() / UNIT) as u16, live, ..page };
+        if page.condemned {
+            if live == 0 {
+                self.give_back(number);
+            }
+            return;
+        }
+        let class = &mut self.classes[usize::from(page.class)];
+        class.free_slots += 1;
+        let (page_bytes, slots) = (self.pages[number].len(), (self.pages[number].len() / slot_bytes) as u32);
+        let is_spare = class.free_slots == slots && page_bytes * GROWTH_SHARE <= class.reserved_bytes;
+        if was_full {
+            self.link(number as u32);
+        }
+        if live == 0 && !is_spare {
+            self.unlink(number as u32);
+            self.classes[usize::from(page.class)].free_slots -= slots;
+            self.give_back(number);
+        }
+    }
+
+    /// Puts a page in front of its class's pages with room.
+    fn link(&mut self, number: u32) {
+        let class = &mut self.classes[usize::from(self.of_pages[number as usize].class)];
+        let next = std::mem::replace(&mut class.first, number);
+        let page = &mut self.of_pages[number as usize];
+        (page.previous, page.next) = (NONE, next);
+        if next != NONE {
+            self.of_pages[next as usize].previous = number;
+        }
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let Page { class, previous, next, .. } = self.of_pages[number as usize];
+        match previous {
+            NONE => self.classes[usize::from(class)].first = next,
+            _ => self.of_pages[previous as usize].next = next,
+        }
+        if next != NONE {
+            self.of_pages[next as usize].previous = previous;
+        }
+    }
+
+    /// Of a page in no list and without a record.
+    fn give_back(&mut self, number: usize) {
+        let class = usize::from(self.of_pages[number].class);
+        self.classes[class].reserved_bytes -= self.pages[number].len();
+        drop(self.take_page(number));
+    }
+
+    fn take_page(&mut self, number: usize) -> Box<[u8]> {
+        let page = std::mem::take(&mut self.pages[number]);
+        self.reserved_bytes -= page.len();
+        self.pages_free.push(number as u32);
+        page
     }
 
     /// Whether large pages were freed.
@@ -165,12 +246,13 @@ impl Heap {
         {
             self.reserved_bytes -= page.len();
         }
-        !self.pages.is_empty()
+        // Pages that were given back one by one are still counted in `pages`.
+        self.reserved_bytes > 0
     }
 
     /// How many bytes the slot at `location` has.
     pub fn slot_bytes(&self, location: Location) -> usize {
-        match self.page_class[location.page()] {
+        match self.of_pages[location.page()].class {
             CLASS_SINGLE => self.pages[location.page()].len(),
             class_index => class_bytes(class_index as usize),
         }
@@ -198,31 +280,38 @@ impl Heap {
     }
 
     fn extend_class(&mut self, class_index: usize, slot_bytes: usize) -> Result<(), HeapFull> {
-        let wanted = (self.classes[class_index].page_bytes_next as usize).max(slot_bytes * 4).max(512);
+        let share = self.classes[class_index].reserved_bytes / GROWTH_SHARE;
+        let wanted = share.max(PAGE_BYTES_MIN).max(slot_bytes);
         let slot_count = wanted.min(PAGE_BYTES_MAX) / slot_bytes;
-        let page = self.add_page(slot_count * slot_bytes, class_index as u8)?;
+        let number = self.add_page(slot_count * slot_bytes, class_index as u8)?;
         let class = &mut self.classes[class_index];
-        class.bump = Location::new(page, 0).0;
-        class.bump_count = slot_count as u32;
-        class.page_bytes_next = (wanted * 2).min(PAGE_BYTES_MAX) as u32;
+        class.reserved_bytes += slot_count * slot_bytes;
+        class.free_slots += slot_count as u32;
+        self.link(number as u32);
         Ok(())
     }
 
-    fn add_page(&mut self, bytes: usize, class_index: u8) -> Result<usize, HeapFull> {
-        let page = vec![0u8; bytes].into_boxed_slice();
+    fn add_page(&mut self, bytes: usize, class: u8) -> Result<usize, HeapFull> {
+        let number = match self.pages_free.pop() {
+            Some(number) => number as usize,
+            None if self.pages.len() == PAGE_COUNT_MAX => return Err(HeapFull),
+            None => {
+                self.pages.push(Box::default());
+                self.of_pages.push(Page::of(class));
+                self.pages.len() - 1
+            }
+        };
+        self.pages[number] = vec![0u8; bytes].into_boxed_slice();
+        self.of_pages[number] = Page::of(class);
         self.reserved_bytes += bytes;
-        if let Some(number) = self.pages_free.pop() {
-            self.pages[number as usize] = page;
-            self.page_class[number as usize] = class_index;
-            return Ok(number as usize);
-        }
-        if self.pages.len() == PAGE_COUNT_MAX {
-            self.reserved_bytes -= bytes;
-            return Err(HeapFull);
-        }
-        self.pages.push(page);
-        self.page_class.push(class_index);
-        Ok(self.pages.len() - 1)
+        Ok(number)
+    }
+}
+
+impl Page {
+    /// A page of that class without a record.
+    fn of(class: u8) -> Page {
+        Page { class, condemned: false, free: NO_SLOT, fresh: 0, live: 0, previous: NONE, next: NONE }
     }
 }
 
@@ -251,40 +340,4 @@ fn class_bytes(class_index: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_ascend_and_fit() {
-        for bytes in 1..=CLASS_BYTES_MAX {
-            let class_index = class_of(bytes);
-            assert!(class_bytes(class_index) >= bytes);
-            assert!(class_index == 0 || class_bytes(class_index - 1) < bytes, "{bytes}");
-            assert!(class_bytes(class_index).is_multiple_of(UNIT));
-        }
-        assert!(class_of(CLASS_BYTES_MAX) < CLASS_SINGLE as usize);
-    }
-
-    #[test]
-    fn slots_do_not_overlap_and_come_back() {
-        let mut heap = Heap::default();
-        let mut live = Vec::new();
-        for round in 0..2000usize {
-            let bytes = 1 + (round * 7919) % 20_000;
-            let location = heap.allocate(bytes).expect("far below the limit");
-            heap.bytes_mut(location)[..bytes].fill(round as u8);
-            live.push((location, bytes, round as u8));
-            if round % 3 == 0 {
-                let (location, ..) = live.swap_remove(round % live.len());
-                heap.free(location);
-            }
-        }
-        for &(location, bytes, fill) in &live {
-            assert!(heap.bytes(location)[..bytes].iter().all(|byte| *byte == fill));
-        }
-        for (location, ..) in live {
-            heap.free(location);
-        }
-        assert_eq!(heap.used_bytes(), 0);
-    }
-}
+mod tests;

@@ -14,7 +14,12 @@
 //! - Buckets divide the position range in order, so a cursor is a position: it stays right while segments grow and split
 //!   (the guarantee of SCAN), and a slot can be walked alone.
 
+mod hand;
+
 use crate::heap::Location;
+use crate::recency::{Recency, Worth};
+
+pub(crate) use hand::Candidate;
 
 const LANES: usize = 7;
 const LANES_FULL: u8 = (1 << LANES) - 1;
@@ -31,6 +36,7 @@ struct Bucket {
     overflow: u8,
     spare: u16,
     locations: [u32; LANES],
+    /// Four bits for each lane: what its key is worth to the policy of the memory limit.
     recency: [u8; 4],
 }
 
@@ -48,9 +54,23 @@ impl Bucket {
     }
 
     fn entries(&self) -> impl Iterator<Item = (u32, Location)> {
-        (0..LANES)
-            .filter(|lane| self.used >> lane & 1 == 1)
-            .map(|lane| (self.positions[lane], Location(self.locations[lane])))
+        self.lanes_used().map(|lane| (self.positions[lane], Location(self.locations[lane])))
+    }
+
+    fn lanes_used(&self) -> impl Iterator<Item = usize> {
+        (0..LANES).filter(|lane| self.used >> lane & 1 == 1)
+    }
+
+    #[inline]
+    fn worth(&self, lane: usize) -> Worth {
+        Worth(self.recency[lane / 2] >> (lane % 2 * 4) & Worth::MAX.0)
+    }
+
+    #[inline]
+    fn set_worth(&mut self, lane: usize, worth: Worth) {
+        let shift = lane % 2 * 4;
+        let byte = &mut self.recency[lane / 2];
+        *byte = *byte & !(Worth::MAX.0 << shift) | worth.0 << shift;
     }
 }
 
@@ -75,11 +95,13 @@ pub struct Index {
     directory: Vec<u32>,
     segments: Vec<Segment>,
     len: usize,
+    /// Of all segments.
+    bucket_count: usize,
 }
 
 impl Default for Index {
     fn default() -> Self {
-        Index { depth: 0, directory: vec![0], segments: vec![Segment::new(0, 1)], len: 0 }
+        Index { depth: 0, directory: vec![0], segments: vec![Segment::new(0, 1)], len: 0, bucket_count: 1 }
     }
 }
 
@@ -96,8 +118,7 @@ impl Index {
 
     /// Bytes of memory, directory included.
     pub fn heap_bytes(&self) -> usize {
-        let buckets: usize = self.segments.iter().map(|segment| segment.buckets.len()).sum();
-        buckets * size_of::<Bucket>() + self.segments.len() * size_of::<Segment>() + self.directory.len() * 4
+        self.bucket_count * size_of::<Bucket>() + self.segments.len() * size_of::<Segment>() + self.directory.len() * 4
     }
 
     /// Of an index that nothing refers to: give back segments of `bytes` or a little more; whether any are left.
@@ -107,6 +128,7 @@ impl Index {
         while released < bytes
             && let Some(segment) = self.segments.pop()
         {
+            self.bucket_count -= segment.buckets.len();
             released += size_of_val(&*segment.buckets) + size_of::<Segment>();
         }
         !self.segments.is_empty()
@@ -153,14 +175,30 @@ impl Index {
         None
     }
 
+    /// The key at `place` was used.
+    #[inline]
+    pub fn touch(&mut self, place: Place, recency: Recency, random: u64) {
+        let bucket = &mut self.segments[place.segment as usize].buckets[place.bucket as usize];
+        let before = bucket.worth(place.lane as usize);
+        let after = recency.used(before, random);
+        if after != before {
+            bucket.set_worth(place.lane as usize, after);
+        }
+    }
+
+    /// What the key at `place` is worth.
+    pub fn worth(&self, place: Place) -> Worth {
+        self.segments[place.segment as usize].buckets[place.bucket as usize].worth(place.lane as usize)
+    }
+
     /// File `location` under `position`. The caller knows that its key is not there yet.
-    pub fn insert(&mut self, position: u32, location: Location) {
+    pub fn insert(&mut self, position: u32, location: Location, worth: Worth) {
         let mut segment_number = self.segment_of(position);
         while self.segments[segment_number as usize].is_full() {
             self.grow(segment_number, position);
             segment_number = self.segment_of(position);
         }
-        self.segments[segment_number as usize].insert(position, location);
+        self.segments[segment_number as usize].insert(position, location, worth);
         self.len += 1;
     }
 
@@ -221,9 +259,8 @@ impl Index {
         if bucket_count < BUCKETS_MAX || segment.depth == DEPTH_MAX {
             // Never more than a split can put into one half: all entries of a segment may share their next bit.
             let most = if segment.depth == DEPTH_MAX { usize::MAX } else { BUCKETS_MAX };
-            let larger = Segment::new(segment.depth, (bucket_count + (bucket_count / 4).max(1)).min(most));
-            let old = std::mem::replace(segment, larger);
-            old.entries().for_each(|(position, location)| segment.insert(position, location));
+            segment.resize((bucket_count + (bucket_count / 4).max(1)).min(most));
+            self.bucket_count += segment.buckets.len() - bucket_count;
             return;
         }
         self.split(segment_number, position);
@@ -237,12 +274,13 @@ impl Index {
         }
         let old = &self.segments[segment_number as usize];
         let high_bit = |position: u32| position >> (31 - depth) & 1 == 1;
-        let high_count = old.entries().filter(|(position, _)| high_bit(*position)).count();
+        let high_count = old.entries().filter(|(position, ..)| high_bit(*position)).count();
         let mut low = Segment::new(depth + 1, Segment::buckets_for(old.len as usize - high_count));
         let mut high = Segment::new(depth + 1, Segment::buckets_for(high_count));
-        for (position, location) in old.entries() {
-            if high_bit(position) { &mut high } else { &mut low }.insert(position, location);
+        for (position, location, worth) in old.entries() {
+            if high_bit(position) { &mut high } else { &mut low }.insert(position, location, worth);
         }
+        self.bucket_count = self.bucket_count - old.buckets.len() + low.buckets.len() + high.buckets.len();
         let high_number = self.segments.len() as u32;
         self.segments[segment_number as usize] = low;
         self.segments.push(high);
@@ -277,7 +315,7 @@ impl Segment {
         if bucket_number + 1 == self.buckets.len() { 0 } else { bucket_number + 1 }
     }
 
-    fn insert(&mut self, position: u32, location: Location) {
+    fn insert(&mut self, position: u32, location: Location, worth: Worth) {
         let mut bucket_number = self.home(position);
         loop {
             let bucket = &mut self.buckets[bucket_number];
@@ -286,6 +324,7 @@ impl Segment {
                 bucket.used |= 1 << lane;
                 bucket.positions[lane] = position;
                 bucket.locations[lane] = location.0;
+                bucket.set_worth(lane, worth);
                 self.len += 1;
                 return;
             }
@@ -294,8 +333,17 @@ impl Segment {
         }
     }
 
-    fn entries(&self) -> impl Iterator<Item = (u32, Location)> {
-        self.buckets.iter().flat_map(Bucket::entries)
+    fn entries(&self) -> impl Iterator<Item = (u32, Location, Worth)> {
+        self.buckets.iter().flat_map(|bucket| {
+            let entry = |lane| (bucket.positions[lane], Location(bucket.locations[lane]), bucket.worth(lane));
+            bucket.lanes_used().map(entry)
+        })
+    }
+
+    /// As many buckets as that, with the same entries.
+    fn resize(&mut self, bucket_count: usize) {
+        let old = std::mem::replace(self, Segment::new(self.depth, bucket_count));
+        old.entries().for_each(|(position, location, worth)| self.insert(position, location, worth));
     }
 
     /// The smallest position whose home is after bucket `home`, where `from` is at home in it.
@@ -314,83 +362,4 @@ fn prefix(position: u32, depth: u32) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    use base::rng::Rng;
-
-    fn check_against(model: &BTreeMap<u32, u32>, index: &Index) {
-        assert_eq!(index.len(), model.len());
-        for (&position, &location) in model {
-            let found = index.find(position, |candidate| candidate == Location(location));
-            assert!(found.is_some(), "{position:#x} is missing");
-        }
-    }
-
-    #[test]
-    fn agrees_with_a_map_through_growth_and_removal() {
-        let mut rng = Rng::new(3);
-        let (mut index, mut model) = (Index::default(), BTreeMap::new());
-        for number in 0..40_000u32 {
-            // A third of the entries fall into one slot, as hash tags make them.
-            let position = if rng.chance(1, 3) { rng.next_u64() as u32 >> 8 } else { rng.next_u64() as u32 };
-            if model.insert(position, number).is_none() {
-                index.insert(position, Location(number));
-            } else {
-                let (place, _) = index.find(position, |_| true).expect("the model has it");
-                index.relocate(place, Location(number));
-            }
-            if rng.chance(1, 4) {
-                let position = *model.range(rng.next_u64() as u32..).next().map_or(&position, |(p, _)| p);
-                if model.remove(&position).is_some() {
-                    let (place, _) = index.find(position, |_| true).expect("the model has it");
-                    index.remove(place);
-                }
-            }
-        }
-        check_against(&model, &index);
-        assert!(index.find(0xDEAD_BEEF, |_| false).is_none());
-    }
-
-    #[test]
-    fn equal_positions_stay_apart() {
-        let mut index = Index::default();
-        (0..200).for_each(|number| index.insert(77, Location(number)));
-        for number in 0..200 {
-            let (place, _) = index.find(77, |location| location == Location(number)).expect("inserted");
-            index.remove(place);
-        }
-        assert!(index.is_empty());
-    }
-
-    #[test]
-    fn entries_that_share_many_leading_bits_have_room_after_every_split() {
-        for slot in [0, 9, 127, 128, 255] {
-            let (mut rng, mut index) = (Rng::new(slot), Index::default());
-            for count in 0..600 {
-                index.insert((slot as u32) << 24 | rng.next_u64() as u32 >> 8, Location(count));
-            }
-            (0..1000).for_each(|_| index.insert(rng.next_u64() as u32, Location(0)));
-            (0..5000).for_each(|_| index.insert((slot as u32) << 24 | rng.next_u64() as u32 >> 12, Location(0)));
-            assert_eq!(index.len(), 600 + 1000 + 5000);
-        }
-    }
-
-    #[test]
-    fn a_walk_sees_everything_that_stays_while_segments_split() {
-        let mut rng = Rng::new(9);
-        let mut index = Index::default();
-        let staying: Vec<u32> = (0..3000).map(|_| rng.next_u64() as u32).collect();
-        staying.iter().for_each(|position| index.insert(*position, Location(*position)));
-        let (mut seen, mut cursor) = (std::collections::BTreeSet::new(), Some(0));
-        while let Some(from) = cursor {
-            cursor = index.walk(from, |position, _| {
-                seen.insert(position);
-            });
-            assert!(cursor.is_none_or(|next| next > from), "a walk moves on");
-            (0..20).for_each(|_| index.insert(rng.next_u64() as u32, Location(0)));
-        }
-        assert!(staying.iter().all(|position| seen.contains(position)));
-    }
-}
+mod tests;

@@ -75,6 +75,7 @@ fn shortened(page: Box<[u8]>, bytes: usize) -> Option<Box<[u8]>> {
 #[derive(Default)]
 pub(crate) struct LazyFree {
     garbage: Vec<Garbage>,
+    bytes: usize,
 }
 
 impl LazyFree {
@@ -86,12 +87,15 @@ impl LazyFree {
 
     /// What is still taken, bytes.
     pub fn bytes(&self) -> usize {
-        self.garbage.iter().map(Garbage::bytes).sum()
+        self.bytes
     }
 
     /// What a group let go of.
     pub fn add(&mut self, garbage: impl Iterator<Item = Garbage>) {
-        self.garbage.extend(garbage.filter(|garbage| garbage.bytes() >= LAZY_FREE_BYTES_MIN));
+        for garbage in garbage.filter(|garbage| garbage.bytes() >= LAZY_FREE_BYTES_MIN) {
+            self.bytes += garbage.bytes();
+            self.garbage.push(garbage);
+        }
     }
 
     /// Gives back about `bytes`, the newest first.
@@ -100,7 +104,10 @@ impl LazyFree {
         while budget > 0
             && let Some(garbage) = self.garbage.pop()
         {
-            self.garbage.extend(garbage.release(&mut budget));
+            self.bytes -= garbage.bytes();
+            let left = garbage.release(&mut budget);
+            self.bytes += left.as_ref().map_or(0, Garbage::bytes);
+            self.garbage.extend(left);
         }
     }
 }
@@ -135,7 +142,7 @@ mod tests {
         assert!((9..=12).contains(&steps), "{steps} steps");
         let mut index = Index::default();
         for number in 0..500_000u32 {
-            index.insert(number.wrapping_mul(0x9e37_79b9), crate::heap::Location(number));
+            index.insert(number.wrapping_mul(0x9e37_79b9), crate::heap::Location(number), crate::recency::Worth(0));
         }
         assert!(steps_of(Garbage::Index(index)) >= 5);
         let mut list = List::new();
@@ -145,6 +152,20 @@ mod tests {
         let steps = steps_of(Garbage::List(Box::new(list)));
         assert!((8..=16).contains(&steps), "{steps} steps");
         assert_eq!(steps_of(Garbage::Blocks(Blocks::of(&vec![1; 10 * STEP]))), 10);
+    }
+
+    #[test]
+    fn a_heap_whose_first_pages_are_gone_already_comes_to_an_end() {
+        let mut heap = Heap::default();
+        let records: Vec<_> = (0..100).map(|_| heap.allocate(20 << 10).expect("there is room")).collect();
+        records[..90].iter().for_each(|location| heap.free(*location));
+        let mut left = Some(Garbage::Heap(heap));
+        let mut steps = 0;
+        while let Some(garbage) = left {
+            left = garbage.release(&mut STEP.clone());
+            steps += 1;
+            assert!(steps < 10, "still {:?} bytes", left.as_ref().map(Garbage::bytes));
+        }
     }
 
     #[test]

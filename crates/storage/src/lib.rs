@@ -10,20 +10,25 @@
 //! - [`index`], [`heap`], [`record`]: from a position to the bytes of a record
 //! - [`group`]: 256 slots in one box that can change cores
 //! - [`store`]: the one path by which anything changes
+//! - [`eviction`], [`recency`]: the memory limit, and what a key is worth to it
 //! - `lazy_free`: memory that nothing refers to, given back in steps
 //! - [`log`]: the bytes that survive
 
+pub mod eviction;
 pub mod group;
 pub mod heap;
 pub mod index;
 pub mod key;
 mod lazy_free;
 pub mod log;
+pub mod recency;
 pub mod record;
 pub mod run;
 pub mod store;
 
+pub use eviction::{MemoryLimit, Order, Policy, Room};
 pub use group::{DatabaseCount, Record, SlotGroup, Value};
 pub use key::Key;
+pub use recency::Recency;
 pub use record::Form;
 pub use store::{LentPart, NotApplied, ScanCursor, Store};

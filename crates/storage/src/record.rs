@@ -111,18 +111,23 @@ impl Header {
         let head: &[u8; HEADER_BYTES] = record.first_chunk().expect("a record's slot holds its header");
         let first = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
         let flags = (first >> 56) as u8;
-        let expire_at_ms = (flags & FLAG_EXPIRES != 0)
-            .then(|| u64::from_le_bytes(record[14..22].try_into().expect("an expiring record has the field")));
         Header {
             version: Version(first & Version::MAX.0),
             database: Database((first >> 48) as u8),
             kind: Kind::from_u8(flags & KIND_MASK).expect("only this module writes records, with known kinds"),
             form: Form::of_flags(flags),
             is_long: flags & FLAG_LONG != 0,
-            expire_at_ms,
+            expire_at_ms: Header::expiry(record),
             key_len: u16::from_le_bytes([head[8], head[9]]),
             value_len: u32::from_le_bytes([head[10], head[11], head[12], head[13]]),
         }
+    }
+
+    /// When the record at `record` expires, absolute Unix milliseconds.
+    #[inline]
+    pub fn expiry(record: &[u8]) -> Option<u64> {
+        (record[7] & FLAG_EXPIRES != 0)
+            .then(|| u64::from_le_bytes(record[14..22].try_into().expect("an expiring record has the field")))
     }
 
     /// Whether the record at `record` belongs to this name in this database.

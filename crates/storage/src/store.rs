@@ -6,6 +6,7 @@
 //!                                     └──────────► log      (its own, or the lender's for a lent group)
 //! ```
 
+mod evict;
 mod promise;
 mod replay;
 mod scan;
@@ -14,13 +15,15 @@ pub use scan::ScanCursor;
 
 use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};
 use base::{Blocks, CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
+use evict::Eviction;
 use types::Change;
 
-use crate::group::{DatabaseCount, Record, SlotGroup};
+use crate::group::{DatabaseCount, GroupBytes, Record, SlotGroup};
 use crate::heap::HeapFull;
 use crate::key::Key;
 use crate::lazy_free::{Garbage, LazyFree};
 use crate::log::LogBuffer;
+use crate::recency::Recency;
 use crate::record::Form;
 
 /// A change that was applied and whose promise does not hold yet.
@@ -89,6 +92,7 @@ pub struct Store {
     /// False only if no key here has an expiry.
     may_expire: bool,
     lazy_free: LazyFree,
+    eviction: Eviction,
 }
 
 impl Store {
@@ -115,6 +119,7 @@ impl Store {
             expiry_cursor: (0, 0),
             may_expire: false,
             lazy_free: LazyFree::default(),
+            eviction: Eviction::new(seed),
         }
     }
 
@@ -130,10 +135,14 @@ impl Store {
     }
 
     /// Take a group in: an empty one at start, a lent one for a unit, an own one coming back.
-    pub fn insert_group(&mut self, group: Box<SlotGroup>) {
+    pub fn insert_group(&mut self, mut group: Box<SlotGroup>) {
         let place = &mut self.groups[group.id().number() as usize];
         assert!(place.is_none(), "a group is in one place at a time");
         let id = group.id();
+        group.set_recency(self.eviction.recency);
+        if group.owner == self.core {
+            self.eviction.note_home(&group);
+        }
         self.may_expire |= group.has_expiring();
         *place = Some(group);
         if !self.committed_away.is_empty() {
@@ -145,7 +154,11 @@ impl Store {
 
     /// Hand a group out; `None` when it is not here.
     pub fn take_group(&mut self, group: SlotGroupId) -> Option<Box<SlotGroup>> {
-        self.groups[group.number() as usize].take()
+        let group = self.groups[group.number() as usize].take()?;
+        if group.owner == self.core {
+            self.eviction.note_away(&group);
+        }
+        Some(group)
     }
 
     /// Takes out all groups that other cores lent, for a command that is to see the own ones only.
@@ -213,6 +226,10 @@ impl Store {
         if self.uncommitted_partitions > 0 && self.group_of(key).is_uncommitted(key.slot, version) {
             self.saw_uncommitted = true;
         }
+        if self.eviction.recency != Recency::Nothing {
+            let random = self.eviction.rng.next_u64();
+            self.group_of_mut(key.slot).touch(found, random);
+        }
         Some(self.group_of(key).record(found))
     }
 
@@ -250,7 +267,12 @@ impl Store {
             .as_deref_mut()
             .expect("the router sends a key only where its group is");
         let version = group.next_version(key.slot);
+        let counted = self.eviction.is_limited() && group.owner == self.core;
+        let before = if counted { group.bytes() } else { GroupBytes::default() };
         let applied = group.apply(key, change, version);
+        if counted {
+            self.eviction.note_change(before, group.bytes());
+        }
         if group.has_garbage() {
             self.lazy_free.add(group.take_garbage());
         }
@@ -319,7 +341,11 @@ impl Store {
         owners.dedup();
         let seed = self.seed;
         for group in self.groups.iter_mut().flatten() {
+            let before = group.bytes();
             group.clear(database, seed);
+            if self.eviction.is_limited() && group.owner == self.core {
+                self.eviction.note_change(before, group.bytes());
+            }
             self.lazy_free.add(group.take_garbage());
         }
         self.changes += 1;

@@ -266,3 +266,9 @@ pub fn c_string(bytes: &[u8], len_max: usize) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     &bytes[..end]
 }
+
+/// EXEC of a transaction with a command that needs memory where there is none.
+pub fn exec_out_of_memory(reply: &mut Reply<'_>) {
+    let ErrorReply { code, text } = OUT_OF_MEMORY;
+    reply.error("EXECABORT", &format!("Transaction discarded because of: {code} {text}"));
+}

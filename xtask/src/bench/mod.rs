@@ -16,6 +16,7 @@ mod history;
 mod idle;
 mod instructions;
 mod long;
+mod memory_limit;
 mod options;
 mod programs;
 mod progress;
@@ -54,6 +55,11 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { name: "z9", about: "p99 over mean latency at half load", run: history::run_z9 },
     Comparison { name: "gaps", about: "longest gap between two ticks under load, beside a canary", run: gaps::run },
     Comparison { name: "long", about: "others' p99 while values of 512 MiB come and go", run: long::run },
+    Comparison {
+        name: "memory-limit",
+        about: "what the process takes while ten times its limit is written",
+        run: memory_limit::run,
+    },
     Comparison { name: "start", about: "cold start to the first acknowledged write", run: start::run },
     Comparison { name: "idle", about: "CPU and memory of an empty idle node", run: idle::run },
     Comparison { name: "hash", about: "speed and evenness of candidate hashes", run: hash::run },

@@ -4,6 +4,7 @@ use super::config_keys::{ALIASES, ConfigKey, KEYS, Kind, Role};
 use super::facts::NodeFacts;
 use super::outcome::NodeOutcome;
 use base::Door;
+use storage::{Order, Policy};
 use wire::number::parse_integer;
 use wire::registry::{CommandId as Id, CommandSpec, spec as registry_entry, write_help};
 use wire::{Arguments, Reply, error, glob};
@@ -35,6 +36,7 @@ pub struct Config {
 struct Live {
     password: Option<Vec<u8>>,
     memory_bytes_max: Option<u64>,
+    eviction: Option<Policy>,
     idle_timeout_s: Option<u64>,
 }
 
@@ -72,6 +74,7 @@ impl Config {
         self.live = Live {
             password: Some(self.value("requirepass").to_vec()).filter(|password| !password.is_empty()),
             memory_bytes_max: positive(self.integer("maxmemory")),
+            eviction: policy(self.value("maxmemory-policy")),
             idle_timeout_s: positive(self.integer("timeout")),
         };
     }
@@ -86,6 +89,12 @@ impl Config {
     #[inline]
     pub fn memory_bytes_max(&self) -> Option<u64> {
         self.live.memory_bytes_max
+    }
+
+    /// Who goes when memory is full; `None`: nobody.
+    #[inline]
+    pub fn eviction(&self) -> Option<Policy> {
+        self.live.eviction
     }
 
     /// Idle seconds after which a connection is closed; `None` for never.
@@ -109,6 +118,21 @@ impl Config {
     pub fn value(&self, name: &str) -> &[u8] {
         &self.values[find(name.as_bytes()).expect("code names settings that exist")]
     }
+}
+
+/// What Redis' name of a policy means; `None` for `noeviction`.
+fn policy(name: &[u8]) -> Option<Policy> {
+    let (only_expiring, order) = match name {
+        b"allkeys-lru" => (false, Order::Lru),
+        b"allkeys-lfu" => (false, Order::Lfu),
+        b"allkeys-random" => (false, Order::Random),
+        b"volatile-lru" => (true, Order::Lru),
+        b"volatile-lfu" => (true, Order::Lfu),
+        b"volatile-random" => (true, Order::Random),
+        b"volatile-ttl" => (true, Order::Soonest),
+        _ => return None,
+    };
+    Some(Policy { only_expiring, order })
 }
 
 /// CONFIG and its subcommands.
@@ -223,8 +247,8 @@ fn one_of(words: &[&str], value: &[u8]) -> Option<Vec<u8>> {
     words.iter().find(|word| value.eq_ignore_ascii_case(word.as_bytes())).map(|word| word.as_bytes().to_vec())
 }
 
-/// `100`, `1k` (1000), `1kb` (1024) and so on, in any case; at most 2^63-1.
-fn parse_bytes(text: &[u8]) -> Option<i64> {
+/// A size: `100`, `1k` (1000), `1kb` (1024) and so on, in any case; at most 2^63-1.
+pub fn parse_bytes(text: &[u8]) -> Option<i64> {
     let digits = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor: i64 = match unit.to_ascii_lowercase().as_slice() {
@@ -258,6 +282,17 @@ mod tests {
         for (alias, meaning) in ALIASES {
             assert_eq!(find(alias.as_bytes()), find(meaning.as_bytes()));
             assert!(find(alias.as_bytes()).is_some(), "{alias}");
+        }
+    }
+
+    #[test]
+    fn every_policy_but_noeviction_evicts() {
+        let key = KEYS.iter().find(|key| key.name == "maxmemory-policy").expect("it is one");
+        let Kind::Choice(names) = key.kind else { panic!("it is a choice") };
+        for name in names {
+            assert_eq!(policy(name.as_bytes()).is_none(), *name == "noeviction", "{name}");
+            let expiring = policy(name.as_bytes()).is_some_and(|policy| policy.only_expiring);
+            assert_eq!(expiring, name.starts_with("volatile"), "{name}");
         }
     }
 

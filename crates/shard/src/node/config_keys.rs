@@ -105,7 +105,7 @@ pub static KEYS: &[ConfigKey] = &[
     key("maxclients", "10000", Kind::Integer(1, u32::MAX as i64), Role::Fixed),
     key("maxmemory", "0", Kind::Bytes, Role::Live),
     key("maxmemory-clients", "0", Kind::Bytes, Role::Kept),
-    key("maxmemory-policy", "noeviction", EVICTION, Role::Kept),
+    key("maxmemory-policy", "noeviction", EVICTION, Role::Live),
     key("maxmemory-samples", "5", Kind::Integer(1, 64), Role::Kept),
     key("min-replicas-to-write", "0", NATURAL_32, Role::Kept),
     key("no-appendfsync-on-rewrite", "no", Kind::Boolean, Role::Kept),

@@ -165,7 +165,7 @@ fn write_stats(facts: &NodeFacts<'_>, text: &mut InfoText) {
         ("sync_partial_ok", 0),
         ("sync_partial_err", 0),
         ("expired_keys", counters.expired_keys),
-        ("evicted_keys", 0),
+        ("evicted_keys", counters.evicted_keys),
         ("evicted_clients", 0),
         ("keyspace_hits", counters.keyspace_hits),
         ("keyspace_misses", counters.keyspace_misses),

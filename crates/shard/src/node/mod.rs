@@ -23,7 +23,7 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, ConfigChange};
+pub use config::{Config, ConfigChange, parse_bytes};
 pub use config_keys::{ConfigKey, KEYS, Kind, Role};
 pub use facts::{CoreFacts, NodeFacts, NodeIdentity, ProcessFacts};
 pub use outcome::{KeysKind, NodeOutcome, NodePlan, plan};

@@ -41,6 +41,8 @@ numbers! {
         keyspace_misses,
         /// Keys removed because their time was up.
         expired_keys,
+        /// Keys removed to make room.
+        evicted_keys,
         /// Error replies.
         errors,
         /// Failed AUTH.

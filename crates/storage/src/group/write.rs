@@ -6,6 +6,7 @@ use types::{Change, Expiry, Kind};
 use super::{Found, SlotGroup, number_of};
 use crate::heap::HeapFull;
 use crate::key::Key;
+use crate::recency::Recency;
 use crate::record::{Form, Header};
 
 impl SlotGroup {
@@ -15,6 +16,11 @@ impl SlotGroup {
         let sequences = &mut self.sequences[key.slot.in_group() as usize];
         sequences.last = sequences.last.max(version);
         let found = self.find(key);
+        if let Some(found) = found
+            && self.recency == Recency::Lru
+        {
+            self.touch(found, 0);
+        }
         match *change {
             Change::Put { kind: Kind::String, value, expiry } if value.len() > BLOCK_BYTES => {
                 self.put_blocks(key, found, Blocks::of(value), expiry, version)
@@ -110,7 +116,7 @@ impl SlotGroup {
                 self.index.relocate(found.place, location);
             }
         } else {
-            self.index.insert(key.position(), location);
+            self.index.insert(key.position(), location, self.recency.of_new());
             let database = &mut self.databases[key.database.0 as usize];
             database.keys += 1;
             database.expiring += u64::from(header.expire_at_ms.is_some());

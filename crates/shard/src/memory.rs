@@ -1,0 +1,229 @@
+//! The memory limit of a node: each core's share, what does not fit, and who goes to make room
+//! (`docs/internals/memory.md`).
+//!
+//! ```text
+//!   maxmemory ─ what the process takes beside its stores ─ ÷ cores ─ long values on their way ──► the store's limit
+//!
+//!   core i   takes so much ──────────────► core 0    all stores together, and the process's memory
+//!            ◄──────────── so much is beside them    every tenth of a second
+//! ```
+
+use storage::{MemoryLimit, Room};
+use wire::registry::{CommandSpec, Flags};
+use wire::{Arguments, Reply, error};
+
+use crate::hop::Control;
+use crate::owned_request::OwnedRequest;
+use crate::shard::Shard;
+
+/// A record's header, its index entry and what its slot is too long, about, bytes.
+const RECORD_EXTRA_BYTES: usize = 64;
+/// Calls of [`storage::Store::make_room`] in one tick that nobody waits for.
+const STEPS_PER_TICK: usize = 32;
+/// What lies beside the stores counts up to this part of the limit: memory that the C library keeps is beside them, too,
+/// and evicting does not make it less.
+const BESIDE_SHARE_MAX: u64 = 2;
+
+/// What lies beside the stores is looked into when it grew by this part of the limit.
+const NOTICED_SHARE: u64 = 64;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Memory {
+    limit: Option<MemoryLimit>,
+    /// What the process takes beside the stores of all cores, as core 0 said last.
+    beside_bytes: u64,
+    /// Core 0 only: what each core's store takes, as they said last.
+    stores: Vec<Option<u64>>,
+    /// A core that lent groups to the unit that runs now has no room, and nobody to evict.
+    lender_is_full: bool,
+    /// Core 0 only: the reading before, and the lowest of all.
+    beside_last: u64,
+    beside_lowest: Option<u64>,
+    /// Keys that were evicted before this tick's [`Shard::evict_step`].
+    evicted: u64,
+}
+
+impl Memory {
+    /// Whether writes have to be asked for.
+    #[inline]
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// A unit begins to run on groups of which some are lent.
+    pub(crate) fn note_lenders(&mut self, any_is_full: bool) {
+        self.lender_is_full = any_is_full;
+    }
+
+    pub(crate) fn note_beside(&mut self, bytes: u64) {
+        self.beside_bytes = bytes;
+    }
+
+    pub(crate) fn note_store(&mut self, core: usize, bytes: u64) {
+        if self.stores.len() <= core {
+            self.stores.resize(core + 1, None);
+        }
+        self.stores[core] = Some(bytes);
+    }
+}
+
+impl Shard {
+    /// The store's limit follows the settings, and what lies beside it.
+    pub(crate) fn update_memory(&mut self) {
+        let limit = self.node.config.memory_bytes_max().map(|bytes_max| {
+            let beside = self.memory.beside_bytes.min(bytes_max / BESIDE_SHARE_MAX);
+            let share = (bytes_max - beside) / self.outbox.len() as u64;
+            let bytes = share.saturating_sub(self.uploads.bytes() as u64) as usize;
+            MemoryLimit { bytes, policy: self.node.config.eviction() }
+        });
+        if limit != self.memory.limit {
+            self.memory.limit = limit;
+            self.store.set_memory_limit(limit);
+        }
+    }
+
+    /// Tells core 0 what this core's store takes; core 0 tells all what the process takes beside them.
+    pub(crate) fn tell_memory(&mut self) {
+        let Some(limit_bytes) = self.node.config.memory_bytes_max() else { return };
+        let bytes = (self.store.memory_bytes() + self.uploads.bytes()) as u64;
+        if self.core.0 > 0 {
+            return self.outbox[0].controls.push(Control::StoreTakes { bytes });
+        }
+        self.memory.note_store(0, bytes);
+        let known: Vec<u64> = self.memory.stores.iter().flatten().copied().collect();
+        if known.len() < self.outbox.len() {
+            return;
+        }
+        let beside = self.node.process().resident_bytes.saturating_sub(known.iter().sum());
+        let lowest = self.memory.beside_lowest.map_or(beside, |lowest| lowest.min(beside));
+        self.memory.beside_lowest = Some(lowest);
+        if beside > lowest + limit_bytes / NOTICED_SHARE {
+            // Part of it may be what the allocator keeps: the next reading is without that.
+            self.effects.push(base::Effect::ReleaseMemory);
+        }
+        // What is there only until it is given back takes nothing from anybody.
+        let beside = beside.min(std::mem::replace(&mut self.memory.beside_last, beside));
+        self.memory.note_beside(beside);
+        self.outbox.iter_mut().skip(1).for_each(|batch| batch.controls.push(Control::ProcessTakes { beside }));
+    }
+
+    /// Evicts a slice of what is too much.
+    pub(crate) fn evict_step(&mut self) {
+        if !self.memory.is_limited() || self.log_is_full() || self.write_refusal().is_some() {
+            return;
+        }
+        let mut room = Room::Later;
+        for _ in 0..STEPS_PER_TICK {
+            room = self.store.make_room(0);
+            if room != Room::Later || self.log_is_full() {
+                break;
+            }
+        }
+        if room == Room::Later {
+            self.put_off.note();
+        }
+        // Also what went for requests of this tick.
+        let before = std::mem::replace(&mut self.memory.evicted, self.store.evicted());
+        if self.memory.evicted > before && !self.waiters.is_empty() {
+            self.fire_waiters();
+        }
+    }
+
+    /// Whether a request of this core's keys may take memory now.
+    pub(crate) fn room_for(&mut self, spec: &CommandSpec, bytes: usize) -> Room {
+        match spec.flags.contains(Flags::DENYOOM) && self.memory.is_limited() {
+            true => self.store.make_room(bytes),
+            false => Room::Enough,
+        }
+    }
+
+    /// Writes the error of a request that needs memory where there is none, or puts it off until there is; true if it
+    /// does not run now.
+    pub(crate) fn lacks_memory(&mut self, index: u32, spec: &CommandSpec, arguments: Arguments<'_>) -> bool {
+        match self.room_for(spec, taken_by(arguments)) {
+            Room::Enough => return false,
+            Room::Later => self.put_off_request(index, arguments),
+            Room::Refused => self.refuse_memory(index),
+        }
+        true
+    }
+
+    /// Inside MULTI everything takes memory until EXEC, so everything is refused where there is none; as in Redis.
+    pub(crate) fn refuses_to_queue(&mut self, index: u32, arguments: Arguments<'_>) -> bool {
+        let refuses = self.memory.is_limited() && self.store.make_room(taken_by(arguments)) == Room::Refused;
+        if refuses {
+            self.refuse_memory(index);
+        }
+        refuses
+    }
+
+    fn refuse_memory(&mut self, index: u32) {
+        let Some(connection) = self.connections.at(index) else { return };
+        error::OUT_OF_MEMORY.write(&mut connection.output.reply(connection.session.protocol()));
+        self.statistics.counters.errors += 1;
+    }
+
+    /// Whether a forwarded request waits for the next tick to make room.
+    pub(crate) fn awaits_memory(&mut self, request: &OwnedRequest) -> bool {
+        let waits = self.room_for(request.spec, taken_by_owned(request)) == Room::Later;
+        if waits {
+            self.put_off.note();
+        }
+        waits
+    }
+
+    /// Whether a unit that takes `bytes` on its cores may not run. It holds groups of several cores, so it does not wait:
+    /// the steps are as many as its own bytes ask for.
+    pub(crate) fn unit_lacks_memory(&mut self, specs: &[(&CommandSpec, usize)], has_own_keys: bool) -> bool {
+        let taking = specs.iter().filter(|(spec, _)| spec.flags.contains(Flags::DENYOOM));
+        let (count, bytes) = taking.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
+        if count == 0 || !self.memory.is_limited() {
+            return false;
+        }
+        self.memory.lender_is_full || (has_own_keys && self.is_full_for(bytes))
+    }
+
+    /// Whether nothing makes room for `bytes`.
+    pub(crate) fn is_full_for(&mut self, bytes: usize) -> bool {
+        if !self.memory.is_limited() {
+            return false;
+        }
+        loop {
+            let evicted = self.store.evicted();
+            match self.store.make_room(bytes) {
+                Room::Enough => return false,
+                Room::Refused => return true,
+                // Nothing found, or only pages moved: the unit is not to wait for it.
+                Room::Later if self.store.evicted() == evicted => return false,
+                Room::Later => {}
+            }
+        }
+    }
+
+    /// Whether a long value of `bytes` can ever fit.
+    pub(crate) fn could_hold(&self, bytes: usize) -> bool {
+        self.node.config.memory_bytes_max().is_none_or(|most| bytes as u64 <= most / self.outbox.len() as u64)
+    }
+
+    /// Writes the error of a forwarded request that needs memory where there is none; true if there is one.
+    pub(crate) fn refuse_forwarded(&mut self, request: &OwnedRequest, reply: &mut Reply<'_>) -> bool {
+        let refuses = self.room_for(request.spec, taken_by_owned(request)) == Room::Refused;
+        if refuses {
+            error::OUT_OF_MEMORY.write(reply);
+        }
+        refuses
+    }
+}
+
+/// Bytes that a request takes, about, if it keeps all that it brings.
+pub(crate) fn taken_by(arguments: Arguments<'_>) -> usize {
+    arguments.iter().map(<[u8]>::len).sum::<usize>() + RECORD_EXTRA_BYTES
+}
+
+pub(crate) fn taken_by_owned(request: &OwnedRequest) -> usize {
+    taken_by(request.arguments()) + request.long().map_or(0, |long| long.blocks.len())
+}
+
+#[cfg(test)]
+mod tests;

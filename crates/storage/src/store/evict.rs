@@ -1,0 +1,270 @@
+//! The memory limit: what the store takes, and keys that go to make room.
+//!
+//! ```text
+//!   a write of n bytes ──► fits? ─ yes ─► runs
+//!                            │ no
+//!                            ▼                        each step bounded, and their number by n
+//!                     give back garbage ─► empty sparse pages ─► evict the least of those that the hand passes
+//! ```
+
+use base::rng::Rng;
+use base::{CoreId, SLOT_GROUP_COUNT};
+use types::Change;
+
+use super::Store;
+use crate::eviction::{MemoryLimit, Policy, Room};
+use crate::group::{GroupBytes, SlotGroup, Victim};
+use crate::index::Candidate;
+use crate::recency::Recency;
+
+/// Steps that one call takes in any case.
+const STEPS: usize = 16;
+/// A further step for as many bytes that are asked for: about the smallest key with its record and index entry.
+const STEP_BYTES: usize = 48;
+/// Steps of one call at most: about a millisecond of them.
+const STEPS_MAX: usize = 2048;
+/// Groups that one eviction asks at most; those of a store whose keys lie in few groups are asked in vain.
+const GROUPS_MAX: usize = 2 * SLOT_GROUP_COUNT as usize;
+
+/// What a store knows of its limit.
+pub(super) struct Eviction {
+    limit: Option<MemoryLimit>,
+    /// Own groups, those away as they left.
+    bytes: GroupBytes,
+    away: [GroupBytes; SLOT_GROUP_COUNT as usize],
+    pub(super) recency: Recency,
+    pub(super) rng: Rng,
+    /// Whose turn it is, and what each group is owed: turns in proportion to buckets.
+    turn: usize,
+    credit: [usize; SLOT_GROUP_COUNT as usize],
+    turn_buckets: usize,
+    /// The group that is being compacted, or was last.
+    compacting: usize,
+    passed: Vec<Candidate>,
+    victim: Victim,
+    evicted: u64,
+}
+
+impl Eviction {
+    pub(super) fn new(seed: u64) -> Eviction {
+        const NOTHING: GroupBytes = GroupBytes { total: 0, slack: 0 };
+        Eviction {
+            limit: None,
+            bytes: NOTHING,
+            away: [NOTHING; SLOT_GROUP_COUNT as usize],
+            recency: Recency::Nothing,
+            rng: Rng::new(seed),
+            turn: 0,
+            credit: [0; SLOT_GROUP_COUNT as usize],
+            turn_buckets: 1,
+            compacting: 0,
+            passed: Vec::new(),
+            victim: Victim::default(),
+            evicted: 0,
+        }
+    }
+
+    /// Whether anybody asks what is taken: without a limit nothing is counted.
+    #[inline]
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// An own group came home.
+    pub(super) fn note_home(&mut self, group: &SlotGroup) {
+        let away = std::mem::take(&mut self.away[group.id().number() as usize]);
+        if self.is_limited() {
+            self.note_change(away, group.bytes());
+        }
+    }
+
+    /// An own group leaves.
+    pub(super) fn note_away(&mut self, group: &SlotGroup) {
+        self.away[group.id().number() as usize] = group.bytes();
+    }
+
+    #[inline]
+    pub(super) fn note_change(&mut self, before: GroupBytes, after: GroupBytes) {
+        self.bytes.total = self.bytes.total + after.total - before.total;
+        self.bytes.slack = self.bytes.slack + after.slack - before.slack;
+    }
+}
+
+impl Store {
+    /// From now on the store takes no more than that, if it can help it.
+    pub fn set_memory_limit(&mut self, limit: Option<MemoryLimit>) {
+        let recency = limit.and_then(|limit| limit.policy).map_or(Recency::Nothing, Policy::recency);
+        if limit.is_some() && !self.eviction.is_limited() {
+            self.eviction.bytes = self.count_bytes();
+        }
+        self.eviction.limit = limit;
+        if recency != self.eviction.recency {
+            self.eviction.recency = recency;
+            self.groups.iter_mut().flatten().for_each(|group| group.set_recency(recency));
+        }
+    }
+
+    /// Bytes of the own groups, those that are lent as they left, and of what is still to be given back.
+    pub fn memory_bytes(&self) -> usize {
+        self.count_bytes().total + self.lazy_free.bytes()
+    }
+
+    fn count_bytes(&self) -> GroupBytes {
+        let own = self.groups.iter().flatten().filter(|group| group.owner == self.core).map(|group| group.bytes());
+        own.chain(self.eviction.away).fold(GroupBytes::default(), |sum, bytes| GroupBytes {
+            total: sum.total + bytes.total,
+            slack: sum.slack + bytes.slack,
+        })
+    }
+
+    /// Keys that went to make room, since the start.
+    pub fn evicted(&self) -> u64 {
+        self.eviction.evicted
+    }
+
+    /// What a key is worth to the policy, by Redis' OBJECT FREQ a logarithmic counter; `None` where nothing counts.
+    pub fn frequency(&self, key: &crate::Key<'_>) -> Option<u8> {
+        let group = self.group_of(key);
+        group.find(key).filter(|_| self.eviction.recency == Recency::Lfu).map(|found| group.worth(found).number())
+    }
+
+    /// By what keys are measured now.
+    pub fn recency(&self) -> Recency {
+        self.eviction.recency
+    }
+
+    /// Makes room for `bytes`, or 0: to be within the limit, by a bounded number of steps; what is evicted goes by record, as any removal.
+    pub fn make_room(&mut self, bytes: usize) -> Room {
+        let Some(limit) = self.eviction.limit else { return Room::Enough };
+        if !self.lazy_free.is_empty() && !self.fits(limit, bytes + self.lazy_free.bytes()) {
+            // What was let go of is given back at least as fast as it is asked for, so nothing has to go for it.
+            self.lazy_free.step(2 * bytes + crate::lazy_free::LAZY_FREE_BYTES_MIN);
+        }
+        if self.fits(limit, bytes) {
+            return Room::Enough;
+        }
+        if bytes > limit.bytes - limit.slack_bytes() {
+            return Room::Refused;
+        }
+        let live_before = self.live_bytes();
+        for _ in 0..(STEPS + bytes / STEP_BYTES).min(STEPS_MAX) {
+            if !self.room_step(limit, bytes) {
+                return Room::Refused;
+            }
+            if self.fits(limit, bytes) {
+                return Room::Enough;
+            }
+        }
+        // The limit was lowered, or much came at once: who frees what it takes makes nothing worse.
+        let freed_bytes = live_before.saturating_sub(self.live_bytes());
+        if bytes > 0 && freed_bytes >= bytes { Room::Enough } else { Room::Later }
+    }
+
+    /// One step towards room for `bytes`; false when there is nothing to do.
+    fn room_step(&mut self, limit: MemoryLimit, bytes: usize) -> bool {
+        let is_sparse = self.eviction.bytes.slack > limit.slack_bytes();
+        if is_sparse && self.eviction.bytes.total + bytes > limit.bytes && self.compact_step() {
+            return true;
+        }
+        limit.policy.is_some_and(|policy| self.evict_step(policy))
+    }
+
+    /// Bytes in use: index, slots of the heap that hold records, lists, long values.
+    fn live_bytes(&self) -> usize {
+        self.eviction.bytes.total - self.eviction.bytes.slack
+    }
+
+    fn fits(&self, limit: MemoryLimit, bytes: usize) -> bool {
+        self.eviction.bytes.total + bytes <= limit.bytes
+            && self.live_bytes() + bytes <= limit.bytes - limit.slack_bytes()
+    }
+
+    /// Evicts a key, or moves the hand on; false when no key may go.
+    fn evict_step(&mut self, policy: Policy) -> bool {
+        if policy.only_expiring && !self.may_expire {
+            return false;
+        }
+        for _ in 0..GROUPS_MAX {
+            let Some(number) = self.next_group(policy) else { continue };
+            let eviction = &mut self.eviction;
+            let group = self.groups[number].as_deref_mut().expect("who has a turn is here");
+            let before = group.bytes();
+            let random = eviction.rng.next_u64();
+            let found = group.choose(policy, random, &mut eviction.passed, &mut eviction.victim);
+            // The hand gives back empty buckets.
+            eviction.note_change(before, group.bytes());
+            if found {
+                self.evict();
+            }
+            return true;
+        }
+        false
+    }
+
+    /// The group whose turn it is, if it is owed a step: in proportion to its buckets, among those that have keys to give.
+    fn next_group(&mut self, policy: Policy) -> Option<usize> {
+        let core = self.core;
+        let eviction = &mut self.eviction;
+        if eviction.turn == 0 {
+            let giving = self.groups.iter().flatten().filter(|group| may_give(group, core, policy));
+            let (count, sum) = giving.fold((0, 0), |(count, sum), group| (count + 1, sum + group.index.bucket_count()));
+            eviction.turn_buckets = (sum / count.max(1)).max(1);
+        }
+        let number = eviction.turn;
+        let Some(group) = self.groups[number].as_deref().filter(|group| may_give(group, core, policy)) else {
+            eviction.next_turn();
+            return None;
+        };
+        let (credit, wanted) = (&mut eviction.credit[number], eviction.turn_buckets);
+        if *credit < wanted {
+            *credit += group.index.bucket_count();
+        }
+        let has_turn = *credit >= wanted;
+        *credit = credit.saturating_sub(if has_turn { wanted } else { 0 });
+        if *credit < wanted {
+            eviction.next_turn();
+        }
+        has_turn.then_some(number)
+    }
+
+    fn evict(&mut self) {
+        let victim = std::mem::take(&mut self.eviction.victim);
+        let key = self.key(&victim.name, victim.database, victim.slot);
+        self.apply(&key, &Change::Remove).expect("a removal needs no room");
+        self.eviction.victim = victim;
+        self.eviction.evicted += 1;
+    }
+
+    /// Goes on emptying pages of some own group; false when none has enough to give.
+    fn compact_step(&mut self) -> bool {
+        let core = self.core;
+        for offset in 0..usize::from(SLOT_GROUP_COUNT) {
+            let number = (self.eviction.compacting + offset) % usize::from(SLOT_GROUP_COUNT);
+            let own = self.groups[number].as_deref_mut().filter(|group| group.owner == core);
+            let Some(group) = own else { continue };
+            let before = group.bytes();
+            let went_on = group.compact_step();
+            let after = group.bytes();
+            self.eviction.note_change(before, after);
+            if went_on {
+                self.eviction.compacting = number;
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Eviction {
+    fn next_turn(&mut self) {
+        self.turn = (self.turn + 1) % usize::from(SLOT_GROUP_COUNT);
+    }
+}
+
+/// Whether eviction may take a key of the group: what is lent belongs to a unit, and nobody would log what is done to it.
+fn may_give(group: &SlotGroup, core: CoreId, policy: Policy) -> bool {
+    group.owner == core && if policy.only_expiring { group.has_expiring() } else { !group.index.is_empty() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! `memory-limit`: ten times the limit, in values of changing sizes, by what the system says the process takes.
+
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::options::Options;
+use super::programs::{self, Zerohop, built};
+use super::results::{Bar, Results};
+use super::server::Server;
+use crate::Outcome;
+
+const LIMIT_MB: u64 = 256;
+/// Lengths of the values, one after the other; of each one and a half times the limit.
+const VALUE_BYTES: [&str; 7] = ["100", "1000-1500", "20-60", "5000-9000", "300", "20000-60000", "132"];
+/// Between two looks at the process.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Loads it, and looks.
+pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
+    for policy in ["allkeys-lru", "allkeys-lfu", "allkeys-random"] {
+        for (_, server) in programs::zerohops(options, results, |backend| Zerohop::new(backend, "memory")) {
+            server.ask(&format!("CONFIG SET maxmemory {LIMIT_MB}mb maxmemory-policy {policy}"))?;
+            let most_kb = watched(server.pid(), || VALUE_BYTES.iter().try_for_each(|bytes| load(&server, bytes)))?;
+            let percent = most_kb as f64 / 1024.0 / LIMIT_MB as f64 * 100.0;
+            let name = format!("{} {policy}", server.name);
+            results.value("memory-limit", &name, "% of the limit resident at most", &[percent], Bar::AtMost(105.0))?;
+            let info = server.ask("INFO memory")?;
+            let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap_or("?");
+            results.note(format!("{name}: {used} bytes of {} in use at the end", LIMIT_MB << 20));
+        }
+    }
+    Ok(())
+}
+
+fn load(server: &Server, value_bytes: &str) -> Outcome<()> {
+    let ends: Vec<u64> = value_bytes.split('-').filter_map(|end| end.parse().ok()).collect();
+    let mean = ends.iter().sum::<u64>() / ends.len().max(1) as u64 + 60;
+    let count = (LIMIT_MB * 3 / 2 * (1 << 20) / mean).to_string();
+    let prefix = format!("k{}:", ends.first().copied().unwrap_or_default());
+    let done = Command::new(built("load-generator"))
+        .args(["--target", &format!("127.0.0.1:{}", server.port), "--pin", "1", "--op", "set", "--pipeline", "64"])
+        .args(["--distribution", "sequential", "--key-bytes", "20", "--value-bytes", value_bytes, "--keys", &count])
+        .args(["--requests", &count, "--key-prefix", &prefix])
+        .output()
+        .map_err(|error| format!("the load generator does not start: {error}"))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(format!("values of {value_bytes} bytes: {}", String::from_utf8_lossy(&done.stderr))),
+    }
+}
+
+/// The most that a process took while `work` went on, kilobytes.
+fn watched(pid: u32, work: impl FnOnce() -> Outcome<()>) -> Outcome<u64> {
+    let (is_over, most) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let watcher = {
+        let (is_over, most) = (Arc::clone(&is_over), Arc::clone(&most));
+        std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+                let kilobytes = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0);
+                most.fetch_max(kilobytes, Ordering::Relaxed);
+                std::thread::sleep(LOOK);
+            }
+        })
+    };
+    let done = work();
+    is_over.store(true, Ordering::Relaxed);
+    watcher.join().map_err(|_| "the watcher ended by a panic".to_owned())?;
+    done.map(|()| most.load(Ordering::Relaxed))
+}
