@@ -4,7 +4,7 @@
 use base::planted::Bug;
 use base::rng::Rng;
 use base::{BLOCK_BYTES, LogOrdinal, SlotGroupId};
-use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride};
+use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride, segment_file_name};
 use storage::log::manifest::ClosedChain;
 use storage::log::{Damage, MANIFEST_FILE_NAME};
 use storage::run::format::{RUN_HEADER_BYTES, parse_run_file_name};
@@ -16,6 +16,8 @@ use crate::model::{Model, slot_of};
 use crate::node::{Node, apply_to_model};
 
 const SEGMENT_BYTES: u64 = 2048;
+/// Of which a page is a part.
+const LONGER_SEGMENT_BYTES: u64 = 32 << 10;
 /// Few, so that the keys of a group change while its run is made.
 const NAMES: u64 = 200;
 
@@ -30,7 +32,11 @@ struct Rig {
 
 impl Rig {
     fn new(seed: u64) -> Rig {
-        let node = Node::open(Disk::default(), 1, SEGMENT_BYTES, false).unwrap();
+        Rig::with_segments(seed, SEGMENT_BYTES)
+    }
+
+    fn with_segments(seed: u64, segment_bytes: u64) -> Rig {
+        let node = Node::open(Disk::default(), 1, segment_bytes, false).unwrap();
         Rig { rng: Rng::new(seed), node, model: Model::default(), cuts: vec![Cut::default(); 64], value_bytes_max: 100 }
     }
 
@@ -80,7 +86,7 @@ impl Rig {
         let covered = self.cuts.iter().map(|cut| cut.begin).min().unwrap();
         let mut gone = 0;
         while let Some(segment) = self.node.logs[0].give_back(covered) {
-            let name = storage::log::format::segment_file_name(1, 0, segment);
+            let name = segment_file_name(1, 0, segment);
             self.node.disk.files.remove(&name).unwrap();
             gone += 1;
         }
@@ -121,6 +127,48 @@ fn a_run_and_the_log_behind_it_are_the_store() {
         }
     }
     assert!(given_back > 100, "{given_back} segments went");
+}
+
+/// A node whose log is in a recycled segment; that, and the offset behind its last group.
+fn recycled() -> (Rig, String, usize) {
+    let mut rig = Rig::with_segments(3, LONGER_SEGMENT_BYTES);
+    loop {
+        SlotGroupId::all().for_each(|group| rig.run(group));
+        rig.give_back();
+        rig.change(5);
+        let (segment, offset) = rig.node.logs[0].position();
+        let name = segment_file_name(1, 0, segment);
+        let file = &rig.node.disk.files[&name];
+        let page_end = (offset as usize).next_multiple_of(4096);
+        if file.get(page_end..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
+            assert!(file[offset as usize..page_end].iter().all(|byte| *byte == 0), "groups end with their page");
+            return (rig, name, offset as usize);
+        }
+    }
+}
+
+#[test]
+fn what_a_recycled_segment_said_before_is_room() {
+    let (mut rig, name, end) = recycled();
+    rig.check(&rig.node.disk).unwrap();
+    let recover = |disk: &Disk| disk.recover(&mut |_| Ok(()));
+    assert_eq!(recover(&rig.node.disk).unwrap().torn, []);
+
+    // The end of the last group did not make it: torn, and told.
+    let (file, offset) = rig.node.groups[0].last().unwrap().clone();
+    assert_eq!(file, name);
+    let mut torn = rig.node.disk.clone();
+    torn.files.get_mut(&name).unwrap()[end - 16..end].fill(0xEE);
+    let cut = recover(&torn).unwrap().torn;
+    assert_eq!((cut.len(), &cut[0].file, cut[0].offset), (1, &name, offset as u64));
+
+    // The same behind a promise is damage.
+    rig.node.sync(0);
+    rig.change(1);
+    let mut harmed = rig.node.disk.clone();
+    harmed.files.get_mut(&name).unwrap()[end - 16..end].fill(0xEE);
+    let damage = recover(&harmed).unwrap_err();
+    assert_eq!((&damage.file, damage.offset), (&name, offset as u64));
 }
 
 #[test]
