@@ -24,11 +24,11 @@ use crate::rest::Stop;
 use crate::shard::Shard;
 
 /// Records of one slice, bytes: about 0.1 ms of a tick.
-const SLICE_BYTES: usize = 128 << 10;
+const SLICE_BYTES: usize = 256 << 10;
 /// The same where no client waits.
 const STOP_SLICE_BYTES: usize = 1 << 20;
-/// And where runs are behind: half a millisecond.
-const PRESSED_SLICES: usize = 4;
+/// Slices of one tick where runs are behind.
+const PRESSED_SLICES: usize = 2;
 /// Runs that settle together: their files are there beside those that they will replace.
 const WALKED_MAX: usize = 4;
 /// After a failure, before the next attempt, microseconds.

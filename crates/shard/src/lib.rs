@@ -8,6 +8,7 @@
 //!                                    ├─ several cores ────► unit      lends slot groups
 //!                                    ├─ every core's facts ► gather
 //!                                    ├─ not now ──────────► waiters
+//!                                    ├─ the disk first ───► pace
 //!                                    └─ the next tick ────► put_off
 //! ```
 //!
