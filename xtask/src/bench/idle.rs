@@ -28,9 +28,9 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
         let is_zerohop = server.name.starts_with("zerohop");
         let bar = |most: f64| if is_zerohop { Bar::AtMost(most) } else { Bar::None };
         results.value("idle", &server.name, "% of a core", &[percent], bar(0.1))?;
-        results.value("idle", &server.name, "MB resident", &[resident_mb(server.pid())?], bar(16.0))?;
+        results.value("idle", &server.name, "MB resident", &[server.memory_bytes("VmRSS")? / 1048576.0], bar(16.0))?;
         if is_zerohop {
-            results.note(format!("memory of {}: {}", server.name, broken_down(&server.ask("INFO memory")?)));
+            results.note(format!("memory of {}: {}", server.name, server.memory_parts()?));
         }
     }
     Ok(())
@@ -42,19 +42,4 @@ fn run_time_ns(pid: u32) -> Outcome<u64> {
         fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
     };
     Ok(tasks.flatten().filter_map(|task| of_task(task.path())).sum())
-}
-
-/// The parts of the memory, as the server's INFO tells them.
-fn broken_down(info: &str) -> String {
-    let is_part = |line: &&str| line.starts_with("used_memory_") && !line.contains("human") && !line.contains("peak");
-    info.lines().filter(is_part).map(|line| line.trim_start_matches("used_memory_")).collect::<Vec<_>>().join(", ")
-}
-
-fn resident_mb(pid: u32) -> Outcome<f64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
-    let kilobytes = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
-    kilobytes.map(|kilobytes| kilobytes / 1024.0).ok_or_else(|| format!("process {pid} does not tell its memory"))
 }
