@@ -1,6 +1,5 @@
 //! `idle`: what an empty node costs when nobody asks anything.
 
-use std::fs;
 use std::time::Duration;
 
 use super::options::Options;
@@ -19,11 +18,11 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let valkey = programs::redis_like("valkey-server", Some("everysec"))?.ready()?;
     let servers: Vec<&Server> = zerohops.iter().map(|(_, server)| server).chain([&redis, &valkey]).collect();
     std::thread::sleep(SETTLE);
-    let before = servers.iter().map(|server| run_time_ns(server.pid())).collect::<Outcome<Vec<u64>>>()?;
+    let before = servers.iter().map(|server| server.run_time_ns()).collect::<Outcome<Vec<u64>>>()?;
     println!("waiting {} s", options.idle_seconds);
     std::thread::sleep(Duration::from_secs(options.idle_seconds));
     for (server, before) in servers.iter().zip(before) {
-        let used_ns = run_time_ns(server.pid())? - before;
+        let used_ns = server.run_time_ns()? - before;
         let percent = used_ns as f64 / 1e9 / options.idle_seconds as f64 * 100.0;
         let is_zerohop = server.name.starts_with("zerohop");
         let bar = |most: f64| if is_zerohop { Bar::AtMost(most) } else { Bar::None };
@@ -34,12 +33,4 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
         }
     }
     Ok(())
-}
-
-fn run_time_ns(pid: u32) -> Outcome<u64> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| format!("process {pid} is gone: {error}"))?;
-    let of_task = |path: std::path::PathBuf| -> Option<u64> {
-        fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
-    };
-    Ok(tasks.flatten().filter_map(|task| of_task(task.path())).sum())
 }

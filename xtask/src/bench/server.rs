@@ -147,6 +147,16 @@ impl Server {
         &self.folder
     }
 
+    /// Time on a CPU of all its threads, by the scheduler's account.
+    pub fn run_time_ns(&self) -> Outcome<u64> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid()))
+            .map_err(|error| format!("{} is gone: {error}", self.name))?;
+        let of_task = |path: PathBuf| -> Option<u64> {
+            fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
+        };
+        Ok(tasks.flatten().filter_map(|task| of_task(task.path())).sum())
+    }
+
     /// Bytes of its memory as the kernel counts them: `VmRSS`, or `VmHWM` for the most it ever had.
     pub fn memory_bytes(&self, line: &str) -> Outcome<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))
