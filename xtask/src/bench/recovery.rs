@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use super::options::Options;
 use super::programs::Zerohop;
 use super::results::{Bar, Results};
@@ -24,8 +26,8 @@ const LOG_KEYS_LOOK: u64 = 1_000_000;
 const STORE_SIZE: u64 = 10;
 /// How long random keys are overwritten before the second kill.
 const OVERWRITE_SECONDS: f64 = 10.0;
-/// `interval` syncs every second; what is not durable would be written again by the start.
-const SYNCED_WITHIN: Duration = Duration::from_secs(3);
+/// Runs under way are published before the kill, so that all loads have as many.
+const REST_BEFORE_KILL: Duration = Duration::from_secs(3);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 const LOG_METRIC: &str = "MB of log/s to the first answer";
@@ -37,7 +39,8 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     results.note(
         "`interval`, keys of 15 B, values of 132 B; one core on one CPU after each kill; the first answer is that of \
          DBSIZE, with all keys. Unless the load is called cold, all files are in the page cache, read through before each \
-         start; nothing was left to sync",
+         start. The first start after a kill also writes again and syncs what no group of the log states to be durable: the \
+         last second of the load",
     );
     if options.wants("log-alone") {
         log_alone(options, results)?;
@@ -114,8 +117,12 @@ fn repeat(
 
 /// The rest of a start's time somebody else had the CPU, or the disk was waited for.
 fn show_cpu(cell: &str, server: &Server, starts: &[Measured], results: &mut Results) -> Outcome<()> {
-    let seconds: Vec<f64> = starts.iter().map(|start| start.cpu_seconds).collect();
-    results.value(cell, &server.name, CPU_METRIC, &seconds, Bar::None).map(|_| ())
+    let cpu_seconds: Vec<f64> = starts.iter().map(|start| start.cpu_seconds).collect();
+    let seconds: Vec<f64> = starts.iter().map(|start| start.seconds).collect();
+    results.slices.push(json!({
+        "cell": cell, "server": server.name, "seconds": seconds, "cpu_seconds": cpu_seconds,
+    }));
+    results.value(cell, &server.name, CPU_METRIC, &cpu_seconds, Bar::None).map(|_| ())
 }
 
 /// One start, up to the first answer.
@@ -141,7 +148,7 @@ fn starts(server: &mut Server, keys: u64, prepare: fn(&Server) -> Outcome<()>) -
 
 fn kill_at_rest(server: &mut Server) -> Outcome<()> {
     if server.check_alive().is_ok() {
-        std::thread::sleep(SYNCED_WITHIN);
+        std::thread::sleep(REST_BEFORE_KILL);
     }
     server.kill()
 }
