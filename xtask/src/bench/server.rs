@@ -149,10 +149,19 @@ impl Server {
 
     /// Time on a CPU of all its threads, by the scheduler's account.
     pub fn run_time_ns(&self) -> Outcome<u64> {
+        self.scheduled_ns(0)
+    }
+
+    /// Time that its threads were ready to run and somebody else had the CPU.
+    pub fn run_delay_ns(&self) -> Outcome<u64> {
+        self.scheduled_ns(1)
+    }
+
+    fn scheduled_ns(&self, field: usize) -> Outcome<u64> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid()))
             .map_err(|error| format!("{} is gone: {error}", self.name))?;
         let of_task = |path: PathBuf| -> Option<u64> {
-            fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
+            fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().nth(field)?.parse().ok()
         };
         Ok(tasks.flatten().filter_map(|task| of_task(task.path())).sum())
     }
