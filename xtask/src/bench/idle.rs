@@ -1,6 +1,5 @@
 //! `idle`: what an empty node costs when nobody asks anything.
 
-use std::fs;
 use std::time::Duration;
 
 use super::options::Options;
@@ -19,42 +18,19 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let valkey = programs::redis_like("valkey-server", Some("everysec"))?.ready()?;
     let servers: Vec<&Server> = zerohops.iter().map(|(_, server)| server).chain([&redis, &valkey]).collect();
     std::thread::sleep(SETTLE);
-    let before = servers.iter().map(|server| run_time_ns(server.pid())).collect::<Outcome<Vec<u64>>>()?;
+    let before = servers.iter().map(|server| server.run_time_ns()).collect::<Outcome<Vec<u64>>>()?;
     println!("waiting {} s", options.idle_seconds);
     std::thread::sleep(Duration::from_secs(options.idle_seconds));
     for (server, before) in servers.iter().zip(before) {
-        let used_ns = run_time_ns(server.pid())? - before;
+        let used_ns = server.run_time_ns()? - before;
         let percent = used_ns as f64 / 1e9 / options.idle_seconds as f64 * 100.0;
         let is_zerohop = server.name.starts_with("zerohop");
         let bar = |most: f64| if is_zerohop { Bar::AtMost(most) } else { Bar::None };
         results.value("idle", &server.name, "% of a core", &[percent], bar(0.1))?;
-        results.value("idle", &server.name, "MB resident", &[resident_mb(server.pid())?], bar(16.0))?;
+        results.value("idle", &server.name, "MB resident", &[server.memory_bytes("VmRSS")? / 1048576.0], bar(16.0))?;
         if is_zerohop {
-            results.note(format!("memory of {}: {}", server.name, broken_down(&server.ask("INFO memory")?)));
+            results.note(format!("memory of {}: {}", server.name, server.memory_parts()?));
         }
     }
     Ok(())
-}
-
-fn run_time_ns(pid: u32) -> Outcome<u64> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| format!("process {pid} is gone: {error}"))?;
-    let of_task = |path: std::path::PathBuf| -> Option<u64> {
-        fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
-    };
-    Ok(tasks.flatten().filter_map(|task| of_task(task.path())).sum())
-}
-
-/// The parts of the memory, as the server's INFO tells them.
-fn broken_down(info: &str) -> String {
-    let is_part = |line: &&str| line.starts_with("used_memory_") && !line.contains("human") && !line.contains("peak");
-    info.lines().filter(is_part).map(|line| line.trim_start_matches("used_memory_")).collect::<Vec<_>>().join(", ")
-}
-
-fn resident_mb(pid: u32) -> Outcome<f64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
-    let kilobytes = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
-    kilobytes.map(|kilobytes| kilobytes / 1024.0).ok_or_else(|| format!("process {pid} does not tell its memory"))
 }

@@ -16,10 +16,12 @@ mod history;
 mod idle;
 mod instructions;
 mod long;
+mod memory;
 mod memory_limit;
 mod options;
 mod programs;
 mod progress;
+mod recovery;
 mod results;
 mod server;
 mod slice;
@@ -62,6 +64,8 @@ const COMPARISONS: &[Comparison] = &[
     },
     Comparison { name: "start", about: "cold start to the first acknowledged write", run: start::run },
     Comparison { name: "idle", about: "CPU and memory of an empty idle node", run: idle::run },
+    Comparison { name: "memory", about: "resident memory per key, worst of 3M to 7M keys", run: memory::run },
+    Comparison { name: "recovery", about: "replay of a log, and start of 10M keys, after kill -9", run: recovery::run },
     Comparison { name: "hash", about: "speed and evenness of candidate hashes", run: hash::run },
     Comparison { name: "instructions", about: "user-space instructions per request", run: instructions::run },
 ];

@@ -136,6 +136,60 @@ impl Server {
         Ok(())
     }
 
+    /// From now on it is started as `start` says, in its folder and on its port.
+    pub fn become_start(&mut self, start: Start) {
+        self.name.clone_from(&start.name);
+        self.start = start;
+    }
+
+    /// What it leaves on the disk; gone when this is dropped.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Time on a CPU of all its threads, by the scheduler's account.
+    pub fn run_time_ns(&self) -> Outcome<u64> {
+        self.scheduled_ns(0)
+    }
+
+    /// Time that its threads were ready to run and somebody else had the CPU.
+    pub fn run_delay_ns(&self) -> Outcome<u64> {
+        self.scheduled_ns(1)
+    }
+
+    fn scheduled_ns(&self, field: usize) -> Outcome<u64> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid()))
+            .map_err(|error| format!("{} is gone: {error}", self.name))?;
+        let of_task = |path: PathBuf| -> Option<u64> {
+            fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().nth(field)?.parse().ok()
+        };
+        Ok(tasks.flatten().filter_map(|task| of_task(task.path())).sum())
+    }
+
+    /// Bytes of its memory as the kernel counts them: `VmRSS`, or `VmHWM` for the most it ever had.
+    pub fn memory_bytes(&self, line: &str) -> Outcome<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))
+            .map_err(|error| format!("{} is gone: {error}", self.name))?;
+        status
+            .lines()
+            .find_map(|text| text.strip_prefix(line)?.strip_prefix(':')?.split_whitespace().next()?.parse::<f64>().ok())
+            .map(|kilobytes| kilobytes * 1024.0)
+            .ok_or_else(|| format!("{} does not tell its memory", self.name))
+    }
+
+    /// The parts of its memory, as its INFO tells them.
+    pub fn memory_parts(&self) -> Outcome<String> {
+        let info = self.ask("INFO memory")?;
+        let is_part =
+            |line: &&str| line.starts_with("used_memory_") && !line.contains("human") && !line.contains("peak");
+        Ok(info
+            .lines()
+            .filter(is_part)
+            .map(|line| line.trim_start_matches("used_memory_"))
+            .collect::<Vec<_>>()
+            .join(", "))
+    }
+
     /// The text that an inline command is answered with.
     pub fn ask(&self, command: &str) -> Outcome<String> {
         let lost = |error: std::io::Error| format!("{} does not answer {command}: {error}", self.name);
