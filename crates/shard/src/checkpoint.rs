@@ -111,6 +111,11 @@ impl Checkpoints {
         self.runs.iter().map(|run| run.bytes).sum()
     }
 
+    /// Whether every group has a run.
+    pub(crate) fn has_all_runs(&self) -> bool {
+        self.runs.iter().all(|run| run.bytes > 0)
+    }
+
     /// Whether a run of the group is written and not published.
     pub(crate) fn has_walked(&self, group: SlotGroupId) -> bool {
         self.walked.iter().any(|making| making.writer.header().group == group)

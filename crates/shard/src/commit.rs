@@ -251,6 +251,7 @@ impl Shard {
 
     /// When to tick again if nothing happens.
     pub(crate) fn schedule(&mut self, output: &mut TickOutput<HopBatch>) {
+        self.statistics.end_tick();
         let unsynced = self.durability == Durability::Interval
             && self.log.as_ref().is_some_and(|log| log.sealed() > log.durable() && !log.is_syncing());
         let deadlines = [

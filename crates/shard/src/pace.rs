@@ -55,7 +55,11 @@ impl Shard {
     pub(crate) fn set_stride(&mut self) {
         let Some(log) = &self.log else { return };
         let groups = self.checkpoints.runs.len().max(1) as u64;
-        let live_bytes = self.checkpoints.run_bytes().max(self.store.record_bytes() as u64);
+        // Runs say best what lives, once every group has one; what memory holds includes room.
+        let live_bytes = match self.checkpoints.has_all_runs() {
+            true => self.checkpoints.run_bytes(),
+            false => self.checkpoints.run_bytes().max(self.store.record_bytes() as u64),
+        };
         let round_bytes = (live_bytes / 16 * ROUND_SIXTEENTHS).max(LOG_SEGMENTS_MIN * log.segment_bytes());
         self.pace.stride_bytes = (round_bytes / groups).clamp(1, self.pace.stride_bytes_max.unwrap_or(u64::MAX));
     }

@@ -20,7 +20,7 @@ pub struct Arrival {
 
 impl Shard {
     pub(crate) fn begin(&mut self, now: Now) {
-        self.statistics.counters.ticks += 1;
+        self.statistics.begin_tick();
         self.now = now;
         self.synced_now = false;
         self.update_tracking();

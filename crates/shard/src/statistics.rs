@@ -55,3 +55,22 @@ impl Shard {
         gauges
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Durability;
+    use crate::one_core::{Core, request, turn};
+
+    #[test]
+    fn ticks_and_what_they_executed_are_counted() {
+        let _turn = turn();
+        let mut core = Core::new(Durability::Memory, 2);
+        let before = core.shard.facts().statistics.counters;
+        core.tick(0, &[request(&[b"GET", b"key"]), request(&[b"GET", b"key"]), request(&[b"GET", b"key"])].concat());
+        core.tick(0, b"");
+        core.tick(1, &request(&[b"PING"]));
+        let after = core.shard.facts().statistics.counters;
+        assert_eq!((after.ticks - before.ticks, after.ticks_with_commands - before.ticks_with_commands), (3, 2));
+        assert_eq!(after.commands_per_tick_max, 3);
+    }
+}

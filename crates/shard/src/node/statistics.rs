@@ -157,6 +157,8 @@ pub struct Statistics {
     pub counters: Counters,
     /// The longest gaps between ticks; of one core, never added up.
     pub gaps: LongestGaps,
+    /// [`Counters::commands`] when the tick began.
+    commands_before: u64,
     /// By command, indexed by [`CommandId`].
     calls: Box<[Calls]>,
     /// By the first word of the error, ascending.
@@ -169,11 +171,30 @@ const ERROR_CODES_MAX: usize = 128;
 impl Default for Statistics {
     fn default() -> Statistics {
         let calls = vec![Calls::default(); COMMAND_ID_COUNT].into_boxed_slice();
-        Statistics { counters: Counters::default(), gaps: LongestGaps::default(), calls, errors: Vec::new() }
+        Statistics {
+            counters: Counters::default(),
+            gaps: LongestGaps::default(),
+            commands_before: 0,
+            calls,
+            errors: Vec::new(),
+        }
     }
 }
 
 impl Statistics {
+    /// A tick begins.
+    pub(crate) fn begin_tick(&mut self) {
+        self.counters.ticks += 1;
+        self.commands_before = self.counters.commands;
+    }
+
+    /// It ends.
+    pub(crate) fn end_tick(&mut self) {
+        let commands = self.counters.commands.saturating_sub(self.commands_before);
+        self.counters.ticks_with_commands += u64::from(commands > 0);
+        self.counters.commands_per_tick_max = self.counters.commands_per_tick_max.max(commands);
+    }
+
     /// The counts of one command.
     #[inline]
     pub fn calls(&mut self, id: CommandId) -> &mut Calls {
