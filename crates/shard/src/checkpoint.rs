@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A core's groups take their turns by bytes of log: a round over all of them comes with as many bytes as live, or a little
-//! less (see [`crate::pace`]). Where writers are faster than the disk, several groups settle and are published
+//! less (see `pace.rs`). Where writers are faster than the disk, several groups settle and are published
 //! together. When all cores have had a round, nobody needs the logs of earlier incarnations.
 
 use base::planted::{Bug, is_planted};

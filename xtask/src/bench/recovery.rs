@@ -16,7 +16,7 @@ use super::slice::{Entrant, Load, preload, quiet_slice};
 use crate::{Outcome, process};
 
 const REPETITIONS: usize = 3;
-/// A core has its first run when its log grew by its share of [`base::limits::LOG_SEGMENTS_MIN`] segments, and gives the
+/// A core has its first run when its log grew by its share of `LOG_SEGMENTS_MIN` segments, and gives the
 /// first segment back when all its slot groups have one. So many cores hold a few hundred megabytes before that.
 const LOG_CORES: u16 = 8;
 /// Keys of the log without runs: about 50 MB per core.
