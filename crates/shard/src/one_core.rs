@@ -21,7 +21,7 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
 
 pub(crate) struct Core {
     pub(crate) shard: Shard,
-    events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     pub(crate) replies: BTreeMap<u32, Vec<u8>>,
     /// The most that one tick logged, and sent, bytes.
     pub(crate) logged_bytes_max: usize,

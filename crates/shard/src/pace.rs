@@ -13,6 +13,7 @@
 
 use base::ConnectionId;
 use base::limits::{LOG_SEGMENTS_MIN, LOG_UNSYNCED_SEGMENTS_MAX};
+use storage::log::LogWriter;
 use wire::Arguments;
 use wire::registry::{CommandId, CommandSpec};
 
@@ -78,19 +79,22 @@ impl Shard {
     /// After the events: whether writes wait in this tick. They do only for something that is under way, so that its end
     /// is an event, or that this tick or the next begins.
     pub(crate) fn set_pace(&mut self) {
-        let Some(log) = self.log.as_ref().filter(|log| log.failure().is_none()) else { return };
-        let allowed_bytes = self.round_bytes() + self.round_bytes() / 16 + LOG_SEGMENTS_MIN * log.segment_bytes();
-        let outruns_runs = log.held_bytes() > allowed_bytes && (!self.checkpoints.is_idle() || self.has_due_run());
-        let unsynced_bytes_max = LOG_UNSYNCED_SEGMENTS_MAX * log.segment_bytes();
-        let outruns_disk = log.unsynced_bytes() > unsynced_bytes_max && log.is_syncing();
-        let held = std::mem::replace(&mut self.pace.holds_writers, outruns_runs || outruns_disk);
-        self.pace.held_ticks += u64::from(self.pace.holds_writers);
-        if held && !self.pace.holds_writers {
+        let outruns = self.log.as_ref().is_some_and(|log| log.failure().is_none() && self.outruns_disk(log));
+        let held = std::mem::replace(&mut self.pace.holds_writers, outruns);
+        self.pace.held_ticks += u64::from(outruns);
+        if held && !outruns {
             let writers = std::mem::take(&mut self.pace.writers);
             self.put_off.resume(writers);
             // Requests of other cores, too.
             self.put_off.note();
         }
+    }
+
+    fn outruns_disk(&self, log: &LogWriter) -> bool {
+        let allowed_bytes = self.round_bytes() + self.round_bytes() / 16 + LOG_SEGMENTS_MIN * log.segment_bytes();
+        let outruns_runs = log.held_bytes() > allowed_bytes && (!self.checkpoints.is_idle() || self.has_due_run());
+        let unsynced_bytes_max = LOG_UNSYNCED_SEGMENTS_MAX * log.segment_bytes();
+        outruns_runs || (log.unsynced_bytes() > unsynced_bytes_max && log.is_syncing())
     }
 
     /// Whether so much is not synced that the next sync should not wait for its time.

@@ -170,6 +170,8 @@ impl Shard {
     }
 
     fn on_log_failed(&mut self, reason: String) {
+        // Also in this tick: what it would log is written nowhere any more.
+        self.checks_writes = true;
         self.log_mut("broken").on_log_failed(reason.clone());
         self.node.note_log_failure(&reason);
         // The street has withheld the replies of a failed write: nobody here is served any more. After a failed sync

@@ -1,6 +1,8 @@
 //! One core whose disk is slow: writers wait for it, readers do not, and nobody is forgotten.
 #![allow(clippy::unwrap_used)]
 
+use base::Event;
+
 use crate::Durability;
 use crate::one_core::{Core, request, turn};
 
@@ -53,6 +55,18 @@ fn writers_wait_for_the_disk_and_readers_do_not() {
     assert_eq!(core.told(0), b"+OK\r\n");
     assert_eq!(core.told(1), [b":101\r\n$101\r\n".as_slice(), &[7; 100], b"x\r\n"].concat());
     assert_eq!(core.told(2), b"*0\r\n");
+}
+
+#[test]
+fn who_waits_for_a_disk_that_fails_is_told() {
+    let _turn = turn();
+    let mut core = core();
+    core.disk_is_slow();
+    write_until_held(&mut core);
+    core.events.push(Event::LogFailed { reason: "disk on fire".into() });
+    core.come_to_rest();
+    let told = String::from_utf8(core.told(0)).unwrap();
+    assert!(told.starts_with("-MISCONF") && told.contains("disk on fire"), "{told}");
 }
 
 #[test]
