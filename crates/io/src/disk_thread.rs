@@ -7,7 +7,8 @@
 //! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.
 
 use crate::doorbell::Doorbell;
-use crate::run_files::{self, RunFiles};
+use crate::files::remove;
+use crate::run_files::RunFiles;
 use crate::segment_files::{NewSegment, create_segment, recycle_segment};
 use base::ids::{LogOrdinal, SegmentNumber};
 use std::fs::File;
@@ -174,7 +175,7 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
             DiskResult::Removed
         }
         DiskJob::Remove { paths } => {
-            paths.iter().for_each(|path| complain(path, run_files::remove(path)));
+            paths.iter().for_each(|path| complain(path, remove(path)));
             DiskResult::Removed
         }
     }
@@ -185,7 +186,7 @@ fn run_result(paths: &[PathBuf], runs: &mut RunFiles, result: io::Result<()>, do
     let Err(error) = result else { return done };
     for path in paths {
         complain(path, runs.drop_run(path));
-        complain(path, run_files::remove(path));
+        complain(path, remove(path));
     }
     let first = paths.first().map_or_else(String::new, |path| path.display().to_string());
     DiskResult::RunFailed(format!("{first}: {error}"))

@@ -5,6 +5,8 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use base::street::UNFINISHED_SUFFIX;
+
 /// How much of a file is read at a time, bytes.
 pub const READ_CHUNK_BYTES: usize = 1 << 20;
 
@@ -98,17 +100,30 @@ pub fn trim(path: &Path, bytes: u64) -> io::Result<()> {
 /// # Errors
 /// When any of these steps fails; the old content is then still there.
 pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+    let (Some(directory), Some(_)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} names no file", path.display())));
     };
-    let mut beside = name.to_owned();
-    beside.push(".new");
-    let beside = directory.join(beside);
+    let beside = unfinished(path);
     let mut file = File::create(&beside)?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
     sync_directory(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })
+}
+
+/// Removes a file; one that is not there is fine.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// The file beside `path` that has its name once it is whole.
+pub(crate) fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED_SUFFIX);
+    PathBuf::from(name)
 }
 
 /// The right of one process to a data directory, held until dropped or until the process dies, however it dies.

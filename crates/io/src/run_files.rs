@@ -8,10 +8,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use base::street::UNFINISHED_SUFFIX;
 use rustix::fs::OFlags;
 
-use crate::files::sync_directory;
+use crate::files::{remove, sync_directory, unfinished};
 
 /// What direct writes are aligned to, bytes: at least the block of any disk in use.
 const ALIGN_BYTES: usize = 4096;
@@ -138,20 +137,6 @@ impl AlignedBuffer {
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..][..WRITE_BYTES]
     }
-}
-
-/// Removes a file; one that is not there is fine.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(UNFINISHED_SUFFIX);
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

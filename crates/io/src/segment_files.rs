@@ -8,14 +8,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base::SegmentNumber;
-use base::street::UNFINISHED_SUFFIX;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::files::sync_directory;
-use crate::run_files::remove;
+use crate::files::{remove, sync_directory, unfinished};
 
 /// How much is zero-filled before the CPU is offered to others, bytes: about 0.1 ms, because on a machine of few CPUs
 /// this thread shares one with a core that has clients to answer.
@@ -52,7 +50,7 @@ pub fn make_segment(path: &Path, new: &NewSegment) -> io::Result<File> {
 
 /// As [`create_segment`], out of the file at `from`. Where that fails, a new one is made.
 pub(crate) fn recycle_segment(from: &Path, path: &Path, new: &NewSegment) -> io::Result<File> {
-    let beside = beside(path);
+    let beside = unfinished(path);
     rename_segment(from, path, &beside, new).or_else(|_| {
         remove(from)?;
         remove(&beside)?;
@@ -114,12 +112,6 @@ fn remove_unless(result: io::Result<()>, path: &Path) -> io::Result<()> {
 
 fn directory_of(path: &Path) -> &Path {
     path.parent().expect("a segment lies in the data directory")
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(UNFINISHED_SUFFIX);
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod campaign;
 pub(crate) mod load;
 mod long;
 mod maker;
-mod plan;
+pub(crate) mod plan;
 mod round;
 mod state;
 mod stripe;

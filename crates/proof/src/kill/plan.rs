@@ -94,7 +94,7 @@ impl std::fmt::Display for Plan {
 }
 
 /// Between two bounds, every order of magnitude as likely as any other.
-fn between(rng: &mut Rng, low: u64, high: u64) -> u64 {
+pub(crate) fn between(rng: &mut Rng, low: u64, high: u64) -> u64 {
     let (low, high) = (low as f64, high as f64);
     (low * (high / low).powf(rng.unit())) as u64
 }

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 
 use super::disk::Loss;
 use super::guest::PORT;
+use crate::kill::plan::between;
 
 /// Which server loses its power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -203,12 +204,6 @@ impl std::fmt::Display for Plan {
         }
         write!(formatter, ", loses {:?}", cut.loss)
     }
-}
-
-/// Between two bounds, every order of magnitude as likely as any other.
-fn between(rng: &mut Rng, low: u64, high: u64) -> u64 {
-    let (low, high) = (low as f64, high as f64);
-    (low * (high / low).powf(rng.unit())) as u64
 }
 
 #[cfg(test)]
