@@ -16,8 +16,18 @@ static HANDLERS: [Option<Handler>; COMMAND_ID_COUNT] = build();
 #[inline]
 pub fn execute(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Outcome {
     let handler = HANDLERS[spec.id as usize].expect("a test proves that every command of the family has a handler");
-    let start = unit.reply.len();
-    finish(handler(arguments, unit), start, unit)
+    let (start, lookups) = (unit.reply.len(), unit.store.lookups());
+    let outcome = finish(handler(arguments, unit), start, unit);
+    if !counts_lookups(spec) {
+        unit.store.set_lookups(lookups);
+    }
+    outcome
+}
+
+/// Whether `keyspace_hits` and `keyspace_misses` have what the command looked up: as in Redis, where it answers with it.
+#[inline]
+fn counts_lookups(spec: &CommandSpec) -> bool {
+    !spec.is_write() || matches!(spec.id, Id::Getset | Id::Getdel | Id::Getex)
 }
 
 /// Execute a command again that blocked, because one of its keys changed.

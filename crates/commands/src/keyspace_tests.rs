@@ -1,5 +1,7 @@
 //! Keys and their expiry, as transcripts.
 
+use storage::Lookups;
+
 use crate::harness::{Harness, transcript};
 
 #[test]
@@ -128,4 +130,59 @@ fn a_cluster_has_one_database() {
         COPY a b DB 0 => :1
         ",
     );
+}
+
+/// What redis-server 7.0.15 counts for each of these, after `SET k v`, `RPUSH l a b c` and `SET n 5`.
+#[test]
+fn lookups_count_where_a_command_answers_with_them() {
+    let expected = [
+        ("GET k", 1, 0),
+        ("GET none", 0, 1),
+        ("MGET k none k", 2, 1),
+        ("STRLEN k", 1, 0),
+        ("STRLEN none", 0, 1),
+        ("EXISTS k none k", 2, 1),
+        ("TYPE k", 1, 0),
+        ("TYPE none", 0, 1),
+        ("TTL k", 1, 0),
+        ("TTL none", 0, 1),
+        ("OBJECT ENCODING k", 1, 0),
+        ("OBJECT ENCODING none", 0, 1),
+        ("GETRANGE k 0 0", 1, 0),
+        ("LLEN l", 1, 0),
+        ("LRANGE l 0 -1", 1, 0),
+        ("LINDEX l 0", 1, 0),
+        ("LPOS l a", 1, 0),
+        ("BITCOUNT k", 1, 0),
+        ("BITPOS k 1", 1, 0),
+        ("GETBIT k 1", 1, 0),
+        ("GETBIT none 1", 0, 1),
+        ("TOUCH k none", 1, 1),
+        ("LCS k n", 2, 0),
+        ("EXPIRETIME k", 1, 0),
+        ("GETSET k v", 1, 0),
+        ("GETEX k", 1, 0),
+        ("GETEX none", 0, 1),
+        ("SET k v", 0, 0),
+        ("SETNX k v", 0, 0),
+        ("INCR n", 0, 0),
+        ("APPEND k x", 0, 0),
+        ("LPUSH l a", 0, 0),
+        ("RPOP l", 0, 0),
+        ("EXPIRE k 100", 0, 0),
+        ("PERSIST k", 0, 0),
+        ("SETRANGE k 0 a", 0, 0),
+        ("GETDEL k3", 1, 0),
+        ("GETDEL none", 0, 1),
+        ("DEL d", 0, 0),
+    ];
+    let mut harness = Harness::new();
+    for words in ["SET k v", "RPUSH l a b c", "SET n 5", "SET k3 v"] {
+        harness.call(&words.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+    }
+    for (words, found, missed) in expected {
+        harness.store.reset_counters();
+        harness.call(&words.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        assert_eq!(harness.store.lookups(), Lookups { found, missed }, "{words}");
+    }
 }

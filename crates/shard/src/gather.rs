@@ -301,6 +301,7 @@ impl Shard {
             Question::Durable | Question::Unblock { .. } => unreachable!("answered by who knows"),
             Question::ResetCounters => {
                 self.statistics.reset();
+                self.store.reset_counters();
                 Answer::Count(0)
             }
         }

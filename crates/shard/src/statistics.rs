@@ -13,6 +13,8 @@ impl Shard {
         statistics.counters.changes = self.store.changes();
         statistics.counters.expired_keys = self.store.expired();
         statistics.counters.evicted_keys = self.store.evicted();
+        let lookups = self.store.lookups();
+        (statistics.counters.keyspace_hits, statistics.counters.keyspace_misses) = (lookups.found, lookups.missed);
         if let Some(log) = &self.log {
             statistics.counters.log_groups = log.sealed().0;
             statistics.counters.log_bytes = log.bytes_total();
@@ -72,5 +74,21 @@ mod tests {
         let after = core.shard.facts().statistics.counters;
         assert_eq!((after.ticks - before.ticks, after.ticks_with_commands - before.ticks_with_commands), (3, 2));
         assert_eq!(after.commands_per_tick_max, 3);
+    }
+
+    #[test]
+    fn what_the_store_counts_is_told_and_forgotten_with_the_rest() {
+        let _turn = turn();
+        let mut core = Core::new(Durability::Memory, 1);
+        for words in [&[b"SET".as_slice(), b"k", b"v"][..], &[b"GET", b"k"], &[b"GET", b"none"], &[b"GET", b"none"]] {
+            core.tick(0, &request(words));
+        }
+        let counted = |core: &Core| {
+            let counters = core.shard.facts().statistics.counters;
+            (counters.keyspace_hits, counters.keyspace_misses)
+        };
+        assert_eq!(counted(&core), (1, 2));
+        core.tick(0, &request(&[b"CONFIG", b"RESETSTAT"]));
+        assert_eq!(counted(&core), (0, 0));
     }
 }

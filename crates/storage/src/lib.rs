@@ -31,4 +31,5 @@ pub use group::{DatabaseCount, Record, SlotGroup, Value};
 pub use key::Key;
 pub use recency::Recency;
 pub use record::Form;
+pub use store::counters::Lookups;
 pub use store::{LentPart, NotApplied, ScanCursor, Store};

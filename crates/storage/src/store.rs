@@ -6,6 +6,7 @@
 //!                                     └──────────► log      (its own, or the lender's for a lent group)
 //! ```
 
+pub(crate) mod counters;
 mod evict;
 mod promise;
 mod replay;
@@ -88,6 +89,7 @@ pub struct Store {
     saw_uncommitted: bool,
     changes: u64,
     expired: u64,
+    lookups: counters::Lookups,
     expiry_cursor: (u8, u32),
     /// False only if no key here has an expiry.
     may_expire: bool,
@@ -116,6 +118,7 @@ impl Store {
             saw_uncommitted: false,
             changes: 0,
             expired: 0,
+            lookups: counters::Lookups::default(),
             expiry_cursor: (0, 0),
             may_expire: false,
             lazy_free: LazyFree::default(),
@@ -213,6 +216,7 @@ impl Store {
     #[inline]
     pub fn read(&mut self, key: &Key<'_>, now_ms: u64) -> Option<Record<'_>> {
         let Some(found) = self.group_of(key).find(key) else {
+            self.lookups.missed += 1;
             self.note_absent(key.slot);
             return None;
         };
@@ -220,9 +224,11 @@ impl Store {
         let (version, expire_at_ms) = (record.version, record.expire_at_ms);
         if expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
             self.expire(key);
+            self.lookups.missed += 1;
             self.note_absent(key.slot);
             return None;
         }
+        self.lookups.found += 1;
         if self.uncommitted_partitions > 0 && self.group_of(key).is_uncommitted(key.slot, version) {
             self.saw_uncommitted = true;
         }
@@ -422,16 +428,6 @@ impl Store {
         self.read(key, now_ms)?;
         let group = self.group_of(key);
         group.find(key).map(|found| group.bytes_of(found))
-    }
-
-    /// Changes applied since start.
-    pub fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// Keys that went because their time was over.
-    pub fn expired(&self) -> u64 {
-        self.expired
     }
 
     /// Bytes of the records of this tick, or of the unit under way; 0 in durability `memory`.

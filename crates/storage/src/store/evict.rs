@@ -64,6 +64,10 @@ impl Eviction {
         }
     }
 
+    pub(super) fn reset_counters(&mut self) {
+        self.evicted = 0;
+    }
+
     /// Whether anybody asks what is taken: without a limit nothing is counted.
     #[inline]
     pub(super) fn is_limited(&self) -> bool {
