@@ -246,7 +246,7 @@ impl Shard {
 
     fn finish_gather(&mut self, mut gather: Gather) {
         if let Purpose::Run(run) = gather.purpose {
-            return self.on_settled(run);
+            return self.with_checkpoints(|checkpoints, view| checkpoints.on_settled(run, view));
         }
         let Some(connection) = gather.connection else { return };
         let target = Target::Local(connection);

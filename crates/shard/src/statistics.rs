@@ -47,12 +47,13 @@ impl Shard {
             gauges.log_segments = log.segment_count();
             gauges.log_held_bytes = log.held_bytes();
             gauges.ticks_writers_waited = self.pace.held_ticks;
-            gauges.run_bytes = self.checkpoints.run_bytes();
-            gauges.runs_published = self.checkpoints.published;
-            gauges.runs_published_bytes = self.checkpoints.published_bytes;
-            gauges.runs_failed = u64::from(self.checkpoints.failure.is_some());
             gauges.log_groups_unsynced = log.sealed().0 - log.durable().0;
             gauges.log_synced_unix_ms = self.synced_unix_ms;
+        }
+        if let Some(checkpoints) = &self.checkpoints {
+            gauges.run_bytes = checkpoints.run_bytes();
+            (gauges.runs_published, gauges.runs_published_bytes) = checkpoints.published();
+            gauges.runs_failed = u64::from(checkpoints.failure().is_some());
         }
         gauges
     }
