@@ -144,7 +144,7 @@ impl Client {
             closed: Vec::new(),
             cuts: Vec::new(),
         };
-        let names = [LogWriter::first_segment(&IDENTITY).file_name()];
+        let names = [LogWriter::first_segment(&IDENTITY, 0).file_name()];
         let mut apply = |replayed: Replayed<'_>| match replayed {
             Replayed::Change { slot, database, key, version, change, .. } => {
                 provide_group(&mut recovered, slot.group());
@@ -175,7 +175,7 @@ fn laid_out(words: &[Vec<u8>]) -> (Vec<u8>, Vec<Span>) {
 
 /// A segment that holds `log` as its one group.
 fn segment(log: LogBuffer) -> Vec<u8> {
-    let header = LogWriter::first_segment(&IDENTITY);
+    let header = LogWriter::first_segment(&IDENTITY, 0);
     let mut bytes = header.encode().to_vec();
     if !log.is_empty() {
         let group = GroupHeader {

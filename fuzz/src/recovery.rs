@@ -73,6 +73,7 @@ fn write_chain(
             cores,
             segment: SegmentNumber(number),
             first_ordinal: LogOrdinal(ordinal),
+            room_bytes: u32::from(source.byte()) / 64 * 40,
         };
         let mut bytes = header.encode().to_vec();
         for _ in 0..source.below(5) {

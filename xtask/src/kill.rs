@@ -34,8 +34,13 @@ pub fn proof_binary() -> Outcome<PathBuf> {
 
 /// A campaign of `zerohop` with this seed; `planted` names the bug that it has to notice.
 pub fn command(proof: &Path, zerohop: &Path, seed: u64, planted: Option<&str>) -> Command {
+    proof_command("kill", (proof, zerohop), seed, planted)
+}
+
+/// What one of the tools that start `zerohop` themselves is called with.
+pub fn proof_command(tool: &str, (proof, zerohop): (&Path, &Path), seed: u64, planted: Option<&str>) -> Command {
     let mut command = Command::new(proof);
-    command.arg("kill").arg("--zerohop").arg(zerohop).args(["--seed", &seed.to_string()]);
+    command.arg(tool).arg("--zerohop").arg(zerohop).args(["--seed", &seed.to_string()]);
     match planted {
         Some(bug) => command.env(PLANTED_VARIABLE, bug),
         None => command.env_remove(PLANTED_VARIABLE),

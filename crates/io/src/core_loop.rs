@@ -62,7 +62,6 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             }
             self.mailbox.deliver(&mut output.hops);
             if stop {
-                self.log.iter().for_each(LogFiles::trim);
                 self.finish_sends(&mut events);
                 return Ok(self.machine);
             }

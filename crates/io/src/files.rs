@@ -2,16 +2,13 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use base::street::UNFINISHED_SUFFIX;
 
 /// How much of a file is read at a time, bytes.
 pub const READ_CHUNK_BYTES: usize = 1 << 20;
-
-/// Less than this behind a file's end is what a file system rounds up to, bytes.
-const ROOM_BYTES_MIN: u64 = 64 << 10;
 
 /// Makes the entries of a directory durable: a file whose entry is lost in a power cut is lost whole.
 ///
@@ -79,19 +76,15 @@ pub fn rewrite(path: &Path, from: u64, to: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives back what a file has behind its first `bytes`, reserved room without length included; a shorter one stays as it
-/// is.
+/// Gives back what a file has behind its first `bytes`; a shorter one stays as it is.
 ///
 /// # Errors
 /// When the file cannot be opened or cut.
 pub fn trim(path: &Path, bytes: u64) -> io::Result<()> {
-    let metadata = fs::metadata(path)?;
-    let length = bytes.min(metadata.len());
-    let has_room = metadata.blocks() * 512 > length.next_multiple_of(ROOM_BYTES_MIN) + ROOM_BYTES_MIN;
-    if length == metadata.len() && !has_room {
-        return Ok(());
+    match fs::metadata(path)?.len() > bytes {
+        true => OpenOptions::new().write(true).open(path)?.set_len(bytes),
+        false => Ok(()),
     }
-    OpenOptions::new().write(true).open(path)?.set_len(length)
 }
 
 /// Replaces a file so that after a crash at any moment either the old or the new content is there, whole: write
@@ -187,6 +180,8 @@ impl DirectoryLock {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn scratch(name: &str) -> PathBuf {
@@ -216,21 +211,19 @@ mod tests {
     }
 
     #[test]
-    fn reserved_room_has_no_length_and_is_given_back() {
+    fn a_segment_has_all_its_room_and_gives_it_back() {
         let directory = scratch("trim");
         let (path, room) = (directory.join("segment"), 8 << 20);
         let (segment, header) = (base::SegmentNumber(0), vec![7; 64]);
         let new = crate::NewSegment { segment, header, bytes: room, zero_fill: false };
         let file = crate::create_segment(&path, &new).unwrap();
-        assert_eq!(file.metadata().unwrap().len(), 64, "nothing to read but the header");
-        let reserved_bytes = file.metadata().unwrap().blocks() * 512;
+        assert_eq!(file.metadata().unwrap().len(), room);
         file.write_all_at(&[8; 1000], 64).unwrap();
         rewrite(&path, 64, 1064).unwrap();
-        assert!(rewrite(&path, 64, 1065).is_err());
+        assert!(rewrite(&path, 64, room + 1).is_err());
         trim(&path, 1064).unwrap();
         assert_eq!(fs::read(&path).unwrap(), [vec![7; 64], vec![8; 1000]].concat());
-        // A file system without reservations had none to give back.
-        assert!(reserved_bytes < room || file.metadata().unwrap().blocks() * 512 < room / 2);
+        assert!(file.metadata().unwrap().blocks() * 512 < room / 2);
         trim(&path, 5000).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 1064, "a shorter file stays as it is");
         fs::remove_dir_all(&directory).unwrap();

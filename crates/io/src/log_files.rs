@@ -41,8 +41,6 @@ pub(crate) struct LogFiles {
     dirty: Vec<Arc<SegmentFile>>,
     failed: bool,
     write_failed: bool,
-    /// Segment and offset after the last group.
-    end: Option<(SegmentNumber, u64)>,
 }
 
 impl LogFiles {
@@ -57,7 +55,6 @@ impl LogFiles {
             dirty: Vec::new(),
             failed: false,
             write_failed: false,
-            end: None,
         })
     }
 
@@ -119,7 +116,6 @@ impl LogFiles {
         }
         let file = self.segment_file(segment)?;
         file.file.write_all_at(bytes, offset).map_err(|error| format!("{}: {error}", file.path.display()))?;
-        self.end = Some((segment, offset + bytes.len() as u64));
         if self.dirty.last().is_none_or(|last| last.segment != segment) {
             self.dirty.retain(|other| other.segment != segment);
             self.dirty.push(file);
@@ -171,17 +167,6 @@ impl LogFiles {
     fn submit_removal(&mut self, job: DiskJob) {
         if let Err(reason) = self.segments.submit(job) {
             eprintln!("zerohop: files that are not needed stay until the next start: {reason}");
-        }
-    }
-
-    /// Gives back the room that was reserved ahead of the log's end; the core has stopped.
-    pub fn trim(&self) {
-        let Some((last, end)) = self.end.filter(|_| !self.failed) else { return };
-        for file in self.open.iter().filter(|file| file.segment == last) {
-            // Room that stays reserved costs space, nothing else: the next start reads zeros there.
-            if let Err(error) = file.file.set_len(end) {
-                eprintln!("zerohop: {} keeps its reserved room: {error}", file.path.display());
-            }
         }
     }
 

@@ -1,6 +1,7 @@
-//! Segments on the disk: made with room, or out of one that nobody needs any more.
+//! Segments on the disk: made with room, or out of one that nobody needs any more. Whatever has a segment's name is whole.
 //!
 //! ```text
+//!  create    new.log.new with header and room, sync ─ rename ─► new.log ─ sync directory
 //!  recycle   old.log ─ rename ─► new.log.new ─ sync directory ─ header, sync ─ rename ─► new.log ─ sync directory
 //!            a start finds: old.log whole │ new.log.new, which it removes              │ new.log whole
 //! ```
@@ -43,8 +44,13 @@ pub fn create_segment(path: &Path, new: &NewSegment) -> io::Result<File> {
 /// As [`create_segment`], without making the directory entry durable: whoever makes several does that once.
 pub fn make_segment(path: &Path, new: &NewSegment) -> io::Result<File> {
     // A file that is already there holds somebody's data: never truncated, always an error.
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    remove_unless(fill_segment(&file, new), path)?;
+    if path.exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let beside = unfinished(path);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&beside)?;
+    let made = fill_segment(&file, new).and_then(|()| fs::rename(&beside, path));
+    remove_unless(made, &beside)?;
     Ok(file)
 }
 
@@ -94,11 +100,11 @@ fn fill_segment(file: &File, new: &NewSegment) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Room without length: nothing to read back after a crash, and no write finds the disk full.
+/// Room, so that no write finds the disk full, and length, so that a file that was cut off is shorter than it says.
 fn reserve(file: &File, bytes: u64) -> io::Result<()> {
-    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
         // A file system without reservations promises no room.
-        Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(file.metadata()?.len().max(bytes)),
         other => Ok(other?),
     }
 }
@@ -139,10 +145,8 @@ mod tests {
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
 
         // One that is not there any more does no harm, and none that is there is replaced.
-        assert_eq!(
-            recycle_segment(&from, &directory.join("3.log"), &new(3, b"head 3")).unwrap().metadata().unwrap().len(),
-            6
-        );
+        let third = recycle_segment(&from, &directory.join("3.log"), &new(3, b"head 3")).unwrap();
+        assert_eq!(third.metadata().unwrap().len(), 1 << 20);
         assert!(recycle_segment(&directory.join("3.log"), &path, &new(2, b"again!")).is_err());
         assert_eq!(fs::read(&path).unwrap(), content);
         fs::remove_dir_all(&directory).unwrap();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::damage;
 use crate::differential::exceptions;
 use crate::differential::lanes::Servers;
 use crate::differential::run;
@@ -195,6 +196,36 @@ pub fn package_index(arguments: &PackageIndexArguments) -> io::Result<Counts> {
         redis_cli: arguments.redis_cli.clone(),
     })?;
     Ok(Counts { passed, failed })
+}
+
+/// Arguments of `damage`.
+#[derive(Args)]
+pub struct DamageArguments {
+    /// The binary zerohop.
+    #[arg(long, env = "ZEROHOP_BIN")]
+    zerohop: String,
+    /// Draws files and places.
+    #[arg(long, default_value_t = 1, value_parser = parse_number)]
+    seed: u64,
+    /// The binary carries this planted bug: some case must be wrong.
+    #[arg(long, env = "PLANTED_BUG")]
+    planted: Option<String>,
+}
+
+/// Harms copies of a store, and holds `check` and `serve` to what they say about them.
+///
+/// # Errors
+/// When the store cannot be made.
+pub fn damage(arguments: &DamageArguments) -> io::Result<Counts> {
+    let options = damage::Options { zerohop: arguments.zerohop.clone(), seed: arguments.seed };
+    let (passed, failed) = damage::run(&options)?;
+    match &arguments.planted {
+        None => Ok(Counts { passed, failed }),
+        Some(bug) => {
+            println!("planted {bug}: {failed} cases wrong");
+            Ok(Counts { passed: u64::from(failed > 0), failed: u64::from(failed == 0) })
+        }
+    }
 }
 
 /// Arguments of `kill`.

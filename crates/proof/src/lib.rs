@@ -5,6 +5,7 @@
 pub mod catalogue;
 pub mod commands;
 pub mod connection;
+pub mod damage;
 pub mod differential;
 pub mod hostile;
 pub mod kill;

@@ -22,6 +22,8 @@ enum What {
     Hostile(commands::HostileArguments),
     /// The Debian package index, a kill in the middle of a load, a comparison.
     PackageIndex(commands::PackageIndexArguments),
+    /// Copies of a store harmed file by file: all that was acknowledged, or a refusal that names the file.
+    Damage(commands::DamageArguments),
     /// The real binary killed under load, again and again on one data directory.
     Kill(commands::KillArguments),
     /// A machine of its own that loses its power under load, again and again on one disk.
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         What::Differential(arguments) => commands::differential(&arguments),
         What::Hostile(arguments) => commands::hostile(&arguments),
         What::PackageIndex(arguments) => commands::package_index(&arguments),
+        What::Damage(arguments) => commands::damage(&arguments),
         What::Kill(arguments) => commands::kill(&arguments),
         What::Power(arguments) => commands::power(&arguments),
         What::WithServer(arguments) => commands::with_server(&arguments),

@@ -172,7 +172,7 @@ impl DataDirectory {
     }
 
     fn make_first_segment(&self, identity: &LogIdentity, zero_fill: bool) -> Result<(), DirectoryError> {
-        let header = LogWriter::first_segment(identity);
+        let header = LogWriter::first_segment(identity, FIRST_SEGMENT_BYTES);
         let path = self.path.join(header.file_name());
         let (segment, bytes) = (header.segment, FIRST_SEGMENT_BYTES);
         io::make_segment(&path, &io::NewSegment { segment, header: header.encode().to_vec(), bytes, zero_fill })

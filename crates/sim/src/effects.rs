@@ -103,22 +103,11 @@ impl<N: Node> Street<N> {
         if self.durable_step() {
             return;
         }
-        let name = self.node.file_name(core, segment);
+        let name = unfinished(&self.node.file_name(core, segment));
         self.trace.note(self.now_us(), "create", &[u64::from(core), segment.0], header);
         self.disk.begin_create(&name, header, bytes);
         let delay_us = self.chance_us(self.weather.sync_us_max);
-        self.after(delay_us, Item::Created { core, segment });
-    }
-
-    pub(crate) fn created(&mut self, core: u16, segment: SegmentNumber) {
-        if self.durable_step() {
-            return;
-        }
-        let name = self.node.file_name(core, segment);
-        self.disk.finish_create(&name);
-        if !self.durable_step() {
-            self.tell(core, Event::SegmentReady { segment });
-        }
+        self.after(delay_us, Item::Prepared { core, segment });
     }
 
     /// The first half of it: the file has neither its old name nor its new one.
@@ -140,10 +129,11 @@ impl<N: Node> Street<N> {
         }
         self.disk.write(&name, 0, header);
         let delay_us = self.chance_us(self.weather.sync_us_max);
-        self.after(delay_us, Item::Recycled { core, segment });
+        self.after(delay_us, Item::Prepared { core, segment });
     }
 
-    pub(crate) fn recycled(&mut self, core: u16, segment: SegmentNumber) {
+    /// The segment is whole beside its name.
+    pub(crate) fn prepared(&mut self, core: u16, segment: SegmentNumber) {
         if self.durable_step() {
             return;
         }

@@ -62,7 +62,7 @@ impl Node for ShardNode {
         };
         disk.replace(MANIFEST_FILE_NAME, &new.encode())?;
         for core in 0..boot.cores {
-            let header = LogWriter::first_segment(&self.identity(old.store_id, core, boot.cores));
+            let header = LogWriter::first_segment(&self.identity(old.store_id, core, boot.cores), boot.segment_bytes);
             disk.create(&header.file_name(), &header.encode(), boot.segment_bytes)?;
         }
         new.serving = true;

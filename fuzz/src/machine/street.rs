@@ -85,7 +85,7 @@ impl Street {
     pub fn new(cores: u16, durability: Durability, locked: bool) -> Street {
         let table = Arc::new(NodeTable::even(STORE_ID, cores, "127.0.0.1", 7001).expect("few cores are possible"));
         let shards = shards(&table, cores, durability, if locked { b"secret" } else { b"" });
-        let first = (0..cores).map(|core| LogWriter::first_segment(&identity(core, cores)));
+        let first = (0..cores).map(|core| LogWriter::first_segment(&identity(core, cores), 0));
         let files = first.map(|header| (header.file_name(), header.encode().to_vec())).collect();
         let core = |shard| Core {
             shard,
@@ -266,7 +266,7 @@ impl Street {
 
     fn perform(&mut self, number: usize, effect: Effect) {
         let cores = self.cores.len() as u16;
-        let name = |segment| identity(number as u16, cores).segment_header(segment, base::LogOrdinal(0)).file_name();
+        let name = |segment| identity(number as u16, cores).segment_header(segment, base::LogOrdinal(0), 0).file_name();
         let core = &mut self.cores[number];
         let link = |connection: ConnectionId| connection.index as usize;
         match effect {

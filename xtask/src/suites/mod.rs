@@ -1,6 +1,7 @@
 //! The registry of suites: what `cargo x test` runs, in order. A new suite is one file and one line in [`SUITES`].
 
 mod cargo_tests;
+mod damage;
 mod differential;
 mod dist;
 mod fuzz;
@@ -94,6 +95,7 @@ pub const SUITES: &[Suite] = &[
     outside::NODE_CLIENTS,
     outside::JAVA_CLIENTS,
     outside::RUST_CLIENT,
+    damage::DAMAGE,
     kill::KILL,
     power::POWER,
     simulator::SEEDS,

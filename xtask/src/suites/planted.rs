@@ -21,10 +21,14 @@ pub const PLANTED: Suite = Suite {
 
 /// A bug that shows behind any kill -9, whatever the timing: the suite `kill` must notice it.
 const BUG_OF_PROCESS: &str = "M7";
+/// A bug that shows where closed logs are harmed: the suite `damage` must notice it.
+const BUG_OF_DISK: &str = "M16";
 
 fn process_with_bug(context: &Context) -> Outcome<Counts> {
     let (proof, zerohop) = (kill::proof_binary()?, kill::planted_binary()?);
-    super::kill::campaign(context, (&proof, &zerohop), 1, Some(BUG_OF_PROCESS))
+    let mut counts = super::kill::campaign(context, (&proof, &zerohop), 1, Some(BUG_OF_PROCESS))?;
+    counts.add(super::damage::harm(context, (&proof, &zerohop), 1, Some(BUG_OF_DISK))?);
+    Ok(counts)
 }
 
 fn tests() -> Outcome<Counts> {

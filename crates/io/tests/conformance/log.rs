@@ -32,15 +32,13 @@ fn segments_are_made_written_and_synced_in_order() {
             trace,
             ["ready 1", "written 1", "written 2", "ready 2", "written 3", "written 4", "synced 4"].map(String::from)
         );
-        // The first has room without length, the second is filled with zeros.
-        assert_eq!(contents.each_ref().map(Vec::len), [17, 3 << 20]);
+        // Of one that was cut off nobody could tell that there was more.
+        assert_eq!(contents.each_ref().map(Vec::len), [3 << 20, 3 << 20]);
         for content in contents {
             assert!(content.starts_with(b"headfirst\nsecond\n"));
             assert!(content[17..].iter().all(|&byte| byte == 0));
         }
         assert!(reserved_bytes.iter().all(|bytes| *bytes >= 3 << 20), "{reserved_bytes:?}");
-        let left_bytes = fs::metadata(path(2)).unwrap().blocks() * 512;
-        assert!(left_bytes < 1 << 20, "a clean stop gives back what was reserved behind the end: {left_bytes}");
     });
 }
 
@@ -55,8 +53,6 @@ fn a_log_left_by_an_earlier_run_is_continued() {
         assert_eq!(client.ask("SYNC"), "synced");
         assert_eq!(fs::read(scratch.path().join("log-0")).unwrap(), b"new\n............", "written in place");
         node.stop();
-        // The stop gave back what lay behind the end.
-        assert_eq!(fs::read(scratch.path().join("log-0")).unwrap(), b"new\n");
     });
 }
 

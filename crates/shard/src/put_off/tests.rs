@@ -50,7 +50,7 @@ impl Cores {
         let table = Arc::new(NodeTable::even([3; 16], cores, "", 1).unwrap());
         let mut files = BTreeMap::new();
         let shards = (0..cores).map(|core| {
-            let header = LogWriter::first_segment(&identity(core, cores));
+            let header = LogWriter::first_segment(&identity(core, cores), 0);
             files.insert(header.file_name(), header.encode().to_vec());
             let mut shard = Shard::new(ShardConfig {
                 core: CoreId(core),

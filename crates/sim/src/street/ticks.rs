@@ -19,8 +19,7 @@ impl<N: Node> Street<N> {
                 self.cores[usize::from(core)].blocked = false;
                 self.perform(core);
             }
-            Item::Created { core, segment } => self.created(core, segment),
-            Item::Recycled { core, segment } => self.recycled(core, segment),
+            Item::Prepared { core, segment } => self.prepared(core, segment),
             Item::RunsSynced { core, names, snapshots } => self.runs_synced(core, &names, snapshots),
             Item::RunDone { core, event } => self.tell(core, event),
             Item::Synced { core, ordinal, files } => self.synced(core, ordinal, files),

@@ -76,6 +76,8 @@ pub struct SegmentHeader {
     pub segment: SegmentNumber,
     /// The ordinal of its first group.
     pub first_ordinal: LogOrdinal,
+    /// Bytes that the file had when it was made, this header included; 0 in those of versions that did not say it.
+    pub room_bytes: u32,
 }
 
 /// Why a segment's header is refused.
@@ -102,6 +104,7 @@ impl SegmentHeader {
         bytes[32..40].copy_from_slice(&self.incarnation.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.segment.0.to_le_bytes());
         bytes[48..56].copy_from_slice(&self.first_ordinal.0.to_le_bytes());
+        bytes[56..60].copy_from_slice(&self.room_bytes.to_le_bytes());
         let crc = base::checksum::crc32c(&bytes[..60]);
         bytes[60..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -127,7 +130,14 @@ impl SegmentHeader {
             cores: u16_at(bytes, 14),
             segment: SegmentNumber(u64_at(bytes, 40)),
             first_ordinal: LogOrdinal(u64_at(bytes, 48)),
+            room_bytes: u32_at(bytes, 56),
         })
+    }
+
+    /// Whether both are about one place of one log: what is known only when a segment is made may differ.
+    pub fn is_of_place(&self, other: &SegmentHeader) -> bool {
+        let SegmentHeader { first_ordinal, room_bytes, .. } = *other;
+        SegmentHeader { first_ordinal, room_bytes, ..*self } == *other
     }
 
     /// What every group of this segment carries.
@@ -320,6 +330,7 @@ mod tests {
             cores: 2,
             segment: SegmentNumber(9),
             first_ordinal: LogOrdinal(70),
+            room_bytes: 1 << 20,
         }
     }
 

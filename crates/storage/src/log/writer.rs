@@ -35,8 +35,8 @@ pub struct LogIdentity {
 }
 
 impl LogIdentity {
-    /// The header of one of its segments.
-    pub fn segment_header(&self, segment: SegmentNumber, first_ordinal: LogOrdinal) -> SegmentHeader {
+    /// The header of one of its segments, whose file has `bytes` from the beginning.
+    pub fn segment_header(&self, segment: SegmentNumber, first_ordinal: LogOrdinal, bytes: u64) -> SegmentHeader {
         SegmentHeader {
             store_id: self.store_id,
             incarnation: self.incarnation,
@@ -44,6 +44,7 @@ impl LogIdentity {
             cores: self.cores,
             segment,
             first_ordinal,
+            room_bytes: u32::try_from(bytes).expect("segments are far shorter than 4 GiB"),
         }
     }
 }
@@ -101,7 +102,7 @@ impl LogWriter {
             segment: SegmentNumber(0),
             held: VecDeque::from([Held { segment: SegmentNumber(0), first: LogOrdinal(1), bytes_before: 0 }]),
             spare_segment: None,
-            segment_identity: LogWriter::first_segment(&identity).identity(),
+            segment_identity: LogWriter::first_segment(&identity, 0).identity(),
             offset: SEGMENT_HEADER_BYTES as u64,
             is_recycled: false,
             next_is_recycled: false,
@@ -121,9 +122,9 @@ impl LogWriter {
         }
     }
 
-    /// The header of segment 0, which start-up creates before the first tick.
-    pub fn first_segment(identity: &LogIdentity) -> SegmentHeader {
-        identity.segment_header(SegmentNumber(0), LogOrdinal(1))
+    /// The header of segment 0, which start-up creates before the first tick with `bytes`.
+    pub fn first_segment(identity: &LogIdentity, bytes: u64) -> SegmentHeader {
+        identity.segment_header(SegmentNumber(0), LogOrdinal(1), bytes)
     }
 
     /// Another nominal segment size; the simulator uses tiny ones.
@@ -316,7 +317,7 @@ impl LogWriter {
             self.held.push_back(Held { segment: self.segment, first: self.sealed, bytes_before: self.bytes_total });
             self.offset = SEGMENT_HEADER_BYTES as u64;
             // `first_ordinal` is not part of the identity: the header was made before it was known.
-            self.segment_identity = self.identity.segment_header(self.segment, self.sealed).identity();
+            self.segment_identity = self.identity.segment_header(self.segment, self.sealed, 0).identity();
             (self.next_requested, self.next_ready) = (false, false);
             self.is_recycled = self.next_is_recycled;
         }
@@ -333,7 +334,7 @@ impl LogWriter {
         self.next_is_recycled = recycle.is_some();
         effects.push(Effect::CreateSegment {
             segment,
-            header: self.identity.segment_header(segment, LogOrdinal(0)).encode().to_vec(),
+            header: self.identity.segment_header(segment, LogOrdinal(0), self.segment_bytes).encode().to_vec(),
             bytes: self.segment_bytes,
             zero_fill: self.zero_fill,
             recycle,

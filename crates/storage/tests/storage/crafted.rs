@@ -54,6 +54,7 @@ fn directory(records: &[Vec<u8>]) -> Disk {
         cores: 1,
         segment: SegmentNumber(0),
         first_ordinal: LogOrdinal(1),
+        room_bytes: 0,
     };
     let body = records.concat();
     let mut group = [vec![0; GROUP_HEADER_BYTES], body.clone()].concat();

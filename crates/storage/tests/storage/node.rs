@@ -97,7 +97,7 @@ pub fn beginning(disk: &Disk, cores: u16, recovery: &Recovery) -> (Manifest, Vec
     let mut manifest = Manifest { store_id, incarnation, cores, serving: false, closed, cuts };
     let mut writes = vec![(MANIFEST_FILE_NAME.to_owned(), manifest.encode())];
     for core in 0..cores {
-        let header = LogWriter::first_segment(&LogIdentity { store_id, incarnation, core, cores });
+        let header = LogWriter::first_segment(&LogIdentity { store_id, incarnation, core, cores }, 0);
         writes.push((header.file_name(), header.encode().to_vec()));
     }
     manifest.serving = true;

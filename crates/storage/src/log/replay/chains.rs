@@ -22,6 +22,8 @@ pub(super) struct Chain {
     pub(super) cores: u16,
     /// The number of its first segment that is there: earlier ones were given back.
     pub(super) first_segment: u64,
+    /// Whether its first segment may not be whole: a start was making it.
+    pub(super) is_being_made: bool,
     /// Whether there are files before a gap in front of it.
     pub(super) has_gap: bool,
     /// Its segments' files, ascending from that one without gaps.
@@ -48,7 +50,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// What the header of a file must say; its first ordinal apart, which is not known when a segment is made.
+    /// What the header of a file must say; but for its first ordinal, which is not known when a segment is made, and its room.
     pub(super) fn header(&self, number: usize) -> SegmentHeader {
         SegmentHeader {
             store_id: self.store_id,
@@ -57,6 +59,7 @@ impl Chain {
             cores: self.cores,
             segment: SegmentNumber(self.first_segment + number as u64),
             first_ordinal: LogOrdinal(0),
+            room_bytes: 0,
         }
     }
 
@@ -164,6 +167,7 @@ fn chain_of(
         core: described.core,
         cores: described.cores,
         first_segment,
+        is_being_made: !closed && !manifest.serving,
         has_gap: gap.is_some(),
         files: kept.iter().map(|segment| name(segment.0)).collect(),
         groups: 0,

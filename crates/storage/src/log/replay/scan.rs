@@ -65,7 +65,7 @@ impl Scan<'_> {
     fn segment(&mut self, number: usize, file: &[u8]) -> Result<(), Damage> {
         let expected = self.chain.header(number);
         let identity = expected.identity();
-        if !has_header(file, &self.chain.files[number], &expected)? {
+        if !has_header(file, (self.chain, number), &expected)? {
             self.broken.get_or_insert((number, 0));
             self.is_torn = true;
             return Ok(());
@@ -176,10 +176,21 @@ impl Scan<'_> {
 }
 
 /// Whether the segment begins as expected; `false` when a crash came while it was being made, so that nothing was
-/// written to it.
-fn has_header(file: &[u8], name: &str, expected: &SegmentHeader) -> Result<bool, Damage> {
+/// written to it. One that has its name is whole, but for those that a start makes: of the last log it has all its room.
+fn has_header(file: &[u8], (chain, number): (&Chain, usize), expected: &SegmentHeader) -> Result<bool, Damage> {
+    let name = &chain.files[number];
+    let is_whole = chain.closed_at.is_none() && !chain.is_being_made;
     match SegmentHeader::decode(file) {
-        Ok(header) if SegmentHeader { first_ordinal: expected.first_ordinal, ..header } == *expected => Ok(true),
+        Ok(header) if is_whole && (file.len() as u64) < u64::from(header.room_bytes) => {
+            let reason = format!(
+                "the segment is cut off: it has {} bytes and was made with {}, and who lost what was there is not known; \
+                 restore this file from a copy",
+                file.len(),
+                header.room_bytes
+            );
+            Err(Damage::new(name, file.len() as u64, reason))
+        }
+        Ok(header) if header.is_of_place(expected) => Ok(true),
         Ok(_) => Err(Damage::new(name, 0, "the segment belongs to another store, core or place")),
         Err(HeaderError::Format(format)) => {
             let reason = format!(
@@ -191,6 +202,7 @@ fn has_header(file: &[u8], name: &str, expected: &SegmentHeader) -> Result<bool,
         Err(_) if Remains::behind(file, 0, expected.identity()).durable.is_some() => {
             Err(Damage::new(name, 0, "the segment's header is damaged"))
         }
+        Err(_) if is_whole => Err(Damage::new(name, 0, "the segment's header is gone; restore this file from a copy")),
         Err(_) => Ok(false),
     }
 }
