@@ -10,6 +10,13 @@ use crate::heap::HeapFull;
 use crate::key::Key;
 
 impl Store {
+    /// A run of about so many keys will be loaded into a group without any.
+    pub fn expect_keys(&mut self, group: SlotGroupId, keys: usize) {
+        if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {
+            group.index.expect(keys);
+        }
+    }
+
     /// Put a key out of a run in its place, under the version it had.
     ///
     /// # Errors
