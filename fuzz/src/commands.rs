@@ -151,10 +151,17 @@ impl Client {
                 let key = recovered.key(key, database, slot);
                 recovered.replay(&key, &change, version, false)
             }
-            Replayed::Loaded { .. } | Replayed::Versions { .. } => Err("there is no run".to_owned()),
+            Replayed::Ahead { .. } => Ok(()),
+            Replayed::Run { .. } | Replayed::Loaded { .. } | Replayed::Versions { .. } => {
+                Err("there is no run".to_owned())
+            }
             Replayed::Clear { .. } => Err("no data command clears a database".to_owned()),
         };
-        let recovery = recover(&manifest, &names, &|_, _| u64::MAX, &mut |_| Ok(segment.clone()), &mut apply);
+        let mut read = |_: &str, bytes: &mut Vec<u8>| {
+            bytes.clone_from(&segment);
+            Ok(())
+        };
+        let recovery = recover(&manifest, &names, &|_, _| u64::MAX, &mut read, &mut apply);
         let recovery = recovery.expect("what was written is read");
         assert!(recovery.torn.is_empty());
         for database in DATABASES {

@@ -172,12 +172,20 @@ fn damage(source: &mut Source<'_>, files: &mut Files) {
 fn start(manifest: &Manifest, files: &Files) -> Started {
     let mut store = Store::new(CoreId(0), 0, false);
     let names: Vec<String> = files.keys().cloned().collect();
-    let mut read = |name: &str| files.get(name).cloned().ok_or_else(|| "no such file".to_owned());
+    let mut read = |name: &str, bytes: &mut Vec<u8>| {
+        files.get(name).map(|file| bytes.clone_from(file)).ok_or_else(|| "no such file".to_owned())
+    };
     let mut apply = |replayed: Replayed<'_>| match replayed {
         Replayed::Change { slot, database, key, version, change, may_be_known } => {
             provide_group(&mut store, slot.group());
             let key = store.key(key, database, slot);
             store.replay(&key, &change, version, may_be_known)
+        }
+        Replayed::Ahead { .. } => Ok(()),
+        Replayed::Run { group, keys } => {
+            provide_group(&mut store, group);
+            store.expect_keys(group, keys);
+            Ok(())
         }
         Replayed::Loaded { slot, database, key, version, change } => {
             provide_group(&mut store, slot.group());

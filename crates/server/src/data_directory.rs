@@ -8,6 +8,7 @@
 //! ```
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use base::limits::FIRST_SEGMENT_BYTES;
@@ -15,9 +16,11 @@ use base::{CoreId, Slot};
 use io::files::{DirectoryLock, LockError, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
 use shard::Shard;
-use storage::Store;
 use storage::log::manifest::ManifestError;
-use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
+use storage::log::{
+    AheadKey, Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover,
+};
+use storage::{Key, Store};
 
 /// Name of the lock file.
 pub const LOCK_FILE_NAME: &str = "LOCK";
@@ -199,21 +202,29 @@ pub(crate) fn replay(
     progress: &mut Progress<'_>,
     apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
 ) -> Result<Recovery, Damage> {
-    // Logs are read once to verify and once to apply.
-    const PASSES: u64 = 2;
     let length = |name: &String| fs::metadata(path.join(name)).map_or(0, |metadata| metadata.len());
     let bytes_of = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).map(length).sum::<u64>();
-    let total = PASSES * bytes_of(".log") + bytes_of(".run");
+    let total = bytes_of(".log") + bytes_of(".run");
     let mut done = 0;
-    let mut read = |name: &str| {
-        let bytes = fs::read(path.join(name)).map_err(|error| error.to_string())?;
-        done += bytes.len() as u64;
+    let mut read = |name: &str, bytes: &mut Vec<u8>| {
+        read_file(&path.join(name), bytes).map_err(|error| error.to_string())?;
+        // Parts of logs may be read again.
+        done = total.min(done + bytes.len() as u64);
         progress(done, total);
-        Ok(bytes)
+        Ok(())
     };
     let groups_of =
         |core, cores| NodeTable::even([0; 16], cores, "", 1).map_or(0, |table| table.group_mask_of(CoreId(core)));
     recover(manifest, names, &groups_of, &mut read, apply)
+}
+
+/// The whole file, in memory that another one had.
+fn read_file(path: &Path, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut file = fs::File::open(path)?;
+    bytes.clear();
+    // Not by doubling: a run may be as long as a 64th of the data.
+    bytes.reserve_exact(usize::try_from(file.metadata()?.len()).unwrap_or_default());
+    file.read_to_end(bytes).map(drop)
 }
 
 pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
@@ -250,6 +261,14 @@ pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) ->
             let key = store.key(key, database, slot);
             store.replay(&key, &change, version, may_be_known)
         }
+        Replayed::Ahead { keys } => {
+            prefetch(shards, table, keys);
+            Ok(())
+        }
+        Replayed::Run { group, keys } => {
+            store_of(shards, table.group_owner(group)).expect_keys(group, keys);
+            Ok(())
+        }
         Replayed::Loaded { slot, database, key, version, change } => {
             let store = store_of(shards, table.owner(slot));
             let key = store.key(key, database, slot);
@@ -269,6 +288,18 @@ pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) ->
             Ok(())
         }
     }
+}
+
+/// Asks for what changes of these keys will touch, all buckets before the first record: each waits for memory, and all at once
+/// wait as long as one.
+fn prefetch(shards: &[Shard], table: &NodeTable, keys: &[AheadKey<'_>]) {
+    let mut hashed: Vec<(&Store, Key<'_>)> = Vec::with_capacity(keys.len());
+    for (slot, database, name) in keys {
+        let store = shards[usize::from(table.owner(*slot).0)].store();
+        hashed.push((store, store.key(name, *database, *slot)));
+    }
+    hashed.iter().for_each(|(store, key)| store.prefetch_bucket(key));
+    hashed.iter().for_each(|(store, key)| store.prefetch_record(key));
 }
 
 fn store_of(shards: &mut [Shard], core: CoreId) -> &mut Store {

@@ -156,15 +156,23 @@ fn recovered_files(disk: &Disk) -> Vec<String> {
 fn replay(manifest: &Manifest, disk: &Disk, shards: &mut [Shard]) -> Result<Recovery, Refusal> {
     let names = recovered_files(disk);
     let table = table_of(manifest.store_id, shards.len() as u16);
-    let mut read = |name: &str| {
+    let mut read = |name: &str, bytes: &mut Vec<u8>| {
         let found = disk.files().find(|(file, _)| *file == name);
-        found.map(|(_, bytes)| bytes.to_vec()).ok_or_else(|| "no such file".to_owned())
+        let (_, found) = found.ok_or_else(|| "no such file".to_owned())?;
+        bytes.clear();
+        bytes.extend_from_slice(found);
+        Ok(())
     };
     let mut apply = |replayed: Replayed<'_>| match replayed {
         Replayed::Change { slot, database, key, version, change, may_be_known } => {
             let store = shards[usize::from(table.owner(slot).0)].store_mut();
             let key = store.key(key, database, slot);
             store.replay(&key, &change, version, may_be_known)
+        }
+        Replayed::Ahead { .. } => Ok(()),
+        Replayed::Run { group, keys } => {
+            shards[usize::from(table.group_owner(group).0)].store_mut().expect_keys(group, keys);
+            Ok(())
         }
         Replayed::Loaded { slot, database, key, version, change } => {
             let store = shards[usize::from(table.owner(slot).0)].store_mut();

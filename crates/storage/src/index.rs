@@ -26,6 +26,8 @@ const LANES_FULL: u8 = (1 << LANES) - 1;
 const BUCKETS_MAX: usize = 64;
 /// A segment is not split further below this many remaining position bits.
 const DEPTH_MAX: u32 = 24;
+/// Entries of a segment that is made for a number of them: as many as it has buckets for, as [`Segment::buckets_for`] counts.
+const SEGMENT_EXPECTED_MAX: usize = BUCKETS_MAX * LANES * 4 / 5;
 const OVERFLOW_STICKY: u8 = u8::MAX;
 
 #[repr(C, align(64))]
@@ -114,6 +116,22 @@ impl Index {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Room for `len` entries that are spread evenly, if there are none: growing to it would move each a few times.
+    pub(crate) fn expect(&mut self, len: usize) {
+        if self.len > 0 {
+            return;
+        }
+        let mut depth = 0;
+        while len >> depth > SEGMENT_EXPECTED_MAX && depth < DEPTH_MAX {
+            depth += 1;
+        }
+        let segment = || Segment::new(depth, Segment::buckets_for(len >> depth));
+        self.segments = std::iter::repeat_with(segment).take(1 << depth).collect();
+        self.directory = (0..1 << depth).collect();
+        self.bucket_count = self.segments.iter().map(|segment| segment.buckets.len()).sum();
+        self.depth = depth;
     }
 
     /// Bytes of memory, directory included.

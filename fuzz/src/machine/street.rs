@@ -185,7 +185,9 @@ impl Street {
         let manifest =
             Manifest { store_id: STORE_ID, incarnation: 1, cores, serving: true, closed: Vec::new(), cuts: Vec::new() };
         let names: Vec<String> = self.files.keys().cloned().collect();
-        let mut read = |name: &str| self.files.get(name).cloned().ok_or_else(|| "no such file".to_owned());
+        let mut read = |name: &str, bytes: &mut Vec<u8>| {
+            self.files.get(name).map(|file| bytes.clone_from(file)).ok_or_else(|| "no such file".to_owned())
+        };
         let groups_of = |core, _| self.table.group_mask_of(CoreId(core));
         let recovery = recover(&manifest, &names, &groups_of, &mut read, &mut |replayed| {
             apply(&mut recovered, &self.table, replayed)

@@ -159,7 +159,10 @@ impl Cores {
         let manifest = Manifest { store_id: [3; 16], incarnation: 1, cores, serving: true, closed, cuts };
         let names: Vec<String> = files.keys().cloned().collect();
         let mut keys = BTreeSet::new();
-        let mut read = |name: &str| Ok(files[name].clone());
+        let mut read = |name: &str, bytes: &mut Vec<u8>| {
+            bytes.clone_from(&files[name]);
+            Ok(())
+        };
         let mut apply = |replayed: Replayed<'_>| {
             if let Replayed::Change { key, .. } = replayed {
                 keys.insert(String::from_utf8(key.to_vec()).unwrap());

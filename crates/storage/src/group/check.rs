@@ -4,7 +4,7 @@ use base::Version;
 use base::limits::VALUE_BYTES_MAX;
 use types::{Change, Kind, List};
 
-use super::{SlotGroup, Value};
+use super::{Found, SlotGroup, Value};
 use crate::key::Key;
 
 impl SlotGroup {
@@ -17,11 +17,15 @@ impl SlotGroup {
         Err(format!("version {} of slot {} comes after {}", version.0, key.slot.number(), last.0))
     }
 
-    /// Whether [`SlotGroup::apply`] may perform `change`; if not, what is wrong with it.
-    pub(crate) fn check_fit(&self, key: &Key<'_>, change: &Change<'_>) -> Result<(), String> {
-        let value = self.find(key).map(|found| self.record(found).value);
+    /// Whether [`SlotGroup::apply`] may perform `change` of the key that was found so; if not, what is wrong with it.
+    pub(crate) fn check_fit(&self, found: Option<Found>, change: &Change<'_>) -> Result<(), String> {
+        if let Change::Put { kind: Kind::String, value, .. } = change
+            && value.len() <= VALUE_BYTES_MAX
+        {
+            return Ok(());
+        }
+        let value = found.map(|found| self.record(found).value);
         let fits = match (*change, value) {
-            (Change::Put { kind: Kind::String, value, .. }, _) => value.len() <= VALUE_BYTES_MAX,
             (Change::Put { kind: Kind::List, value, .. }, _) => List::decode(value).is_ok_and(|list| !list.is_empty()),
             (Change::Remove, _) => true,
             (Change::Expire { .. } | Change::Persist, value) => value.is_some(),

@@ -12,10 +12,21 @@ use crate::record::{Form, Header};
 impl SlotGroup {
     /// Perform a change on memory under `version`. The change was planned against the key's present value.
     pub fn apply(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), HeapFull> {
+        self.apply_to(key, self.find(key), change, version)
+    }
+
+    /// As [`SlotGroup::apply`], with what [`SlotGroup::find`] says of the key now.
+    #[inline]
+    pub(crate) fn apply_to(
+        &mut self,
+        key: &Key<'_>,
+        found: Option<Found>,
+        change: &Change<'_>,
+        version: Version,
+    ) -> Result<(), HeapFull> {
         debug_assert_eq!(key.group(), self.id);
         let sequences = &mut self.sequences[key.slot.in_group() as usize];
         sequences.last = sequences.last.max(version);
-        let found = self.find(key);
         if let Some(found) = found
             && self.recency == Recency::Lru
         {

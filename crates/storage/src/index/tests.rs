@@ -43,6 +43,43 @@ fn agrees_with_a_map_through_growth_and_removal() {
 }
 
 #[test]
+fn an_index_made_for_a_number_of_keys_holds_them_without_growing_and_others_too() {
+    for count in [0, 1, 300, 5_000, 40_000] {
+        let (mut rng, mut index, mut model) = (Rng::new(count), Index::default(), BTreeMap::new());
+        index.expect(count as usize);
+        let made_for = index.heap_bytes();
+        for number in 0..count as u32 {
+            let position = rng.next_u64() as u32;
+            if model.insert(position, number).is_none() {
+                index.insert(position, Location(number), NEW);
+            } else {
+                model.insert(position, index.find(position, |_| true).expect("the model has it").1.0);
+            }
+        }
+        check_against(&model, &index);
+        let bytes = index.heap_bytes();
+        assert!(bytes < made_for + made_for / 8, "{count} keys: made for {made_for} bytes, has {bytes}");
+        assert!(bytes < 1_000 + count as usize * 16, "{count} keys: {bytes} bytes");
+        for number in 0..10_000 {
+            // What nobody expected falls into one slot.
+            let position = rng.next_u64() as u32 >> 8;
+            if model.insert(position, number).is_none() {
+                index.insert(position, Location(number), NEW);
+            } else {
+                model.insert(position, index.find(position, |_| true).expect("the model has it").1.0);
+            }
+        }
+        check_against(&model, &index);
+        let mut cursor = Some(0);
+        let mut seen = 0;
+        while let Some(from) = cursor {
+            cursor = index.walk(from, |_, _| seen += 1);
+        }
+        assert_eq!(seen, model.len(), "{count}");
+    }
+}
+
+#[test]
 fn equal_positions_stay_apart() {
     let mut index = Index::default();
     (0..200).for_each(|number| index.insert(77, Location(number), NEW));

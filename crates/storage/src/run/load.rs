@@ -4,8 +4,8 @@ use base::planted::{Bug, is_planted};
 use base::{Blocks, LogOrdinal, SLOT_GROUP_COUNT, SlotGroupId, Version};
 
 use super::format::{Cut, RUN_HEADER_BYTES, RunEnd, RunHeader, parse_run_file_name, run_file_name};
-use crate::log::format::{FORMAT_VERSION, GroupHeader, HeaderError, group_stride, tag};
-use crate::log::replay::{ApplyReplayed, Damage, DecodedChange, ReadFile, Replayed, Stages, each_record};
+use crate::log::format::{FORMAT_VERSION, GroupHeader, HeaderError, RECORD_HEADER_BYTES, group_stride, tag};
+use crate::log::replay::{ApplyReplayed, Damage, DecodedChange, Files, Replayed, Stages, Step, each_record};
 
 /// How much of a log group a slot group's run has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Cuts {
 
 /// What loading the runs found.
 #[derive(Clone, Debug, Default)]
-pub struct LoadedRuns {
+pub(crate) struct LoadedRuns {
     /// Where they stand.
     pub cuts: Cuts,
     /// Runs that newer ones replace, and unfinished ones: nobody needs them.
@@ -99,10 +99,10 @@ pub struct LoadedRuns {
 ///
 /// # Errors
 /// Damage, or what `apply` refused, with file and offset.
-pub fn load_runs(
+pub(crate) fn load_runs(
     (store_id, at_least): (&[u8; 16], &[Cut]),
     names: &[String],
-    read: &mut ReadFile<'_>,
+    files: &mut Files<'_, '_>,
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<LoadedRuns, Damage> {
     let mut newest = vec![Cut::default(); usize::from(SLOT_GROUP_COUNT)];
@@ -122,7 +122,7 @@ pub fn load_runs(
             let reason = "the manifest knows this run, but the file is missing; restore it from a copy";
             return Err(Damage::new(&run_file_name(group, known), 0, reason));
         }
-        let run = if cut == Cut::default() { None } else { Some(load(*store_id, group, cut, read, apply)?) };
+        let run = if cut == Cut::default() { None } else { Some(load(*store_id, group, cut, files, apply)?) };
         if let Some((run, keys)) = &run {
             found.keys += keys;
             found.bytes += run.bytes;
@@ -136,16 +136,18 @@ fn load(
     store_id: [u8; 16],
     group: SlotGroupId,
     cut: Cut,
-    read: &mut ReadFile<'_>,
+    files: &mut Files<'_, '_>,
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<(LoadedRun, u64), Damage> {
     let name = run_file_name(group, cut);
-    let file = read(&name).map_err(|reason| Damage::new(&name, 0, reason))?;
-    let header = RunHeader::decode(&file).map_err(|error| Damage::new(&name, 0, refusal(error)))?;
+    let file = files.read(&name)?;
+    let header = RunHeader::decode(file).map_err(|error| Damage::new(&name, 0, refusal(error)))?;
     if (RunHeader { core: 0, ..header }) != (RunHeader { store_id, group, core: 0, cut }) {
         return Err(Damage::new(&name, 0, "the run belongs to another store or place"));
     }
     let identity = header.identity();
+    let keys = about_keys(file, identity);
+    apply(Replayed::Run { group, keys }).map_err(|reason| Damage::new(&name, 0, reason))?;
     let (mut offset, mut ordinal, mut keys, mut end) = (RUN_HEADER_BYTES, 0, 0, None);
     let mut stages = Stages::default();
     while offset < file.len() {
@@ -155,7 +157,9 @@ fn load(
             let reason = "the run is damaged, and it is the only copy of what it holds; restore this file from a copy";
             return Err(Damage::new(&name, offset as u64, reason));
         };
-        each_record((&name, offset), (&head, records), &mut |record, body| {
+        each_record((&name, offset), (&head, records), &mut |step| {
+            // Keys come in the index's order: what the next ones need is here.
+            let Step::Record(record, body) = step else { return Ok(()) };
             if record.tag == tag::RUN_END {
                 end = Some(RunEnd::decode(body).ok_or("the run's end is malformed")?);
                 return Ok(());
@@ -185,6 +189,17 @@ fn load(
     apply(Replayed::Versions { group, versions: &end.versions }).map_err(|reason| Damage::new(&name, 0, reason))?;
     let versions = end.versions.iter().map(|(last, _)| *last).collect();
     Ok((LoadedRun { cut, core: header.core, end: end.end, bytes: file.len() as u64, versions }, keys))
+}
+
+/// What the heads of the groups say of their number, believed only as far as so many records have room in the file: the end
+/// of the run says it too late.
+fn about_keys(file: &[u8], identity: u64) -> usize {
+    let (mut offset, mut records) = (RUN_HEADER_BYTES, 0);
+    while let Some((head, _)) = GroupHeader::parse(file.get(offset..).unwrap_or_default(), identity) {
+        records += head.records as usize;
+        offset += group_stride(head.record_bytes as usize);
+    }
+    records.min(file.len() / RECORD_HEADER_BYTES)
 }
 
 fn refusal(error: HeaderError) -> String {

@@ -19,5 +19,5 @@ pub mod load;
 pub mod writer;
 
 pub use format::{Cut, RunEnd, RunHeader};
-pub use load::{Cuts, load_runs};
+pub use load::Cuts;
 pub use writer::RunWriter;

@@ -5,11 +5,18 @@ use base::{Database, SlotGroupId, Version};
 use types::Change;
 
 use super::Store;
-use crate::group::SlotGroup;
+use crate::group::{Found, SlotGroup};
 use crate::heap::HeapFull;
 use crate::key::Key;
 
 impl Store {
+    /// A run of about so many keys will be loaded into a group without any.
+    pub fn expect_keys(&mut self, group: SlotGroupId, keys: usize) {
+        if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {
+            group.index.expect(keys);
+        }
+    }
+
     /// Put a key out of a run in its place, under the version it had.
     ///
     /// # Errors
@@ -18,8 +25,8 @@ impl Store {
         if !change.is_put() {
             return Err(format!("a run holds whole values, not changes (tag {})", change.tag()));
         }
-        self.group_of_mut(key.slot).check_fit(key, change)?;
-        self.perform(key, change, version)
+        let found = self.group_of_mut(key.slot).find(key);
+        self.perform(key, found, change, version)
     }
 
     /// The end of a group's run.
@@ -44,11 +51,12 @@ impl Store {
         let group = self.group_of_mut(key.slot);
         if !may_be_known {
             group.check_version(key, version)?;
-        } else if knows(group, key, change, version) {
+        }
+        let found = group.find(key);
+        if may_be_known && knows(group, found, change, version) {
             return Ok(());
         }
-        group.check_fit(key, change)?;
-        self.perform(key, change, version)
+        self.perform(key, found, change, version)
     }
 
     /// Replay of [`Store::clear`], group by group: the cores may have been others.
@@ -59,10 +67,21 @@ impl Store {
         }
     }
 
-    fn perform(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), String> {
+    /// Perform a change, if it fits, of a key that was looked up once.
+    fn perform(
+        &mut self,
+        key: &Key<'_>,
+        found: Option<Found>,
+        change: &Change<'_>,
+        version: Version,
+    ) -> Result<(), String> {
         let group = self.group_of_mut(key.slot);
-        let applied = group.apply(key, change, version).map_err(|HeapFull| "the slot group is full".to_owned());
-        drop(group.take_garbage());
+        group.check_fit(found, change)?;
+        let applied = group.apply_to(key, found, change, version);
+        let applied = applied.map_err(|HeapFull| "the slot group is full".to_owned());
+        if group.has_garbage() {
+            drop(group.take_garbage());
+        }
         self.may_expire |= change.sets_expiry();
         applied
     }
@@ -70,8 +89,8 @@ impl Store {
 
 /// Whether the key is past a change, or was when the run came to it: then it is absent, and its removal follows or came
 /// before; a key that the run found had what a change of it needs.
-fn knows(group: &SlotGroup, key: &Key<'_>, change: &Change<'_>, version: Version) -> bool {
-    match group.find(key) {
+fn knows(group: &SlotGroup, found: Option<Found>, change: &Change<'_>, version: Version) -> bool {
+    match found {
         Some(found) => group.record(found).version >= version && !is_planted(Bug::M23KnownChangeReplayed),
         None => !change.is_put(),
     }

@@ -36,9 +36,21 @@ impl Disk {
 
     /// Replay everything that counts.
     pub fn recover(&self, apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>) -> Result<Recovery, Damage> {
+        self.recover_noting(&mut Vec::new(), apply)
+    }
+
+    /// The same, noting which files are read, in order.
+    pub fn recover_noting(
+        &self,
+        read_names: &mut Vec<String>,
+        apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
+    ) -> Result<Recovery, Damage> {
         let Some(manifest) = self.manifest()? else { return Ok(Recovery::default()) };
         let names: Vec<String> = self.files.keys().cloned().collect();
-        let mut read = |name: &str| self.files.get(name).cloned().ok_or_else(|| "no such file".to_owned());
+        let mut read = |name: &str, bytes: &mut Vec<u8>| {
+            read_names.push(name.to_owned());
+            self.files.get(name).map(|file| bytes.clone_from(file)).ok_or_else(|| "no such file".to_owned())
+        };
         if self.planted.is_some() {
             let _alone = PLANTED.write().unwrap_or_else(PoisonError::into_inner);
             plant(self.planted);

@@ -52,7 +52,7 @@ pub fn apply_to_model(model: &mut Model, replayed: Replayed<'_>) -> Result<(), S
             assert_eq!(slot, slot_of(key));
             model.apply(database.0, key, &change, version);
         }
-        Replayed::Versions { .. } => {}
+        Replayed::Versions { .. } | Replayed::Ahead { .. } | Replayed::Run { .. } => {}
         Replayed::Clear { core, cores, database, spared } => model.keys.retain(|(number, name), _| {
             let goes = database.is_none_or(|database| database.0 == *number);
             let is_spared = spared >> slot_of(name).group().number() & 1 == 1;
@@ -76,6 +76,15 @@ fn apply_to_stores(stores: &mut [Store], replayed: Replayed<'_>) -> Result<(), S
             let key = store.key(key, database, slot);
             store.load(&key, &change, version)?;
         }
+        Replayed::Ahead { keys } => {
+            for (slot, database, name) in keys {
+                let store = &stores[owner(*slot, now)];
+                let key = store.key(name, *database, *slot);
+                store.prefetch_bucket(&key);
+                store.prefetch_record(&key);
+            }
+        }
+        Replayed::Run { group, keys } => stores[owner(group.slot(0), now)].expect_keys(group, keys),
         Replayed::Versions { group, versions } => stores[owner(group.slot(0), now)].set_versions(group, versions),
         Replayed::Clear { core, cores, database, spared } => {
             let is_own = |group: &SlotGroupId| owner(group.slot(0), cores) == usize::from(core);

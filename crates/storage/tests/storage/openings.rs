@@ -57,6 +57,34 @@ fn what_nobody_knows_to_be_durable_is_named_and_so_is_where_logs_end() {
 }
 
 #[test]
+fn a_log_is_read_once_unless_another_core_or_the_disk_has_a_say() {
+    let mut node = Node::open(Disk::default(), 2, 512, false).unwrap();
+    let (mut rng, mut model) = (Rng::new(5), Model::default());
+    for _ in 0..60 {
+        let core = node.random_change(&mut rng, &mut model, 30, 20);
+        node.seal(core);
+        node.sync(core);
+    }
+    let names = |disk: &Disk| {
+        let mut read_names = Vec::new();
+        let mut found = Model::default();
+        disk.recover_noting(&mut read_names, &mut |replayed| apply_to_model(&mut found, replayed)).unwrap();
+        assert_eq!(found.keys, model.keys);
+        let mut different = read_names.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert!(different.len() > 4, "a log of many segments: {different:?}");
+        (read_names.len(), different.len())
+    };
+    // The first start after a crash also looks for what it has to write again: at the ends, which nobody states durable.
+    let (read, files) = names(&node.disk);
+    assert!(read < 2 * files, "{read} reads of {files} files");
+    let reopened = Node::open(node.disk.clone(), 2, 512, false).unwrap();
+    let (read, files) = names(&reopened.disk);
+    assert_eq!(read, files);
+}
+
+#[test]
 fn what_lies_behind_a_cut_is_never_looked_at_again() {
     let node = small_node();
     let mut disk = node.disk.clone();

@@ -1,49 +1,60 @@
-//! Pass 2: every record that counts becomes a change again.
+//! Every record that counts becomes a change again, in the first pass or in the second.
 
 use base::planted::{Bug, is_planted};
-use base::{Blocks, Database, Slot, Version};
+use base::{Blocks, Database, LogOrdinal, Slot, Version};
 use types::{Change, Kind};
 
 use super::chains::Chain;
 use super::records::{RawRecord, Records};
 use super::stages::Stages;
-use super::{ApplyReplayed, Damage, ReadFile, Replayed, Unsure};
+use super::{ApplyReplayed, Damage, Files, Replayed, Unsure};
 use crate::log::format::{GroupHeader, SEGMENT_HEADER_BYTES, group_stride, tag};
 use crate::run::load::{Coverage, Cuts};
 
-/// What applying a chain found.
+/// What applying a chain found, so far.
 #[derive(Default)]
 pub(super) struct Applied {
+    /// The last group that was applied, or given back.
+    pub(super) groups: u64,
     pub(super) records: u64,
     /// Slot groups that a record changed: bit i is group i.
     pub(super) changed_groups: u64,
     /// In an open chain, one per file: groups that count and that nobody states to be durable.
     pub(super) unsure: Vec<Unsure>,
+    /// Long values whose change has not come yet.
+    stages: Stages,
 }
 
-/// Apply the groups of `chain` that count.
-pub(super) fn apply_chain(
-    chain: &Chain,
+/// Records whose keys are asked for before the first of them is applied.
+const AHEAD_COUNT: usize = 32;
+
+/// Apply the groups of `chain` that count and were not applied yet, and note those that have to be written again.
+pub(super) fn apply_rest(
+    chain: &mut Chain,
     cuts: &Cuts,
-    read: &mut ReadFile<'_>,
+    files: &mut Files<'_, '_>,
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<Applied, Damage> {
+    let mut applied = std::mem::take(&mut chain.applied);
     let kept = chain.kept - u64::from(is_planted(Bug::M7ReplayDropsLast) && chain.kept > chain.given_back);
-    let (mut applied, mut stages) = (Applied::default(), Stages::default());
     let mut groups = chain.given_back;
-    for (number, name) in chain.files.iter().enumerate() {
+    for (number, (name, last)) in chain.files.iter().zip(&chain.last_ordinals).enumerate() {
         if groups == kept {
             break;
         }
-        let file = read(name).map_err(|reason| Damage::new(name, 0, reason))?;
+        if *last <= applied.groups.min(chain.promised) {
+            groups = *last;
+            continue;
+        }
+        let file = files.read(name)?;
         let identity = chain.header(number).identity();
         let mut offset = SEGMENT_HEADER_BYTES;
         while groups < kept {
             let opened = GroupHeader::open(file.get(offset..).unwrap_or_default(), identity);
             let Some((header, body)) = opened.filter(|(header, _)| header.ordinal.0 == groups + 1) else { break };
-            let changed = &mut applied.changed_groups;
-            let found = (cuts, changed, &mut stages);
-            applied.records += apply_group(chain, found, (name, offset), (&header, body), apply)?;
+            if groups == applied.groups {
+                apply_group(chain, cuts, &mut applied, ((name, offset), &header, body), apply)?;
+            }
             groups += 1;
             let next = offset + group_stride(header.record_bytes as usize);
             if groups > chain.promised {
@@ -68,50 +79,90 @@ impl Applied {
     }
 }
 
-fn apply_group(
+/// Apply the group after the last one that was.
+pub(super) fn apply_group(
     chain: &Chain,
-    (cuts, changed_groups, stages): (&Cuts, &mut u64, &mut Stages),
-    place_in_file: (&str, usize),
-    (header, records): (&GroupHeader, &[u8]),
+    cuts: &Cuts,
+    applied: &mut Applied,
+    (place_in_file, header, records): ((&str, usize), &GroupHeader, &[u8]),
     apply: &mut ApplyReplayed<'_>,
-) -> Result<u64, Damage> {
+) -> Result<(), Damage> {
     let place = (chain.incarnation, header.ordinal);
-    let mut applied = 0;
-    let mut take = |record: &RawRecord<'_>, body: &[u8]| match record.tag {
-        tag::UNIT | tag::SEAL => Ok(()),
-        tag::CLEAR => {
-            let [database] = body else { return Err("a clear record has one byte".into()) };
-            let database = (*database != u8::MAX).then_some(*database).map(database_of).transpose()?;
-            let spared = cuts.groups_that_cover(place);
-            *changed_groups |= chain.groups & !spared;
-            applied += u64::from(chain.groups & !spared != 0);
-            apply(Replayed::Clear { core: chain.core, cores: chain.cores, database, spared })
-        }
-        tag::BLOCK => stages.add(record),
-        _ => {
-            let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
-            let coverage = cuts.coverage(slot.group(), place);
-            if coverage == Coverage::Whole {
-                if record.is_staged {
-                    stages.forget(body);
-                }
-                return Ok(());
+    let mut take = |step: Step<'_>| {
+        let (record, body) = match step {
+            Step::Ahead(records) => return ask_ahead(records, (cuts, place), apply),
+            Step::Record(record, body) => (record, body),
+        };
+        match record.tag {
+            tag::UNIT | tag::SEAL => Ok(()),
+            tag::CLEAR => {
+                let [database] = body else { return Err("a clear record has one byte".into()) };
+                let database = (*database != u8::MAX).then_some(*database).map(database_of).transpose()?;
+                let spared = cuts.groups_that_cover(place);
+                applied.changed_groups |= chain.groups & !spared;
+                applied.records += u64::from(chain.groups & !spared != 0);
+                apply(Replayed::Clear { core: chain.core, cores: chain.cores, database, spared })
             }
-            let (mut elements, mut blocks) = (Vec::new(), Blocks::default());
-            let DecodedChange { slot, database, change } =
-                DecodedChange::of(record, body, &mut elements, (stages, &mut blocks))?;
-            *changed_groups |= 1 << slot.group().number();
-            applied += 1;
-            let (key, version, may_be_known) = (record.key, record.version, coverage == Coverage::Perhaps);
-            apply(Replayed::Change { slot, database, key, version, change, may_be_known })
+            tag::BLOCK => applied.stages.add(record),
+            _ => apply_change((record, body), (cuts, place), applied, apply),
         }
     };
     each_record(place_in_file, (header, records), &mut take)?;
-    Ok(applied)
+    applied.groups += 1;
+    Ok(())
 }
 
-/// What is done with a record and its whole body.
-type TakeRecord<'a> = dyn FnMut(&RawRecord<'_>, &[u8]) -> Result<(), String> + 'a;
+fn apply_change(
+    (record, body): (&RawRecord<'_>, &[u8]),
+    (cuts, place): (&Cuts, (u64, LogOrdinal)),
+    applied: &mut Applied,
+    apply: &mut ApplyReplayed<'_>,
+) -> Result<(), String> {
+    let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
+    let coverage = cuts.coverage(slot.group(), place);
+    if coverage == Coverage::Whole {
+        if record.is_staged {
+            applied.stages.forget(body);
+        }
+        return Ok(());
+    }
+    let (mut elements, mut blocks) = (Vec::new(), Blocks::default());
+    let DecodedChange { slot, database, change } =
+        DecodedChange::of(record, body, &mut elements, (&mut applied.stages, &mut blocks))?;
+    applied.changed_groups |= 1 << slot.group().number();
+    applied.records += 1;
+    let (key, version, may_be_known) = (record.key, record.version, coverage == Coverage::Perhaps);
+    apply(Replayed::Change { slot, database, key, version, change, may_be_known })
+}
+
+/// Says which keys the next records change. What is wrong with a record is said when it is its turn.
+fn ask_ahead(
+    records: Records<'_>,
+    (cuts, place): (&Cuts, (u64, LogOrdinal)),
+    apply: &mut ApplyReplayed<'_>,
+) -> Result<(), String> {
+    let mut keys = [(Slot::wrapping(0), Database(0), &[][..]); AHEAD_COUNT];
+    let mut count = 0;
+    for record in records.take(AHEAD_COUNT).filter_map(|(_, record)| record.ok()) {
+        let (Some(slot), Ok(database)) = (Slot::new(record.slot), database_of(record.database)) else { continue };
+        if record.tag < tag::PIECE && cuts.coverage(slot.group(), place) != Coverage::Whole {
+            keys[count] = (slot, database, record.key);
+            count += 1;
+        }
+    }
+    apply(Replayed::Ahead { keys: &keys[..count] })
+}
+
+/// What [`each_record`] comes to.
+pub(crate) enum Step<'a> {
+    /// These records and those behind them come next.
+    Ahead(Records<'a>),
+    /// A record and its whole body.
+    Record(&'a RawRecord<'a>, &'a [u8]),
+}
+
+/// What is done with it.
+type TakeRecord<'a> = dyn FnMut(Step<'_>) -> Result<(), String> + 'a;
 
 /// The records of an intact group at `offset` of `file`, each with its whole body; how many there were.
 pub(crate) fn each_record(
@@ -121,7 +172,12 @@ pub(crate) fn each_record(
 ) -> Result<u64, Damage> {
     let mut pieces = Vec::new();
     let mut count = 0;
-    for (at, record) in Records::new(records) {
+    let mut rest = Records::new(records);
+    loop {
+        if count % AHEAD_COUNT as u64 == 0 {
+            take(Step::Ahead(rest.clone())).map_err(|reason| Damage::new(file, offset as u64, reason))?;
+        }
+        let Some((at, record)) = rest.next() else { break };
         let here = |reason: String| Damage::new(file, (offset + at) as u64, reason);
         let record = record.map_err(|reason| here(reason.to_owned()))?;
         if !pieces.is_empty() && record.tag != tag::PIECE && !record.has_pieces {
@@ -132,9 +188,9 @@ pub(crate) fn each_record(
         } else if record.has_pieces {
             let mut body = std::mem::take(&mut pieces);
             body.extend_from_slice(record.body);
-            take(&record, &body).map_err(here)?;
+            take(Step::Record(&record, &body)).map_err(here)?;
         } else {
-            take(&record, record.body).map_err(here)?;
+            take(Step::Record(&record, record.body)).map_err(here)?;
         }
         count += 1;
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use base::limits::CORES_MAX;
 use base::{LogOrdinal, SegmentNumber, SlotGroupId};
 
+use super::apply::Applied;
 use super::units::UnitPart;
 use super::{Damage, FileEnd, GroupsOf, Torn};
 use crate::log::format::{
@@ -40,6 +41,10 @@ pub(super) struct Chain {
     pub(super) closed_at: Option<u64>,
     /// Groups that count: the first `kept`.
     pub(super) kept: u64,
+    /// The last intact group up to the end of each file.
+    pub(super) last_ordinals: Vec<u64>,
+    /// What was applied as soon as it was verified.
+    pub(super) applied: Applied,
     /// Groups that intact groups state to be durable.
     pub(super) promised: u64,
     /// Number of the file and offset behind the last group that counts.
@@ -176,6 +181,8 @@ fn chain_of(
         published: 0,
         closed_at: closed.then_some(described.last_ordinal.0),
         kept: 0,
+        last_ordinals: Vec::new(),
+        applied: Applied::default(),
         promised: 0,
         end: (0, 0),
         units: Vec::new(),

@@ -1,18 +1,24 @@
-//! From segments back to changes: two passes over all logs of a store.
+//! From segments back to changes: a pass over all logs of a store, and another over what the first could not decide.
 //!
 //! ```text
 //!  pass 1  every group: checksum, identity, order          → where each chain ends, which units it holds
+//!          the records of what counts for certain          → apply
 //!          torn tail → cut · damage → refuse, file and offset
 //!          a unit that is not in all its cores' chains → cut those chains before it, until nothing changes
-//!  pass 2  every record up to the cuts                     → apply
+//!  pass 2  the other records up to the cuts                → apply
 //! ```
 //!
+//! An intact group counts for certain when it is next in its chain and no unit came before it in a chain that no recovery
+//! has cut yet: only a unit can take back what is intact. A store of one core has none, so its files are read once. What
+//! is applied before damage is found is applied to memory, which a refusal throws away.
+//!
 //! - [`chains`]: which logs there must be, and their files
+//! - [`files`]: their bytes
 //! - [`scan`]: pass 1 over one chain; tells a torn tail from damage
 //! - [`units`]: cuts before units that are not complete
 //! - [`records`]: the records of a group
 //! - [`stages`]: long values whose bytes came before their change
-//! - [`apply`]: pass 2
+//! - [`apply`]: records of groups that count become changes; pass 2
 //!
 //! A chain is one core's log of one incarnation. A group that does not open is a torn tail only if nobody was ever
 //! promised it: its ordinal is above every `durable ordinal` that intact groups of the chain state. Cutting before an
@@ -20,10 +26,11 @@
 //! Where a chain of an earlier incarnation ends was decided when it was recovered: the manifest says so, and what lies
 //! behind is not even looked at.
 //!
-//! One file is in memory at a time, and nothing that grows with the number of groups.
+//! One file is in memory at a time, in a buffer that all of them use, and nothing that grows with the number of groups.
 
 mod apply;
 mod chains;
+mod files;
 mod records;
 mod scan;
 mod stages;
@@ -39,14 +46,15 @@ use types::Change;
 use super::manifest::{ClosedChain, Manifest};
 use crate::run::load::{Cuts, load_runs};
 
-pub(crate) use apply::{DecodedChange, each_record};
+pub(crate) use apply::{DecodedChange, Step, each_record};
+pub(crate) use files::Files;
 pub(crate) use stages::Stages;
 
 /// The slot groups that a core owned, of so many cores: bit i is group i.
 pub type GroupsOf<'a> = dyn Fn(u16, u16) -> u64 + 'a;
 
-/// How replay gets at a file: whole, by name.
-pub type ReadFile<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
+/// How replay gets at a file: whole, by name, into a buffer that is used again, whatever it held.
+pub type ReadFile<'a> = dyn FnMut(&str, &mut Vec<u8>) -> Result<(), String> + 'a;
 
 /// What replay does with what it finds. An error refuses the directory; its text is shown with file and offset.
 pub type ApplyReplayed<'a> = dyn FnMut(Replayed<'_>) -> Result<(), String> + 'a;
@@ -141,6 +149,9 @@ pub struct Recovery {
     pub bytes: u64,
 }
 
+/// A key that is about to be changed: its slot, its database, its name.
+pub type AheadKey<'a> = (Slot, Database, &'a [u8]);
+
 /// One thing to apply, oldest first.
 #[derive(Debug)]
 pub enum Replayed<'a> {
@@ -158,6 +169,18 @@ pub enum Replayed<'a> {
         change: Change<'a>,
         /// The key's run may have it already: then what the key has is at or above the version.
         may_be_known: bool,
+    },
+    /// The keys of the next changes: a chance to ask for their memory, and nothing else.
+    Ahead {
+        /// Slot, database and name of each.
+        keys: &'a [AheadKey<'a>],
+    },
+    /// A run begins.
+    Run {
+        /// Whose.
+        group: SlotGroupId,
+        /// About how many keys will be loaded; unverified, and no more than its file has room for.
+        keys: usize,
     },
     /// A key out of a run, whose versions come later.
     Loaded {
@@ -205,16 +228,17 @@ pub fn recover(
     read: &mut ReadFile<'_>,
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<Recovery, Damage> {
-    let runs = load_runs((&manifest.store_id, &manifest.cuts), names, read, apply)?;
+    let mut files = Files::new(read);
+    let runs = load_runs((&manifest.store_id, &manifest.cuts), names, &mut files, apply)?;
     let (mut chains, stale) = chains::chains_of(manifest, names, (&runs.cuts, groups_of))?;
     let mut recovery = Recovery { keys: runs.keys, bytes: runs.bytes, stale: runs.stale, ..Recovery::default() };
     recovery.stale.extend(stale);
     for chain in &mut chains {
-        recovery.bytes += scan::scan_chain(chain, read)?;
+        recovery.bytes += scan::scan_chain(chain, &runs.cuts, &mut files, apply)?;
     }
     units::cut_incomplete_units(&mut chains, &runs.cuts);
-    for chain in &chains {
-        let applied = apply::apply_chain(chain, &runs.cuts, read, apply)?;
+    for chain in &mut chains {
+        let applied = apply::apply_rest(chain, &runs.cuts, &mut files, apply)?;
         recovery.records += applied.records;
         recovery.groups += chain.kept;
         recovery.changed_groups |= applied.changed_groups;

@@ -48,6 +48,7 @@ impl<'a> RawRecord<'a> {
 }
 
 /// The records of a group with their offsets in the file from the group's start. The first error ends them.
+#[derive(Clone)]
 pub(crate) struct Records<'a> {
     rest: &'a [u8],
     offset: usize,

@@ -11,20 +11,25 @@
 use base::planted::{Bug, is_planted};
 use base::{LogOrdinal, SegmentNumber};
 
+use super::apply::{Applied, apply_group};
 use super::chains::Chain;
 use super::records::Records;
 use super::units::UnitPart;
-use super::{Damage, ReadFile, Torn};
+use super::{ApplyReplayed, Damage, Files, Torn};
 use crate::log::format::{
     FORMAT_VERSION, GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupHeader, HeaderError, SEGMENT_HEADER_BYTES, SegmentHeader,
     UnitMark, group_stride, segment_file_name, tag,
 };
+use crate::run::load::Cuts;
 
 /// A place in a chain: number of the file, offset.
 type Place = (usize, u64);
 
-struct Scan<'a> {
+struct Scan<'a, 'b> {
     chain: &'a mut Chain,
+    cuts: &'a Cuts,
+    apply: &'a mut ApplyReplayed<'b>,
+    applied: Applied,
     /// Behind the last intact group: where the chain ends, unless a later segment goes on.
     end: Place,
     /// Behind the last intact group or header of the segment before; a group missing between two segments was there.
@@ -37,26 +42,34 @@ struct Scan<'a> {
     promised: u64,
 }
 
-/// Find out how many groups of `chain` count and which units they hold; bytes read.
-pub(super) fn scan_chain(chain: &mut Chain, read: &mut ReadFile<'_>) -> Result<u64, Damage> {
+/// Find out how many groups of `chain` count and which units they hold, and apply what counts whatever other chains hold;
+/// bytes read.
+pub(super) fn scan_chain(
+    chain: &mut Chain,
+    cuts: &Cuts,
+    files: &mut Files<'_, '_>,
+    apply: &mut ApplyReplayed<'_>,
+) -> Result<u64, Damage> {
     let mut bytes = 0;
     // A run was published once the log was durable up to its end.
     let promised = chain.published;
-    let mut scan = Scan { chain, end: (0, 0), segment_end: (0, 0), broken: None, is_torn: false, promised };
+    let applied = Applied::default();
+    let (end, segment_end, broken, is_torn) = ((0, 0), (0, 0), None, false);
+    let mut scan = Scan { chain, cuts, apply, applied, end, segment_end, broken, is_torn, promised };
     for number in 0..scan.chain.files.len() {
         if scan.is_complete() {
             break;
         }
-        let name = &scan.chain.files[number];
-        let file = read(name).map_err(|reason| Damage::new(name, 0, reason))?;
+        let file = files.read(&scan.chain.files[number])?;
         bytes += file.len() as u64;
-        scan.segment(number, &file)?;
+        scan.segment(number, file)?;
+        scan.chain.last_ordinals.push(scan.chain.kept);
     }
     scan.finish()?;
     Ok(bytes)
 }
 
-impl Scan<'_> {
+impl Scan<'_, '_> {
     /// Whether an earlier recovery decided that the chain ends here.
     fn is_complete(&self) -> bool {
         self.chain.closed_at == Some(self.chain.kept)
@@ -110,7 +123,7 @@ impl Scan<'_> {
                 "the segment is missing although later ones exist, and no run replaces it; restore it from a copy";
             return Err(Damage::new(&missing, 0, reason));
         };
-        (chain.given_back, chain.kept) = (given_back, given_back);
+        (chain.given_back, chain.kept, self.applied.groups) = (given_back, given_back, given_back);
         Ok(())
     }
 
@@ -127,10 +140,19 @@ impl Scan<'_> {
             }
             self.note_promise(Some(header.durable));
             self.chain.kept += 1;
+            if self.counts_for_certain() {
+                let place = (&*self.chain.files[number], offset);
+                apply_group(self.chain, self.cuts, &mut self.applied, (place, &header, records), self.apply)?;
+            }
             offset += group_stride(header.record_bytes as usize);
             self.end = (number, offset.min(file.len()) as u64);
         }
         Ok(offset.min(file.len()))
+    }
+
+    /// Whether nothing can take back what is intact so far.
+    fn counts_for_certain(&self) -> bool {
+        self.chain.units.is_empty() && !is_planted(Bug::M7ReplayDropsLast)
     }
 
     fn collect_units(&mut self, place: Place, group: &GroupHeader, records: &[u8]) -> Result<(), Damage> {
@@ -154,7 +176,8 @@ impl Scan<'_> {
     }
 
     fn finish(self) -> Result<(), Damage> {
-        let Scan { chain, end, broken, is_torn, .. } = self;
+        let Scan { chain, end, broken, is_torn, applied, .. } = self;
+        chain.applied = applied;
         let promised = chain.closed_at.unwrap_or(self.promised);
         (chain.promised, chain.end) = (promised, end);
         if promised > chain.kept && !is_planted(Bug::M16DamageTakenAsEnd) {

@@ -5,7 +5,7 @@ use crate::Key;
 use crate::eviction::Order;
 use crate::group::SlotGroup;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader};
-use crate::log::replay::{DecodedChange, Stages, each_record};
+use crate::log::replay::{DecodedChange, Stages, Step, each_record};
 use base::{Blocks, Database, Slot, SlotGroupId};
 use types::{Expiry, Kind};
 
@@ -300,7 +300,8 @@ fn what_went_stays_away_when_the_log_is_replayed() {
     let (records, record_bytes) = (log.records(), log.record_bytes() as u32);
     let (ordinal, bytes) = (base::LogOrdinal(1), log.into_bytes());
     let header = GroupHeader { record_bytes, records, ordinal, durable: ordinal, identity: 0, unix_ms: 0 };
-    each_record(("log", 0), (&header, &bytes[GROUP_HEADER_BYTES..]), &mut |record, body| {
+    each_record(("log", 0), (&header, &bytes[GROUP_HEADER_BYTES..]), &mut |step| {
+        let Step::Record(record, body) = step else { return Ok(()) };
         let (mut elements, mut stages, mut blocks) = (Vec::new(), Stages::default(), Blocks::default());
         let decoded = DecodedChange::of(record, body, &mut elements, (&mut stages, &mut blocks))?;
         let key = replayed.key(record.key, decoded.database, decoded.slot);
