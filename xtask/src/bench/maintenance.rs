@@ -15,8 +15,11 @@ use super::server::Server;
 use super::slice::{Entrant, Load, Slice, preload, quiet_slice};
 use crate::{Outcome, kill};
 
-/// About two rounds of runs: every one of them is a burst of the arm without a scheduler.
+/// Seconds of a slice, and more where the machine is slow: every one has a burst of the arm without a scheduler.
 const SLICE_SECONDS: f64 = 15.0;
+const SLICE_SECONDS_MAX: f64 = 60.0;
+/// Rounds of runs in a slice, at least.
+const ROUNDS: f64 = 1.2;
 /// Keys of 15 bytes with values of 132: a round of runs comes every few seconds at half load.
 const KEYS: u64 = 500_000;
 const BUG: &str = "M26";
@@ -40,10 +43,6 @@ struct Arm {
 /// Every backend, durability `interval`.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let program = kill::planted_binary()?.display().to_string();
-    let mut options = options.clone();
-    options.slice_seconds = options.slice_seconds.max(SLICE_SECONDS);
-    results
-        .note(format!("{KEYS} keys, 64 slot groups, SET from 50 connections, slices of {} s", options.slice_seconds));
     for backend in &options.backends {
         let arm = |name: &str, bug: Option<&str>| -> Outcome<Arm> {
             let mut start = Zerohop::new(backend, "interval").start();
@@ -53,7 +52,10 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
             Arm::new(start.ready()?)
         };
         let mut arms = [arm("scheduled", None)?, arm("synchronised", Some(BUG))?];
-        set_rate(&mut arms, &options, results)?;
+        let per_second = set_rate(&mut arms, options, results)?;
+        let mut options = options.clone();
+        options.slice_seconds = slice_seconds(per_second).max(options.slice_seconds);
+        results.note(format!("{KEYS} keys in 64 slot groups, slices of {:.0} s", options.slice_seconds));
         let mut progress = Progress::new(&format!("maintenance-{backend}"), options.pairs * 2);
         for round in 0..options.pairs {
             for step in 0..2 {
@@ -66,7 +68,7 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     Ok(())
 }
 
-fn set_rate(arms: &mut [Arm; 2], options: &Options, results: &mut Results) -> Outcome<()> {
+fn set_rate(arms: &mut [Arm; 2], options: &Options, results: &mut Results) -> Outcome<f64> {
     let mut short = options.clone();
     short.slice_seconds = 3.0;
     let mut slowest = f64::INFINITY;
@@ -76,7 +78,12 @@ fn set_rate(arms: &mut [Arm; 2], options: &Options, results: &mut Results) -> Ou
     let half = format!("{:.0}", slowest / 2.0);
     results.note(format!("{half} requests a second: half of what the slower arm reaches"));
     arms.iter_mut().for_each(|arm| arm.load = arm.load.clone().with(&["--rate", &half]));
-    Ok(())
+    Ok(slowest / 2.0)
+}
+
+/// A round comes when seven eighths of the keys have been written, about.
+fn slice_seconds(per_second: f64) -> f64 {
+    (ROUNDS * KEYS as f64 * 7.0 / 8.0 / per_second).clamp(SLICE_SECONDS, SLICE_SECONDS_MAX)
 }
 
 fn judge(backend: &str, [scheduled, synchronised]: &[Arm; 2], results: &mut Results) -> Outcome<()> {
@@ -95,12 +102,17 @@ fn judge(backend: &str, [scheduled, synchronised]: &[Arm; 2], results: &mut Resu
     let name = "scheduled / synchronised";
     let p99_9 = |arm: &Arm| column(arm, |slice| slice.p99_9_us);
     results.value(&cell, name, "p99.9 (H1)", &ratios(&p99_9(scheduled), &p99_9(synchronised)), Bar::AtMost(0.20))?;
-    let held = ratios(&scheduled.held_mb, &synchronised.held_mb);
+    // Of all slices: in one of them the other arm may never come to the end of its round.
+    let held = [most(&scheduled.held_mb) / most(&synchronised.held_mb)];
     results.value(&cell, name, "log to replay at most", &held, Bar::AtMost(1.2))?;
     let bytes = [run_bytes_per_log_byte(&scheduled.written) / run_bytes_per_log_byte(&synchronised.written)];
     results.value(&cell, name, "bytes of runs per byte of log", &bytes, Bar::AtMost(1.02))?;
     results.value(&cell, name, "bytes of runs per byte of log", &bytes, Bar::AtLeast(0.98))?;
     Ok(())
+}
+
+fn most(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NAN, f64::max)
 }
 
 impl Arm {
