@@ -31,13 +31,16 @@ pub enum Bug {
     M24RunForgetsUploads = 24,
     /// A segment gets its next header before its old name is gone for good (beyond AT-01's list).
     M25RecycledUnderItsOldName = 25,
+    /// Runs are neither sliced nor capped, and all slot groups of a core are due at once: what the scheduler of maintenance is
+    /// measured against (beyond AT-01's list).
+    M26SynchronisedMaintenance = 26,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 14] = [
+    pub const ALL: [Bug; 15] = [
         Bug::M1AckBeforeFsync,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
@@ -52,6 +55,7 @@ impl Bug {
         Bug::M23KnownChangeReplayed,
         Bug::M24RunForgetsUploads,
         Bug::M25RecycledUnderItsOldName,
+        Bug::M26SynchronisedMaintenance,
     ];
 
     /// `M7` -> the bug of that number.

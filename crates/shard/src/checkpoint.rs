@@ -5,10 +5,11 @@
 //!   tick, events ──► View of store, log, clock, units, uploads ──► machine ──► Asked ──► gather · hop · put_off
 //! ```
 
-use base::LogOrdinal;
+use base::{CoreId, LogOrdinal};
 use storage::Store;
 use storage::checkpoint::{Asked, Checkpoints, Life, View};
 use storage::log::Recovery;
+use storage::maintenance::{Class, Notice};
 
 use crate::gather::Question;
 use crate::hop::Control;
@@ -32,10 +33,8 @@ impl Shard {
 
     /// The stage: goes on with the run under way, or begins the next one.
     pub(crate) fn checkpoint(&mut self) {
-        if self.log.as_ref().is_none_or(|log| log.failure().is_some()) {
-            return;
-        }
-        if self.stopping {
+        let Some(log) = &self.log else { return };
+        if self.stopping && log.failure().is_none() {
             self.stop.begin(self.now.monotonic_us);
             if self.runs_are_idle() && self.come_to_rest() {
                 return;
@@ -44,9 +43,11 @@ impl Shard {
         self.with_checkpoints(Checkpoints::step);
         // Writers wait for a run that the next tick begins.
         if self.pace.holds_writers && !self.stopping && self.runs_are_idle() {
-            self.with_checkpoints(|checkpoints, view| match checkpoints.has_due_run(view) {
-                true => Asked::StepAgain,
-                false => Asked::Nothing,
+            self.with_checkpoints(|checkpoints, view| {
+                match !checkpoints.awaits_permit() && checkpoints.has_due_run(view) {
+                    true => Asked::StepAgain,
+                    false => Asked::Nothing,
+                }
             });
         }
     }
@@ -63,11 +64,42 @@ impl Shard {
             effects: &mut self.effects,
             now: self.now,
             life,
+            work: self.scheduler.granted(Class::Checkpoint),
             first_pending: self.units.first_pending(),
             begin: &begin,
         };
         let asked = act(checkpoints, &mut view);
+        if checkpoints.has_notices() {
+            let notices = checkpoints.take_notices();
+            notices.into_iter().for_each(|notice| self.tell_permits(notice));
+        }
         self.heed(asked);
+    }
+
+    fn tell_permits(&mut self, notice: Notice) {
+        match self.core.0 {
+            0 => self.on_notice(CoreId(0), notice),
+            _ => self.outbox[0].controls.push(Control::Maintenance(notice)),
+        }
+    }
+
+    /// Core 0 keeps the permits of the node: whoever may begin a run now is told.
+    pub(crate) fn on_notice(&mut self, from: CoreId, notice: Notice) {
+        self.permits.note(from.0, notice);
+        while let Some(core) = self.permits.grant() {
+            match core {
+                0 => self.on_permit(),
+                _ => self.outbox[usize::from(core)].controls.push(Control::MayRun),
+            }
+        }
+    }
+
+    /// This core may begin a run.
+    pub(crate) fn on_permit(&mut self) {
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.on_permit();
+        }
+        self.put_off.note();
     }
 
     pub(crate) fn heed(&mut self, asked: Asked) {
@@ -116,3 +148,6 @@ impl Shard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

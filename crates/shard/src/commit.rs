@@ -4,7 +4,7 @@ use base::limits::OUTPUT_UNAUTHENTICATED_MAX;
 use base::{Effect, LogOrdinal, TickOutput};
 use session::Pressure;
 
-use crate::connection::{Connection, Stall};
+use crate::connection::Stall;
 use crate::hop::HopBatch;
 use crate::shard::{Durability, EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, SYNC_INTERVAL_US, Shard};
 
@@ -12,75 +12,8 @@ use crate::shard::{Durability, EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, SYNC_INTE
 const WAITING_RECORD_BYTES_MAX: usize = 1 << 20;
 /// Bytes of long values that leave in one tick, of all connections. More waits for the next one.
 const LONG_REPLY_BYTES: usize = 256 << 10;
-/// Memory given back by one tick: about 0.3 ms.
-const LAZY_FREE_STEP_BYTES: usize = 2 << 20;
-/// Keys examined by one step of expiry; a step is well under a millisecond.
-const EXPIRY_STEP_KEYS: usize = 2048;
 
 impl Shard {
-    /// What is due by time: deadlines of waiters, expiry.
-    pub(crate) fn maintain(&mut self) {
-        self.hand_on();
-        if self.stopping {
-            // Nobody is told that a wait is over when what ended it is the stop, and nothing expires behind the last runs.
-            return;
-        }
-        let now_us = self.now.monotonic_us;
-        if self.waiters.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
-            for waiter in self.waiters.take_overdue(now_us) {
-                self.time_out(waiter);
-            }
-            self.track_touched();
-        }
-        if !self.wide_waits.is_empty() {
-            self.end_overdue_wide_waits();
-        }
-        if self.gathers.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
-            self.end_overdue_gathers();
-        }
-        if self.store.has_garbage() {
-            self.store.lazy_free_step(LAZY_FREE_STEP_BYTES);
-        }
-        self.evict_step();
-        if self.has_limits() && now_us >= self.last_limits_us + LIMITS_INTERVAL_US {
-            self.last_limits_us = now_us;
-            self.look_after_limits();
-        }
-        if now_us >= self.last_expiry_us + EXPIRY_INTERVAL_US && self.store.may_expire() && !self.log_is_full() {
-            self.last_expiry_us = now_us;
-            let expired = self.store.expire_step(self.now.unix_ms, EXPIRY_STEP_KEYS);
-            if expired * 4 > EXPIRY_STEP_KEYS {
-                // Much is due: go on in the next tick instead of the next interval.
-                self.last_expiry_us = now_us.saturating_sub(EXPIRY_INTERVAL_US);
-            }
-            if expired > 0 && !self.waiters.is_empty() {
-                self.fire_waiters();
-            }
-        }
-    }
-
-    fn has_limits(&self) -> bool {
-        let config = &self.node.config;
-        config.memory_bytes_max().is_some() || config.idle_timeout_s().is_some()
-    }
-
-    /// What the process takes beside the stores, and `timeout`.
-    fn look_after_limits(&mut self) {
-        self.tell_memory();
-        let Some(idle_s) = self.node.config.idle_timeout_s() else { return };
-        let now_us = self.now.monotonic_us;
-        let is_idle = |connection: &&mut Connection| {
-            connection.stall == Stall::None
-                && now_us.saturating_sub(connection.session.active_us()) > idle_s * 1_000_000
-        };
-        let mut idle = Vec::new();
-        for connection in self.connections.iter_mut().filter(is_idle) {
-            connection.session.set_closing();
-            idle.push(connection.id.index);
-        }
-        idle.into_iter().for_each(|index| self.list_for_flush(index));
-    }
-
     /// Seals what was changed into a log group and asks for its write and sync.
     pub(crate) fn append(&mut self) {
         let wants_sync = self.wants_sync() || self.uploads_want_sync() || self.wants_early_sync();
@@ -262,6 +195,7 @@ impl Shard {
             self.paused_until.map(|(until_us, _)| until_us),
             self.has_limits().then_some(self.last_limits_us + LIMITS_INTERVAL_US),
             self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
+            self.maintenance_deadline_us(),
         ];
         output.deadline_us = match self.stopping {
             true => self.rest_deadline_us(),

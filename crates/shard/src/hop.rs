@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use base::limits::HOP_BATCH_BYTES;
 use base::{BlockRange, ConnectionId, CoreId, Database, Span};
 use storage::log::format::Witness;
+use storage::maintenance::Notice;
 use storage::{LentPart, SlotGroup};
 
 use crate::forward::Unblock;
@@ -199,6 +200,10 @@ pub enum Control {
     },
     /// Shutdown was asked of one core by a client: all of them stop.
     Shutdown,
+    /// To core 0, which keeps the permits for runs.
+    Maintenance(Notice),
+    /// From core 0: a run may begin.
+    MayRun,
     /// To core 0: every slot group of this core has a run of this incarnation.
     Renewed,
     /// A stopping core begins no unit any more; or, `flushed`, all cores do not and its log is durable.

@@ -25,6 +25,7 @@ pub mod gather;
 pub mod hop;
 pub mod keyspace;
 pub mod lend;
+mod maintain;
 pub mod memory;
 pub mod node;
 mod node_commands;

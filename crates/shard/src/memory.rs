@@ -8,6 +8,7 @@
 //!            ◄──────────── so much is beside them    every tenth of a second
 //! ```
 
+use storage::maintenance::Class;
 use storage::{MemoryLimit, Room};
 use wire::registry::{CommandSpec, Flags};
 use wire::{Arguments, Reply, error};
@@ -18,8 +19,8 @@ use crate::shard::Shard;
 
 /// A record's header, its index entry and what its slot is too long, about, bytes.
 const RECORD_EXTRA_BYTES: usize = 64;
-/// Calls of [`storage::Store::make_room`] in one tick that nobody waits for.
-const STEPS_PER_TICK: usize = 32;
+/// Steps of one call of [`storage::Store::make_room`] for nothing in particular.
+const STEPS_PER_CALL: usize = 16;
 /// What lies beside the stores counts up to this part of the limit: memory that the C library keeps is beside them, too,
 /// and evicting does not make it less.
 const BESIDE_SHARE_MAX: u64 = 2;
@@ -111,13 +112,18 @@ impl Shard {
         self.outbox.iter_mut().skip(1).for_each(|batch| batch.controls.push(Control::ProcessTakes { beside }));
     }
 
+    pub(crate) fn may_evict(&self) -> bool {
+        self.memory.is_limited() && !self.log_is_full() && self.write_refusal().is_none()
+    }
+
     /// Evicts a slice of what is too much.
     pub(crate) fn evict_step(&mut self) {
-        if !self.memory.is_limited() || self.log_is_full() || self.write_refusal().is_some() {
+        if !self.may_evict() {
             return;
         }
-        let mut room = Room::Later;
-        for _ in 0..STEPS_PER_TICK {
+        let steps = self.scheduler.granted(Class::Eviction) as usize * Class::Eviction.per_work();
+        let mut room = if steps > 0 { Room::Later } else { Room::Enough };
+        for _ in 0..steps / STEPS_PER_CALL {
             room = self.store.make_room(0);
             if room != Room::Later || self.log_is_full() {
                 break;

@@ -233,6 +233,8 @@ impl Shard {
             Control::Answer { gather, answer } => self.on_answer(gather, answer),
             Control::Shutdown => self.stopping = true,
             Control::Renewed => self.on_renewed(),
+            Control::Maintenance(notice) => self.on_notice(from, notice),
+            Control::MayRun => self.on_permit(),
             Control::Resting { flushed } => self.on_resting(flushed),
         }
     }

@@ -8,6 +8,7 @@ use base::{ConnectionId, CoreId, Effect, LogOrdinal, Machine, Now, TickInput, Ti
 use placement::NodeTable;
 use session::EncodedReply;
 use storage::log::{LogIdentity, LogWriter};
+use storage::maintenance::{Permits, Scheduler};
 use storage::{Checkpoints, SlotGroup, Store};
 
 use crate::claims::Claims;
@@ -94,6 +95,10 @@ pub struct Shard {
     pub(crate) gathers: Gathers,
     pub(crate) node: NodeState,
     pub(crate) statistics: Statistics,
+    /// What maintenance may do in this tick.
+    pub(crate) scheduler: Scheduler,
+    /// Core 0 only: who makes a run.
+    pub(crate) permits: Permits,
     /// Runs, and what they replace, where there is a log.
     pub(crate) checkpoints: Option<Checkpoints>,
     /// Who waits for a sync (WAITAOF).
@@ -174,6 +179,8 @@ impl Shard {
             gathers: Gathers::default(),
             node: config.node,
             statistics: Statistics::default(),
+            scheduler: Scheduler::default(),
+            permits: Permits::new(core_count),
             checkpoints,
             durable_asks: Vec::new(),
             synced_unix_ms: 0,

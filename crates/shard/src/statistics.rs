@@ -2,6 +2,7 @@
 
 use base::Database;
 use base::limits::DATABASE_COUNT;
+use storage::maintenance::Class;
 
 use crate::node::{CoreFacts, Gauges, KeyspaceFacts};
 use crate::shard::Shard;
@@ -54,7 +55,21 @@ impl Shard {
             gauges.run_bytes = checkpoints.run_bytes();
             (gauges.runs_published, gauges.runs_published_bytes) = checkpoints.published();
             gauges.runs_failed = u64::from(checkpoints.failure().is_some());
+            gauges.runs_written_bytes = checkpoints.written_bytes();
+            let (is_alarmed, alarms) = checkpoints.alarm();
+            (gauges.maintenance_alarmed, gauges.maintenance_alarms) = (u64::from(is_alarmed), alarms);
+            gauges.checkpoint_backlog_bytes = self.log.as_ref().map_or(0, |log| checkpoints.backlog_bytes(log));
         }
+        if self.core.0 == 0 && self.outbox.len() > 1 {
+            let (now, most) = self.permits.in_use();
+            (gauges.runs_at_once, gauges.runs_at_once_max) = (u64::from(now), u64::from(most));
+            gauges.runs_at_once_cap = u64::from(self.permits.cap());
+        }
+        let done = Class::ALL.map(|class| self.scheduler.done(class));
+        [gauges.eviction_steps, gauges.checkpoint_steps, gauges.reclaim_steps, gauges.expiry_steps] =
+            done.map(|done| done.steps);
+        gauges.maintenance_shortened = done.iter().map(|done| done.shortened).sum();
+        gauges.reclaim_backlog_bytes = self.store.garbage_bytes() as u64;
         gauges
     }
 }

@@ -14,6 +14,7 @@
 //! - `lazy_free`: memory that nothing refers to, given back in steps
 //! - [`log`]: the bytes that survive
 //! - [`mod@run`], [`checkpoint`]: slot groups as files, which replace what the log says of them
+//! - [`maintenance`]: how much of a tick goes into all of that, and when
 
 pub mod checkpoint;
 pub mod eviction;
@@ -23,6 +24,7 @@ pub mod index;
 pub mod key;
 mod lazy_free;
 pub mod log;
+pub mod maintenance;
 pub mod recency;
 pub mod record;
 pub mod run;

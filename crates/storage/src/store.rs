@@ -403,6 +403,11 @@ impl Store {
         !self.lazy_free.is_empty()
     }
 
+    /// Bytes of memory that nothing refers to and that are not given back yet.
+    pub fn garbage_bytes(&self) -> usize {
+        self.lazy_free.bytes()
+    }
+
     /// Takes long values that nobody else may refer to any more, to give their memory back in steps.
     pub fn let_go(&mut self, values: impl Iterator<Item = Blocks>) {
         self.lazy_free.add(values.map(Garbage::Blocks));

@@ -16,6 +16,7 @@ mod history;
 mod idle;
 mod instructions;
 mod long;
+mod maintenance;
 mod memory;
 mod memory_limit;
 mod options;
@@ -57,6 +58,11 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { name: "z9", about: "p99 over mean latency at half load", run: history::run_z9 },
     Comparison { name: "gaps", about: "longest gap between two ticks under load, beside a canary", run: gaps::run },
     Comparison { name: "long", about: "others' p99 while values of 512 MiB come and go", run: long::run },
+    Comparison {
+        name: "maintenance",
+        about: "p99.9 of writes while runs are made, scheduled against synchronised (H1)",
+        run: maintenance::run,
+    },
     Comparison {
         name: "memory-limit",
         about: "what the process takes while ten times its limit is written",

@@ -61,6 +61,8 @@ struct Latency {
     mean: f64,
     p50: f64,
     p99: f64,
+    p99_9: f64,
+    max: f64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -88,6 +90,10 @@ pub struct Slice {
     pub p50_us: f64,
     /// 99th percentile, microseconds.
     pub p99_us: f64,
+    /// 99.9th percentile, microseconds.
+    pub p99_9_us: f64,
+    /// Longest, microseconds.
+    pub max_us: f64,
     /// Cores the server kept busy.
     pub server_cores: f64,
     /// Cores the generator kept busy.
@@ -211,6 +217,8 @@ fn generate(server: &Server, load: &Load, seconds: f64, warm_up: f64) -> Outcome
         mean_us: report.latency_us.mean,
         p50_us: report.latency_us.p50,
         p99_us: report.latency_us.p99,
+        p99_9_us: report.latency_us.p99_9,
+        max_us: report.latency_us.max,
         server_cores: cost.cores,
         generator_cores: report.generator_cores,
         foreign_cores: report.foreign_cores.unwrap_or(f64::NAN),

@@ -42,11 +42,12 @@ const fn section(name: &'static str, is_default: bool, write: fn(&NodeFacts<'_>,
     Section { name, is_default, write }
 }
 
-static SECTIONS: [Section; 14] = [
+static SECTIONS: [Section; 15] = [
     section("server", true, write_server),
     section("clients", true, write_clients),
     section("memory", true, super::memory::write_info),
     section("persistence", true, write_persistence),
+    section("maintenance", true, write_maintenance),
     section("stats", true, write_stats),
     section("replication", true, write_replication),
     section("cpu", true, write_cpu),
@@ -149,6 +150,29 @@ fn write_persistence(facts: &NodeFacts<'_>, text: &mut InfoText) {
     text.lines(&[("aof_enabled", u64::from(facts.keeps_log())), ("aof_rewrite_in_progress", 0)]);
     text.line("aof_last_bgrewrite_status", "ok");
     text.line("aof_last_write_status", if is_failed { "err" } else { "ok" });
+}
+
+fn write_maintenance(facts: &NodeFacts<'_>, text: &mut InfoText) {
+    let (gauges, counters) = (facts.gauges(), facts.counters());
+    text.heading("Maintenance");
+    text.line("maintenance_alarm", if gauges.maintenance_alarmed > 0 { "behind" } else { "ok" });
+    text.lines(&[
+        ("maintenance_alarms", gauges.maintenance_alarms),
+        ("maintenance_steps_shortened", gauges.maintenance_shortened),
+        ("runs_at_once", gauges.runs_at_once),
+        ("runs_at_once_max", gauges.runs_at_once_max),
+        ("runs_at_once_cap", gauges.runs_at_once_cap),
+        ("eviction_steps", gauges.eviction_steps),
+        ("eviction_keys", counters.evicted_keys),
+        ("checkpoint_steps", gauges.checkpoint_steps),
+        ("checkpoint_bytes", gauges.runs_written_bytes),
+        ("checkpoint_backlog_bytes", gauges.checkpoint_backlog_bytes),
+        ("reclaim_steps", gauges.reclaim_steps),
+        ("reclaim_bytes", counters.reclaimed_bytes),
+        ("reclaim_backlog_bytes", gauges.reclaim_backlog_bytes),
+        ("expiry_steps", gauges.expiry_steps),
+        ("expiry_keys", counters.expired_keys),
+    ]);
 }
 
 fn write_stats(facts: &NodeFacts<'_>, text: &mut InfoText) {

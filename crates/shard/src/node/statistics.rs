@@ -65,6 +65,8 @@ numbers! {
         log_syncs,
         /// Waiters that another's write woke.
         waiters_woken,
+        /// Bytes of memory given back that nothing referred to any more.
+        reclaimed_bytes,
         @max
         /// Most requests of one tick.
         commands_per_tick_max,
@@ -106,6 +108,32 @@ numbers! {
         runs_published,
         /// Bytes of those.
         runs_published_bytes,
+        /// Bytes of runs written, of those that were dropped, too.
+        runs_written_bytes,
+        /// Ticks with maintenance, by class.
+        eviction_steps,
+        /// As above.
+        checkpoint_steps,
+        /// As above.
+        reclaim_steps,
+        /// As above.
+        expiry_steps,
+        /// Of those, with less than was wanted.
+        maintenance_shortened,
+        /// Bytes of log since the next runs came due.
+        checkpoint_backlog_bytes,
+        /// Bytes of memory that nothing refers to.
+        reclaim_backlog_bytes,
+        /// Cores whose runs fall behind.
+        maintenance_alarmed,
+        /// How often one began to.
+        maintenance_alarms,
+        /// Runs under way; core 0 knows.
+        runs_at_once,
+        /// Most of them so far; core 0 knows.
+        runs_at_once_max,
+        /// As many as there may be; core 0 knows.
+        runs_at_once_cap,
         /// Cores whose last run failed.
         runs_failed,
         /// Log groups written and not synced.

@@ -18,11 +18,13 @@
 //!
 //! - `turn`: which group is due
 //! - `pace`: how much log there may be
+//! - `limits`: what a run waits for: a permit, and bytes in a time
 //! - `walk`: from a group to a file
 //! - `publish`: from a file to a run that counts
 //! - `earlier`: the logs of earlier incarnations
 
 mod earlier;
+mod limits;
 mod pace;
 mod publish;
 mod turn;
@@ -31,13 +33,17 @@ mod walk;
 use base::{Effect, LogOrdinal, Now, SlotGroupId};
 
 use crate::log::{LogIdentity, LogWriter, Recovery};
+use crate::maintenance::Class;
 use crate::run::{Cut, RunWriter};
 use crate::store::Store;
 use earlier::Earlier;
+use limits::Limits;
 use pace::Pace;
 
-/// Records of one slice, bytes: about 0.1 ms of a tick.
-const SLICE_BYTES: usize = 256 << 10;
+/// Work of one slice: 256 KiB of records.
+pub const SLICE_WORK: u32 = 128;
+/// The same, bytes.
+const SLICE_BYTES: usize = SLICE_WORK as usize * Class::Checkpoint.per_work();
 /// After a failure, before the next attempt, microseconds.
 const RETRY_US: u64 = 1_000_000;
 
@@ -53,6 +59,8 @@ pub struct View<'a> {
     pub now: Now,
     /// Whether this is the end.
     pub life: Life,
+    /// What a slice may cost this step, units of work ([`crate::maintenance`]).
+    pub work: u32,
     /// The first log group with a part of a unit that a recovery may still cut.
     pub first_pending: Option<LogOrdinal>,
     /// From where a replay has to go on for a run that begins when the log is sealed up to the argument: not behind blocks
@@ -142,6 +150,7 @@ pub struct Checkpoints {
     /// Written, not published, or being published.
     walked: Vec<Making>,
     pace: Pace,
+    limits: Limits,
     /// Bytes of the log at which the next run is due.
     due_at_bytes: u64,
     slice_bytes: usize,
@@ -152,6 +161,7 @@ pub struct Checkpoints {
     begun: u64,
     published: u64,
     published_bytes: u64,
+    written_bytes: u64,
     failure: Option<String>,
 }
 
@@ -165,6 +175,7 @@ impl Checkpoints {
             state: State::Idle,
             walked: Vec::new(),
             pace: Pace::default(),
+            limits: Limits::new(&identity),
             due_at_bytes: 0,
             slice_bytes: SLICE_BYTES,
             buffer: Vec::new(),
@@ -173,6 +184,7 @@ impl Checkpoints {
             begun: 0,
             published: 0,
             published_bytes: 0,
+            written_bytes: 0,
             failure: None,
         }
     }
@@ -200,12 +212,23 @@ impl Checkpoints {
     /// Goes on with the run under way, or begins the next one.
     pub fn step(&mut self, view: &mut View<'_>) -> Asked {
         if view.log.failure().is_some() {
+            self.leave();
             return Asked::Nothing;
         }
+        self.look_at_backlog(view.log);
+        let asked = self.go_on(view);
+        if self.is_idle() && !self.keeps_permit(view) {
+            self.release_permit();
+        }
+        asked
+    }
+
+    fn go_on(&mut self, view: &mut View<'_>) -> Asked {
         let is_due = self.is_run_due(view.log, view.now);
         match &self.state {
             State::Idle => match view.life {
-                Life::Serving if is_due => self.begin_due_run(view),
+                Life::Serving if is_due && self.pace.stride_bytes == 0 => self.set_first_turn(view),
+                Life::Serving if is_due && self.has_permit(view) => self.begin_due_run(view),
                 Life::Serving | Life::Stopping => {}
                 Life::Resting => self.begin_last_run(view),
             },
@@ -242,6 +265,11 @@ impl Checkpoints {
     /// Runs published since the start, and their bytes.
     pub fn published(&self) -> (u64, u64) {
         (self.published, self.published_bytes)
+    }
+
+    /// Bytes of runs asked to be written since the start, of those that were dropped, too.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes
     }
 
     /// Why the last attempt failed, until one does not.

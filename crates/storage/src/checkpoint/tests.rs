@@ -8,6 +8,7 @@ use types::{Change, Expiry};
 
 use super::*;
 use crate::SlotGroup;
+use crate::maintenance::Notice;
 
 const GROUPS: u8 = 4;
 const SEGMENT_BYTES: u64 = 4096;
@@ -32,7 +33,12 @@ struct Log {
 
 impl Log {
     fn new() -> Log {
-        let identity = LogIdentity { store_id: [3; 16], incarnation: 2, core: 0, cores: 1 };
+        Log::among(1)
+    }
+
+    /// One of so many logs of a node.
+    fn among(cores: u16) -> Log {
+        let identity = LogIdentity { store_id: [3; 16], incarnation: 2, core: 0, cores };
         let mut store = Store::new(CoreId(0), 1, true);
         let groups = || (0..GROUPS).map(|number| SlotGroupId::new(number).unwrap());
         groups().for_each(|group| store.insert_group(Box::new(SlotGroup::new(group, CoreId(0)))));
@@ -71,12 +77,14 @@ impl Log {
     fn with<R>(&mut self, act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> R) -> R {
         let may_begin = self.may_begin;
         let begin = |_: &Store, sealed| may_begin.then_some(sealed);
+        let work = self.checkpoints.work_wanted(&self.log, self.now);
         let mut view = View {
             store: &mut self.store,
             log: &mut self.log,
             effects: &mut self.effects,
             now: self.now,
             life: self.life,
+            work,
             first_pending: self.first_pending,
             begin: &begin,
         };
@@ -295,4 +303,94 @@ fn earlier_logs_go_when_nobody_needs_them() {
     log.checkpoints.on_renewed(2, &mut log.effects);
     assert_eq!((log.disk_works(), &log.removed), (Asked::Nothing, &files));
     assert_eq!(log.log.position().0, SegmentNumber(0));
+}
+
+/// Writes and steps until the machine has something to tell; what.
+fn notices_of(log: &mut Log) -> Vec<Notice> {
+    for number in 0..1000 {
+        log.write(0, number % 10);
+        assert_eq!((log.step(), log.disk_works()), (Asked::Nothing, Asked::Nothing));
+        if log.checkpoints.has_notices() {
+            return log.checkpoints.take_notices();
+        }
+    }
+    panic!("no run is ever due");
+}
+
+#[test]
+fn a_log_among_others_asks_for_a_permit_and_gives_it_back() {
+    let mut log = Log::among(2);
+    assert_eq!(notices_of(&mut log), [Notice::Ask]);
+    log.come_to_rest();
+    assert!(log.checkpoints.awaits_permit() && !log.checkpoints.has_notices(), "it asks once");
+    assert_eq!(log.begun, Vec::<String>::new());
+    log.checkpoints.on_permit();
+    log.come_to_rest();
+    assert!(!log.published.is_empty());
+    assert_eq!(log.checkpoints.take_notices(), [Notice::GiveBack]);
+    // Who fails waits no more, and a permit that is on its way to it is nobody's.
+    let begun = log.begun.len();
+    assert_eq!(notices_of(&mut log), [Notice::Ask]);
+    log.log.on_log_failed("disk on fire".into());
+    assert_eq!((log.step(), log.checkpoints.take_notices()), (Asked::Nothing, vec![Notice::GiveBack]));
+    log.checkpoints.on_permit();
+    assert_eq!((log.step(), log.begun.len()), (Asked::Nothing, begun));
+    assert!(!log.checkpoints.has_notices() && !log.checkpoints.awaits_permit());
+}
+
+#[test]
+fn a_stop_needs_no_permit() {
+    let mut log = Log::among(2);
+    assert_eq!(notices_of(&mut log), [Notice::Ask]);
+    log.sync();
+    log.life = Life::Resting;
+    log.come_to_rest();
+    assert_eq!((log.checkpoints.dirty_group(&log.store), log.published.len()), (None, 1));
+}
+
+#[test]
+fn who_falls_behind_says_so_and_hurries() {
+    let mut log = Log::among(2);
+    assert_eq!(notices_of(&mut log), [Notice::Ask]);
+    assert_eq!(notices_of(&mut log), [Notice::Alarm(true)]);
+    assert_eq!(log.checkpoints.alarm(), (true, 1));
+    let behind_bytes = log.checkpoints.backlog_bytes(&log.log);
+    assert!(behind_bytes > 3 * log.checkpoints.pace.stride_bytes, "{behind_bytes}");
+    log.checkpoints.limits.bucket.take(1 << 40, 1);
+    log.checkpoints.on_permit();
+    assert_eq!((log.step(), log.disk_works()), (Asked::Nothing, Asked::Nothing));
+    assert_eq!(log.checkpoints.work_wanted(&log.log, log.now), 2 * SLICE_WORK, "bytes in a time do not bind");
+    log.come_to_rest();
+    (0..200).for_each(|number| {
+        log.write(1, number);
+        log.checkpoints.on_permit();
+        log.come_to_rest();
+    });
+    assert!(!log.checkpoints.alarm().0);
+    assert!(log.checkpoints.take_notices().contains(&Notice::Alarm(false)));
+}
+
+#[test]
+fn a_run_leaves_the_disk_to_others_while_nothing_presses() {
+    let mut log = Log::new();
+    log.checkpoints.limits.bucket = crate::maintenance::bucket::Bucket::new(1_000_000, 600);
+    log.now.monotonic_us = 1_000;
+    (10..120).for_each(|number| log.write(0, number));
+    log.write_until_begun();
+    let mut waits = 0;
+    while log.checkpoints.walked.is_empty() {
+        let written_bytes = log.checkpoints.written_bytes();
+        if let Some(deadline_us) = log.checkpoints.next_deadline_us(&log.log, log.now) {
+            assert_eq!((log.step(), log.checkpoints.written_bytes()), (Asked::Nothing, written_bytes));
+            assert!(deadline_us > log.now.monotonic_us);
+            log.now.monotonic_us = deadline_us;
+            waits += 1;
+        }
+        // A byte each microsecond, and the burst, and no more before the next slice.
+        let passed_us = log.now.monotonic_us - 1_000;
+        let wants = log.checkpoints.work_wanted(&log.log, log.now) > 0;
+        assert!(!wants || written_bytes <= passed_us + 600, "{written_bytes} bytes in {passed_us} us");
+        assert!(matches!((log.step(), log.disk_works()), (Asked::Nothing | Asked::StepAgain, Asked::Nothing)));
+    }
+    assert!(waits > 2, "{waits} waits");
 }

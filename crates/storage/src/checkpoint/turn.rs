@@ -1,5 +1,6 @@
 //! Turn: which group gets a run next, and when.
 
+use base::planted::{Bug, is_planted};
 use base::{Now, SlotGroupId};
 
 use super::{Checkpoints, GroupRun, View};
@@ -11,9 +12,14 @@ impl Checkpoints {
         log.bytes_total() >= self.due_at_bytes && now.monotonic_us >= self.retry_at_us
     }
 
-    /// Whether a run is due and nothing but the next step is needed to begin it.
+    /// Whether a run is due and nothing but the next step is needed to begin it, or a permit.
     pub fn has_due_run(&self, view: &View<'_>) -> bool {
-        if view.log.is_syncing() || !self.is_run_due(view.log, view.now) {
+        !view.log.is_syncing() && self.may_begin(view)
+    }
+
+    /// Whether a run is due, and of use, that can begin once all that was changed is sealed.
+    pub(super) fn may_begin(&self, view: &View<'_>) -> bool {
+        if !self.is_run_due(view.log, view.now) {
             return false;
         }
         let Some(begin) = (view.begin)(view.store, view.log.sealed()) else { return false };
@@ -24,16 +30,32 @@ impl Checkpoints {
         })
     }
 
+    /// The first step: when the first run is due.
+    pub(super) fn set_first_turn(&mut self, view: &View<'_>) {
+        self.set_stride(view);
+        self.due_at_bytes = match is_planted(Bug::M26SynchronisedMaintenance) {
+            true => self.round_bytes(),
+            false => self.limits.phase.first(self.pace.stride_bytes),
+        };
+    }
+
     pub(super) fn begin_due_run(&mut self, view: &mut View<'_>) {
-        if self.pace.stride_bytes == 0 {
-            self.set_stride(view);
-            self.due_at_bytes = self.pace.stride_bytes;
-            return;
-        }
         let waiting = self.runs.iter().filter(|run| !self.has_walked(run.group));
         if let Some(group) = waiting.min_by_key(|run| run.cut).map(|run| run.group) {
             self.begin_run(group, view);
         }
+    }
+
+    /// A run begins: when the next one is due.
+    pub(super) fn set_next_turn(&mut self, log: &LogWriter) {
+        if is_planted(Bug::M26SynchronisedMaintenance) {
+            let ends_round = self.begun.is_multiple_of(self.runs.len() as u64);
+            self.due_at_bytes += if ends_round { self.round_bytes() } else { 0 };
+            return;
+        }
+        // Never more than a round behind.
+        let due_at_bytes = self.due_at_bytes.max(log.bytes_total().saturating_sub(self.round_bytes()));
+        self.due_at_bytes = due_at_bytes + self.limits.phase.next(self.pace.stride_bytes, self.begun);
     }
 
     pub(super) fn begin_last_run(&mut self, view: &mut View<'_>) {

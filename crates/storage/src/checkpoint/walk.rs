@@ -1,14 +1,13 @@
 //! Walk: from a slot group to a file, a slice per step.
 
+use base::planted::{Bug, is_planted};
 use base::{Effect, SlotGroupId};
 
-use super::{Asked, Checkpoints, Life, Making, SLICE_BYTES, State, View};
+use super::{Asked, Checkpoints, Life, Making, SLICE_BYTES, SLICE_WORK, State, View};
 use crate::run::{Cut, RunHeader, RunWriter};
 
 /// Records of one slice where no client waits, bytes.
 const STOP_SLICE_BYTES: usize = 1 << 20;
-/// Slices of one step where runs are behind.
-const PRESSED_SLICES: usize = 2;
 /// Runs that settle together: their files are there beside those that they will replace.
 const WALKED_MAX: usize = 4;
 
@@ -30,9 +29,7 @@ impl Checkpoints {
         let (writer, bytes) = RunWriter::begin(header);
         let (begin_sum, clears) = (group.version_sum(), group.clears());
         self.begun += 1;
-        // Never more than a round behind.
-        let due_at_bytes = self.due_at_bytes.max(view.log.bytes_total().saturating_sub(self.round_bytes()));
-        self.due_at_bytes = due_at_bytes + self.pace.stride_bytes;
+        self.set_next_turn(view.log);
         let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64, end: None };
         view.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
         self.state = State::Walking { making, writing: true };
@@ -41,10 +38,14 @@ impl Checkpoints {
     /// One slice; behind the last one the end.
     pub(super) fn walk(&mut self, view: &mut View<'_>) -> Asked {
         let slice_bytes = match view.life {
+            _ if is_planted(Bug::M26SynchronisedMaintenance) => usize::MAX,
             Life::Stopping | Life::Resting => STOP_SLICE_BYTES,
-            Life::Serving if self.is_pressed(view.log) => PRESSED_SLICES * self.slice_bytes,
-            Life::Serving => self.slice_bytes,
+            // The caller had less work to give than was wanted, none maybe: the next step comes with the next tick.
+            Life::Serving => self.slice_bytes * view.work as usize / SLICE_WORK as usize,
         };
+        if slice_bytes == 0 {
+            return Asked::Nothing;
+        }
         let end = view.last_change();
         let State::Walking { making, writing } = &mut self.state else { return Asked::Nothing };
         // While the group is lent it waits.
@@ -63,6 +64,8 @@ impl Checkpoints {
         let (name, offset) = (making.writer.header().file_name(), making.offset);
         making.offset += bytes.len() as u64;
         *writing = true;
+        self.written_bytes += bytes.len() as u64;
+        self.limits.bucket.take(bytes.len() as u64, view.now.monotonic_us);
         view.effects.push(Effect::WriteRun { name, offset, bytes });
         Asked::Nothing
     }

@@ -137,6 +137,12 @@ impl Store {
         self.eviction.recency
     }
 
+    /// Whether more is taken than may be.
+    #[inline]
+    pub fn lacks_room(&self) -> bool {
+        self.eviction.limit.is_some_and(|limit| !self.fits(limit, 0))
+    }
+
     /// Makes room for `bytes`, or 0: to be within the limit, by a bounded number of steps; what is evicted goes by record, as any removal.
     pub fn make_room(&mut self, bytes: usize) -> Room {
         let Some(limit) = self.eviction.limit else { return Room::Enough };

@@ -1,0 +1,162 @@
+//! Four cores of one node on a virtual clock, with a disk that takes its time: how many make a run at once.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::rng::Rng;
+use base::{CoreId, Database, Effect, Event, Machine, Now, TickInput, TickOutput};
+use placement::NodeTable;
+use storage::log::LogIdentity;
+use types::{Change, Expiry};
+
+use crate::hop::HopBatch;
+use crate::one_core::turn;
+use crate::{Durability, NodeState, Shard, ShardConfig};
+
+const CORES: u16 = 4;
+
+struct Cores {
+    shards: Vec<Shard>,
+    hops: Vec<Vec<(CoreId, HopBatch)>>,
+    /// What the disk of a core will say, and when, microseconds.
+    disk: Vec<VecDeque<(u64, Event)>>,
+    /// Whether a core makes a run, as its disk sees it, and how many have been published.
+    makes_run: Vec<bool>,
+    published: Vec<usize>,
+    /// The most that did at once.
+    most: usize,
+    random: Rng,
+    now_us: u64,
+}
+
+impl Cores {
+    fn new() -> Cores {
+        let table = Arc::new(NodeTable::even([3; 16], CORES, "", 1).unwrap());
+        let shards = (0..CORES).map(|core| {
+            let mut shard = Shard::new(ShardConfig {
+                core: CoreId(core),
+                table: Arc::clone(&table),
+                seed: 1,
+                durability: Durability::Interval,
+                log: Some(LogIdentity { store_id: [3; 16], incarnation: 1, core, cores: CORES }),
+                node: NodeState::anonymous(),
+            });
+            shard.set_segment_bytes(4096);
+            shard.set_run_bounds(u64::MAX, 1024);
+            shard
+        });
+        Cores {
+            shards: shards.collect(),
+            hops: (0..CORES).map(|_| Vec::new()).collect(),
+            disk: (0..CORES).map(|_| VecDeque::new()).collect(),
+            makes_run: vec![false; usize::from(CORES)],
+            published: vec![0; usize::from(CORES)],
+            most: 0,
+            random: Rng::new(5),
+            now_us: 0,
+        }
+    }
+
+    /// So many ticks of any core, in each of `write_of` of which a key is written; the disk takes `disk_us` for what it syncs and
+    /// for runs.
+    fn go_on(&mut self, ticks: usize, write_of: u64, disk_us: u64) {
+        for _ in 0..ticks {
+            let core = self.random.below(u64::from(CORES)) as usize;
+            if self.random.below(write_of) == 0 {
+                self.write(core);
+            }
+            self.tick(core, disk_us);
+        }
+    }
+
+    fn write(&mut self, core: usize) {
+        let number = self.random.below(256) as u8;
+        let group = self.shards[core].table.groups_of(CoreId(core as u16)).nth(usize::from(number % 16)).unwrap();
+        let store = self.shards[core].store_mut();
+        let name = [number];
+        let key = store.key(&name, Database(0), group.slot(number));
+        store.apply(&key, &Change::put_string(&[7; 100], Expiry::Clear)).unwrap();
+    }
+
+    fn tick(&mut self, core: usize, disk_us: u64) {
+        self.now_us += 10;
+        let mut events = Vec::new();
+        while let Some((_, event)) = self.disk[core].pop_front_if(|(at_us, _)| *at_us <= self.now_us) {
+            if matches!(event, Event::RunsPublished) {
+                self.makes_run[core] = false;
+                self.published[core] += 1;
+            }
+            events.push(event);
+        }
+        let mut hops = std::mem::take(&mut self.hops[core]);
+        let now = Now { monotonic_us: self.now_us, unix_ms: 1_000_000 };
+        let mut output = TickOutput::default();
+        self.shards[core].tick(TickInput { now, received: &[], events: &mut events, hops: &mut hops }, &mut output);
+        for (to, batch) in output.hops {
+            self.hops[usize::from(to.0)].push((CoreId(core as u16), batch));
+        }
+        for effect in output.effects {
+            let (at_us, event) = match effect {
+                Effect::WriteLog { bytes, ordinal, .. } => (0, Event::LogWritten { ordinal, buffer: bytes }),
+                Effect::CreateSegment { segment, .. } => (0, Event::SegmentReady { segment }),
+                Effect::SyncLog { ordinal, .. } => (self.now_us + disk_us, Event::LogSynced { ordinal }),
+                Effect::WriteRun { offset, bytes, .. } => {
+                    self.makes_run[core] |= offset == 0;
+                    (self.now_us + disk_us, Event::RunWritten { buffer: bytes })
+                }
+                Effect::PublishRuns { .. } => (self.now_us + disk_us, Event::RunsPublished),
+                Effect::RemoveFiles { .. } => continue,
+                other => panic!("{other:?}"),
+            };
+            self.disk[core].push_back((at_us, event));
+        }
+        self.most = self.most.max(self.makes_run.iter().filter(|makes| **makes).count());
+    }
+
+    fn alarms(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.checkpoints.as_ref().unwrap().alarm().1).sum()
+    }
+}
+
+/// A node that keeps up, after a while.
+fn that_keeps_up() -> Cores {
+    let mut cores = Cores::new();
+    cores.go_on(100_000, 20, 200);
+    cores
+}
+
+#[test]
+fn no_more_than_half_of_the_cores_make_a_run_at_once() {
+    let _turn = turn();
+    let cores = that_keeps_up();
+    assert_eq!((cores.most, cores.alarms()), (2, 0));
+    assert!(cores.published.iter().all(|published| *published > 50), "{:?}", cores.published);
+}
+
+#[test]
+fn where_runs_fall_behind_all_cores_may_make_one_until_they_do_not() {
+    let _turn = turn();
+    let mut cores = Cores::new();
+    cores.go_on(20_000, 1, 1000);
+    assert!(cores.alarms() > 0);
+    assert!(cores.most > 2, "{} at once", cores.most);
+    cores.go_on(20_000, 1_000_000, 10);
+    let is_alarmed = |shard: &Shard| shard.checkpoints.as_ref().unwrap().alarm().0;
+    assert!(!cores.shards.iter().any(is_alarmed));
+    assert_eq!(cores.shards[0].permits.cap(), 2);
+    // And then as before.
+    let most = std::mem::take(&mut cores.most);
+    cores.go_on(20_000, 20, 100);
+    assert!(cores.most <= 2 && most > 2, "{} after {most}", cores.most);
+}
+
+#[cfg(feature = "planted")]
+#[test]
+fn m26_synchronised_maintenance_is_caught() {
+    let _turn = turn();
+    base::planted::plant(Some(base::planted::Bug::M26SynchronisedMaintenance));
+    let most = that_keeps_up().most;
+    base::planted::plant(None);
+    assert!(most > 2, "{most} at once");
+}
