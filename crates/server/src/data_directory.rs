@@ -199,14 +199,27 @@ pub(crate) fn replay(
     progress: &mut Progress<'_>,
     apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
 ) -> Result<Recovery, Damage> {
+    let length = |name: &str| fs::metadata(path.join(name)).map_or(0, |metadata| metadata.len());
+    let mut read = |name: &str| fs::read(path.join(name)).map_err(|error| error.to_string());
+    replay_with((names, &length), manifest, progress, &mut read, apply)
+}
+
+/// As [`replay`], of files that lie anywhere: `length` knows their bytes, `read` gets them.
+pub(crate) fn replay_with(
+    (names, length): (&[String], &dyn Fn(&str) -> u64),
+    manifest: &Manifest,
+    progress: &mut Progress<'_>,
+    read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+    apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
+) -> Result<Recovery, Damage> {
     // Logs are read once to verify and once to apply.
     const PASSES: u64 = 2;
-    let length = |name: &String| fs::metadata(path.join(name)).map_or(0, |metadata| metadata.len());
-    let bytes_of = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).map(length).sum::<u64>();
+    let bytes_of =
+        |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).map(|name| length(name)).sum::<u64>();
     let total = PASSES * bytes_of(".log") + bytes_of(".run");
     let mut done = 0;
     let mut read = |name: &str| {
-        let bytes = fs::read(path.join(name)).map_err(|error| error.to_string())?;
+        let bytes = read(name)?;
         done += bytes.len() as u64;
         progress(done, total);
         Ok(bytes)

@@ -20,6 +20,7 @@ use storage::run::{Cut, RunHeader, RunWriter};
 
 use crate::gather::Question;
 use crate::hop::Control;
+use crate::pins::PinnedFile;
 use crate::rest::Stop;
 use crate::shard::Shard;
 
@@ -119,6 +120,22 @@ impl Checkpoints {
     /// Whether a run of the group is written and not published.
     pub(crate) fn has_walked(&self, group: SlotGroupId) -> bool {
         self.walked.iter().any(|making| making.writer.header().group == group)
+    }
+
+    /// Whose log it is.
+    pub(crate) fn identity(&self) -> Option<LogIdentity> {
+        self.identity
+    }
+
+    /// The runs that count.
+    pub(crate) fn run_files(&self) -> impl Iterator<Item = PinnedFile> {
+        let runs = self.runs.iter().filter(|run| run.cut != Cut::default());
+        runs.map(|run| (run_file_name(run.group, run.cut), Some(run.bytes)))
+    }
+
+    /// Logs of earlier incarnations that some run may need.
+    pub(crate) fn earlier_files(&self) -> impl Iterator<Item = PinnedFile> {
+        self.earlier.iter().map(|name| (name.clone(), None))
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -378,9 +395,7 @@ impl Shard {
             names.push(run_file_name(header.group, old));
         }
         self.give_back_segments(&mut names);
-        if !names.is_empty() {
-            self.effects.push(Effect::RemoveFiles { names });
-        }
+        self.remove_files(names);
     }
 
     fn give_back_segments(&mut self, names: &mut Vec<String>) {
@@ -405,11 +420,12 @@ impl Shard {
         self.end_walks();
     }
 
-    fn tell_renewed(&mut self) {
+    /// That this core needs no earlier incarnation any more; a backup may until it is done.
+    pub(crate) fn tell_renewed(&mut self) {
         let checkpoints = &mut self.checkpoints;
         let own = checkpoints.identity.map(|identity| identity.incarnation);
         let is_renewed = checkpoints.runs.iter().all(|run| Some(run.cut.incarnation) == own);
-        if !is_renewed || std::mem::replace(&mut checkpoints.has_told_renewed, true) {
+        if !is_renewed || self.pins.is_pinned() || std::mem::replace(&mut checkpoints.has_told_renewed, true) {
             return;
         }
         match self.core.0 {
@@ -424,7 +440,7 @@ impl Shard {
         let names = std::mem::take(&mut self.checkpoints.earlier);
         match names.is_empty() || self.checkpoints.renewed < self.outbox.len() {
             true => self.checkpoints.earlier = names,
-            false => self.effects.push(Effect::RemoveFiles { names }),
+            false => self.remove_files(names),
         }
     }
 }

@@ -38,6 +38,7 @@ impl Shard {
         if self.gathers.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
             self.end_overdue_gathers();
         }
+        self.end_overdue_pin();
         if self.store.has_garbage() {
             self.store.lazy_free_step(LAZY_FREE_STEP_BYTES);
         }
@@ -258,6 +259,7 @@ impl Shard {
             self.waiters.next_deadline_us(),
             self.wide_waits.next_deadline_us(),
             self.gathers.next_deadline_us(),
+            self.pins.until_us(),
             unsynced.then_some(self.last_sync_us + SYNC_INTERVAL_US),
             self.store.may_expire().then_some(self.last_expiry_us + EXPIRY_INTERVAL_US),
             self.paused_until.map(|(until_us, _)| until_us),

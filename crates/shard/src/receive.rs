@@ -53,12 +53,16 @@ impl Shard {
                 Event::SegmentReady { segment } => self.log_mut("extended").on_segment_ready(segment),
                 Event::SegmentFailed { reason, .. } => {
                     self.last_segment_try_us = self.now.monotonic_us;
+                    self.end_pin_for_room(&reason);
                     self.log_mut("extended").on_segment_failed(reason);
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::RunWritten { buffer } => self.on_run_written(buffer),
                 Event::RunsPublished => self.on_runs_published(),
-                Event::RunFailed { reason } => self.on_run_failed(reason),
+                Event::RunFailed { reason } => {
+                    self.end_pin_for_room(&reason);
+                    self.on_run_failed(reason);
+                }
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,
             }

@@ -20,6 +20,7 @@ use crate::memory::Memory;
 use crate::node::Statistics;
 use crate::node_commands::DurableAsk;
 use crate::pace::Pace;
+use crate::pins::Pins;
 use crate::put_off::PutOff;
 use crate::receive::Arrival;
 use crate::route::RouteScratch;
@@ -96,6 +97,8 @@ pub struct Shard {
     pub(crate) statistics: Statistics,
     /// Runs, and what they replace.
     pub(crate) checkpoints: Checkpoints,
+    /// What a backup keeps as it is.
+    pub(crate) pins: Pins,
     /// Who waits for a sync (WAITAOF).
     pub(crate) durable_asks: Vec<DurableAsk>,
     /// Unix milliseconds of the last completed sync.
@@ -172,6 +175,7 @@ impl Shard {
             node: config.node,
             statistics: Statistics::default(),
             checkpoints,
+            pins: Pins::default(),
             durable_asks: Vec::new(),
             synced_unix_ms: 0,
             arrivals_scratch: Vec::new(),

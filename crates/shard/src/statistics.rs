@@ -51,6 +51,12 @@ impl Shard {
             gauges.runs_failed = u64::from(self.checkpoints.failure.is_some());
             gauges.log_groups_unsynced = log.sealed().0 - log.durable().0;
             gauges.log_synced_unix_ms = self.synced_unix_ms;
+            if let Some(until_us) = self.pins.until_us() {
+                gauges.backup_pins = 1;
+                gauges.backup_files_withheld = self.pins.withheld() as u64;
+                let left_us = until_us.saturating_sub(self.now.monotonic_us);
+                gauges.backup_lease_end_unix_ms = self.now.unix_ms + left_us / 1000;
+            }
         }
         gauges
     }
