@@ -8,9 +8,9 @@
 //!
 //! Two rounds, because a run has parts of units that other cores log: all runs of a backup were published before any core's point is
 //! taken, so the points are behind all that the runs have (`docs/internals/backup.md`). A pin that the disk has no room for,
-//! or that nobody renews, ends by itself; `END` tells whether all of them lasted.
+//! or that nobody renews, or whose connection is gone, ends by itself; `END` tells whether all of them lasted.
 
-use base::{CoreId, Effect, LogOrdinal, SegmentNumber};
+use base::{ConnectionId, CoreId, Effect, LogOrdinal, SegmentNumber};
 use storage::log::MANIFEST_FILE_NAME;
 use storage::log::format::{parse_segment_file_name, segment_file_name};
 use wire::Arguments;
@@ -79,6 +79,8 @@ struct Pin {
 #[derive(Default)]
 pub(crate) struct Pins {
     pin: Option<Pin>,
+    /// The connection, of this core, that began it: it ends with that.
+    owner: Option<(ConnectionId, u64)>,
     /// The last one that ended by itself, and why.
     ended: Option<(u64, String)>,
 }
@@ -173,6 +175,9 @@ impl Shard {
         if self.pins.is_pinned() {
             return Err(String::from("a backup is under way: wait until it is done, or until its lease ends"));
         }
+        if self.log.is_none() {
+            return Err(String::from("there is nothing to back up: this node keeps its data in memory only"));
+        }
         let Some(log) = self.log.as_mut().filter(|log| log.failure().is_none()) else {
             return Err(String::from("the log failed: restart the node first"));
         };
@@ -225,6 +230,13 @@ impl Shard {
         }
     }
 
+    /// A connection is gone, and a backup with it if that began one: nobody copies any more.
+    pub(crate) fn end_backup_of(&mut self, connection: ConnectionId) {
+        if let Some((_, id)) = self.pins.owner.take_if(|(owner, _)| *owner == connection) {
+            self.tell_all(&Question::Pins(PinQuestion::End { id }));
+        }
+    }
+
     /// The lease may be over.
     pub(crate) fn end_overdue_pin(&mut self) {
         if self.pins.until_us().is_some_and(|until_us| until_us <= self.now.monotonic_us) {
@@ -267,7 +279,8 @@ impl Shard {
         }
     }
 
-    fn answer_begin(&mut self, asker: base::ConnectionId, id: u64, mut points: Vec<CorePoint>) {
+    fn answer_begin(&mut self, asker: ConnectionId, id: u64, mut points: Vec<CorePoint>) {
+        self.pins.owner = Some((asker, id));
         points.sort_unstable_by_key(|point| point.core);
         let directory = self.node.identity.directory.clone();
         self.answer(Target::Local(asker), |reply| {

@@ -148,6 +148,7 @@ impl Shard {
 
     fn on_closed(&mut self, id: ConnectionId) {
         self.forget_waiting(id);
+        self.end_backup_of(id);
         if let Some(connection) = self.connections.remove(id) {
             self.store.let_go(connection.output.into_blocks().chain(connection.input.into_blocks()));
         }

@@ -26,14 +26,13 @@ pub fn take(
     unix_ms: u64,
     (copied, read): (&mut Progress<'_>, &mut Progress<'_>),
 ) -> Result<Description, BackupError> {
-    if let Some((base, _)) = base {
-        check_history(base, &source.store, &source.point)?;
-    }
-    let planned = plan(&source.files, base.map(|(base, _)| base));
-    for file in &planned {
-        check_tail(source, file)?;
-        hold.keep()?;
-    }
+    let planned = match planned(source, hold, base.map(|(base, _)| base)) {
+        Ok(planned) => planned,
+        Err(error) => {
+            target.abandon();
+            return Err(error);
+        }
+    };
     let total = planned.iter().map(|file| file.bytes - file.from).sum();
     let mut done = 0;
     let mut stored = Vec::with_capacity(planned.len());
@@ -63,6 +62,19 @@ pub fn take(
     BackupSet::of(target.path(), description.clone(), &near)?.verify_what_is_here(read)?;
     target.finish(&description)?;
     Ok(description)
+}
+
+/// The plan, if the base is of the same history.
+fn planned(source: &Source, hold: &mut dyn Hold, base: Option<&Description>) -> Result<Vec<Planned>, BackupError> {
+    if let Some(base) = base {
+        check_history(base, &source.store, &source.point)?;
+    }
+    let planned = plan(&source.files, base);
+    for file in &planned {
+        check_tail(source, file)?;
+        hold.keep()?;
+    }
+    Ok(planned)
 }
 
 fn fresh_id() -> std::io::Result<[u8; 16]> {

@@ -117,7 +117,7 @@ impl Offline {
             let end = recovery.ends.iter().find(|end| end.file == *name).map_or(length, |end| end.bytes);
             files.push(Listed { name: name.clone(), bytes: length.min(end) });
         }
-        let point = recovery.chains.iter().map(|chain| ChainPoint {
+        let point = recovery.points.iter().map(|chain| ChainPoint {
             incarnation: chain.incarnation,
             core: chain.core,
             ordinal: chain.last_ordinal.0,

@@ -73,10 +73,12 @@ impl Target {
         self.removed
     }
 
-    /// Nothing comes of it: what was made goes, as far as it is empty.
+    /// Nothing was copied and nothing comes of it: the directory goes. Where it stays, it is an unfinished backup.
     pub fn abandon(self) {
-        // What stays is an unfinished backup, which says so.
-        fs::remove_file(self.path.join(UNFINISHED_FILE_NAME)).and_then(|()| fs::remove_dir(&self.path)).ok();
+        let is_empty = list_directory(&self.path).is_ok_and(|names| names == [UNFINISHED_FILE_NAME]);
+        if is_empty {
+            fs::remove_file(self.path.join(UNFINISHED_FILE_NAME)).and_then(|()| fs::remove_dir(&self.path)).ok();
+        }
     }
 
     /// From here on it is a backup.

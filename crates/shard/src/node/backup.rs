@@ -5,14 +5,12 @@ use wire::number::parse_integer;
 use wire::registry::{CommandId as Id, CommandSpec};
 use wire::{Arguments, Reply, error};
 
-use super::facts::NodeFacts;
 use super::outcome::{BackupRequest, NodeOutcome};
 
 /// ZH.BACKUP and its subcommands.
 pub(super) fn execute(
     spec: &CommandSpec,
     arguments: Arguments<'_>,
-    facts: &NodeFacts<'_>,
     reply: &mut Reply<'_>,
 ) -> NodeOutcome {
     let number = arguments.get(2).map(parse_integer);
@@ -32,10 +30,6 @@ pub(super) fn execute(
             return NodeOutcome::Done;
         }
     };
-    if !facts.keeps_log() {
-        reply.error("ERR", "there is nothing to back up: this node keeps its data in memory only (durability memory)");
-        return NodeOutcome::Done;
-    }
     if let BackupRequest::Begin { lease_ms } = request
         && !(BACKUP_LEASE_MS_MIN..=BACKUP_LEASE_MS_MAX).contains(&lease_ms)
     {

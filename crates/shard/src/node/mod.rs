@@ -51,7 +51,7 @@ pub fn execute(
         Id::Slowlog => latency::execute_slowlog(spec, arguments, reply),
         Id::Latency => latency::execute_latency(spec, arguments, reply),
         Id::Acl => acl::execute(spec, arguments, facts, reply),
-        Id::ZhBackup => return backup::execute(spec, arguments, facts, reply),
+        Id::ZhBackup => return backup::execute(spec, arguments, reply),
         _ => return server::execute(spec, arguments, facts, reply),
     }
     NodeOutcome::Done
