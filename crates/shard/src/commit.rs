@@ -124,10 +124,9 @@ impl Shard {
     }
 
     /// Something waits for the next tick's sync.
-    fn is_gathering(&mut self) -> bool {
+    fn is_gathering(&self) -> bool {
         self.gathers()
-            && (self.store.log_mut().is_some_and(|buffer| !buffer.is_empty())
-                || self.log.as_ref().is_some_and(|log| log.sealed() > log.durable()))
+            && (self.store.has_unsealed() || self.log.as_ref().is_some_and(|log| log.sealed() > log.durable()))
     }
 
     /// The highest group whose promise holds once this tick's effects are done in order.
@@ -141,8 +140,8 @@ impl Shard {
     }
 
     /// The log group of the last change, whether sealed or still to be.
-    pub(crate) fn last_change_ordinal(&mut self) -> LogOrdinal {
-        let pending = self.store.log_mut().is_some_and(|buffer| !buffer.is_empty());
+    pub(crate) fn last_change_ordinal(&self) -> LogOrdinal {
+        let pending = self.store.has_unsealed();
         match &self.log {
             None => LogOrdinal(0),
             Some(log) if pending => log.next_ordinal(),

@@ -2,6 +2,7 @@
 
 use base::{CoreId, Now};
 use session::{Buffers, ClientFilter, ConnectionOutcome};
+use storage::checkpoint::CorePoint;
 
 use base::ConnectionId;
 
@@ -9,7 +10,7 @@ use crate::connection::Stall;
 use crate::forward::Unblock;
 use crate::hop::{Control, Origin};
 use crate::node::{ConfigChange, CoreFacts};
-use crate::pins::{CorePoint, PinQuestion};
+use crate::pins::PinQuestion;
 use crate::shard::Shard;
 use crate::waiters::Target;
 
@@ -263,7 +264,7 @@ impl Shard {
 
     fn finish_gather(&mut self, mut gather: Gather) {
         if let Purpose::Run(run) = gather.purpose {
-            return self.on_settled(run);
+            return self.with_checkpoints(|checkpoints, view| checkpoints.on_settled(run, view));
         }
         if let Purpose::Pins(question) = gather.purpose {
             return self.finish_pins(gather, question);

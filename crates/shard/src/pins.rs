@@ -1,4 +1,4 @@
-//! Pins: a backup reads the directory's files, so what it named stays as it is until it is done.
+//! Pins: the questions by which a backup makes every core keep its files ([`Checkpoints::pin`]) and name them.
 //!
 //! ```text
 //!  BEGIN ─► Pin ─► every core: its runs and segments stay, nobody says "renewed"
@@ -6,13 +6,12 @@
 //!  KEEP  ─► every core: the lease begins anew             END ─► every core: what was withheld goes
 //! ```
 //!
-//! Two rounds, because a run has parts of units that other cores log: all runs of a backup were published before any core's point is
-//! taken, so the points are behind all that the runs have (`docs/internals/backup.md`). A pin that the disk has no room for,
-//! or that nobody renews, or whose connection is gone, ends by itself; `END` tells whether all of them lasted.
+//! A pin that the disk has no room for, or that nobody renews, or whose connection is gone, ends by itself; `END` tells
+//! whether all of them lasted (`docs/internals/backup.md`).
 
-use base::{ConnectionId, CoreId, Effect, LogOrdinal, SegmentNumber};
+use base::{ConnectionId, CoreId};
+use storage::checkpoint::{Asked, Checkpoints, CorePoint};
 use storage::log::MANIFEST_FILE_NAME;
-use storage::log::format::{parse_segment_file_name, segment_file_name};
 use wire::Arguments;
 use wire::registry::CommandSpec;
 
@@ -21,9 +20,6 @@ use crate::gather::{Answer, Gather, Purpose, Question};
 use crate::node::BackupRequest;
 use crate::shard::Shard;
 use crate::waiters::Target;
-
-/// A file that a backup copies, and how much of it; `None` is all.
-pub type PinnedFile = (String, Option<u64>);
 
 /// What a core is asked to do for a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,25 +50,10 @@ pub enum PinQuestion {
     },
 }
 
-/// A core's part of a backup.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CorePoint {
-    incarnation: u64,
-    core: u16,
-    ordinal: LogOrdinal,
-    files: Vec<PinnedFile>,
-}
-
 struct Pin {
     id: u64,
     until_us: u64,
     lease_us: u64,
-    /// Runs, and files of earlier incarnations.
-    files: Vec<PinnedFile>,
-    /// The last segment that is pinned; `None` until the point is taken: all.
-    last_segment: Option<SegmentNumber>,
-    /// Files that nobody else needs any more.
-    withheld: Vec<String>,
 }
 
 /// See the module.
@@ -86,17 +67,9 @@ pub(crate) struct Pins {
 }
 
 impl Pins {
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.pin.is_some()
-    }
-
     /// When the lease ends.
     pub(crate) fn until_us(&self) -> Option<u64> {
         self.pin.as_ref().map(|pin| pin.until_us)
-    }
-
-    pub(crate) fn withheld(&self) -> usize {
-        self.pin.as_ref().map_or(0, |pin| pin.withheld.len())
     }
 
     fn of(&mut self, id: u64) -> Result<&mut Pin, String> {
@@ -105,15 +78,6 @@ impl Pins {
             (_, Some((ended, why))) if *ended == id => Err(why.clone()),
             _ => Err(String::from("no such backup is under way: it ended, or the node was started anew")),
         }
-    }
-}
-
-impl Pin {
-    fn holds(&self, name: &str) -> bool {
-        let is_pinned = |segment| self.last_segment.is_none_or(|last| segment <= last);
-        // Earlier incarnations are in the list; what is removed of this one is this core's.
-        self.files.iter().any(|(pinned, _)| pinned == name)
-            || parse_segment_file_name(name).is_some_and(|(_, _, segment)| is_pinned(segment))
     }
 }
 
@@ -172,55 +136,38 @@ impl Shard {
         if self.stopping {
             return Err(String::from("the node is stopping"));
         }
-        if self.pins.is_pinned() {
+        if self.pins.pin.is_some() {
             return Err(String::from("a backup is under way: wait until it is done, or until its lease ends"));
         }
-        if self.log.is_none() {
-            return Err(String::from("there is nothing to back up: this node keeps its data in memory only"));
+        match &self.log {
+            None => return Err(String::from("there is nothing to back up: this node keeps its data in memory only")),
+            Some(log) if log.failure().is_some() => return Err(String::from("the log failed: restart the node first")),
+            Some(_) => {}
         }
-        let Some(log) = self.log.as_mut().filter(|log| log.failure().is_none()) else {
-            return Err(String::from("the log failed: restart the node first"));
-        };
-        log.pin();
-        let files = self.checkpoints.run_files().chain(self.checkpoints.earlier_files()).collect();
-        self.pins.pin = Some(Pin { id, until_us, lease_us, files, last_segment: None, withheld: Vec::new() });
+        self.with_checkpoints(|runs, view| {
+            runs.pin(view);
+            Asked::Nothing
+        });
+        self.pins.pin = Some(Pin { id, until_us, lease_us });
         Ok(())
     }
 
     /// The files up to the last change, which is sealed by that.
     fn point(&mut self, id: u64) -> Result<CorePoint, String> {
+        self.pins.of(id)?;
         self.seal_group();
-        let pin = self.pins.of(id)?;
-        let (Some(log), Some(identity)) = (&mut self.log, self.checkpoints.identity()) else {
-            return Err(String::from("there is no log"));
-        };
-        let name = |segment| segment_file_name(identity.incarnation, identity.core, segment);
-        let segments = log.pin_point();
-        pin.last_segment = segments.last().map(|(segment, _)| *segment);
-        let mut files = pin.files.clone();
-        files.extend(segments.iter().map(|&(segment, bytes)| (name(segment), Some(bytes))));
-        Ok(CorePoint { incarnation: identity.incarnation, core: identity.core, ordinal: log.sealed(), files })
-    }
-
-    /// Files go: at once, or, while a backup needs them, behind it.
-    pub(crate) fn remove_files(&mut self, mut names: Vec<String>) {
-        if let Some(pin) = &mut self.pins.pin {
-            let withheld = names.extract_if(.., |name| pin.holds(name)).collect::<Vec<String>>();
-            pin.withheld.extend(withheld);
-        }
-        if !names.is_empty() {
-            self.effects.push(Effect::RemoveFiles { names });
-        }
+        let mut point = CorePoint::default();
+        self.with_checkpoints(|runs, view| {
+            point = runs.point(view);
+            Asked::Nothing
+        });
+        Ok(point)
     }
 
     fn unpin(&mut self) {
-        let Some(pin) = self.pins.pin.take() else { return };
-        if let Some(log) = &mut self.log {
-            log.unpin();
+        if self.pins.pin.take().is_some() {
+            self.with_checkpoints(Checkpoints::unpin);
         }
-        self.remove_files(pin.withheld);
-        // It was not said while the pin was there.
-        self.tell_renewed();
     }
 
     fn end_pin(&mut self, why: String) {
@@ -228,6 +175,11 @@ impl Shard {
             self.pins.ended = Some((pin.id, why));
             self.unpin();
         }
+    }
+
+    /// Files that only a backup keeps.
+    pub(crate) fn withheld(&self) -> usize {
+        self.checkpoints.as_ref().map_or(0, Checkpoints::withheld)
     }
 
     /// A connection is gone, and a backup with it if that began one: nobody copies any more.
@@ -248,7 +200,7 @@ impl Shard {
 
     /// The disk refused a segment or a run: what is withheld goes, the store comes first.
     pub(crate) fn end_pin_for_room(&mut self, reason: &str) {
-        if self.pins.withheld() > 0 {
+        if self.withheld() > 0 {
             self.end_pin(format!("the files that it kept had to go, the disk refused others: {reason}"));
         }
     }

@@ -2,6 +2,7 @@
 
 use base::{ConnectionId, CoreId, Door, Event, Now, Span};
 use session::{Opening, Pressure, Session};
+use storage::Checkpoints;
 
 use crate::connection::{Connection, Stall};
 use crate::hop::{Control, HopBatch, Origin};
@@ -58,10 +59,10 @@ impl Shard {
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::RunWritten { buffer } => self.on_run_written(buffer),
-                Event::RunsPublished => self.on_runs_published(),
+                Event::RunsPublished => self.with_checkpoints(Checkpoints::on_runs_published),
                 Event::RunFailed { reason } => {
                     self.end_pin_for_room(&reason);
-                    self.on_run_failed(reason);
+                    self.with_checkpoints(|runs, view| runs.on_run_failed(reason, view.now));
                 }
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,

@@ -7,9 +7,6 @@
 //! Two rounds, because a run must not have a unit that a recovery could still cut: only when nobody begins a unit can a log
 //! be durable for ever, and only when all of them are may the first run be made. The next start replays nothing.
 
-use base::SlotGroupId;
-
-use crate::checkpoint::GroupRun;
 use crate::hop::Control;
 use crate::shard::Shard;
 
@@ -38,27 +35,26 @@ impl Stop {
 impl Shard {
     /// Whether no core changes anything any more, and all logs are durable.
     pub(crate) fn all_rest(&self) -> bool {
-        self.checkpoints.stop.flushed == self.outbox.len()
+        self.stop.flushed == self.outbox.len()
     }
 
-    /// Step by step with the other cores: begins no unit, has a durable log, makes the last runs.
-    pub(crate) fn come_to_rest(&mut self) {
-        let is_durable = self.log.as_ref().is_some_and(|log| log.durable() == log.sealed())
-            && self.store.log_mut().is_some_and(|buffer| buffer.is_empty());
-        let (cores, stop) = (self.outbox.len(), &mut self.checkpoints.stop);
-        if !stop.has_told_rest && self.units.is_quiet() {
+    /// Step by step with the other cores: begins no unit, has a durable log. Whether it got further.
+    pub(crate) fn come_to_rest(&mut self) -> bool {
+        let is_durable =
+            self.log.as_ref().is_some_and(|log| log.durable() == log.sealed()) && !self.store.has_unsealed();
+        let (cores, stop) = (self.outbox.len(), &mut self.stop);
+        let flushed = if !stop.has_told_rest && self.units.is_quiet() {
             stop.has_told_rest = true;
-            self.tell_others(false);
-            self.on_resting(false);
+            false
         } else if !stop.has_told_flushed && stop.resting == cores && is_durable && self.node.is_sealed() {
             stop.has_told_flushed = true;
-            self.tell_others(true);
-            self.on_resting(true);
-        } else if stop.flushed == cores
-            && let Some(group) = self.dirty_group()
-        {
-            self.begin_run(group);
-        }
+            true
+        } else {
+            return false;
+        };
+        self.tell_others(flushed);
+        self.on_resting(flushed);
+        true
     }
 
     fn tell_others(&mut self, flushed: bool) {
@@ -71,7 +67,7 @@ impl Shard {
 
     /// A core, this one included, came so far.
     pub(crate) fn on_resting(&mut self, flushed: bool) {
-        let stop = &mut self.checkpoints.stop;
+        let stop = &mut self.stop;
         match flushed {
             false => stop.resting += 1,
             true => stop.flushed += 1,
@@ -79,28 +75,19 @@ impl Shard {
         self.put_off.note();
     }
 
-    /// A group whose run lacks something.
-    pub(crate) fn dirty_group(&self) -> Option<SlotGroupId> {
-        let is_dirty = |run: &&GroupRun| {
-            let group = self.store.group(run.group);
-            let has_changed = group.is_some_and(|group| run.known_sum != Some(group.version_sum()));
-            has_changed && !self.checkpoints.has_walked(run.group)
-        };
-        self.checkpoints.runs.iter().find(is_dirty).map(|run| run.group)
-    }
-
     /// Whether a stopping core may stop, as far as runs go. What it leaves undone costs the next start a replay.
     pub(crate) fn has_last_runs(&self) -> bool {
         let has_failed = self.log.as_ref().is_none_or(|log| log.failure().is_some());
-        let is_done = self.all_rest() && self.dirty_group().is_none();
+        let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| !has_failed) else { return true };
+        let is_done = self.all_rest() && checkpoints.dirty_group(&self.store).is_none();
         let waits_in_vain = !self.all_rest() && self.rest_deadline_us().is_none();
-        let gives_up = self.checkpoints.failure.is_some() || waits_in_vain;
-        has_failed || (self.checkpoints.is_idle() && (is_done || gives_up))
+        let gives_up = checkpoints.failure().is_some() || waits_in_vain;
+        checkpoints.is_idle() && (is_done || gives_up)
     }
 
     /// When a stopping core no longer waits for the others, if that is to come.
     pub(crate) fn rest_deadline_us(&self) -> Option<u64> {
-        let since_us = self.checkpoints.stop.since_us?;
+        let since_us = self.stop.since_us?;
         Some(since_us + REST_US_MAX).filter(|deadline_us| *deadline_us > self.now.monotonic_us)
     }
 }

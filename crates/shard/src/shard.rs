@@ -8,9 +8,8 @@ use base::{ConnectionId, CoreId, Effect, LogOrdinal, Machine, Now, TickInput, Ti
 use placement::NodeTable;
 use session::EncodedReply;
 use storage::log::{LogIdentity, LogWriter};
-use storage::{SlotGroup, Store};
+use storage::{Checkpoints, SlotGroup, Store};
 
-use crate::checkpoint::Checkpoints;
 use crate::claims::Claims;
 use crate::connection::Connections;
 use crate::forward::ParkedHop;
@@ -23,6 +22,7 @@ use crate::pace::Pace;
 use crate::pins::Pins;
 use crate::put_off::PutOff;
 use crate::receive::Arrival;
+use crate::rest::Stop;
 use crate::route::RouteScratch;
 use crate::state::NodeState;
 use crate::unit::Units;
@@ -95,9 +95,9 @@ pub struct Shard {
     pub(crate) gathers: Gathers,
     pub(crate) node: NodeState,
     pub(crate) statistics: Statistics,
-    /// Runs, and what they replace.
-    pub(crate) checkpoints: Checkpoints,
-    /// What a backup keeps as it is.
+    /// Runs, and what they replace, where there is a log.
+    pub(crate) checkpoints: Option<Checkpoints>,
+    /// The backup that is under way.
     pub(crate) pins: Pins,
     /// Who waits for a sync (WAITAOF).
     pub(crate) durable_asks: Vec<DurableAsk>,
@@ -142,6 +142,8 @@ pub struct Shard {
     pub(crate) memory: Memory,
     pub(crate) last_limits_us: u64,
     pub(crate) stopping: bool,
+    /// How far a stop is.
+    pub(crate) stop: Stop,
     pub(crate) paused_until: Option<(u64, bool)>,
 }
 
@@ -156,7 +158,8 @@ impl Shard {
         }
         let zero_fill = config.durability == Durability::Commit;
         let core_count = config.table.instances().len();
-        let checkpoints = Checkpoints::new(config.log, config.table.groups_of(config.core));
+        let groups = config.table.groups_of(config.core);
+        let checkpoints = config.log.map(|identity| Checkpoints::new(identity, groups));
         Shard {
             core: config.core,
             durability: config.durability,
@@ -202,6 +205,7 @@ impl Shard {
             memory: Memory::default(),
             last_limits_us: 0,
             stopping: false,
+            stop: Stop::default(),
             paused_until: None,
             table: config.table,
         }

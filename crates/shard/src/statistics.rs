@@ -45,18 +45,19 @@ impl Shard {
             gauges.log_segments = log.segment_count();
             gauges.log_held_bytes = log.held_bytes();
             gauges.ticks_writers_waited = self.pace.held_ticks;
-            gauges.run_bytes = self.checkpoints.run_bytes();
-            gauges.runs_published = self.checkpoints.published;
-            gauges.runs_published_bytes = self.checkpoints.published_bytes;
-            gauges.runs_failed = u64::from(self.checkpoints.failure.is_some());
             gauges.log_groups_unsynced = log.sealed().0 - log.durable().0;
             gauges.log_synced_unix_ms = self.synced_unix_ms;
             if let Some(until_us) = self.pins.until_us() {
                 gauges.backup_pins = 1;
-                gauges.backup_files_withheld = self.pins.withheld() as u64;
+                gauges.backup_files_withheld = self.withheld() as u64;
                 let left_us = until_us.saturating_sub(self.now.monotonic_us);
                 gauges.backup_lease_end_unix_ms = self.now.unix_ms + left_us / 1000;
             }
+        }
+        if let Some(checkpoints) = &self.checkpoints {
+            gauges.run_bytes = checkpoints.run_bytes();
+            (gauges.runs_published, gauges.runs_published_bytes) = checkpoints.published();
+            gauges.runs_failed = u64::from(checkpoints.failure().is_some());
         }
         gauges
     }

@@ -9,12 +9,13 @@
 //! ```
 //!
 //! The store sees nothing of a value before its request runs, and runs it as any other: at once, in its turn. Until then
-//! no run of a slot group may take the log groups with its blocks for done ([`Shard::begin_of_runs`]).
+//! no run of a slot group may take the log groups with its blocks for done ([`Uploads::begin_of_runs`]).
 
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
 use base::{BLOCK_BYTES, BlockRange, Blocks, Database, LogOrdinal, Slot};
+use storage::Store;
 use wire::registry::{CommandId, CommandSpec, Family, Resolved};
 use wire::{Arguments, Protocol};
 
@@ -64,6 +65,26 @@ impl Uploads {
     /// Other slices, for the simulator.
     pub(crate) fn set_slice_bytes(&mut self, slice_bytes: usize) {
         self.slice_bytes = slice_bytes;
+    }
+
+    /// The log group up to which a run that begins now has everything: what is sealed, but not the blocks of values whose
+    /// requests, here or among those `parked` behind them, have not run. `None` while such blocks are older than a clear: a
+    /// replay from there would bring keys back, because the run has what came after the clear already.
+    pub(crate) fn begin_of_runs(
+        &self,
+        parked: &VecDeque<ParkedHop>,
+        store: &Store,
+        sealed: LogOrdinal,
+    ) -> Option<LogOrdinal> {
+        if is_planted(Bug::M24RunForgetsUploads) {
+            return Some(sealed);
+        }
+        let uploads = self.queue.iter().map(|upload| &upload.parked);
+        let values = uploads.chain(parked).filter_map(|parked| parked.request.long());
+        values.filter_map(|value| value.stage).try_fold(sealed, |begin, stage| {
+            let clears = store.group(stage.group).map(storage::SlotGroup::clears);
+            (clears.is_some() && clears == stage.clears).then(|| begin.min(LogOrdinal(stage.first.0 - 1)))
+        })
     }
 }
 
@@ -207,21 +228,6 @@ impl Shard {
     pub(crate) fn uploads_want_sync(&self) -> bool {
         let unsynced_bytes = self.log.as_ref().map_or(0, storage::log::LogWriter::unsynced_bytes);
         !self.uploads.queue.is_empty() && unsynced_bytes > UNSYNCED_BYTES_DUE
-    }
-
-    /// The log group up to which a run that begins now has everything: what is sealed, but not the blocks of values whose
-    /// requests have not run. `None` while such blocks are older than a clear: a replay from there would bring keys back, because
-    /// the run has what came after the clear already.
-    pub(crate) fn begin_of_runs(&self, sealed: LogOrdinal) -> Option<LogOrdinal> {
-        if is_planted(Bug::M24RunForgetsUploads) {
-            return Some(sealed);
-        }
-        let uploads = self.uploads.queue.iter().map(|upload| &upload.parked);
-        let values = uploads.chain(&self.parked_hops).filter_map(|parked| parked.request.long());
-        values.filter_map(|value| value.stage).try_fold(sealed, |begin, stage| {
-            let clears = self.store.group(stage.group).map(storage::SlotGroup::clears);
-            (clears.is_some() && clears == stage.clears).then(|| begin.min(LogOrdinal(stage.first.0 - 1)))
-        })
     }
 }
 

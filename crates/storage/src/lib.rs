@@ -13,7 +13,9 @@
 //! - [`eviction`], [`recency`]: the memory limit, and what a key is worth to it
 //! - `lazy_free`: memory that nothing refers to, given back in steps
 //! - [`log`]: the bytes that survive
+//! - [`mod@run`], [`checkpoint`]: slot groups as files, which replace what the log says of them
 
+pub mod checkpoint;
 pub mod eviction;
 pub mod group;
 pub mod heap;
@@ -26,6 +28,7 @@ pub mod record;
 pub mod run;
 pub mod store;
 
+pub use checkpoint::Checkpoints;
 pub use eviction::{MemoryLimit, Order, Policy, Room};
 pub use group::{DatabaseCount, Record, SlotGroup, Value};
 pub use key::Key;

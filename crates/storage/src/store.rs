@@ -440,6 +440,12 @@ impl Store {
         self.log.as_ref().map_or(0, LogBuffer::record_bytes)
     }
 
+    /// Whether something was changed and not sealed into a log group yet.
+    #[inline]
+    pub fn has_unsealed(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| !log.is_empty())
+    }
+
     /// Refuse what makes the records of a tick and a unit longer than `bytes`; for tests.
     pub fn set_log_bytes_max(&mut self, bytes: usize) {
         self.log_bytes_max = bytes;

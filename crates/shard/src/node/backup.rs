@@ -8,11 +8,7 @@ use wire::{Arguments, Reply, error};
 use super::outcome::{BackupRequest, NodeOutcome};
 
 /// ZH.BACKUP and its subcommands.
-pub(super) fn execute(
-    spec: &CommandSpec,
-    arguments: Arguments<'_>,
-    reply: &mut Reply<'_>,
-) -> NodeOutcome {
+pub(super) fn execute(spec: &CommandSpec, arguments: Arguments<'_>, reply: &mut Reply<'_>) -> NodeOutcome {
     let number = arguments.get(2).map(parse_integer);
     let request = match (spec.id, number) {
         (Id::ZhBackupBegin, _) if arguments.len() > 3 => {

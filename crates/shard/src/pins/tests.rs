@@ -20,7 +20,7 @@ struct Node {
 
 impl Node {
     fn new() -> Node {
-        let core = Core::with(Durability::Interval, 2, |shard| {
+        let core = Core::with(Durability::Commit, 2, |shard| {
             shard.set_segment_bytes(4096);
             shard.set_run_bounds(1, 1 << 16);
         });
@@ -58,7 +58,7 @@ impl Node {
             self.tick(0, &request(&[b"SET", key.as_bytes(), &[7; 100]]));
         }
         self.settle();
-        self.core.told(0);
+        assert_eq!(self.core.told(0).len(), 3000 * b"+OK\r\n".len());
     }
 
     fn ask(&mut self, client: u32, words: &[&[u8]]) -> Value {

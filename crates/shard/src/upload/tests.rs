@@ -10,6 +10,11 @@ fn value(blocks: usize) -> Vec<u8> {
     (0..blocks * BLOCK_BYTES + 3).map(|index| (index / 11) as u8).collect()
 }
 
+fn begin_of_runs(core: &Core, sealed: LogOrdinal) -> Option<LogOrdinal> {
+    let shard = &core.shard;
+    shard.uploads.begin_of_runs(&shard.parked_hops, &shard.store, sealed)
+}
+
 fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }
@@ -91,11 +96,11 @@ fn runs_mind_uploads() -> bool {
     let mut minds = true;
     for _ in 0..10 {
         core.tick(1, &request(&[b"SET", b"other", b"value"]));
-        minds &= core.shard.begin_of_runs(sealed(&core)).unwrap() < first;
+        minds &= begin_of_runs(&core, sealed(&core)).unwrap() < first;
     }
     core.come_to_rest();
     assert_eq!(core.told(0), b"+OK\r\n");
-    assert_eq!(core.shard.begin_of_runs(sealed(&core)), Some(sealed(&core)), "nothing is on its way any more");
+    assert_eq!(begin_of_runs(&core, sealed(&core)), Some(sealed(&core)), "nothing is on its way any more");
     minds
 }
 
@@ -112,7 +117,7 @@ fn a_value_s_first_block_is_not_in_the_group_of_an_earlier_clear() {
     let before = sealed(&core);
     core.tick_of(&[(1, &request(&[b"FLUSHALL"])), (0, last)]);
     assert_eq!(sealed(&core), before + 2, "the clear and the first block");
-    assert_eq!(core.shard.begin_of_runs(LogOrdinal(sealed(&core))), Some(LogOrdinal(before + 1)));
+    assert_eq!(begin_of_runs(&core, LogOrdinal(sealed(&core))), Some(LogOrdinal(before + 1)));
     core.come_to_rest();
     assert_eq!((core.told(0), core.told(1)), (b"+OK\r\n".to_vec(), b"+OK\r\n".to_vec()));
 }
@@ -123,7 +128,7 @@ fn no_run_begins_before_a_clear_for_a_value_on_its_way() {
     let mut core = Core::new(Durability::Interval, 2);
     core.shard.set_run_bounds(u64::MAX, 1);
     core.receive(0, &request(&[b"SET", b"key", &value(20)]));
-    let begin = |core: &Core| core.shard.begin_of_runs(core.shard.log.as_ref().unwrap().sealed());
+    let begin = |core: &Core| begin_of_runs(core, core.shard.log.as_ref().unwrap().sealed());
     assert!(begin(&core).is_some());
     core.tick(1, &request(&[b"FLUSHALL"]));
     assert_eq!(begin(&core), None);

@@ -1,0 +1,107 @@
+//! Publish: a written run waits until no recovery can cut what it has, gets its name, and what it replaces goes.
+
+use base::planted::{Bug, is_planted};
+use base::{Effect, LogOrdinal};
+
+use super::{Asked, Checkpoints, GroupRun, Life, Making, State, View, is_spoilt};
+use crate::log::format::segment_file_name;
+use crate::run::format::run_file_name;
+use crate::run::{Cut, RunHeader};
+
+impl Checkpoints {
+    /// What a recovery may still cut must not be in a run: every unit up to its end has to be decided, and its parts
+    /// durable in all logs.
+    pub(super) fn settle(&mut self, view: &mut View<'_>) -> Asked {
+        // At rest all logs are durable.
+        if view.life == Life::Resting || is_planted(Bug::M22RunPublishedUnsettled) {
+            return self.publish(view);
+        }
+        let end = self.walked.iter().filter_map(|making| making.end).max().unwrap_or_default();
+        let is_decided = view.first_pending.is_none_or(|pending| pending > end);
+        let State::Settling { asked } = &mut self.state else { return Asked::Nothing };
+        match is_decided && !std::mem::replace(asked, true) {
+            true => Asked::Durability(self.begun),
+            false => Asked::Nothing,
+        }
+    }
+
+    /// All logs are durable as far as they were when [`Asked::Durability`] had this number.
+    pub fn on_settled(&mut self, number: u64, view: &mut View<'_>) -> Asked {
+        let is_asked = matches!(self.state, State::Settling { asked: true });
+        match is_asked && number == self.begun && view.life != Life::Stopping {
+            true => self.publish(view),
+            false => Asked::Nothing,
+        }
+    }
+
+    /// Those whose groups were not cleared meanwhile.
+    fn publish(&mut self, view: &mut View<'_>) -> Asked {
+        let (spoilt, walked): (Vec<Making>, Vec<Making>) =
+            std::mem::take(&mut self.walked).into_iter().partition(|making| is_spoilt(making, view.store));
+        for making in spoilt {
+            view.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
+        }
+        if is_planted(Bug::M10GivenBackTooEarly) {
+            walked.iter().for_each(|making| self.give_back(making.writer.header(), view));
+        }
+        let names: Vec<String> = walked.iter().map(|making| making.writer.header().file_name()).collect();
+        self.walked = walked;
+        if names.is_empty() {
+            self.state = State::Idle;
+            return Asked::StepAgain;
+        }
+        self.state = State::Publishing;
+        view.effects.push(Effect::PublishRuns { names });
+        Asked::Nothing
+    }
+
+    /// The runs have their names: what they replace goes.
+    pub fn on_runs_published(&mut self, view: &mut View<'_>) -> Asked {
+        self.state = State::Idle;
+        self.failure = None;
+        for making in std::mem::take(&mut self.walked) {
+            let (header, bytes) = (*making.writer.header(), making.writer.bytes());
+            self.published += 1;
+            self.published_bytes += bytes;
+            self.give_back(&header, view);
+            let run = self.run_mut(&header);
+            (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
+        }
+        self.set_stride(view);
+        self.renewal().unwrap_or(Asked::StepAgain)
+    }
+
+    /// Whether it is to be told now that no run of this log needs an earlier incarnation. Not while files are pinned: other
+    /// logs of the node may have been asked later.
+    pub(super) fn renewal(&mut self) -> Option<Asked> {
+        let is_renewed = self.runs.iter().all(|run| run.cut.incarnation == self.identity.incarnation);
+        (is_renewed && !self.pins.is_pinned() && self.earlier.tells_renewal()).then_some(Asked::Renewal)
+    }
+
+    /// What the run with this header replaces goes: the run before, and segments that no group needs any more.
+    fn give_back(&mut self, header: &RunHeader, view: &mut View<'_>) {
+        let old = std::mem::replace(&mut self.run_mut(header).cut, header.cut);
+        let mut names = Vec::new();
+        if old != Cut::default() && old != header.cut {
+            names.push(run_file_name(header.group, old));
+        }
+        self.give_back_segments(view, &mut names);
+        self.pins.remove(names, view.effects);
+    }
+
+    fn give_back_segments(&self, view: &mut View<'_>, names: &mut Vec<String>) {
+        let identity = &self.identity;
+        let begin = |run: &GroupRun| match run.cut.incarnation == identity.incarnation {
+            true => run.cut.begin,
+            false => LogOrdinal(0),
+        };
+        let covered = self.runs.iter().map(begin).min().unwrap_or_default();
+        while let Some(segment) = view.log.give_back(covered) {
+            names.push(segment_file_name(identity.incarnation, identity.core, segment));
+        }
+    }
+
+    fn run_mut(&mut self, header: &RunHeader) -> &mut GroupRun {
+        self.runs.iter_mut().find(|run| run.group == header.group).expect("only own groups get runs")
+    }
+}

@@ -1,0 +1,298 @@
+//! The machine alone: no shard, a disk that does what it is asked when the test says so.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use base::{CoreId, Database, SegmentNumber};
+use types::{Change, Expiry};
+
+use super::*;
+use crate::SlotGroup;
+
+const GROUPS: u8 = 4;
+const SEGMENT_BYTES: u64 = 4096;
+
+/// A log, its store, its machine, and what was asked of the disk.
+struct Log {
+    store: Store,
+    log: LogWriter,
+    checkpoints: Checkpoints,
+    effects: Vec<Effect>,
+    now: Now,
+    life: Life,
+    first_pending: Option<LogOrdinal>,
+    may_begin: bool,
+    /// Runs that were begun, published and dropped, and files that were removed, in order.
+    begun: Vec<String>,
+    published: Vec<String>,
+    dropped: Vec<String>,
+    removed: Vec<String>,
+    renewals: usize,
+}
+
+impl Log {
+    fn new() -> Log {
+        let identity = LogIdentity { store_id: [3; 16], incarnation: 2, core: 0, cores: 1 };
+        let mut store = Store::new(CoreId(0), 1, true);
+        let groups = || (0..GROUPS).map(|number| SlotGroupId::new(number).unwrap());
+        groups().for_each(|group| store.insert_group(Box::new(SlotGroup::new(group, CoreId(0)))));
+        let mut checkpoints = Checkpoints::new(identity, groups());
+        checkpoints.set_bounds(u64::MAX, 512);
+        Log {
+            store,
+            log: LogWriter::new(identity, false).with_segment_bytes(SEGMENT_BYTES),
+            checkpoints,
+            effects: Vec::new(),
+            now: Now { monotonic_us: 1, unix_ms: 1 },
+            life: Life::Serving,
+            first_pending: None,
+            may_begin: true,
+            begun: Vec::new(),
+            published: Vec::new(),
+            dropped: Vec::new(),
+            removed: Vec::new(),
+            renewals: 0,
+        }
+    }
+
+    /// Sets a key of a group and seals.
+    fn write(&mut self, group: u8, number: u32) {
+        let slot = SlotGroupId::new(group).unwrap().slot(number as u8);
+        let name = format!("key{number}");
+        let key = self.store.key(name.as_bytes(), Database(0), slot);
+        self.store.apply(&key, &Change::put_string(&[7; 100], Expiry::Clear)).unwrap();
+        self.seal();
+    }
+
+    fn seal(&mut self) {
+        self.log.seal(self.store.log_mut().unwrap(), self.now, &mut self.effects);
+    }
+
+    fn with<R>(&mut self, act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> R) -> R {
+        let may_begin = self.may_begin;
+        let begin = |_: &Store, sealed| may_begin.then_some(sealed);
+        let mut view = View {
+            store: &mut self.store,
+            log: &mut self.log,
+            effects: &mut self.effects,
+            now: self.now,
+            life: self.life,
+            first_pending: self.first_pending,
+            begin: &begin,
+        };
+        act(&mut self.checkpoints, &mut view)
+    }
+
+    fn step(&mut self) -> Asked {
+        self.with(Checkpoints::step)
+    }
+
+    /// The disk does what it was asked for; what the machine asks then.
+    fn disk_works(&mut self) -> Asked {
+        let mut asked = Asked::Nothing;
+        for effect in std::mem::take(&mut self.effects) {
+            match effect {
+                Effect::WriteLog { ordinal, bytes, .. } => self.log.on_log_written(ordinal, bytes),
+                Effect::SyncLog { ordinal, .. } => self.log.on_log_synced(ordinal),
+                Effect::CreateSegment { segment, .. } => self.log.on_segment_ready(segment),
+                Effect::WriteRun { name, offset, bytes } => {
+                    if offset == 0 {
+                        self.begun.push(name);
+                    }
+                    self.checkpoints.on_run_written(bytes);
+                }
+                Effect::PublishRuns { names } => {
+                    self.published.extend(names);
+                    asked = self.with(Checkpoints::on_runs_published);
+                    self.renewals += usize::from(asked == Asked::Renewal);
+                }
+                Effect::DropRun { name } => self.dropped.push(name),
+                Effect::RemoveFiles { names } => self.removed.extend(names),
+                other => panic!("{other:?}"),
+            }
+        }
+        asked
+    }
+
+    fn sync(&mut self) {
+        self.log.sync(&mut self.effects);
+        assert_eq!(self.disk_works(), Asked::Nothing);
+    }
+
+    /// Steps, and a disk that keeps up, until nobody has anything left to do.
+    fn come_to_rest(&mut self) {
+        loop {
+            let asked = self.step();
+            if let Asked::Durability(number) = asked {
+                self.sync();
+                assert_eq!(self.with(|checkpoints, view| checkpoints.on_settled(number, view)), Asked::Nothing);
+            }
+            let has_effects = !self.effects.is_empty();
+            let then = self.disk_works();
+            if asked == Asked::Nothing && then == Asked::Nothing && !has_effects {
+                return;
+            }
+        }
+    }
+
+    /// Writes until a run has begun; its name.
+    fn write_until_begun(&mut self) -> String {
+        for number in 0..1000 {
+            self.write(0, number % 10);
+            let asked = self.step();
+            assert_eq!((asked, self.disk_works()), (Asked::Nothing, Asked::Nothing));
+            if let Some(name) = self.begun.pop() {
+                return name;
+            }
+        }
+        panic!("no run is ever due");
+    }
+
+    /// Steps until the run that has begun is written; what the machine asks then.
+    fn walk_to_the_end(&mut self) -> Asked {
+        for _ in 0..100 {
+            let asked = self.step();
+            if !matches!(asked, Asked::Nothing | Asked::StepAgain) || self.checkpoints.walked.len() == 1 {
+                return asked;
+            }
+            assert_eq!(self.disk_works(), Asked::Nothing);
+        }
+        panic!("the walk never ends");
+    }
+}
+
+#[test]
+fn every_group_has_its_turn_and_what_runs_replace_goes() {
+    let mut log = Log::new();
+    let mut held_bytes_max = 0;
+    for number in 0..2000u32 {
+        log.write((number % 7 % u32::from(GROUPS)) as u8, number % 40);
+        log.come_to_rest();
+        held_bytes_max = held_bytes_max.max(log.log.held_bytes());
+    }
+    let groups: BTreeSet<&str> = log.published.iter().map(|name| &name[..3]).collect();
+    assert_eq!(groups.into_iter().collect::<Vec<_>>(), ["g00", "g01", "g02", "g03"]);
+    // Each run replaces the one before it, but for the last of each group.
+    let old_runs: BTreeSet<&String> = log.removed.iter().filter(|name| name.ends_with(".run")).collect();
+    assert_eq!(old_runs.len(), log.published.len() - usize::from(GROUPS));
+    assert!(old_runs.into_iter().all(|name| log.published.contains(name)));
+    assert!(held_bytes_max <= log.checkpoints.run_bytes() + 5 * SEGMENT_BYTES, "{held_bytes_max} bytes of log");
+    assert!(log.removed.iter().any(|name| name.ends_with(".log")), "{:?}", log.removed);
+    assert_eq!(log.renewals, 1, "it is told once");
+    assert_eq!((log.checkpoints.published().0 as usize, log.dropped.len()), (log.published.len(), 0));
+}
+
+#[test]
+fn no_run_begins_from_where_a_replay_could_not() {
+    let mut log = Log::new();
+    log.may_begin = false;
+    (0..200).for_each(|number| {
+        log.write(0, number);
+        log.come_to_rest();
+    });
+    assert_eq!(log.begun, Vec::<String>::new());
+    // Nor with changes in memory that are in no log group.
+    log.may_begin = true;
+    let name = log.store.key(b"unsealed", Database(0), base::Slot::wrapping(0));
+    log.store.apply(&name, &Change::put_string(b"value", Expiry::Clear)).unwrap();
+    assert!(log.with(|checkpoints, view| checkpoints.has_due_run(view)));
+    log.come_to_rest();
+    assert_eq!(log.begun, Vec::<String>::new());
+    log.seal();
+    // Nor of a group that is lent.
+    let lent = SlotGroupId::all().take(usize::from(GROUPS)).map(|group| log.store.take_group(group).unwrap());
+    let lent: Vec<_> = lent.collect();
+    assert!(!log.with(|checkpoints, view| checkpoints.has_due_run(view)));
+    log.come_to_rest();
+    assert_eq!(log.begun, Vec::<String>::new());
+    lent.into_iter().for_each(|group| log.store.insert_group(group));
+    log.come_to_rest();
+    assert!(!log.begun.is_empty());
+}
+
+#[test]
+fn a_run_of_a_group_that_was_cleared_is_dropped() {
+    let mut log = Log::new();
+    let first = log.write_until_begun();
+    log.store.clear(None);
+    log.seal();
+    assert_eq!(log.step(), Asked::StepAgain);
+    assert_eq!((log.disk_works(), log.dropped.pop()), (Asked::Nothing, Some(first)));
+    // Also one that is written and settles.
+    let second = log.write_until_begun();
+    assert!(matches!(log.walk_to_the_end(), Asked::StepAgain));
+    let Asked::Durability(number) = log.step() else { panic!("it has to settle") };
+    log.store.clear(None);
+    log.seal();
+    assert_eq!(log.with(|checkpoints, view| checkpoints.on_settled(number, view)), Asked::StepAgain);
+    assert_eq!((log.disk_works(), log.dropped.pop()), (Asked::Nothing, Some(second)));
+    assert_eq!(log.published, Vec::<String>::new());
+}
+
+#[test]
+fn a_run_is_published_when_no_recovery_can_cut_what_it_has() {
+    let mut log = Log::new();
+    let name = log.write_until_begun();
+    // A unit whose part the run has is under way on other cores.
+    log.first_pending = Some(log.log.sealed());
+    assert_eq!((log.walk_to_the_end(), log.step(), log.step()), (Asked::StepAgain, Asked::Nothing, Asked::Nothing));
+    log.first_pending = Some(LogOrdinal(log.log.sealed().0 + 1));
+    let Asked::Durability(number) = log.step() else { panic!("it is decided") };
+    assert_eq!(log.step(), Asked::Nothing, "it asks once");
+    // An answer to an earlier question is none to this one.
+    assert_eq!(log.with(|checkpoints, view| checkpoints.on_settled(number - 1, view)), Asked::Nothing);
+    assert_eq!((log.disk_works(), log.published.len()), (Asked::Nothing, 0));
+    assert_eq!(log.with(|checkpoints, view| checkpoints.on_settled(number, view)), Asked::Nothing);
+    assert_eq!((log.disk_works(), log.published.pop()), (Asked::StepAgain, Some(name)));
+}
+
+#[test]
+fn what_failed_comes_again_after_a_while() {
+    let mut log = Log::new();
+    let name = log.write_until_begun();
+    assert_eq!(log.checkpoints.on_run_failed("disk full".into(), log.now), Asked::StepAgain);
+    assert_eq!(log.checkpoints.failure(), Some("disk full"));
+    log.write(0, 1);
+    log.now.monotonic_us += RETRY_US - 1;
+    (0..200).for_each(|number| {
+        log.write(0, number % 10);
+        assert_eq!(log.step(), Asked::Nothing);
+        assert_eq!((log.disk_works(), log.begun.len()), (Asked::Nothing, 0));
+    });
+    log.now.monotonic_us += 1;
+    log.come_to_rest();
+    assert_eq!(log.checkpoints.failure(), None);
+    assert_eq!(&log.published[0][..3], &name[..3]);
+}
+
+#[test]
+fn a_stop_drops_what_is_under_way_and_at_rest_what_changed_gets_its_last_run() {
+    let mut log = Log::new();
+    let name = log.write_until_begun();
+    log.write(2, 3);
+    log.life = Life::Stopping;
+    assert_eq!((log.step(), log.disk_works()), (Asked::StepAgain, Asked::Nothing));
+    log.come_to_rest();
+    assert_eq!((&log.dropped[..], log.begun.len()), (&[name][..], 0));
+    log.sync();
+    log.life = Life::Resting;
+    log.come_to_rest();
+    // The others never changed.
+    let groups: Vec<&str> = log.published.iter().map(|name| &name[..3]).collect();
+    assert_eq!(groups, ["g00", "g02"]);
+    assert_eq!(log.checkpoints.dirty_group(&log.store), None);
+}
+
+#[test]
+fn earlier_logs_go_when_nobody_needs_them() {
+    let mut log = Log::new();
+    let files = vec!["00000001-000-0000000000.log".to_owned(), "00000001-001-0000000000.log".to_owned()];
+    let recovery = Recovery { files: files.clone(), changed_groups: 1, ..Recovery::default() };
+    log.checkpoints.set_recovered(&recovery, &log.store);
+    assert_eq!(log.checkpoints.dirty_group(&log.store), SlotGroupId::new(0), "the log changed it");
+    log.checkpoints.on_renewed(2, &mut log.effects);
+    assert!(log.effects.is_empty(), "the other core needs them");
+    log.checkpoints.on_renewed(2, &mut log.effects);
+    assert_eq!((log.disk_works(), &log.removed), (Asked::Nothing, &files));
+    assert_eq!(log.log.position().0, SegmentNumber(0));
+}

@@ -1,0 +1,117 @@
+//! Walk: from a slot group to a file, a slice per step.
+
+use base::{Effect, SlotGroupId};
+
+use super::{Asked, Checkpoints, Life, Making, SLICE_BYTES, State, View};
+use crate::run::{Cut, RunHeader, RunWriter};
+
+/// Records of one slice where no client waits, bytes.
+const STOP_SLICE_BYTES: usize = 1 << 20;
+/// Slices of one step where runs are behind.
+const PRESSED_SLICES: usize = 2;
+/// Runs that settle together: their files are there beside those that they will replace.
+const WALKED_MAX: usize = 4;
+
+impl Checkpoints {
+    /// Begins where nothing is changed and not sealed: the run has exactly the log groups up to now, and maybe later ones.
+    pub(super) fn begin_run(&mut self, id: SlotGroupId, view: &mut View<'_>) {
+        let Some(group) = view.store.group(id).filter(|_| !view.store.has_unsealed()) else { return };
+        let Some(begin) = (view.begin)(view.store, view.log.sealed()) else { return };
+        let header = RunHeader {
+            store_id: self.identity.store_id,
+            group: id,
+            core: self.identity.core,
+            cut: Cut { incarnation: self.identity.incarnation, begin },
+        };
+        // The log did not grow since its last one: it would be the same, under the same name.
+        if self.runs.iter().any(|run| run.group == id && run.cut == header.cut) {
+            return;
+        }
+        let (writer, bytes) = RunWriter::begin(header);
+        let (begin_sum, clears) = (group.version_sum(), group.clears());
+        self.begun += 1;
+        // Never more than a round behind.
+        let due_at_bytes = self.due_at_bytes.max(view.log.bytes_total().saturating_sub(self.round_bytes()));
+        self.due_at_bytes = due_at_bytes + self.pace.stride_bytes;
+        let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64, end: None };
+        view.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
+        self.state = State::Walking { making, writing: true };
+    }
+
+    /// One slice; behind the last one the end.
+    pub(super) fn walk(&mut self, view: &mut View<'_>) -> Asked {
+        let slice_bytes = match view.life {
+            Life::Stopping | Life::Resting => STOP_SLICE_BYTES,
+            Life::Serving if self.is_pressed(view.log) => PRESSED_SLICES * self.slice_bytes,
+            Life::Serving => self.slice_bytes,
+        };
+        let end = view.last_change();
+        let State::Walking { making, writing } = &mut self.state else { return Asked::Nothing };
+        // While the group is lent it waits.
+        let Some(group) = view.store.group(making.writer.header().group) else { return Asked::Nothing };
+        let bytes = match making.writer.has_walked() {
+            false => making.writer.slice(group, slice_bytes, std::mem::take(&mut self.buffer)),
+            true => {
+                making.end = Some(end);
+                making.writer.finish(group, end)
+            }
+        };
+        view.store.let_go(making.writer.take_spent().into_iter());
+        if bytes.is_empty() {
+            return Asked::StepAgain;
+        }
+        let (name, offset) = (making.writer.header().file_name(), making.offset);
+        making.offset += bytes.len() as u64;
+        *writing = true;
+        view.effects.push(Effect::WriteRun { name, offset, bytes });
+        Asked::Nothing
+    }
+
+    /// A slice, or the end, is written.
+    pub fn on_run_written(&mut self, buffer: Vec<u8>) {
+        // That of a long list is not kept.
+        self.buffer = if buffer.capacity() > 4 * SLICE_BYTES { Vec::new() } else { buffer };
+        match &mut self.state {
+            State::Walking { writing, .. } => *writing = false,
+            _ => unreachable!("one write is under way at most, and it is waited for"),
+        }
+    }
+
+    /// A run is written. Where the next one is due already, it settles together with this one.
+    pub(super) fn end_walk(&mut self, view: &mut View<'_>, is_due: bool) -> Asked {
+        if let State::Walking { making, .. } = std::mem::take(&mut self.state) {
+            self.walked.push(making);
+        }
+        match view.life {
+            Life::Resting => self.begin_last_run(view),
+            Life::Serving if is_due && self.walked.len() < WALKED_MAX => self.begin_due_run(view),
+            Life::Serving | Life::Stopping => {}
+        }
+        if self.is_idle() { self.end_walks() } else { Asked::Nothing }
+    }
+
+    /// What is written settles.
+    pub(super) fn end_walks(&mut self) -> Asked {
+        if !self.walked.is_empty() {
+            self.state = State::Settling { asked: false };
+        }
+        Asked::StepAgain
+    }
+
+    /// The run under way is not wanted.
+    pub(super) fn drop_run(&mut self, view: &mut View<'_>) -> Asked {
+        if let State::Walking { making, .. } = std::mem::take(&mut self.state) {
+            view.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
+            view.store.let_go(making.writer.into_blocks());
+        }
+        self.end_walks()
+    }
+
+    /// No run that is not published is wanted.
+    pub(super) fn drop_runs(&mut self, view: &mut View<'_>) -> Asked {
+        for making in std::mem::take(&mut self.walked) {
+            view.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
+        }
+        self.drop_run(view)
+    }
+}
