@@ -19,6 +19,8 @@ use storage::Store;
 use storage::log::manifest::ManifestError;
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
 
+use crate::backup::is_backup;
+
 /// Name of the lock file.
 pub const LOCK_FILE_NAME: &str = "LOCK";
 
@@ -61,6 +63,7 @@ impl DataDirectory {
     /// When it is held, unreadable, or holds something else than a store.
     pub fn open(path: &Path, about: &str) -> Result<DataDirectory, DirectoryError> {
         let at = |what: &str, error: std::io::Error| DirectoryError::Io(format!("{what} {}: {error}", path.display()));
+        refuse_backup(path)?;
         let is_new = !path.exists();
         fs::create_dir_all(path).map_err(|error| at("cannot make the data directory", error))?;
         if is_new {
@@ -186,6 +189,17 @@ impl DataDirectory {
 
     fn cannot_write(&self, error: &std::io::Error) -> DirectoryError {
         DirectoryError::Io(format!("cannot write to the data directory {}: {error}", self.path.display()))
+    }
+}
+
+/// A node that started in a backup would change it.
+pub(crate) fn refuse_backup(path: &Path) -> Result<(), DirectoryError> {
+    let shown = path.display();
+    match is_backup(path) {
+        true => Err(DirectoryError::Refused(format!(
+            "{shown} is a backup: restore it with `zerohop restore {shown} --to DIRECTORY`"
+        ))),
+        false => Ok(()),
     }
 }
 

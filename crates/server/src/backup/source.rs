@@ -10,7 +10,7 @@ use storage::run::format::{parse_run_file_name, run_file_name};
 
 use super::description::{ChainPoint, hexadecimal_id};
 use super::{BackupError, Progress};
-use crate::data_directory::{LOCK_FILE_NAME, read_manifest, replay};
+use crate::data_directory::{LOCK_FILE_NAME, read_manifest, refuse_backup, replay};
 use crate::inspection::shared_lock;
 
 /// A file, and how much of it counts.
@@ -144,6 +144,7 @@ impl Hold for Offline {
 }
 
 fn manifest_of(directory: &Path, names: &[String]) -> Result<Manifest, BackupError> {
+    refuse_backup(directory)?;
     read_manifest(directory, names)?.ok_or_else(|| {
         BackupError::Failed(format!(
             "{}: no store was ever started here, so there is nothing to back up",
