@@ -218,9 +218,12 @@ pub(crate) fn replay(
     replay_with((names, &length), manifest, progress, &mut read, apply)
 }
 
+/// Bytes of a file, by name.
+pub(crate) type LengthOf<'a> = dyn Fn(&str) -> u64 + 'a;
+
 /// As [`replay`], of files that lie anywhere: `length` knows their bytes, `read` gets them.
 pub(crate) fn replay_with(
-    (names, length): (&[String], &dyn Fn(&str) -> u64),
+    (names, length): (&[String], &LengthOf<'_>),
     manifest: &Manifest,
     progress: &mut Progress<'_>,
     read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,

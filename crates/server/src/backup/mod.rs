@@ -71,6 +71,3 @@ impl From<DirectoryError> for BackupError {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -26,11 +26,14 @@ use crate::workload;
 /// Longest pause between two steps, microseconds.
 const PAUSE_US_MAX: u64 = 20_000;
 
+/// A file's name, and how much of it counts; `None` is all.
+type Named = (String, Option<usize>);
+
 /// What was named and not copied yet, with the bytes that count, and what was copied.
 #[derive(Default)]
 struct Copy {
     id: i64,
-    files: Vec<(String, Option<usize>)>,
+    files: Vec<Named>,
     copied: Vec<(String, Vec<u8>)>,
     /// A file that was not there, or not long enough: a fault if `END` says that all was well.
     missing: Option<String>,
@@ -174,7 +177,7 @@ impl<N: Node> Run<N> {
 }
 
 /// The number of a backup and its files, out of the reply to `BEGIN`.
-fn named(fields: &[Value]) -> Option<(i64, Vec<(String, Option<usize>)>)> {
+fn named(fields: &[Value]) -> Option<(i64, Vec<Named>)> {
     let [_, Value::Integer(id), .., Value::Array(files)] = fields else { return None };
     let file = |file: &Value| match file {
         Value::Array(pair) => match &pair[..] {
