@@ -31,13 +31,15 @@ pub enum Bug {
     M24RunForgetsUploads = 24,
     /// A segment gets its next header before its old name is gone for good (beyond AT-01's list).
     M25RecycledUnderItsOldName = 25,
+    /// What a backup is copying is removed (beyond AT-01's list).
+    M26PinsIgnored = 26,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 14] = [
+    pub const ALL: [Bug; 15] = [
         Bug::M1AckBeforeFsync,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
@@ -52,6 +54,7 @@ impl Bug {
         Bug::M23KnownChangeReplayed,
         Bug::M24RunForgetsUploads,
         Bug::M25RecycledUnderItsOldName,
+        Bug::M26PinsIgnored,
     ];
 
     /// `M7` -> the bug of that number.

@@ -214,6 +214,11 @@ fn m23_a_change_that_a_run_knows_is_caught_when_it_is_replayed() {
 }
 
 #[test]
+fn m26_a_file_that_goes_while_a_backup_copies_it_is_caught() {
+    assert_caught::<ShardNode>(Bug::M26PinsIgnored, |seed| Wish { faults: false, ..Wish::of(seed) }, &["was pinned"]);
+}
+
+#[test]
 fn m25_a_segment_recycled_under_its_old_name_is_caught() {
     let planted = Planted::new(Bug::M25RecycledUnderItsOldName);
     let refused = starts_after_every_power_cut().expect_err("the planted bug shows");

@@ -9,6 +9,7 @@
 //! Two steps, because a run has parts of units that other cores log: all runs that are copied were published before any core
 //! takes its point, so the points are behind all that the runs have (`docs/internals/backup.md`).
 
+use base::planted::{Bug, is_planted};
 use base::{Effect, LogOrdinal, SegmentNumber};
 
 use super::{Asked, Checkpoints, View};
@@ -60,7 +61,7 @@ impl Pin {
 impl Pins {
     /// Asks for the removal of files, but for those that are pinned.
     pub(super) fn remove(&mut self, mut names: Vec<String>, effects: &mut Vec<Effect>) {
-        if let Some(pin) = &mut self.pin {
+        if let Some(pin) = self.pin.as_mut().filter(|_| !is_planted(Bug::M26PinsIgnored)) {
             let withheld: Vec<String> = names.extract_if(.., |name| pin.holds(name)).collect();
             pin.withheld.extend(withheld);
         }
