@@ -57,6 +57,13 @@ pub const LOG_GROUP_BYTES: usize = SEGMENT_BYTES as usize / 2;
 pub const LOG_UNIT_BYTES_MAX: usize = 1280 << 20;
 /// Longest piece of a value in one log record, bytes; a longer value is logged as pieces.
 pub const LOG_PIECE_BYTES_MAX: usize = 64 << 10;
+/// Shortest lease of a backup's pins, milliseconds: the copying side renews it between two pieces of a file.
+pub const BACKUP_LEASE_MS_MIN: u64 = 1000;
+/// The same, unless asked for otherwise.
+pub const BACKUP_LEASE_MS_DEFAULT: u64 = 60_000;
+/// Longest lease of a backup's pins, milliseconds: a client that died withholds what it pinned no longer. A node has one
+/// backup at a time, which withholds at most what the directory had when it began.
+pub const BACKUP_LEASE_MS_MAX: u64 = 3_600_000;
 /// Commands queued by one MULTI.
 pub const TRANSACTION_COMMANDS_MAX: usize = 1 << 16;
 /// Bytes queued by one MULTI.

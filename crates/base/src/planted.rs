@@ -34,13 +34,15 @@ pub enum Bug {
     /// Runs are neither sliced nor capped, and all slot groups of a core are due at once: what the scheduler of maintenance is
     /// measured against (beyond AT-01's list).
     M26SynchronisedMaintenance = 26,
+    /// What a backup is copying is removed (beyond AT-01's list).
+    M27PinsIgnored = 27,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 15] = [
+    pub const ALL: [Bug; 16] = [
         Bug::M1AckBeforeFsync,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
@@ -56,6 +58,7 @@ impl Bug {
         Bug::M24RunForgetsUploads,
         Bug::M25RecycledUnderItsOldName,
         Bug::M26SynchronisedMaintenance,
+        Bug::M27PinsIgnored,
     ];
 
     /// `M7` -> the bug of that number.

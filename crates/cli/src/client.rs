@@ -1,6 +1,6 @@
 //! `zerohop cli`: talks to a server from a terminal, a script or a pipe, as redis-cli does.
 
-mod connection;
+pub(crate) mod connection;
 mod json;
 mod print;
 

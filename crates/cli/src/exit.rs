@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use server::NodeError;
+use server::backup::BackupError;
 use server::data_directory::DirectoryError;
 
 /// It could not be done: a port, a disk, a connection.
@@ -34,6 +35,20 @@ pub fn of_node(error: &NodeError, directory: Option<&std::path::Path>) -> ExitCo
         }
         error => with(FAILED, &error.to_string()),
     }
+}
+
+/// The end of a backup or a restore that came to nothing.
+pub fn of_backup(error: &BackupError, json: bool) -> ExitCode {
+    let code = match error {
+        BackupError::InUse(_) => IN_USE,
+        BackupError::Failed(_) => FAILED,
+        BackupError::Damaged(_) => DAMAGED,
+    };
+    if json {
+        crate::say::line(&serde_json::json!({ "ok": false, "problem": error.to_string() }).to_string());
+        return ExitCode::from(code);
+    }
+    with(code, &error.to_string())
 }
 
 /// What to tell whoever finds a directory in use. `holder` is the text of its lock.

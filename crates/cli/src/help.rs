@@ -10,6 +10,8 @@ Start here:
   zerohop up                       a local store, data in ./zerohop-data, until Ctrl-C
   zerohop cli set greeting hello   talks to it, as any Redis client does
   zerohop check zerohop-data       verifies the data while the store is stopped
+  zerohop backup --dir zerohop-data --to copy      copies it, while it runs or not
+  zerohop restore copy --to again                  brings it back
   zerohop bench                    measures it
 
 Exit codes: 0 done or stopped cleanly, 1 failed, 2 wrong option or configuration, 3 the data directory is in use,
@@ -28,6 +30,8 @@ pub fn command() -> Command {
         .subcommand(crate::serve::command())
         .subcommand(crate::client::command())
         .subcommand(crate::check::command())
+        .subcommand(crate::backup::command())
+        .subcommand(crate::restore::command())
         .subcommand(BenchArguments::augment_args(Command::new("bench")))
         .subcommand(Command::new("version").about("Print the version"))
         .after_help(AFTER)

@@ -1,12 +1,14 @@
 //! The binary `zerohop`: what a person types, one file per subcommand.
 
 mod announce;
+mod backup;
 mod check;
 mod client;
 mod exit;
 mod help;
 mod options;
 mod progress;
+mod restore;
 mod running;
 mod say;
 mod serve;
@@ -21,6 +23,8 @@ fn main() -> ExitCode {
         Some(("serve", matches)) => serve::run(matches),
         Some(("cli", matches)) => client::run(matches),
         Some(("check", matches)) => check::run(matches),
+        Some(("backup", matches)) => backup::run(matches),
+        Some(("restore", matches)) => restore::run(matches),
         Some(("bench", matches)) => help::bench(matches),
         Some(("version", _)) => {
             say::line(&help::version());

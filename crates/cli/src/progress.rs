@@ -1,4 +1,4 @@
-//! A bar on a terminal while logs are read that take their time.
+//! A bar on a terminal while something is done that takes its time.
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
@@ -10,13 +10,19 @@ pub fn bar() -> impl FnMut(u64, u64) {
     let mut bar: Option<ProgressBar> = None;
     move |done, total| {
         if total >= SHOWN_FROM_BYTES {
-            bar.get_or_insert_with(|| new_bar(total)).set_position(done);
+            bar.get_or_insert_with(|| bar_for("reading the log", total)).set_position(done);
         }
     }
 }
 
-fn new_bar(total: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("reading the log {wide_bar} {bytes}/{total_bytes}, {eta} left")
+/// The same for work that somebody asked for and waits for: from the first byte on.
+pub fn of(what: &'static str) -> impl FnMut(u64, u64) {
+    let mut bar: Option<ProgressBar> = None;
+    move |done, total| bar.get_or_insert_with(|| bar_for(what, total)).set_position(done)
+}
+
+fn bar_for(what: &str, total: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{what} {{wide_bar}} {{bytes}}/{{total_bytes}}, {{eta}} left"))
         .expect("the template is one that indicatif knows");
     ProgressBar::new(total).with_style(style).with_finish(ProgressFinish::AndClear)
 }

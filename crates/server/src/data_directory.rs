@@ -18,9 +18,11 @@ use placement::NodeTable;
 use shard::Shard;
 use storage::log::manifest::ManifestError;
 use storage::log::{
-    AheadKey, Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover,
+    AheadKey, Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, ReadFile, Recovery, Replayed, recover,
 };
 use storage::{Key, Store};
+
+use crate::backup::is_backup;
 
 /// Name of the lock file.
 pub const LOCK_FILE_NAME: &str = "LOCK";
@@ -64,6 +66,7 @@ impl DataDirectory {
     /// When it is held, unreadable, or holds something else than a store.
     pub fn open(path: &Path, about: &str) -> Result<DataDirectory, DirectoryError> {
         let at = |what: &str, error: std::io::Error| DirectoryError::Io(format!("{what} {}: {error}", path.display()));
+        refuse_backup(path)?;
         let is_new = !path.exists();
         fs::create_dir_all(path).map_err(|error| at("cannot make the data directory", error))?;
         if is_new {
@@ -192,6 +195,17 @@ impl DataDirectory {
     }
 }
 
+/// A node that started in a backup would change it.
+pub(crate) fn refuse_backup(path: &Path) -> Result<(), DirectoryError> {
+    let shown = path.display();
+    match is_backup(path) {
+        true => Err(DirectoryError::Refused(format!(
+            "{shown} is a backup: restore it with `zerohop restore {shown} --to DIRECTORY`"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Told bytes read and bytes to read, after every file.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
@@ -202,12 +216,29 @@ pub(crate) fn replay(
     progress: &mut Progress<'_>,
     apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
 ) -> Result<Recovery, Damage> {
-    let length = |name: &String| fs::metadata(path.join(name)).map_or(0, |metadata| metadata.len());
-    let bytes_of = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).map(length).sum::<u64>();
+    let length = |name: &str| fs::metadata(path.join(name)).map_or(0, |metadata| metadata.len());
+    let mut read =
+        |name: &str, bytes: &mut Vec<u8>| read_file(&path.join(name), bytes).map_err(|error| error.to_string());
+    replay_with((names, &length), manifest, progress, &mut read, apply)
+}
+
+/// Bytes of a file, by name.
+pub(crate) type LengthOf<'a> = dyn Fn(&str) -> u64 + 'a;
+
+/// As [`replay`], of files that lie anywhere: `length` knows their bytes, `read` gets them.
+pub(crate) fn replay_with(
+    (names, length): (&[String], &LengthOf<'_>),
+    manifest: &Manifest,
+    progress: &mut Progress<'_>,
+    read: &mut ReadFile<'_>,
+    apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
+) -> Result<Recovery, Damage> {
+    let bytes_of =
+        |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).map(|name| length(name)).sum::<u64>();
     let total = bytes_of(".log") + bytes_of(".run");
     let mut done = 0;
     let mut read = |name: &str, bytes: &mut Vec<u8>| {
-        read_file(&path.join(name), bytes).map_err(|error| error.to_string())?;
+        read(name, bytes)?;
         // Parts of logs may be read again.
         done = total.min(done + bytes.len() as u64);
         progress(done, total);

@@ -1,5 +1,7 @@
 //! What the node commands are told about the world: who the node is, and what the operating system says of it.
 
+use std::path::PathBuf;
+
 use base::Now;
 use shard::node::{Config, NodeIdentity, ProcessFacts};
 use shard::{Durability, NodeState};
@@ -11,7 +13,9 @@ use crate::config::NodeConfig;
 /// # Errors
 /// When a setting does not accept its value, with the reason.
 pub fn node_state(config: &NodeConfig, io_driver: &str, run_id: &str, started: Now) -> Result<NodeState, String> {
-    let directory = config.directory.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    // Whoever is told it may have another working directory.
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
+    let directory = config.directory.as_ref().map(absolute).unwrap_or_default();
     let unix_socket = config.unix_socket.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
     let identity = NodeIdentity {
         run_id: run_id.to_string(),

@@ -63,6 +63,15 @@ pub fn inspect(path: &Path, progress: &mut Progress<'_>) -> Result<Inspection, I
     // Held to the end, so that no node begins to write meanwhile.
     let _lock = shared_lock(&path.join(LOCK_FILE_NAME))?;
     let manifest = read_manifest(path, &names)?;
+    inspect_contents((path, &names), manifest, progress)
+}
+
+/// As [`inspect`], of a directory that is locked already.
+pub(crate) fn inspect_contents(
+    (path, names): (&Path, &[String]),
+    manifest: Option<Manifest>,
+    progress: &mut Progress<'_>,
+) -> Result<Inspection, InspectionError> {
     let table = NodeTable::even([0; 16], 1, "", 1).map_err(|error| DirectoryError::Io(error.to_string()))?;
     let table = Arc::new(table);
     let mut shard = Shard::new(ShardConfig {
@@ -75,7 +84,7 @@ pub fn inspect(path: &Path, progress: &mut Progress<'_>) -> Result<Inspection, I
     });
     let recovery = match &manifest {
         None => Recovery::default(),
-        Some(manifest) => replay((path, &names), manifest, progress, &mut |replayed| {
+        Some(manifest) => replay((path, names), manifest, progress, &mut |replayed| {
             apply(std::slice::from_mut(&mut shard), &table, replayed)
         })
         .map_err(InspectionError::Damage)?,
@@ -89,7 +98,7 @@ pub fn inspect(path: &Path, progress: &mut Progress<'_>) -> Result<Inspection, I
 }
 
 /// A reader's share of the directory's lock; `None` where nobody ever locked it.
-fn shared_lock(path: &Path) -> Result<Option<File>, DirectoryError> {
+pub(crate) fn shared_lock(path: &Path) -> Result<Option<File>, DirectoryError> {
     let at = |error: std::io::Error| DirectoryError::Io(format!("cannot read {}: {error}", path.display()));
     let mut file = match File::open(path) {
         Ok(file) => file,

@@ -5,6 +5,7 @@
 //!   StopSignals ───────────────────────────────────────────────────────────────────────────► until they stop
 //! ```
 
+pub mod backup;
 pub mod config;
 pub mod data_directory;
 pub mod facts;

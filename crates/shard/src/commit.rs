@@ -190,6 +190,7 @@ impl Shard {
             self.waiters.next_deadline_us(),
             self.wide_waits.next_deadline_us(),
             self.gathers.next_deadline_us(),
+            self.pins.until_us(),
             unsynced.then_some(self.last_sync_us + SYNC_INTERVAL_US),
             self.store.may_expire().then_some(self.last_expiry_us + EXPIRY_INTERVAL_US),
             self.paused_until.map(|(until_us, _)| until_us),

@@ -2,6 +2,7 @@
 
 use base::{CoreId, Now};
 use session::{Buffers, ClientFilter, ConnectionOutcome};
+use storage::checkpoint::CorePoint;
 
 use base::ConnectionId;
 
@@ -9,6 +10,7 @@ use crate::connection::Stall;
 use crate::forward::Unblock;
 use crate::hop::{Control, Origin};
 use crate::node::{ConfigChange, CoreFacts};
+use crate::pins::PinQuestion;
 use crate::shard::Shard;
 use crate::waiters::Target;
 
@@ -41,6 +43,8 @@ pub enum Question {
     Configure(Vec<ConfigChange>),
     /// Say when everything changed so far is durable.
     Durable,
+    /// A step of a backup.
+    Pins(PinQuestion),
     /// Counters back to zero.
     ResetCounters,
 }
@@ -54,6 +58,8 @@ pub enum Answer {
     Count(u64),
     /// What a core knows of itself.
     Facts(Box<CoreFacts>),
+    /// A core's part of a backup, or why there is none.
+    Pinned(Result<Box<CorePoint>, String>),
 }
 
 /// Who asked, and how the answers become a reply.
@@ -73,6 +79,8 @@ pub enum Purpose {
         /// Whether it was asked for; otherwise the answer does not wait.
         wanted: bool,
     },
+    /// A step of a backup.
+    Pins(PinQuestion),
     /// Nobody waits for the answers.
     Nobody,
     /// The run with this number waits until every core is durable.
@@ -81,15 +89,18 @@ pub enum Purpose {
     Node(crate::owned_request::OwnedRequest),
 }
 
-struct Gather {
-    connection: Option<ConnectionId>,
+pub(crate) struct Gather {
+    pub(crate) connection: Option<ConnectionId>,
     cores: usize,
     deadline_us: Option<u64>,
     purpose: Purpose,
-    missing: usize,
+    pub(crate) missing: usize,
     lines: Vec<(u64, Vec<u8>)>,
     count: u64,
     facts: Vec<CoreFacts>,
+    pub(crate) points: Vec<CorePoint>,
+    /// The first one.
+    pub(crate) refusal: Option<String>,
 }
 
 /// The questions of this core that are under way.
@@ -117,6 +128,8 @@ impl Gathers {
             lines: Vec::new(),
             count: 0,
             facts: Vec::new(),
+            points: Vec::new(),
+            refusal: None,
         };
         self.running.insert(self.count, gather);
         self.count
@@ -205,6 +218,9 @@ impl Shard {
         if let Question::Durable = question {
             return self.on_durable_ask(from, gather);
         }
+        if let Question::Pins(question) = question {
+            return self.on_pin_question(from, gather, question);
+        }
         if let Question::Unblock { client_id, with_error } = question {
             return self.on_unblock_ask(from, gather, client_id, with_error);
         }
@@ -227,6 +243,8 @@ impl Shard {
             Answer::Lines(lines) => gather.lines.extend(lines),
             Answer::Count(count) => gather.count += count,
             Answer::Facts(facts) => gather.facts.push(*facts),
+            Answer::Pinned(Ok(point)) => gather.points.push(*point),
+            Answer::Pinned(Err(why)) => drop(gather.refusal.get_or_insert(why)),
         }
         let enough = gather.missing == 0 || matches!(gather.purpose, Purpose::Durable { wanted: false });
         if enough {
@@ -248,10 +266,13 @@ impl Shard {
         if let Purpose::Run(run) = gather.purpose {
             return self.with_checkpoints(|checkpoints, view| checkpoints.on_settled(run, view));
         }
+        if let Purpose::Pins(question) = gather.purpose {
+            return self.finish_pins(gather, question);
+        }
         let Some(connection) = gather.connection else { return };
         let target = Target::Local(connection);
         match gather.purpose {
-            Purpose::Nobody | Purpose::Run(_) => {}
+            Purpose::Nobody | Purpose::Run(_) | Purpose::Pins(_) => {}
             Purpose::Durable { .. } => {
                 let all = self.log.is_some() && gather.count == gather.cores as u64;
                 self.answer(target, |reply| {
@@ -298,7 +319,7 @@ impl Shard {
                 self.node.config.apply(&changes);
                 Answer::Count(0)
             }
-            Question::Durable | Question::Unblock { .. } => unreachable!("answered by who knows"),
+            Question::Durable | Question::Pins(_) | Question::Unblock { .. } => unreachable!("answered by who knows"),
             Question::ResetCounters => {
                 self.statistics.reset();
                 self.store.reset_counters();

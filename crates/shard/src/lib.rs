@@ -33,6 +33,7 @@ mod node_commands;
 mod one_core;
 pub mod owned_request;
 pub mod pace;
+pub mod pins;
 pub mod put_off;
 pub mod receive;
 mod rest;

@@ -39,6 +39,7 @@ impl Shard {
         if self.gathers.next_deadline_us().is_some_and(|deadline_us| deadline_us <= now_us) {
             self.end_overdue_gathers();
         }
+        self.end_overdue_pin();
         self.share_work_out();
         self.reclaim();
         self.evict_step();

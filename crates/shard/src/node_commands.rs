@@ -5,7 +5,7 @@ use wire::registry::CommandSpec;
 use wire::{Arguments, Reply};
 
 use crate::connection::Stall;
-use crate::gather::{Purpose, Question};
+use crate::gather::{Answer, Purpose, Question};
 use crate::hop::Control;
 use crate::node::{CoreFacts, NodeFacts, NodeOutcome, NodePlan, execute, plan};
 use crate::owned_request::OwnedRequest;
@@ -19,6 +19,7 @@ pub(crate) struct DurableAsk {
     gather: u64,
     /// The asking core; `None` is this one.
     from: Option<base::CoreId>,
+    answer: Answer,
 }
 
 impl Shard {
@@ -88,6 +89,7 @@ impl Shard {
             NodeOutcome::WaitDurable { local, timeout_ms } => {
                 self.start_durable_wait(index, spec, arguments, local, timeout_ms);
             }
+            NodeOutcome::Backup(request) => self.start_backup(index, (spec, arguments), request),
             NodeOutcome::CountKeysInSlot(slot) | NodeOutcome::KeysInSlot { slot, .. } => {
                 let mut masks = GroupMasks::new();
                 add_group(&mut masks, &self.table, slot);
@@ -136,8 +138,13 @@ impl Shard {
 
     /// A core was asked to say when everything it has changed so far is durable.
     pub(crate) fn on_durable_ask(&mut self, from: Option<base::CoreId>, gather: u64) {
+        self.answer_when_durable(from, gather, Answer::Count(1));
+    }
+
+    /// Answers once everything that was changed so far is durable.
+    pub(crate) fn answer_when_durable(&mut self, from: Option<base::CoreId>, gather: u64, answer: Answer) {
         let until = self.last_change_ordinal();
-        self.durable_asks.push(DurableAsk { until, gather, from });
+        self.durable_asks.push(DurableAsk { until, gather, from, answer });
     }
 
     /// Whether somebody waits for a sync, so that it should not wait for its interval.
@@ -152,7 +159,7 @@ impl Shard {
             std::mem::take(&mut self.durable_asks).into_iter().partition(|ask| ask.until <= durable);
         self.durable_asks = waiting;
         for ask in done {
-            self.give_answer(ask.from, ask.gather, crate::gather::Answer::Count(1));
+            self.give_answer(ask.from, ask.gather, ask.answer);
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) logged_bytes_max: usize,
     pub(crate) sent_bytes_max: usize,
     pub(crate) more: bool,
+    /// What was asked about files, for whoever takes it.
+    pub(crate) files: Vec<Effect>,
     now_us: u64,
     /// While the disk is slow: its answers.
     late: Option<Vec<Event>>,
@@ -59,8 +61,17 @@ impl Core {
         };
         let events = (0..clients).map(accepted).collect();
         let replies = BTreeMap::new();
-        let mut core =
-            Core { shard, events, replies, logged_bytes_max: 0, sent_bytes_max: 0, more: false, now_us: 0, late: None };
+        let mut core = Core {
+            shard,
+            events,
+            replies,
+            logged_bytes_max: 0,
+            sent_bytes_max: 0,
+            more: false,
+            files: Vec::new(),
+            now_us: 0,
+            late: None,
+        };
         core.tick(0, b"");
         core
     }
@@ -96,7 +107,11 @@ impl Core {
                 Effect::SyncLog { ordinal, .. } => self.disk_answers(Event::LogSynced { ordinal }),
                 Effect::WriteRun { bytes, .. } => self.disk_answers(Event::RunWritten { buffer: bytes }),
                 Effect::PublishRuns { .. } => self.disk_answers(Event::RunsPublished),
-                Effect::CreateSegment { segment, .. } => self.events.push(Event::SegmentReady { segment }),
+                Effect::CreateSegment { segment, .. } => {
+                    self.events.push(Event::SegmentReady { segment });
+                    self.files.push(effect);
+                }
+                Effect::RemoveFiles { .. } => self.files.push(effect),
                 Effect::Send { connection, buffer } => {
                     sent += buffer.len();
                     self.replies.entry(connection.index).or_default().extend_from_slice(&buffer);
@@ -107,6 +122,11 @@ impl Core {
         }
         self.logged_bytes_max = self.logged_bytes_max.max(logged);
         self.sent_bytes_max = self.sent_bytes_max.max(sent);
+    }
+
+    /// Nothing happens for so long.
+    pub(crate) fn pass_us(&mut self, us: u64) {
+        self.now_us += us;
     }
 
     fn disk_answers(&mut self, event: Event) {

@@ -54,12 +54,16 @@ impl Shard {
                 Event::SegmentReady { segment } => self.log_mut("extended").on_segment_ready(segment),
                 Event::SegmentFailed { reason, .. } => {
                     self.last_segment_try_us = self.now.monotonic_us;
+                    self.end_pin_for_room(&reason);
                     self.log_mut("extended").on_segment_failed(reason);
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::RunWritten { buffer } => self.on_run_written(buffer),
                 Event::RunsPublished => self.with_checkpoints(Checkpoints::on_runs_published),
-                Event::RunFailed { reason } => self.with_checkpoints(|runs, view| runs.on_run_failed(reason, view.now)),
+                Event::RunFailed { reason } => {
+                    self.end_pin_for_room(&reason);
+                    self.with_checkpoints(|runs, view| runs.on_run_failed(reason, view.now));
+                }
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,
             }
@@ -145,6 +149,7 @@ impl Shard {
 
     fn on_closed(&mut self, id: ConnectionId) {
         self.forget_waiting(id);
+        self.end_backup_of(id);
         if let Some(connection) = self.connections.remove(id) {
             self.store.let_go(connection.output.into_blocks().chain(connection.input.into_blocks()));
         }

@@ -20,6 +20,7 @@ use crate::memory::Memory;
 use crate::node::Statistics;
 use crate::node_commands::DurableAsk;
 use crate::pace::Pace;
+use crate::pins::Pins;
 use crate::put_off::PutOff;
 use crate::receive::Arrival;
 use crate::rest::Stop;
@@ -101,6 +102,8 @@ pub struct Shard {
     pub(crate) permits: Permits,
     /// Runs, and what they replace, where there is a log.
     pub(crate) checkpoints: Option<Checkpoints>,
+    /// The backup that is under way.
+    pub(crate) pins: Pins,
     /// Who waits for a sync (WAITAOF).
     pub(crate) durable_asks: Vec<DurableAsk>,
     /// Unix milliseconds of the last completed sync.
@@ -182,6 +185,7 @@ impl Shard {
             scheduler: Scheduler::default(),
             permits: Permits::new(core_count),
             checkpoints,
+            pins: Pins::default(),
             durable_asks: Vec::new(),
             synced_unix_ms: 0,
             arrivals_scratch: Vec::new(),

@@ -50,6 +50,12 @@ impl Shard {
             gauges.ticks_writers_waited = self.pace.held_ticks;
             gauges.log_groups_unsynced = log.sealed().0 - log.durable().0;
             gauges.log_synced_unix_ms = self.synced_unix_ms;
+            if let Some(until_us) = self.pins.until_us() {
+                gauges.backup_pins = 1;
+                gauges.backup_files_withheld = self.withheld() as u64;
+                let left_us = until_us.saturating_sub(self.now.monotonic_us);
+                gauges.backup_lease_end_unix_ms = self.now.unix_ms + left_us / 1000;
+            }
         }
         if let Some(checkpoints) = &self.checkpoints {
             gauges.run_bytes = checkpoints.run_bytes();

@@ -21,6 +21,7 @@ impl Coverage {
         self.ok += verdict.ok;
         self.virtual_us += verdict.virtual_us;
         verdict.swarm.count(&mut self.counts);
+        *self.counts.entry("backups restored".to_owned()).or_default() += verdict.backups;
         for (fault, times) in &verdict.faults.0 {
             *self.counts.entry(format!("fault {fault:?}, runs")).or_default() += 1;
             *self.counts.entry(format!("fault {fault:?}, times")).or_default() += times;

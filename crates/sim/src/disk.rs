@@ -110,6 +110,16 @@ impl Disk {
         self.file_mut(name).make_durable();
     }
 
+    /// A directory with these files, all of it durable.
+    pub fn of(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Disk {
+        let mut disk = Disk::default();
+        for (name, bytes) in files {
+            disk.begin_create(&name, &bytes, bytes.len() as u64);
+            disk.finish_create(&name);
+        }
+        disk
+    }
+
     /// Write to the volatile side.
     pub fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) {
         self.file_mut(name).write(offset as usize, bytes);

@@ -96,6 +96,14 @@ pub trait Node {
     /// What it can be asked for.
     fn abilities(&self) -> Abilities;
 
+    /// A node to start on a copy of the directory; `None` if it knows no backup.
+    fn another(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Port of a core's cluster door, as redirects name it.
     fn cluster_port(&self, core: u16) -> u16 {
         CLUSTER_PORT_BASE + core

@@ -4,6 +4,7 @@
 //!  clients work ──► crash ──► start ──► (audit, if something may be lost) ──► clients work ──► … ──► audit ──► judges
 //! ```
 
+mod backups;
 mod clients;
 mod crashes;
 
@@ -21,6 +22,7 @@ use crate::street::{CrashPoint, Happening, Street};
 use crate::swarm::{Feature, Swarm, Wish};
 use crate::trace::Trace;
 use crate::{own_model, waiters, workload};
+use backups::Backups;
 
 /// Virtual time after which a request without a reply is a fault of the node.
 const PATIENCE_US: u64 = 30_000_000;
@@ -30,6 +32,7 @@ const INTERVAL_US: u64 = 1_000_000;
 const FAULT_PATIENCE_US: u64 = 5_000_000;
 const RESTART: u64 = 1 << 32;
 const CRASH: u64 = 2 << 32;
+const BACKUP: u64 = 3 << 32;
 
 /// What a run found.
 pub struct Verdict {
@@ -57,6 +60,8 @@ pub struct Verdict {
     pub violation: Option<String>,
     /// Why the run proves nothing.
     pub vacuous: Option<String>,
+    /// Backups that were restored and judged.
+    pub backups: u64,
 }
 
 impl Verdict {
@@ -99,6 +104,7 @@ struct Run<N: Node> {
     died_us: u64,
     last_crash: Option<CrashKind>,
     damage: Option<String>,
+    backups: Backups,
     violation: Option<String>,
     finished: bool,
 }
@@ -136,6 +142,7 @@ pub fn run<N: Node>(node: N, wish: &Wish, crash: Option<CrashPoint>, prints: boo
         died_us: 0,
         last_crash,
         damage: None,
+        backups: Backups::new(wish.seed),
         violation: None,
         finished: false,
     };
@@ -159,10 +166,14 @@ impl<N: Node> Run<N> {
         for client in 0..self.clients.len() {
             self.street.timer(1 + client as u64, client as u64);
         }
+        if self.swarm.backups && self.street.node.another().is_some() {
+            self.street.timer(1, BACKUP);
+        }
         while !self.finished && self.violation.is_none() {
             match self.street.step() {
                 None => self.violate("nothing will ever happen again".to_owned()),
                 Some(Happening::Quiet) => {}
+                Some(Happening::Received(socket, bytes)) if self.is_of_backup(socket) => self.backup_received(&bytes),
                 Some(Happening::Received(socket, bytes)) => self.received(socket, &bytes),
                 Some(Happening::Gone(socket)) => self.gone(socket),
                 Some(Happening::Timer(token)) => self.timer(token),
@@ -180,6 +191,7 @@ impl<N: Node> Run<N> {
     fn timer(&mut self, token: u64) {
         match token {
             RESTART => self.restart(),
+            _ if token >= BACKUP => self.backup_turn(),
             _ if token >= CRASH => self.crash_after_failure(token),
             client => self.client_turn(client as usize),
         }
@@ -275,6 +287,7 @@ impl<N: Node> Run<N> {
             operations: self.operations,
             violation: self.violation,
             vacuous,
+            backups: self.backups.judged(),
         }
     }
 }

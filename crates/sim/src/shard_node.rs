@@ -77,6 +77,10 @@ impl Node for ShardNode {
         segment_file_name(self.incarnation, core, segment)
     }
 
+    fn another(&self) -> Option<ShardNode> {
+        Some(ShardNode { incarnation: 0, password: self.password.clone() })
+    }
+
     fn abilities(&self) -> Abilities {
         Abilities { cores_max: 4, cluster: true, waits: true, blocks: true, keyspace: true }
     }

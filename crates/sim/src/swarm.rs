@@ -120,6 +120,8 @@ pub struct Swarm {
     pub long_of_16: u64,
     /// What the node's memory is limited to.
     pub memory: Option<MemoryLimit>,
+    /// Whether somebody takes backups while it works.
+    pub backups: bool,
 }
 
 impl Swarm {
@@ -155,6 +157,8 @@ impl Swarm {
             plan,
             long_of_16: if rng.chance(1, 8) { 1 + rng.below(6) } else { 0 },
             memory: if rng.chance(1, 4) { Some(draw_memory(cores, rng)) } else { None },
+            // Drawn last: the rest of a seed's world is as it was before there were backups.
+            backups: rng.chance(1, 3) && durability != Durability::Memory,
         }
     }
 
@@ -174,6 +178,7 @@ impl Swarm {
         seen(format!("tick us {:04}", self.weather.tick_us_max));
         seen(format!("long values {} of 16", self.long_of_16));
         seen(format!("segment bytes {:06}", self.segment_bytes));
+        seen(format!("backups {}", self.backups));
         if let Some(limit) = self.memory {
             seen(format!("memory {:07} {}", limit.bytes / u64::from(self.cores), limit.policy));
         }

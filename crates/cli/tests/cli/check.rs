@@ -79,7 +79,9 @@ fn damage_in_the_middle_is_refused_with_file_and_offset() {
     // The next start writes down where this log ends: from then on nothing of it may be missing.
     assert_eq!(Server::serve(&["--dir", &data]).stop(Signal::TERM).0, Some(0));
     damage(&data, &log, 3);
+    let before = content(&data);
     let text = run(&["check", &data]);
+    assert!(content(&data) == before, "check wrote something");
     assert_eq!((text.code, text.output.as_str()), (4, ""));
     assert!(text.errors.contains(&format!("{data}: {log} at offset ")), "{}", text.errors);
     let json: serde_json::Value = serde_json::from_str(&run(&["check", &data, "--json"]).output).unwrap();

@@ -8,6 +8,7 @@
 //! ```
 
 mod acl;
+mod backup;
 mod cluster;
 mod config;
 mod config_keys;
@@ -26,7 +27,7 @@ mod tests;
 pub use config::{Config, ConfigChange, parse_bytes};
 pub use config_keys::{ConfigKey, KEYS, Kind, Role};
 pub use facts::{CoreFacts, NodeFacts, NodeIdentity, ProcessFacts};
-pub use outcome::{KeysKind, NodeOutcome, NodePlan, plan};
+pub use outcome::{BackupRequest, KeysKind, NodeOutcome, NodePlan, plan};
 pub use statistics::{Calls, Counters, Gauges, KeyspaceFacts, Statistics};
 
 use wire::registry::{CommandId as Id, CommandSpec, answer_command, lookup};
@@ -50,6 +51,7 @@ pub fn execute(
         Id::Slowlog => latency::execute_slowlog(spec, arguments, reply),
         Id::Latency => latency::execute_latency(spec, arguments, reply),
         Id::Acl => acl::execute(spec, arguments, facts, reply),
+        Id::ZhBackup => return backup::execute(spec, arguments, reply),
         _ => return server::execute(spec, arguments, facts, reply),
     }
     NodeOutcome::Done

@@ -32,6 +32,26 @@ pub enum KeysKind {
     Randomkey,
 }
 
+/// A step of a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupRequest {
+    /// Pin the files of now and name them.
+    Begin {
+        /// Until somebody says that it is still at work, milliseconds.
+        lease_ms: u64,
+    },
+    /// Somebody is.
+    Keep {
+        /// Which backup.
+        id: u64,
+    },
+    /// All is copied.
+    End {
+        /// Which backup.
+        id: u64,
+    },
+}
+
 /// What is left to do for the shard. The reply is written unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeOutcome {
@@ -51,6 +71,8 @@ pub enum NodeOutcome {
         /// Give up after that long, milliseconds; `None` for never.
         timeout_ms: Option<u64>,
     },
+    /// Do it and reply.
+    Backup(BackupRequest),
     /// Reply with the number of keys in the slot.
     CountKeysInSlot(Slot),
     /// Reply with an array of keys in the slot.

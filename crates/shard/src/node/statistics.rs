@@ -136,6 +136,10 @@ numbers! {
         runs_at_once_cap,
         /// Cores whose last run failed.
         runs_failed,
+        /// Cores that keep files for a backup.
+        backup_pins,
+        /// Files that only a backup still needs.
+        backup_files_withheld,
         /// Log groups written and not synced.
         log_groups_unsynced,
         /// 1 when the log failed and writes are refused.
@@ -143,6 +147,8 @@ numbers! {
         @max
         /// Unix milliseconds of the latest sync of the log.
         log_synced_unix_ms,
+        /// Unix milliseconds at which a backup's lease ends unless it is renewed.
+        backup_lease_end_unix_ms,
     }
 }
 

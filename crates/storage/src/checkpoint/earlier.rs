@@ -15,6 +15,10 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
+    pub(super) fn files(&self) -> &[String] {
+        &self.files
+    }
+
     pub(super) fn set_files(&mut self, files: &[String]) {
         self.files = files.to_vec();
     }
@@ -30,7 +34,7 @@ impl Checkpoints {
     pub fn on_renewed(&mut self, logs: usize, effects: &mut Vec<Effect>) {
         self.earlier.renewed += 1;
         if self.earlier.renewed >= logs && !self.earlier.files.is_empty() {
-            effects.push(Effect::RemoveFiles { names: std::mem::take(&mut self.earlier.files) });
+            self.pins.remove(std::mem::take(&mut self.earlier.files), effects);
         }
     }
 }

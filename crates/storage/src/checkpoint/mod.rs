@@ -22,10 +22,12 @@
 //! - `walk`: from a group to a file
 //! - `publish`: from a file to a run that counts
 //! - `earlier`: the logs of earlier incarnations
+//! - `pins`: what a backup keeps as it is
 
 mod earlier;
 mod limits;
 mod pace;
+mod pins;
 mod publish;
 mod turn;
 mod walk;
@@ -39,6 +41,9 @@ use crate::store::Store;
 use earlier::Earlier;
 use limits::Limits;
 use pace::Pace;
+use pins::Pins;
+
+pub use pins::{CorePoint, PinnedFile};
 
 /// Work of one slice: 256 KiB of records.
 pub const SLICE_WORK: u32 = 128;
@@ -158,6 +163,7 @@ pub struct Checkpoints {
     buffer: Vec<u8>,
     retry_at_us: u64,
     earlier: Earlier,
+    pins: Pins,
     begun: u64,
     published: u64,
     published_bytes: u64,
@@ -181,6 +187,7 @@ impl Checkpoints {
             buffer: Vec::new(),
             retry_at_us: 0,
             earlier: Earlier::default(),
+            pins: Pins::default(),
             begun: 0,
             published: 0,
             published_bytes: 0,

@@ -68,8 +68,14 @@ impl Checkpoints {
             (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
         }
         self.set_stride(view);
+        self.renewal().unwrap_or(Asked::StepAgain)
+    }
+
+    /// Whether it is to be told now that no run of this log needs an earlier incarnation. Not while files are pinned: other
+    /// logs of the node may have been asked later.
+    pub(super) fn renewal(&mut self) -> Option<Asked> {
         let is_renewed = self.runs.iter().all(|run| run.cut.incarnation == self.identity.incarnation);
-        if is_renewed && self.earlier.tells_renewal() { Asked::Renewal } else { Asked::StepAgain }
+        (is_renewed && !self.pins.is_pinned() && self.earlier.tells_renewal()).then_some(Asked::Renewal)
     }
 
     /// What the run with this header replaces goes: the run before, and segments that no group needs any more.
@@ -80,9 +86,7 @@ impl Checkpoints {
             names.push(run_file_name(header.group, old));
         }
         self.give_back_segments(view, &mut names);
-        if !names.is_empty() {
-            view.effects.push(Effect::RemoveFiles { names });
-        }
+        self.pins.remove(names, view.effects);
     }
 
     fn give_back_segments(&self, view: &mut View<'_>, names: &mut Vec<String>) {

@@ -394,3 +394,29 @@ fn a_run_leaves_the_disk_to_others_while_nothing_presses() {
     }
     assert!(waits > 2, "{waits} waits");
 }
+
+#[test]
+fn what_is_pinned_is_withheld_and_renewal_is_not_told_meanwhile() {
+    let mut log = Log::new();
+    let earlier = vec!["00000001-000-0000000000.log".to_owned()];
+    log.checkpoints.set_recovered(&Recovery { files: earlier.clone(), ..Recovery::default() }, &log.store);
+    log.with(Checkpoints::pin);
+    let point = log.with(Checkpoints::point);
+    let pinned: Vec<String> = point.files.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(pinned, [&earlier[0], "00000002-000-0000000000.log"]);
+    for number in 0..2000u32 {
+        log.write((number % 7 % u32::from(GROUPS)) as u8, number % 40);
+        log.come_to_rest();
+    }
+    // Every group has a run of this incarnation by now; another log of the node may tell so, later than its pin.
+    assert_eq!(log.renewals, 0, "told while files are pinned");
+    log.checkpoints.on_renewed(1, &mut log.effects);
+    assert_eq!(log.disk_works(), Asked::Nothing);
+    assert!(log.removed.iter().any(|name| name.ends_with(".run")), "runs that are not pinned stay");
+    assert!(!log.removed.iter().any(|name| pinned.contains(name)), "{:?}", log.removed);
+    assert_eq!(log.checkpoints.withheld(), 2);
+    assert_eq!(log.with(Checkpoints::unpin), Asked::Renewal);
+    assert_eq!(log.disk_works(), Asked::Nothing);
+    assert!(pinned.iter().all(|name| log.removed.contains(name)), "{:?}", log.removed);
+    assert_eq!((log.with(Checkpoints::unpin), log.checkpoints.withheld()), (Asked::Nothing, 0));
+}

@@ -91,6 +91,12 @@ pub enum HeaderError {
     Format(u16),
 }
 
+/// Bytes that a file which begins like this had when it was made, if it is a segment; 0 for other files. A copy of a segment
+/// ends where its groups do, and gets its room again before it is a segment.
+pub fn room_bytes(beginning: &[u8]) -> u64 {
+    SegmentHeader::decode(beginning).map_or(0, |header| u64::from(header.room_bytes))
+}
+
 impl SegmentHeader {
     /// The header's bytes.
     pub fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {

@@ -14,5 +14,5 @@ pub mod writer;
 
 pub use buffer::LogBuffer;
 pub use manifest::{MANIFEST_FILE_NAME, Manifest};
-pub use replay::{AheadKey, Damage, FileEnd, Recovery, Replayed, Unsure, recover};
+pub use replay::{AheadKey, Damage, FileEnd, ReadFile, Recovery, Replayed, Unsure, recover};
 pub use writer::{LogIdentity, LogWriter};

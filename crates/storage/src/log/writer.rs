@@ -59,6 +59,16 @@ struct Held {
     bytes_before: u64,
 }
 
+/// Which segments are to stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pinned {
+    None,
+    /// Those that are there and those that come: nothing is given back.
+    All,
+    /// They are given back, and not recycled.
+    UpTo(SegmentNumber),
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct LogWriter {
@@ -70,6 +80,8 @@ pub struct LogWriter {
     held: VecDeque<Held>,
     /// Given back, to become the next one.
     spare_segment: Option<SegmentNumber>,
+    /// Who copies the directory needs the files of segments up to this one as they are.
+    pinned: Pinned,
     segment_identity: u64,
     offset: u64,
     /// Whether the present segment, and the next one, have old bytes behind what was written.
@@ -102,6 +114,7 @@ impl LogWriter {
             segment: SegmentNumber(0),
             held: VecDeque::from([Held { segment: SegmentNumber(0), first: LogOrdinal(1), bytes_before: 0 }]),
             spare_segment: None,
+            pinned: Pinned::None,
             segment_identity: LogWriter::first_segment(&identity, 0).identity(),
             offset: SEGMENT_HEADER_BYTES as u64,
             is_recycled: false,
@@ -280,15 +293,38 @@ impl LogWriter {
     /// become the next one. Only behind a segment whose first group is durable: that one tells a recovery where the log begins.
     pub fn give_back(&mut self, covered: LogOrdinal) -> Option<SegmentNumber> {
         loop {
+            if self.pinned == Pinned::All {
+                return None;
+            }
             let next = self.held.get(1)?;
             let may_go = next.first <= self.durable && next.first.0 <= covered.0 + 1;
             let Held { segment, .. } = self.held.pop_front_if(|_| may_go)?;
+            let is_pinned = matches!(self.pinned, Pinned::UpTo(last) if segment <= last);
             // The first one is smaller than the others.
-            if segment.0 == 0 || self.spare_segment.is_some() {
+            if segment.0 == 0 || is_pinned || self.spare_segment.is_some() {
                 return Some(segment);
             }
             self.spare_segment = Some(segment);
         }
+    }
+
+    /// Nothing is given back until [`LogWriter::pin_point`] or [`LogWriter::unpin`].
+    pub fn pin(&mut self) {
+        self.pinned = Pinned::All;
+    }
+
+    /// The segments that are needed and, of each, the bytes up to its last group; none of them is recycled until
+    /// [`LogWriter::unpin`]. Later ones are.
+    pub fn pin_point(&mut self) -> Vec<(SegmentNumber, u64)> {
+        self.pinned = Pinned::UpTo(self.segment);
+        let ends = self.held.iter().skip(1).map(|held| held.bytes_before).chain([self.bytes_total]);
+        let bytes = |(held, end): (&Held, u64)| (held.segment, SEGMENT_HEADER_BYTES as u64 + end - held.bytes_before);
+        self.held.iter().zip(ends).map(bytes).collect()
+    }
+
+    /// Everything may go again.
+    pub fn unpin(&mut self) {
+        self.pinned = Pinned::None;
     }
 
     /// Bytes of groups in the segments that are needed.

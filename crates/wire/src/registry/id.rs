@@ -208,6 +208,10 @@ pub enum CommandId {
     ClusterSlaves,
     ClusterSlots,
     ClusterSlotStats,
+    ZhBackup,
+    ZhBackupBegin,
+    ZhBackupEnd,
+    ZhBackupKeep,
     ZhGet,
     ZhWait,
 }

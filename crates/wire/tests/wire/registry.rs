@@ -106,6 +106,10 @@ fn entries_equal_those_of_the_reference() {
         "digest",
         "msetex",
         "waitaof",
+        "zh.backup",
+        "zh.backup|begin",
+        "zh.backup|end",
+        "zh.backup|keep",
         "zh.get",
         "zh.wait",
     ];

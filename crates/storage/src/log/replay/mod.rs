@@ -125,6 +125,8 @@ pub struct FileEnd {
 pub struct Recovery {
     /// The chains that some slot group still needs, oldest first, as the next manifest will list them.
     pub chains: Vec<ClosedChain>,
+    /// How far every chain goes that was read, needed or not.
+    pub points: Vec<ClosedChain>,
     /// Where the runs of the slot groups stand.
     pub cuts: Cuts,
     /// Files that nobody needs once the next manifest is there: covered chains, replaced and unfinished runs.
@@ -250,6 +252,13 @@ pub fn recover(
 
 impl Recovery {
     fn note(&mut self, chain: &Chain, applied: Applied) {
+        let point = ClosedChain {
+            incarnation: chain.incarnation,
+            core: chain.core,
+            cores: chain.cores,
+            last_ordinal: LogOrdinal(chain.kept),
+        };
+        self.points.push(point);
         self.torn.extend(chain.cut.clone());
         if applied.changed_groups == 0 {
             return self.stale.extend(chain.files.iter().cloned());
@@ -259,11 +268,6 @@ impl Recovery {
         }
         self.ends.extend(chain.ends());
         self.files.extend(chain.files.iter().cloned());
-        self.chains.push(ClosedChain {
-            incarnation: chain.incarnation,
-            core: chain.core,
-            cores: chain.cores,
-            last_ordinal: LogOrdinal(chain.kept),
-        });
+        self.chains.push(point);
     }
 }

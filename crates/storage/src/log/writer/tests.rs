@@ -63,6 +63,42 @@ fn segments_are_given_back_behind_a_durable_group() {
 }
 
 #[test]
+fn what_is_pinned_is_given_back_but_not_recycled() {
+    let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
+    let mut fill = |writer: &mut LogWriter| {
+        let segment = writer.position().0;
+        while writer.position().0 == segment {
+            record(&mut buffer);
+            writer.seal(&mut buffer, Now::default(), &mut effects);
+            if !writer.next_ready {
+                writer.on_segment_ready(SegmentNumber(writer.position().0.0 + 1));
+            }
+        }
+        writer.durable = writer.sealed();
+    };
+    let all = LogOrdinal(u64::MAX - 1);
+    fill(&mut writer);
+    fill(&mut writer);
+    writer.pin();
+    assert_eq!(writer.give_back(all), None, "until the point is known nothing goes");
+    let point = writer.pin_point();
+    let numbers: Vec<u64> = point.iter().map(|(segment, _)| segment.0).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    assert_eq!(point[2].1, writer.position().1, "up to the last group");
+    let groups_bytes: u64 = point.iter().map(|(_, bytes)| bytes - SEGMENT_HEADER_BYTES as u64).sum();
+    assert_eq!(groups_bytes, writer.bytes_total());
+    fill(&mut writer);
+    fill(&mut writer);
+    let given_back: Vec<u64> = std::iter::from_fn(|| writer.give_back(all)).map(|segment| segment.0).collect();
+    assert_eq!(given_back, [0, 1, 2], "3 is kept for the next one");
+    assert_eq!(writer.spare_segment, Some(SegmentNumber(3)));
+    writer.unpin();
+    fill(&mut writer);
+    fill(&mut writer);
+    assert!(std::iter::from_fn(|| writer.give_back(all)).count() > 0);
+}
+
+#[test]
 fn a_recycled_segment_is_written_in_whole_pages() {
     let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
     let mut fill = |writer: &mut LogWriter| {
