@@ -109,6 +109,8 @@ impl Shard {
             Asked::Durability(run) => {
                 let number = self.gathers.open_for_run(run, self.outbox.len());
                 self.ask_all(number, &Question::Durable);
+                // This core's own sync is the next tick's business, and nothing else may come to bring that about.
+                self.put_off.note();
             }
             Asked::Renewal => {
                 self.put_off.note();

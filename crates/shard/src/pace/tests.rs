@@ -85,3 +85,19 @@ fn log_stays_within_its_bound_while_the_disk_keeps_up() {
     assert!(held_bytes_max <= run_bytes + 5 * SEGMENT_BYTES, "{held_bytes_max} of log beside {run_bytes} of runs");
     assert!(checkpoints.published().0 > 100, "{} runs", checkpoints.published().0);
 }
+
+#[test]
+fn a_run_that_settles_waits_for_no_clock() {
+    let _turn = turn();
+    let mut core = core();
+    let runs = |core: &Core| core.shard.checkpoints.as_ref().unwrap().published().0;
+    for number in 0..1000u32 {
+        core.tick(0, &request(&[b"SET", format!("key{}", number % 20).as_bytes(), &[7; 100]]));
+        if !core.shard.runs_are_idle() {
+            let before = runs(&core);
+            core.come_to_rest();
+            assert!(core.shard.runs_are_idle() && runs(&core) > before, "it waits for the next sync by time");
+        }
+    }
+    assert!(runs(&core) > 10);
+}
