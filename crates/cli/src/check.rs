@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
-use server::data_directory::DirectoryError;
+use server::DirectoryError;
 use server::inspection::{Inspection, InspectionError, inspect};
 
 use crate::{announce, exit, progress, say};

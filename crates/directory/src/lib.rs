@@ -1,4 +1,5 @@
-//! The data directory at start: lock, manifest, replay, and a new incarnation's first segments.
+//! Ring 5: the data directory at start: lock, manifest, replay, and a new incarnation's first segments. A node and an
+//! embedded store open it the same way, whatever runs their logs afterwards.
 //!
 //! ```text
 //!   LOCK       held while a process uses the directory; says which
@@ -14,7 +15,6 @@ use base::limits::FIRST_SEGMENT_BYTES;
 use base::{CoreId, Slot};
 use io::files::{DirectoryLock, LockError, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
-use shard::Shard;
 use storage::Store;
 use storage::log::manifest::ManifestError;
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
@@ -100,7 +100,7 @@ impl DataDirectory {
         self.manifest.as_ref().map_or(1, |manifest| manifest.incarnation + 1)
     }
 
-    /// Replays all logs into `apply`, telling how far it is.
+    /// Replays all logs into `apply` (see the function of that name), telling how far it is.
     ///
     /// # Errors
     /// Damage, with file and offset.
@@ -193,7 +193,10 @@ impl DataDirectory {
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Replays the logs that `manifest` and the names describe; writes nothing.
-pub(crate) fn replay(
+///
+/// # Errors
+/// Damage, with file and offset.
+pub fn replay(
     (path, names): (&Path, &[String]),
     manifest: &Manifest,
     progress: &mut Progress<'_>,
@@ -216,7 +219,11 @@ pub(crate) fn replay(
     recover(manifest, names, &groups_of, &mut read, apply)
 }
 
-pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
+/// Reads the manifest of the directory with these files; `None` where there is no store yet.
+///
+/// # Errors
+/// When it is damaged, of another format, or missing although there is data.
+pub fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
     let shown = path.join(MANIFEST_FILE_NAME).display().to_string();
     if !names.iter().any(|name| name == MANIFEST_FILE_NAME) {
         if names.iter().any(|name| name.ends_with(".log") || name.ends_with(".run")) {
@@ -239,24 +246,25 @@ pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Mani
     }
 }
 
-/// Performs a replayed change on the shard that owns it now.
+/// Performs a replayed change on the store of the core that owns its slot now; `stores` are those of all cores.
 ///
 /// # Errors
 /// When the change cannot be performed, with the reason.
-pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) -> Result<(), String> {
+pub fn apply(stores: &mut [&mut Store], table: &NodeTable, replayed: Replayed<'_>) -> Result<(), String> {
+    let index = |core: CoreId| usize::from(core.0);
     match replayed {
         Replayed::Change { slot, database, key, version, change, may_be_known } => {
-            let store = store_of(shards, table.owner(slot));
+            let store = &mut stores[index(table.owner(slot))];
             let key = store.key(key, database, slot);
             store.replay(&key, &change, version, may_be_known)
         }
         Replayed::Loaded { slot, database, key, version, change } => {
-            let store = store_of(shards, table.owner(slot));
+            let store = &mut stores[index(table.owner(slot))];
             let key = store.key(key, database, slot);
             store.load(&key, &change, version)
         }
         Replayed::Versions { group, versions } => {
-            store_of(shards, table.group_owner(group)).set_versions(group, versions);
+            stores[index(table.group_owner(group))].set_versions(group, versions);
             Ok(())
         }
         Replayed::Clear { core, cores, database, spared } => {
@@ -264,13 +272,9 @@ pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) ->
             let own = written.groups_of(CoreId(core)).filter(|group| spared >> group.number() & 1 == 0);
             for group in own {
                 let slot = Slot::wrapping(group.slot(0).number());
-                store_of(shards, table.owner(slot)).replay_clear_group(group, database);
+                stores[index(table.owner(slot))].replay_clear_group(group, database);
             }
             Ok(())
         }
     }
-}
-
-fn store_of(shards: &mut [Shard], core: CoreId) -> &mut Store {
-    shards[usize::from(core.0)].store_mut()
 }
