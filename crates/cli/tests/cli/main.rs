@@ -3,6 +3,7 @@
 
 mod check;
 mod client;
+mod embedded;
 mod help;
 mod process;
 mod refusals;
