@@ -101,3 +101,6 @@ impl Shared {
         self.progress.wait(engine).expect(crate::store::POISONED)
     }
 }
+
+#[cfg(test)]
+mod tests;
