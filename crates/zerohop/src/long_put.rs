@@ -54,26 +54,30 @@ impl Shared {
     pub(crate) fn put_long(&self, key: &[u8], value: &[u8], time_to_live: Option<Duration>) -> Result<Version, Error> {
         let blocks = Blocks::of(value);
         let mut stage = None;
-        let result = self.log_slices(key, value, &mut stage).and_then(|()| {
-            let (mut guard, now) = self.lock_to_write()?;
-            let engine = &mut *guard;
-            let key = key_of(&engine.data, key);
-            let change = Change::PutBlocks { blocks: &blocks, staged: stage, expiry: expiry(time_to_live, now) };
-            let result = apply_change(&mut engine.data, &key, &change);
-            engine.end_change(now);
-            Ok((guard, result))
-        });
-        match result {
-            Ok((mut engine, result)) => {
-                engine.close_upload(stage);
-                self.promise(engine)?;
-                result
-            }
-            Err(error) => {
-                self.lock().close_upload(stage);
-                Err(error)
-            }
+        let logged = self.log_slices(key, value, &mut stage);
+        let result = logged.and_then(|()| self.name_slices(key, (&blocks, stage), time_to_live));
+        if result.is_err() {
+            self.lock().close_upload(stage);
         }
+        result
+    }
+
+    /// The change at the end, of which the log has the bytes already.
+    fn name_slices(
+        &self,
+        key: &[u8],
+        (blocks, staged): (&Blocks, Option<u64>),
+        time_to_live: Option<Duration>,
+    ) -> Result<Version, Error> {
+        let (mut guard, now) = self.lock_to_write()?;
+        let engine = &mut *guard;
+        let key = key_of(&engine.data, key);
+        let change = Change::PutBlocks { blocks, staged, expiry: expiry(time_to_live, now) };
+        let result = apply_change(&mut engine.data, &key, &change);
+        engine.end_change(now);
+        engine.close_upload(staged);
+        self.promise(guard)?;
+        result
     }
 
     fn log_slices(&self, key: &[u8], value: &[u8], stage: &mut Option<u64>) -> Result<(), Error> {
@@ -114,3 +118,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
