@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
+use server::DirectoryError;
 use server::backup::{BackupSet, is_backup};
-use server::data_directory::DirectoryError;
 use server::inspection::{Inspection, InspectionError, inspect};
 
 use crate::{announce, exit, progress, say};

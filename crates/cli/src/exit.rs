@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
+use server::DirectoryError;
 use server::NodeError;
 use server::backup::BackupError;
-use server::data_directory::DirectoryError;
 
 /// It could not be done: a port, a disk, a connection.
 pub const FAILED: u8 = 1;

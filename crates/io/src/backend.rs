@@ -122,7 +122,10 @@ impl CoreConfig {
 pub fn run_core<M: Machine>(config: CoreConfig, machine: M, mailbox: Mailbox<M::Message>) -> io::Result<M> {
     let doorbell = Arc::clone(mailbox.doorbell());
     let log = match config.log {
-        Some(log) => Some(LogFiles::start(log, mailbox.core(), Arc::clone(&doorbell))?),
+        Some(log) => {
+            let doorbell = Arc::clone(&doorbell);
+            Some(LogFiles::start(log, mailbox.core(), Arc::new(move || doorbell.ring()))?)
+        }
         None => None,
     };
     // After the disk thread was started, which would otherwise be kept on this core's CPU too.

@@ -7,7 +7,6 @@ use crate::event_list::EventList;
 use crate::gap_watch::GapWatch;
 use crate::log_files::LogFiles;
 use crate::mailbox::Mailbox;
-use crate::segment_files::NewSegment;
 use base::limits::TICK_GAP_TOLD_US;
 use base::street::{Effect, Event, Machine, Now, TickInput, TickOutput};
 use std::io;
@@ -110,7 +109,10 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 Effect::ResumeReceive { connection } => self.driver.resume_receive(connection, events),
                 Effect::ReleaseMemory => crate::memory::release(),
                 Effect::Stop => stop = true,
-                log_effect => perform_log(self.log.as_mut(), log_effect, quiet, events),
+                log_effect => match &mut self.log {
+                    Some(log) => log.perform(log_effect, quiet, events),
+                    None => events.push(Event::LogFailed { reason: String::from("this node has no data directory") }),
+                },
             }
         }
         stop
@@ -142,30 +144,5 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             self.driver.release_received();
             events.reset();
         }
-    }
-}
-
-fn perform_log(log: Option<&mut LogFiles>, effect: Effect, quiet: bool, events: &mut EventList) {
-    let Some(log) = log else {
-        return events.push(Event::LogFailed { reason: String::from("this node has no data directory") });
-    };
-    match effect {
-        Effect::CreateSegment { segment, header, bytes, zero_fill, recycle } => {
-            log.create(NewSegment { segment, header, bytes, zero_fill }, recycle, events);
-        }
-        Effect::WriteLog { segment, offset, bytes, ordinal } => {
-            log.write(segment, offset, bytes, ordinal, quiet, events);
-        }
-        Effect::SyncLog { segment, ordinal } => log.sync(segment, ordinal, events),
-        Effect::WriteRun { name, offset, bytes } => log.write_run(&name, offset, bytes, events),
-        Effect::PublishRuns { names } => log.publish_runs(names, events),
-        Effect::DropRun { name } => log.drop_run(&name),
-        Effect::RemoveFiles { names } => log.remove(names),
-        Effect::Send { .. }
-        | Effect::Close { .. }
-        | Effect::PauseReceive { .. }
-        | Effect::ResumeReceive { .. }
-        | Effect::ReleaseMemory
-        | Effect::Stop => unreachable!("not an effect on the log"),
     }
 }

@@ -3,10 +3,9 @@
 //! One thread for both held every reply of durability `commit` back for as long as a segment took to be filled: 14 to
 //! 25 ms once a second at 75,000 writes a second (`zerohop bench`, 50 connections).
 //!
-//! It sleeps in a channel until there is work, and rings its core's doorbell when there is a result. It never retries:
+//! It sleeps in a channel until there is work, and wakes its core when there is a result. It never retries:
 //! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.
 
-use crate::doorbell::Doorbell;
 use crate::files::remove;
 use crate::run_files::RunFiles;
 use crate::segment_files::{NewSegment, create_segment, recycle_segment};
@@ -28,6 +27,30 @@ pub(crate) struct SegmentFile {
     pub file: File,
 }
 
+/// Tells whoever collects results that there is one.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// A sync that was asked for: on a disk thread, or on the thread that waits for it.
+pub struct LogSync {
+    pub(crate) files: Vec<Arc<SegmentFile>>,
+    pub(crate) ordinal: LogOrdinal,
+}
+
+impl LogSync {
+    /// Syncs, and blocks for as long as that takes.
+    pub fn perform(self) -> LogSyncDone {
+        for segment in &self.files {
+            if let Err(error) = segment.file.sync_data() {
+                return LogSyncDone(Err(format!("{}: {error}", segment.path.display())));
+            }
+        }
+        LogSyncDone(Ok(self.ordinal))
+    }
+}
+
+/// What became of it: the last group that is durable, or the operating system's words.
+pub struct LogSyncDone(pub(crate) Result<LogOrdinal, String>);
+
 /// What the disk thread is asked to do.
 pub(crate) enum DiskJob {
     /// A new file at `path`, or the one at `recycle` under that name.
@@ -36,10 +59,7 @@ pub(crate) enum DiskJob {
         path: PathBuf,
         recycle: Option<PathBuf>,
     },
-    Sync {
-        files: Vec<Arc<SegmentFile>>,
-        ordinal: LogOrdinal,
-    },
+    Sync(LogSync),
     WriteRun {
         path: PathBuf,
         offset: u64,
@@ -63,7 +83,8 @@ pub(crate) enum DiskResult {
         segment: SegmentNumber,
         reason: String,
     },
-    Synced(LogOrdinal),
+    Synced(LogSyncDone),
+    /// The thread is gone.
     Failed(String),
     /// The buffer goes back.
     RunWritten(Vec<u8>),
@@ -82,7 +103,7 @@ pub(crate) struct DiskThread {
 }
 
 impl DiskThread {
-    pub fn start(name: String, doorbell: Arc<Doorbell>) -> io::Result<DiskThread> {
+    pub fn start(name: String, wake: Wake) -> io::Result<DiskThread> {
         let (jobs, todo) = sync_channel::<DiskJob>(JOBS_MAX);
         let (done, results) = sync_channel(JOBS_MAX);
         let thread = Builder::new().name(name).spawn(move || {
@@ -92,7 +113,7 @@ impl DiskThread {
                 if done.send(perform(job, &mut runs)).is_err() {
                     return;
                 }
-                doorbell.ring();
+                wake();
             }
         })?;
         Ok(DiskThread { jobs: Some(jobs), results, thread: Some(thread), in_flight: 0 })
@@ -141,7 +162,6 @@ impl Drop for DiskThread {
 }
 
 fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
-    let failed = |path: &Path, error: io::Error| DiskResult::Failed(format!("{}: {error}", path.display()));
     match job {
         DiskJob::Create { segment: new, path, recycle } => {
             let made = match recycle {
@@ -154,14 +174,7 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
                 Err(error) => DiskResult::NotCreated { segment, reason: format!("{}: {error}", path.display()) },
             }
         }
-        DiskJob::Sync { files, ordinal } => {
-            for segment in &files {
-                if let Err(error) = segment.file.sync_data() {
-                    return failed(&segment.path, error);
-                }
-            }
-            DiskResult::Synced(ordinal)
-        }
+        DiskJob::Sync(sync) => DiskResult::Synced(sync.perform()),
         DiskJob::WriteRun { path, offset, bytes } => {
             let result = runs.write(&path, offset, &bytes);
             run_result(std::slice::from_ref(&path), runs, result, DiskResult::RunWritten(bytes))

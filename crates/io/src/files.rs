@@ -177,6 +177,15 @@ impl DirectoryLock {
     }
 }
 
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread is starting has the file open until it runs its program.
+        if let Err(error) = self.file.unlock() {
+            eprintln!("zerohop: {} stays locked: {error}", self.path.display());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -238,8 +247,11 @@ mod tests {
             Err(LockError::Held { holder }) => assert_eq!(holder, "pid 1 port 2"),
             other => panic!("{other:?}"),
         }
+        // As in a child that has not begun its program yet.
+        let duplicate = lock.file.try_clone().unwrap();
         drop(lock);
         assert!(DirectoryLock::acquire(&path, "").is_ok());
+        drop(duplicate);
         fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! Read in this order: [`backend`] (the choice and [`run_core`]), `core_loop` (the loop), `driver` (what a backend
 //! must do), `epoll` and `uring` (how each does it), `connection_table`, `acceptor`; then `mailbox` and `doorbell`
-//! (between threads), `log_files` and `disk_thread` (the log); at last the helpers of start-up: [`listener`],
+//! (between threads), `log_files` and `disk_thread` (the log), `log_street` (the log without a core); at last the helpers of start-up: [`listener`],
 //! [`files`], [`thread`], [`process`], [`clock`].
 //!
 //! The contract with the machine is `base::street`. Two things it leaves to the street: all system calls of a tick
@@ -39,13 +39,16 @@ mod epoll;
 mod event_list;
 mod gap_watch;
 mod log_files;
+mod log_street;
 mod receive_slab;
 mod run_files;
 mod segment_files;
 mod uring;
 
 pub use backend::{Backend, ChosenBackend, CoreConfig, TaskWork, probe, run_core};
+pub use disk_thread::{LogSync, LogSyncDone, Wake};
 pub use listener::Listener;
 pub use log_files::LogFilesConfig;
+pub use log_street::LogStreet;
 pub use mailbox::{Mailbox, StreetHandle, mesh};
 pub use segment_files::{NewSegment, create_segment, make_segment};

@@ -1,4 +1,5 @@
-//! The log's files of one core: written on the tick's thread, created and synced on two disk threads.
+//! The log's files of one core: written on the tick's thread, created and synced on two disk threads. Where no core loop
+//! runs, whoever waits for a sync performs it (see `log_street`).
 //!
 //! ```text
 //!   WriteLog ──► pwrite into the page cache ──► LogWritten        (survives kill -9)
@@ -8,12 +9,11 @@
 //! The first failure is final. Afterwards nothing is written, nothing is reported synced, and after a failed *write*
 //! nothing is sent either ([`LogFiles::forbids_sends`]): those bytes may promise what the disk refused.
 
-use crate::disk_thread::{DiskJob, DiskResult, DiskThread, SegmentFile};
-use crate::doorbell::Doorbell;
+use crate::disk_thread::{DiskJob, DiskResult, DiskThread, LogSync, LogSyncDone, SegmentFile, Wake};
 use crate::event_list::EventList;
 use crate::segment_files::NewSegment;
 use base::ids::{CoreId, LogOrdinal, SegmentNumber};
-use base::street::Event;
+use base::street::{Effect, Event};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -28,11 +28,18 @@ pub struct LogFilesConfig {
     pub file_name: Box<dyn Fn(SegmentNumber) -> String + Send>,
 }
 
+/// Who syncs.
+enum Syncs {
+    /// A thread for syncs and nothing else: a reply may wait for each.
+    Beside(DiskThread),
+    /// Whoever takes the sync that was asked for.
+    HandedOut(Option<LogSync>),
+}
+
 /// See the module.
 pub(crate) struct LogFiles {
     config: LogFilesConfig,
-    /// Syncs, and nothing else: a reply may wait for each.
-    syncs: DiskThread,
+    syncs: Syncs,
     /// Makes segments ahead of need, which takes many syncs' time, and everything about runs.
     segments: DiskThread,
     /// Open segments, oldest first: the one being written, those made ahead, and older ones that are not synced yet.
@@ -44,9 +51,18 @@ pub(crate) struct LogFiles {
 }
 
 impl LogFiles {
-    pub fn start(config: LogFilesConfig, core: CoreId, doorbell: Arc<Doorbell>) -> io::Result<LogFiles> {
-        let syncs = DiskThread::start(format!("sync-{}", core.0), Arc::clone(&doorbell))?;
-        let segments = DiskThread::start(format!("segments-{}", core.0), doorbell)?;
+    pub fn start(config: LogFilesConfig, core: CoreId, wake: Wake) -> io::Result<LogFiles> {
+        let syncs = DiskThread::start(format!("sync-{}", core.0), Arc::clone(&wake))?;
+        LogFiles::start_with(config, core, Syncs::Beside(syncs), wake)
+    }
+
+    /// As [`LogFiles::start`]; syncs are for [`LogFiles::take_sync`].
+    pub fn start_without_syncs(config: LogFilesConfig, core: CoreId, wake: Wake) -> io::Result<LogFiles> {
+        LogFiles::start_with(config, core, Syncs::HandedOut(None), wake)
+    }
+
+    fn start_with(config: LogFilesConfig, core: CoreId, syncs: Syncs, wake: Wake) -> io::Result<LogFiles> {
+        let segments = DiskThread::start(format!("segments-{}", core.0), wake)?;
         Ok(LogFiles {
             config,
             syncs,
@@ -65,7 +81,7 @@ impl LogFiles {
 
     /// Lists what the disk threads finished.
     pub fn collect(&mut self, events: &mut EventList) {
-        while let Some(result) = self.segments.result().or_else(|| self.syncs.result()) {
+        while let Some(result) = self.segments.result().or_else(|| self.sync_result()) {
             match result {
                 DiskResult::Created(file) => {
                     let segment = file.segment;
@@ -73,8 +89,7 @@ impl LogFiles {
                     events.push(Event::SegmentReady { segment });
                 }
                 DiskResult::NotCreated { segment, reason } => events.push(Event::SegmentFailed { segment, reason }),
-                DiskResult::Synced(ordinal) if !self.failed => events.push(Event::LogSynced { ordinal }),
-                DiskResult::Synced(_) => {}
+                DiskResult::Synced(done) => self.end_sync(done, events),
                 DiskResult::Failed(reason) => self.fail(reason, events),
                 DiskResult::RunWritten(buffer) => events.push(Event::RunWritten { buffer }),
                 DiskResult::RunsPublished => events.push(Event::RunsPublished),
@@ -84,7 +99,54 @@ impl LogFiles {
         }
     }
 
-    pub fn create(&mut self, new: NewSegment, recycle: Option<SegmentNumber>, events: &mut EventList) {
+    fn sync_result(&mut self) -> Option<DiskResult> {
+        match &mut self.syncs {
+            Syncs::Beside(thread) => thread.result(),
+            Syncs::HandedOut(_) => None,
+        }
+    }
+
+    /// The sync that was asked for, to be performed by the caller.
+    pub fn take_sync(&mut self) -> Option<LogSync> {
+        match &mut self.syncs {
+            Syncs::Beside(_) => None,
+            Syncs::HandedOut(sync) => sync.take(),
+        }
+    }
+
+    /// A sync was performed.
+    pub fn end_sync(&mut self, done: LogSyncDone, events: &mut EventList) {
+        match done.0 {
+            Ok(ordinal) if !self.failed => events.push(Event::LogSynced { ordinal }),
+            Ok(_) => {}
+            Err(reason) => self.fail(reason, events),
+        }
+    }
+
+    /// Performs an effect on the log or on runs; the others are none of its business.
+    pub fn perform(&mut self, effect: Effect, quiet: bool, events: &mut EventList) {
+        match effect {
+            Effect::CreateSegment { segment, header, bytes, zero_fill, recycle } => {
+                self.create(NewSegment { segment, header, bytes, zero_fill }, recycle, events);
+            }
+            Effect::WriteLog { segment, offset, bytes, ordinal } => {
+                self.write(segment, offset, bytes, ordinal, quiet, events);
+            }
+            Effect::SyncLog { segment, ordinal } => self.sync(segment, ordinal, events),
+            Effect::WriteRun { name, offset, bytes } => self.write_run(&name, offset, bytes, events),
+            Effect::PublishRuns { names } => self.publish_runs(names, events),
+            Effect::DropRun { name } => self.drop_run(&name),
+            Effect::RemoveFiles { names } => self.remove(names),
+            Effect::Send { .. }
+            | Effect::Close { .. }
+            | Effect::PauseReceive { .. }
+            | Effect::ResumeReceive { .. }
+            | Effect::ReleaseMemory
+            | Effect::Stop => unreachable!("not an effect on the log"),
+        }
+    }
+
+    fn create(&mut self, new: NewSegment, recycle: Option<SegmentNumber>, events: &mut EventList) {
         let (path, recycle) = (self.path_of(new.segment), recycle.map(|segment| self.path_of(segment)));
         if let Err(reason) = self.segments.submit(DiskJob::Create { segment: new, path, recycle }) {
             self.fail(reason, events);
@@ -92,7 +154,7 @@ impl LogFiles {
     }
 
     /// Writes a group, whole, before returning.
-    pub fn write(
+    fn write(
         &mut self,
         segment: SegmentNumber,
         offset: u64,
@@ -124,7 +186,7 @@ impl LogFiles {
     }
 
     /// Syncs everything written up to `segment`.
-    pub fn sync(&mut self, segment: SegmentNumber, ordinal: LogOrdinal, events: &mut EventList) {
+    fn sync(&mut self, segment: SegmentNumber, ordinal: LogOrdinal, events: &mut EventList) {
         if self.failed {
             return;
         }
@@ -133,17 +195,25 @@ impl LogFiles {
         self.dirty = later;
         // The log has left the earlier ones; the job keeps them open until they are synced.
         self.open.retain(|file| file.segment >= segment);
-        if let Err(reason) = self.syncs.submit(DiskJob::Sync { files, ordinal }) {
+        let sync = LogSync { files, ordinal };
+        let submitted = match &mut self.syncs {
+            Syncs::Beside(thread) => thread.submit(DiskJob::Sync(sync)),
+            Syncs::HandedOut(place) => {
+                *place = Some(sync);
+                Ok(())
+            }
+        };
+        if let Err(reason) = submitted {
             self.fail(reason, events);
         }
     }
 
-    pub fn write_run(&mut self, name: &str, offset: u64, bytes: Vec<u8>, events: &mut EventList) {
+    fn write_run(&mut self, name: &str, offset: u64, bytes: Vec<u8>, events: &mut EventList) {
         let path = self.config.directory.join(name);
         self.submit_run(DiskJob::WriteRun { path, offset, bytes }, events);
     }
 
-    pub fn publish_runs(&mut self, names: Vec<String>, events: &mut EventList) {
+    fn publish_runs(&mut self, names: Vec<String>, events: &mut EventList) {
         let paths = names.into_iter().map(|name| self.config.directory.join(name)).collect();
         self.submit_run(DiskJob::PublishRuns { paths }, events);
     }
@@ -154,12 +224,12 @@ impl LogFiles {
         }
     }
 
-    pub fn drop_run(&mut self, name: &str) {
+    fn drop_run(&mut self, name: &str) {
         let path = self.config.directory.join(name);
         self.submit_removal(DiskJob::DropRun { path });
     }
 
-    pub fn remove(&mut self, names: Vec<String>) {
+    fn remove(&mut self, names: Vec<String>) {
         let paths = names.into_iter().map(|name| self.config.directory.join(name)).collect();
         self.submit_removal(DiskJob::Remove { paths });
     }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use base::limits::DATABASE_COUNT;
 use base::{CoreId, Database, Now};
+use directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_manifest, replay};
 use io::files::list_directory;
 use placement::NodeTable;
 use shard::{Durability, Shard, ShardConfig};
 use storage::log::{Damage, Manifest, Recovery};
 
 use crate::config::NodeConfig;
-use crate::data_directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_manifest, replay};
 use crate::facts::node_state;
 
 /// Keys of one database.
@@ -84,10 +84,10 @@ pub(crate) fn inspect_contents(
     });
     let recovery = match &manifest {
         None => Recovery::default(),
-        Some(manifest) => replay((path, names), manifest, progress, &mut |replayed| {
-            apply(std::slice::from_mut(&mut shard), &table, replayed)
-        })
-        .map_err(InspectionError::Damage)?,
+        Some(manifest) => {
+            replay((path, names), manifest, progress, &mut |replayed| apply(&mut [shard.store_mut()], &table, replayed))
+                .map_err(InspectionError::Damage)?
+        }
     };
     let count = |database| {
         let count = shard.store().count(Database(database));

@@ -1,13 +1,12 @@
 //! Ring 5: wiring. Opens the data directory, replays the logs, binds the ports and runs one shard per core.
 //!
 //! ```text
-//!   Sources ─► settings ─► NodeConfig ─► data_directory (lock, manifest, replay) ─► ports ─► cores (threads)
+//!   Sources ─► settings ─► NodeConfig ─► directory (lock, manifest, replay) ─► ports ─► cores (threads)
 //!   StopSignals ───────────────────────────────────────────────────────────────────────────► until they stop
 //! ```
 
 pub mod backup;
 pub mod config;
-pub mod data_directory;
 pub mod facts;
 pub mod file_limit;
 pub mod inspection;
@@ -21,6 +20,7 @@ pub mod sources;
 pub mod stop_signals;
 
 pub use config::NodeConfig;
+pub use directory::DirectoryError;
 pub use io::Backend;
 pub use node::{Node, NodeError};
 pub use shard::Durability;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use base::CoreId;
+use directory::{DataDirectory, DirectoryError, Progress, apply};
 use io::{ChosenBackend, CoreConfig, LogFilesConfig, StreetHandle, mesh, run_core};
 use placement::NodeTable;
 use shard::{Durability, Shard, ShardConfig};
 use storage::log::{LogIdentity, Recovery};
 
 use crate::config::NodeConfig;
-use crate::data_directory::{DataDirectory, DirectoryError, Progress, apply};
 use crate::facts::node_state;
 use crate::ports::{self, PortError};
 
@@ -181,7 +181,8 @@ fn make_shards(
     }
     let mut recovery = Recovery::default();
     if let Some(directory) = directory {
-        recovery = directory.replay(progress, &mut |replayed| apply(&mut shards, table, replayed))?;
+        let mut stores: Vec<_> = shards.iter_mut().map(Shard::store_mut).collect();
+        recovery = directory.replay(progress, &mut |replayed| apply(&mut stores, table, replayed))?;
         if logs {
             let zero_fill = config.durability == Durability::Commit;
             directory.begin(store_id, (config.cores, zero_fill), &recovery)?;

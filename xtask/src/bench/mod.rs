@@ -8,6 +8,7 @@ mod archive;
 mod cores;
 mod cost;
 mod durability;
+mod embedded;
 mod gap_match;
 mod gaps;
 mod growth;
@@ -72,6 +73,7 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { name: "idle", about: "CPU and memory of an empty idle node", run: idle::run },
     Comparison { name: "memory", about: "resident memory per key, worst of 3M to 7M keys", run: memory::run },
     Comparison { name: "recovery", about: "replay of a log, and start of 10M keys, after kill -9", run: recovery::run },
+    Comparison { name: "embedded", about: "the library against RocksDB, LMDB and others (N1)", run: embedded::run },
     Comparison { name: "hash", about: "speed and evenness of candidate hashes", run: hash::run },
     Comparison { name: "instructions", about: "user-space instructions per request", run: instructions::run },
 ];

@@ -231,15 +231,12 @@ impl Results {
         bar: Bar,
     ) -> &mut Row {
         let (ours, theirs) = (rounds.column(subject, metric.of), rounds.column(against, metric.of));
-        let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs).collect();
-        let median = Median::of(&ratios).expect("a comparison has at least one pair");
+        let foreign = Median::of(&rounds.column(subject, |slice| slice.foreign_cores));
         let names = [subject, against].map(|entrant| rounds.names[entrant].as_str());
-        let mut row = Row::judged(&rounds.cell, names[0], names[1], metric.name, median, bar);
-        let value = |column: &[f64]| Median::of(column).map(|median| median.value);
-        row.subject_value = value(&ours);
-        row.against_value = value(&theirs);
-        row.foreign_cores = value(&rounds.column(subject, |slice| slice.foreign_cores));
-        self.add(row)
+        let row = self.ratios((&rounds.cell, metric.name), (names[0], &ours), (names[1], &theirs), bar);
+        let row = row.expect("a comparison has at least one pair");
+        row.foreign_cores = foreign.map(|median| median.value);
+        row
     }
 
     /// Judges plain values.
@@ -253,6 +250,31 @@ impl Results {
     ) -> Outcome<&mut Row> {
         let median = Median::of(values).ok_or_else(|| format!("{cell}: nothing was measured for {subject}"))?;
         Ok(self.add(Row::judged(cell, subject, "", metric, median, bar)))
+    }
+
+    /// Judges `subject` against `against` by the ratio of what each round measured of them.
+    pub fn ratios(
+        &mut self,
+        (cell, metric): (&str, &'static str),
+        subject: (&str, &[f64]),
+        against: (&str, &[f64]),
+        bar: Bar,
+    ) -> Outcome<&mut Row> {
+        let ratios: Vec<f64> = subject.1.iter().zip(against.1).map(|(ours, theirs)| ours / theirs).collect();
+        let median = Median::of(&ratios).ok_or_else(|| format!("{cell}: nothing was measured"))?;
+        let mut row = Row::judged(cell, subject.0, against.0, metric, median, bar);
+        let value = |column: &[f64]| Median::of(column).map(|median| median.value);
+        (row.subject_value, row.against_value) = (value(subject.1), value(against.1));
+        Ok(self.add(row))
+    }
+
+    /// Keeps what each round measured.
+    pub fn keep_values(&mut self, cell: &str, subject: &str, columns: &[(&str, &[f64])]) {
+        let mut kept = json!({ "cell": cell, "server": subject });
+        for (metric, values) in columns {
+            kept[*metric] = json!(values);
+        }
+        self.slices.push(kept);
     }
 
     /// The ratio of two single numbers, for context.

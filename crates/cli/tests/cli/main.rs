@@ -4,6 +4,7 @@
 mod backup;
 mod check;
 mod client;
+mod embedded;
 mod help;
 mod process;
 mod refusals;

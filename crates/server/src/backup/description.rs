@@ -10,7 +10,7 @@ use storage::run::format::parse_run_file_name;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Its name.
-pub const DESCRIPTION_FILE_NAME: &str = "BACKUP";
+pub const DESCRIPTION_FILE_NAME: &str = directory::BACKUP_FILE_NAME;
 /// Longest file that is read, bytes.
 pub const DESCRIPTION_BYTES_MAX: u64 = 64 << 20;
 /// What stands between a file's name and the offset of its bytes.

@@ -24,14 +24,15 @@ mod target;
 
 pub use copy::take;
 pub use description::{ChainPoint, DESCRIPTION_FILE_NAME, Description};
+pub use directory::is_backup;
 pub use restore::restore;
-pub use set::{BackupSet, is_backup, read_description};
+pub use set::{BackupSet, read_description};
 pub use source::{Hold, Listed, Offline, Source};
 pub use target::Target;
 
 use std::path::Path;
 
-use crate::data_directory::DirectoryError;
+use directory::DirectoryError;
 
 /// Told bytes done and bytes to do.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;

@@ -11,8 +11,8 @@ use storage::log::format::{SEGMENT_HEADER_BYTES, room_bytes};
 
 use super::copy::create;
 use super::{BackupError, BackupSet, Progress};
-use crate::data_directory::LOCK_FILE_NAME;
 use crate::inspection::{Inspection, InspectionError, inspect_contents};
+use directory::LOCK_FILE_NAME;
 
 /// Verifies every digest, copies, opens the result as `zerohop check` does, and only then makes it a store. `about` is for
 /// whoever finds the directory in use; `verified`, `copied` and `read` are told how far each step is.

@@ -12,7 +12,7 @@ use super::copy::read_part;
 use super::description::{DESCRIPTION_BYTES_MAX, DESCRIPTION_FILE_NAME, Description, Part, StoredFile, hexadecimal_id};
 use super::target::UNFINISHED_FILE_NAME;
 use super::{BackupError, Progress};
-use crate::data_directory::replay_with;
+use directory::replay_with;
 
 /// See the module.
 pub struct BackupSet {
@@ -44,11 +44,6 @@ pub fn read_description(path: &Path) -> Result<(Description, PathBuf), BackupErr
     let description = Description::decode(&bytes)
         .map_err(|why| BackupError::Damaged(format!("{} is damaged: {why}; use another copy of it", file.display())))?;
     Ok((description, directory))
-}
-
-/// Whether a directory is a backup, or was to become one.
-pub fn is_backup(directory: &Path) -> bool {
-    [DESCRIPTION_FILE_NAME, UNFINISHED_FILE_NAME].iter().any(|name| directory.join(name).exists())
 }
 
 fn no_backup(path: &Path, directory: &Path) -> BackupError {

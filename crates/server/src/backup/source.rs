@@ -10,8 +10,8 @@ use storage::run::format::{parse_run_file_name, run_file_name};
 
 use super::description::{ChainPoint, hexadecimal_id};
 use super::{BackupError, Progress};
-use crate::data_directory::{LOCK_FILE_NAME, read_manifest, refuse_backup, replay};
 use crate::inspection::shared_lock;
+use directory::{LOCK_FILE_NAME, read_manifest, refuse_backup, replay};
 
 /// A file, and how much of it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]

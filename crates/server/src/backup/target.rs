@@ -10,7 +10,7 @@ use super::BackupError;
 use super::description::{DESCRIPTION_FILE_NAME, Description, is_part_file};
 
 /// Name of the file that stands there until the backup is whole; locked by its writer.
-pub(super) const UNFINISHED_FILE_NAME: &str = "UNFINISHED";
+pub(super) const UNFINISHED_FILE_NAME: &str = directory::UNFINISHED_BACKUP_FILE_NAME;
 
 /// See the module.
 pub struct Target {

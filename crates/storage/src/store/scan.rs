@@ -1,5 +1,7 @@
 //! Walks over the keys: SCAN, the keys of a slot, a random key, what is due to expire.
 
+use std::ops::Range;
+
 use base::{Database, SLOT_GROUP_COUNT, Slot};
 
 use super::Store;
@@ -50,6 +52,52 @@ impl Store {
                 }
             }
             (group_number, position) = (group_number + 1, 0);
+        }
+        None
+    }
+
+    /// The cursors of a slot's keys.
+    pub fn slot_range(slot: Slot) -> Range<ScanCursor> {
+        let start = u64::from(slot.number()) << 24;
+        ScanCursor(start)..ScanCursor(start + (1 << 24))
+    }
+
+    /// Visit keys of `database` in order of slot and hash, those of `range` and about `most` of them; where to go on, or
+    /// `None` at its end. A key that is there from the first step of a walk to its last is shown exactly once. Expired keys
+    /// are not shown.
+    pub fn walk(
+        &self,
+        range: Range<ScanCursor>,
+        most: usize,
+        (database, now_ms): (Database, u64),
+        mut visit: impl FnMut(Record<'_>),
+    ) -> Option<ScanCursor> {
+        let (mut cursor, mut examined) = (range.start.0, 0);
+        while cursor < range.end.0.min(u64::from(SLOT_GROUP_COUNT) << 32) {
+            if examined >= most.max(1) {
+                return Some(ScanCursor(cursor));
+            }
+            let group_number = cursor >> 32;
+            let (group_start, next_group) = (group_number << 32, (group_number + 1) << 32);
+            let group = self.groups[group_number as usize].as_deref();
+            let next = group.and_then(|group| {
+                group.index.walk(cursor as u32, |position, location| {
+                    let at = group_start + u64::from(position);
+                    // A bucket may begin before the cursor: what is there was shown before segments grew or split.
+                    if at < cursor || at >= range.end.0 {
+                        return;
+                    }
+                    examined += 1;
+                    let record = group.record_at(location);
+                    let expired = record.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+                    if !expired && group.database_at(location) == database {
+                        visit(record);
+                    }
+                })
+            });
+            // A bucket counts even if it is empty: a store that was large once is walked in short steps as well.
+            examined += 1;
+            cursor = next.map_or(next_group, |position| group_start + u64::from(position));
         }
         None
     }

@@ -1,4 +1,5 @@
-//! The data directory at start: lock, manifest, replay, and a new incarnation's first segments.
+//! Ring 5: the data directory at start: lock, manifest, replay, and a new incarnation's first segments. A node and an
+//! embedded store open it the same way, whatever runs their logs afterwards.
 //!
 //! ```text
 //!   LOCK       held while a process uses the directory; says which
@@ -15,14 +16,11 @@ use base::limits::FIRST_SEGMENT_BYTES;
 use base::{CoreId, Slot};
 use io::files::{DirectoryLock, LockError, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
-use shard::Shard;
 use storage::log::manifest::ManifestError;
 use storage::log::{
     AheadKey, Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, ReadFile, Recovery, Replayed, recover,
 };
 use storage::{Key, Store};
-
-use crate::backup::is_backup;
 
 /// Name of the lock file.
 pub const LOCK_FILE_NAME: &str = "LOCK";
@@ -106,7 +104,7 @@ impl DataDirectory {
         self.manifest.as_ref().map_or(1, |manifest| manifest.incarnation + 1)
     }
 
-    /// Replays all logs into `apply`, telling how far it is.
+    /// Replays all logs into `apply` (see the function of that name), telling how far it is.
     ///
     /// # Errors
     /// Damage, with file and offset.
@@ -195,8 +193,18 @@ impl DataDirectory {
     }
 }
 
+/// What a backup says about itself; behind it nothing is missing.
+pub const BACKUP_FILE_NAME: &str = "BACKUP";
+/// Stands in a directory that is to become a backup.
+pub const UNFINISHED_BACKUP_FILE_NAME: &str = "UNFINISHED";
+
+/// Whether a directory is a backup, or was to become one.
+pub fn is_backup(path: &Path) -> bool {
+    [BACKUP_FILE_NAME, UNFINISHED_BACKUP_FILE_NAME].iter().any(|name| path.join(name).exists())
+}
+
 /// A node that started in a backup would change it.
-pub(crate) fn refuse_backup(path: &Path) -> Result<(), DirectoryError> {
+pub fn refuse_backup(path: &Path) -> Result<(), DirectoryError> {
     let shown = path.display();
     match is_backup(path) {
         true => Err(DirectoryError::Refused(format!(
@@ -210,7 +218,10 @@ pub(crate) fn refuse_backup(path: &Path) -> Result<(), DirectoryError> {
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Replays the logs that `manifest` and the names describe; writes nothing.
-pub(crate) fn replay(
+///
+/// # Errors
+/// Damage, with file and offset.
+pub fn replay(
     (path, names): (&Path, &[String]),
     manifest: &Manifest,
     progress: &mut Progress<'_>,
@@ -223,10 +234,10 @@ pub(crate) fn replay(
 }
 
 /// Bytes of a file, by name.
-pub(crate) type LengthOf<'a> = dyn Fn(&str) -> u64 + 'a;
+pub type LengthOf<'a> = dyn Fn(&str) -> u64 + 'a;
 
 /// As [`replay`], of files that lie anywhere: `length` knows their bytes, `read` gets them.
-pub(crate) fn replay_with(
+pub fn replay_with(
     (names, length): (&[String], &LengthOf<'_>),
     manifest: &Manifest,
     progress: &mut Progress<'_>,
@@ -258,7 +269,11 @@ fn read_file(path: &Path, bytes: &mut Vec<u8>) -> std::io::Result<()> {
     file.read_to_end(bytes).map(drop)
 }
 
-pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
+/// Reads the manifest of the directory with these files; `None` where there is no store yet.
+///
+/// # Errors
+/// When it is damaged, of another format, or missing although there is data.
+pub fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
     let shown = path.join(MANIFEST_FILE_NAME).display().to_string();
     if !names.iter().any(|name| name == MANIFEST_FILE_NAME) {
         if names.iter().any(|name| name.ends_with(".log") || name.ends_with(".run")) {
@@ -281,32 +296,33 @@ pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Mani
     }
 }
 
-/// Performs a replayed change on the shard that owns it now.
+/// Performs a replayed change on the store of the core that owns its slot now; `stores` are those of all cores.
 ///
 /// # Errors
 /// When the change cannot be performed, with the reason.
-pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) -> Result<(), String> {
+pub fn apply(stores: &mut [&mut Store], table: &NodeTable, replayed: Replayed<'_>) -> Result<(), String> {
+    let index = |core: CoreId| usize::from(core.0);
     match replayed {
         Replayed::Change { slot, database, key, version, change, may_be_known } => {
-            let store = store_of(shards, table.owner(slot));
+            let store = &mut stores[index(table.owner(slot))];
             let key = store.key(key, database, slot);
             store.replay(&key, &change, version, may_be_known)
         }
         Replayed::Ahead { keys } => {
-            prefetch(shards, table, keys);
+            prefetch(stores, table, keys);
             Ok(())
         }
         Replayed::Run { group, keys } => {
-            store_of(shards, table.group_owner(group)).expect_keys(group, keys);
+            stores[index(table.group_owner(group))].expect_keys(group, keys);
             Ok(())
         }
         Replayed::Loaded { slot, database, key, version, change } => {
-            let store = store_of(shards, table.owner(slot));
+            let store = &mut stores[index(table.owner(slot))];
             let key = store.key(key, database, slot);
             store.load(&key, &change, version)
         }
         Replayed::Versions { group, versions } => {
-            store_of(shards, table.group_owner(group)).set_versions(group, versions);
+            stores[index(table.group_owner(group))].set_versions(group, versions);
             Ok(())
         }
         Replayed::Clear { core, cores, database, spared } => {
@@ -314,7 +330,7 @@ pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) ->
             let own = written.groups_of(CoreId(core)).filter(|group| spared >> group.number() & 1 == 0);
             for group in own {
                 let slot = Slot::wrapping(group.slot(0).number());
-                store_of(shards, table.owner(slot)).replay_clear_group(group, database);
+                stores[index(table.owner(slot))].replay_clear_group(group, database);
             }
             Ok(())
         }
@@ -323,16 +339,12 @@ pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) ->
 
 /// Asks for what changes of these keys will touch, all buckets before the first record: each waits for memory, and all at once
 /// wait as long as one.
-fn prefetch(shards: &[Shard], table: &NodeTable, keys: &[AheadKey<'_>]) {
+fn prefetch(stores: &[&mut Store], table: &NodeTable, keys: &[AheadKey<'_>]) {
     let mut hashed: Vec<(&Store, Key<'_>)> = Vec::with_capacity(keys.len());
     for (slot, database, name) in keys {
-        let store = shards[usize::from(table.owner(*slot).0)].store();
+        let store = &*stores[usize::from(table.owner(*slot).0)];
         hashed.push((store, store.key(name, *database, *slot)));
     }
     hashed.iter().for_each(|(store, key)| store.prefetch_bucket(key));
     hashed.iter().for_each(|(store, key)| store.prefetch_record(key));
-}
-
-fn store_of(shards: &mut [Shard], core: CoreId) -> &mut Store {
-    shards[usize::from(core.0)].store_mut()
 }

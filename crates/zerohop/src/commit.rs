@@ -1,0 +1,106 @@
+//! When a call may return: what it changed, or saw, is as durable as promised.
+//!
+//! ```text
+//!   thread a   change ─ seal ─ write ─┐ sync (nothing held) ┌─ tells all ─► returns
+//!   thread b      change ─────────────┼── waits ────────────┤  seal ─ write ─┐ sync ┌─► returns
+//!   thread c         change ──────────┼── waits ────────────┴─ waits ────────┼──────┴─► returns
+//!                    what waits becomes one log group ───────────────────────┘
+//! ```
+
+use std::sync::MutexGuard;
+
+use base::{LogOrdinal, Now};
+
+use crate::Error;
+use crate::engine::Engine;
+use crate::options::Durability;
+use crate::store::Shared;
+
+impl Shared {
+    /// The engine, once it may be written to (not while writers outrun the disk), and the clock.
+    #[inline]
+    pub(crate) fn lock_to_write(&self) -> Result<(MutexGuard<'_, Engine>, Now), Error> {
+        let mut engine = self.lock();
+        loop {
+            engine.check_writable()?;
+            let now = engine.now();
+            let Engine { journal: Some(journal), data, uploads, .. } = &mut *engine else { return Ok((engine, now)) };
+            if !journal.outruns_disk((data, uploads), now) {
+                engine.begin_change();
+                return Ok((engine, now));
+            }
+            self.keeper_bell.ring();
+            engine = self.wait_for_progress(engine);
+        }
+    }
+
+    /// Returns once the changes up to now are as durable as promised; the first of those who wait does the work.
+    #[inline]
+    pub(crate) fn promise(&self, mut engine: MutexGuard<'_, Engine>) -> Result<(), Error> {
+        if engine.takes_keeper_from_sleep() {
+            self.keeper_bell.ring();
+        }
+        let Some(journal) = &engine.journal else { return engine.failure.clone().map_or(Ok(()), Err) };
+        let ordinal = journal.last_change(&engine.data);
+        self.promise_up_to(engine, ordinal)
+    }
+
+    /// As [`Shared::promise`], for the log groups up to `ordinal`.
+    pub(crate) fn promise_up_to<'a>(
+        &'a self,
+        mut engine: MutexGuard<'a, Engine>,
+        ordinal: LogOrdinal,
+    ) -> Result<(), Error> {
+        loop {
+            let Some(journal) = &engine.journal else { return engine.failure.clone().map_or(Ok(()), Err) };
+            if let Some(reason) = journal.log.failure() {
+                return Err(Error::LogFailed(reason.to_owned()));
+            }
+            let promised = match journal.durability {
+                Durability::Commit => journal.log.durable(),
+                Durability::Interval | Durability::Memory => journal.log.written(),
+            };
+            if ordinal <= promised {
+                return Ok(());
+            }
+            engine = match journal.log.is_syncing() {
+                true => self.wait_for_progress(engine),
+                false => self.sync(engine),
+            };
+        }
+    }
+
+    /// Syncs everything up to now, with the engine free for others meanwhile.
+    pub(crate) fn sync<'a>(&'a self, mut guard: MutexGuard<'a, Engine>) -> MutexGuard<'a, Engine> {
+        let now = guard.now();
+        let engine = &mut *guard;
+        let Some(journal) = &mut engine.journal else { return guard };
+        journal.seal(&mut engine.data, &engine.uploads, now);
+        let Some(sync) = journal.begin_sync((&mut engine.data, &engine.uploads), engine.life, now) else {
+            // The write failed; who waits is to hear of it.
+            self.progress.notify_all();
+            return guard;
+        };
+        drop(guard);
+        let done = sync.perform();
+        let mut guard = self.lock();
+        let now = guard.now();
+        let engine = &mut *guard;
+        if let Some(journal) = &mut engine.journal {
+            journal.end_sync(done, (&mut engine.data, &engine.uploads), engine.life, now);
+            if journal.steps_again() {
+                self.keeper_bell.ring();
+            }
+        }
+        self.progress.notify_all();
+        guard
+    }
+
+    /// Until a sync, a step of a checkpoint or a failure.
+    fn wait_for_progress<'a>(&'a self, engine: MutexGuard<'a, Engine>) -> MutexGuard<'a, Engine> {
+        self.progress.wait(engine).expect(crate::store::POISONED)
+    }
+}
+
+#[cfg(test)]
+mod tests;

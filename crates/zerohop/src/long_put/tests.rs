@@ -1,0 +1,30 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::Store;
+use crate::testing::Scratch;
+
+#[test]
+fn a_checkpoint_in_the_middle_of_a_long_value_does_not_lose_its_beginning() {
+    let scratch = Scratch::new("middle");
+    let store = Store::options().checkpoint_bytes(1000).open(scratch.path()).unwrap();
+    let value: Vec<u8> = (0..1_000_000u32).map(|at| (at / 11) as u8).collect();
+    let mut stage = None;
+    store.shared().log_slices(b"long", &value, &mut stage).unwrap();
+    // Until every slot group has had its turn; none gets a second one, because no run may go further than the first slice.
+    let published = || store.shared().lock().journal.as_ref().unwrap().checkpoints.published().0;
+    let before = published();
+    while published() < before + u64::from(base::SLOT_GROUP_COUNT) {
+        for number in 0..100u32 {
+            store.put(&number.to_be_bytes(), &[7; 100]).unwrap();
+        }
+    }
+    assert!(store.get(b"long").unwrap().is_none());
+    store.shared().name_slices(b"long", (&Blocks::of(&value), stage), None).unwrap();
+    // As after a crash: nothing is checkpointed any more.
+    store.shared().lock().journal.as_mut().unwrap().log.on_log_failed(String::from("planted"));
+    store.close().unwrap_err();
+    let store = Store::open(scratch.path()).unwrap();
+    assert_eq!(store.get(b"long").unwrap().unwrap(), value.as_slice());
+    assert_eq!(store.len(), 101);
+}
