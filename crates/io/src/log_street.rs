@@ -56,11 +56,6 @@ impl LogStreet {
         self.hand_over(events);
     }
 
-    /// Gives back the room that was reserved ahead of the log's end; nothing is written any more.
-    pub fn trim(&self) {
-        self.files.trim();
-    }
-
     fn hand_over(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.list.events);
         self.list.reset();

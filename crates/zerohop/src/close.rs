@@ -54,7 +54,6 @@ impl Shared {
         guard.life = Life::Resting;
         let checkpointed = self.write_last_runs(&mut guard);
         if let Some(journal) = guard.journal.take() {
-            journal.trim();
             // Joins the disk thread: its last jobs are done.
             drop(journal);
         }

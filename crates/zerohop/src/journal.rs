@@ -148,11 +148,6 @@ impl Journal {
         self.outruns
     }
 
-    /// Gives back reserved room; nothing is written any more.
-    pub fn trim(&self) {
-        self.street.trim();
-    }
-
     /// Performs what is asked for and hears of what happened, until nothing more does at once.
     fn go_on(&mut self, (store, uploads): (&mut Store, &Uploads), life: Life, now: Now) {
         loop {
@@ -215,8 +210,10 @@ impl Journal {
         act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> Asked,
     ) {
         let begin = |_: &Store, sealed| Some(uploads.begin_of_runs(sealed));
+        // Nobody is served by the thread that makes runs: they get all that they want.
+        let work = self.checkpoints.work_wanted(&self.log, now);
         let (log, effects) = (&mut self.log, &mut self.effects);
-        let mut view = View { store, log, effects, now, life, first_pending: None, begin: &begin };
+        let mut view = View { store, log, effects, now, life, work, first_pending: None, begin: &begin };
         match act(&mut self.checkpoints, &mut view) {
             Asked::Nothing => {}
             Asked::StepAgain => self.steps_again = true,
