@@ -1,3 +1,4 @@
+//! Checkpoints while a long value is on its way.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -14,7 +15,8 @@ fn a_checkpoint_in_the_middle_of_a_long_value_does_not_lose_its_beginning() {
     // Until every slot group has had its turn; none gets a second one, because no run may go further than the first slice.
     let published = || store.shared().lock().journal.as_ref().unwrap().checkpoints.published().0;
     let before = published();
-    while published() < before + u64::from(base::SLOT_GROUP_COUNT) {
+    let logged = || store.shared().lock().journal.as_ref().unwrap().log.bytes_total();
+    while published() < before + u64::from(base::SLOT_GROUP_COUNT) || logged() < 24 << 20 {
         for number in 0..100u32 {
             store.put(&number.to_be_bytes(), &[7; 100]).unwrap();
         }

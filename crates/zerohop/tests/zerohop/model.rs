@@ -78,6 +78,24 @@ impl Run {
         }
     }
 
+    fn batch(&mut self, number: usize, store: &Store, changes: Vec<(u8, Option<u32>)>) {
+        let mut batch = store.batch();
+        for (key, new) in changes {
+            let key = name(key);
+            match new.map(|len| value(number, len)) {
+                Some(value) => {
+                    batch.put(&key, &value).unwrap();
+                    self.model.insert(key, value);
+                }
+                None => {
+                    batch.delete(&key).unwrap();
+                    self.model.remove(&key);
+                }
+            }
+        }
+        batch.commit().unwrap();
+    }
+
     fn step(&mut self, number: usize, step: Step) {
         let store = self.store.clone().unwrap();
         match step {
@@ -130,23 +148,7 @@ impl Run {
                     }
                 }
             }
-            Step::Batch(changes) => {
-                let mut batch = store.batch();
-                for (key, new) in changes {
-                    let key = name(key);
-                    match new.map(|len| value(number, len)) {
-                        Some(value) => {
-                            batch.put(&key, &value).unwrap();
-                            self.model.insert(key, value);
-                        }
-                        None => {
-                            batch.delete(&key).unwrap();
-                            self.model.remove(&key);
-                        }
-                    }
-                }
-                batch.commit().unwrap();
-            }
+            Step::Batch(changes) => self.batch(number, &store, changes),
             Step::Look => assert!(all_of(&store) == self.model),
             Step::Reopen(durability) => {
                 drop(store);
