@@ -30,3 +30,14 @@ fn a_checkpoint_in_the_middle_of_a_long_value_does_not_lose_its_beginning() {
     assert_eq!(store.get(b"long").unwrap().unwrap(), value.as_slice());
     assert_eq!(store.len(), 101);
 }
+
+#[test]
+fn no_run_goes_further_than_the_first_slice_of_a_value_on_its_way() {
+    let mut uploads = Uploads::default();
+    assert_eq!(uploads.begin_of_runs(LogOrdinal(9)), LogOrdinal(9));
+    assert_ne!(uploads.open(LogOrdinal(7)), uploads.open(LogOrdinal(5)));
+    assert_eq!(uploads.begin_of_runs(LogOrdinal(9)), LogOrdinal(4));
+    assert_eq!(uploads.begin_of_runs(LogOrdinal(3)), LogOrdinal(3));
+    uploads.clear();
+    assert_eq!(uploads.begin_of_runs(LogOrdinal(9)), LogOrdinal(9));
+}
