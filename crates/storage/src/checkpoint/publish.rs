@@ -42,7 +42,9 @@ impl Checkpoints {
             view.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
         }
         if is_planted(Bug::M10GivenBackTooEarly) {
-            walked.iter().for_each(|making| self.give_back(making.writer.header(), view));
+            let mut names = Vec::new();
+            walked.iter().for_each(|making| self.give_back(making.writer.header(), view, &mut names));
+            remove(names, view);
         }
         let names: Vec<String> = walked.iter().map(|making| making.writer.header().file_name()).collect();
         self.walked = walked;
@@ -59,14 +61,17 @@ impl Checkpoints {
     pub fn on_runs_published(&mut self, view: &mut View<'_>) -> Asked {
         self.state = State::Idle;
         self.failure = None;
+        // One effect for all: a stop publishes the runs of all groups at once, and streets take so many jobs at a time.
+        let mut names = Vec::new();
         for making in std::mem::take(&mut self.walked) {
             let (header, bytes) = (*making.writer.header(), making.writer.bytes());
             self.published += 1;
             self.published_bytes += bytes;
-            self.give_back(&header, view);
+            self.give_back(&header, view, &mut names);
             let run = self.run_mut(&header);
             (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
         }
+        remove(names, view);
         self.set_stride(view);
         self.renewal().unwrap_or(Asked::StepAgain)
     }
@@ -79,14 +84,17 @@ impl Checkpoints {
     }
 
     /// What the run with this header replaces goes: the run before, and segments that no group needs any more.
-    fn give_back(&mut self, header: &RunHeader, view: &mut View<'_>) {
+    fn give_back(&mut self, header: &RunHeader, view: &mut View<'_>, names: &mut Vec<String>) {
         let old = std::mem::replace(&mut self.run_mut(header).cut, header.cut);
-        let mut names = Vec::new();
         if old != Cut::default() && old != header.cut {
             names.push(run_file_name(header.group, old));
         }
+<<<<<<< HEAD
         self.give_back_segments(view, &mut names);
         self.pins.remove(names, view.effects);
+=======
+        self.give_back_segments(view, names);
+>>>>>>> embedded
     }
 
     fn give_back_segments(&self, view: &mut View<'_>, names: &mut Vec<String>) {
@@ -103,5 +111,11 @@ impl Checkpoints {
 
     fn run_mut(&mut self, header: &RunHeader) -> &mut GroupRun {
         self.runs.iter_mut().find(|run| run.group == header.group).expect("only own groups get runs")
+    }
+}
+
+fn remove(names: Vec<String>, view: &mut View<'_>) {
+    if !names.is_empty() {
+        view.effects.push(Effect::RemoveFiles { names });
     }
 }

@@ -1,3 +1,4 @@
+//! What a returned write has survived, shared syncs, a failed log.
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -1,3 +1,4 @@
+//! Checkpoints while a long value is on its way.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -14,7 +15,8 @@ fn a_checkpoint_in_the_middle_of_a_long_value_does_not_lose_its_beginning() {
     // Until every slot group has had its turn; none gets a second one, because no run may go further than the first slice.
     let published = || store.shared().lock().journal.as_ref().unwrap().checkpoints.published().0;
     let before = published();
-    while published() < before + u64::from(base::SLOT_GROUP_COUNT) {
+    let logged = || store.shared().lock().journal.as_ref().unwrap().log.bytes_total();
+    while published() < before + u64::from(base::SLOT_GROUP_COUNT) || logged() < 24 << 20 {
         for number in 0..100u32 {
             store.put(&number.to_be_bytes(), &[7; 100]).unwrap();
         }
@@ -27,4 +29,15 @@ fn a_checkpoint_in_the_middle_of_a_long_value_does_not_lose_its_beginning() {
     let store = Store::open(scratch.path()).unwrap();
     assert_eq!(store.get(b"long").unwrap().unwrap(), value.as_slice());
     assert_eq!(store.len(), 101);
+}
+
+#[test]
+fn no_run_goes_further_than_the_first_slice_of_a_value_on_its_way() {
+    let mut uploads = Uploads::default();
+    assert_eq!(uploads.begin_of_runs(LogOrdinal(9)), LogOrdinal(9));
+    assert_ne!(uploads.open(LogOrdinal(7)), uploads.open(LogOrdinal(5)));
+    assert_eq!(uploads.begin_of_runs(LogOrdinal(9)), LogOrdinal(4));
+    assert_eq!(uploads.begin_of_runs(LogOrdinal(3)), LogOrdinal(3));
+    uploads.clear();
+    assert_eq!(uploads.begin_of_runs(LogOrdinal(9)), LogOrdinal(9));
 }

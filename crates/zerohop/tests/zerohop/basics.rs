@@ -141,3 +141,17 @@ fn durability_memory_reads_a_directory_and_leaves_it_alone() {
     assert!(store.get(b"lost").unwrap().is_none());
     assert!(store.get(b"kept").unwrap().is_some());
 }
+
+#[test]
+fn every_end_checkpoints_all_slot_groups() {
+    let scratch = Scratch::new("every-end");
+    for round in 1..=4u64 {
+        let store = Store::open(scratch.path()).unwrap();
+        for number in 0..2000u32 {
+            assert_eq!(store.append(&number.to_be_bytes(), b"x").unwrap(), round);
+        }
+        assert_eq!(store.close(), Ok(()));
+        let names = std::fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.filter(|name| name.to_string_lossy().ends_with(".run")).count(), 64);
+    }
+}

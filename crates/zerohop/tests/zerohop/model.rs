@@ -78,38 +78,22 @@ impl Run {
         }
     }
 
-    fn swap(&mut self, store: &Store, key: u8, expects_present: bool, new: Option<Vec<u8>>) {
-        let key = name(key);
-        let present = self.model.get(&key).cloned();
-        let expected = if expects_present { present.clone() } else { Some(b"nobody has this".to_vec()) };
-        match store.compare_and_swap(&key, expected.as_deref(), new.as_deref()).unwrap() {
-            Ok(_) if present.is_none() && new.is_none() => assert!(expects_present),
-            Ok(version) => {
-                assert!(expects_present);
-                self.written(&key, version, new);
-            }
-            Err(current) => {
-                assert!(!expects_present);
-                assert_eq!(current.map(|current| current.to_vec()), present);
-            }
-        }
-    }
-
-    fn swap_version(&mut self, store: &Store, key: u8, is_right: bool, new: Option<Vec<u8>>) {
-        let key = name(key);
-        let present = store.get(&key).unwrap().map_or(Version::ABSENT, |value| value.version());
-        let expected = if is_right { present } else { Version(present.0 + 1) };
-        match store.compare_and_swap_version(&key, expected, new.as_deref()).unwrap() {
-            Ok(_) if present == Version::ABSENT && new.is_none() => assert!(is_right),
-            Ok(version) => {
-                assert!(is_right);
-                self.written(&key, version, new);
-            }
-            Err(current) => {
-                assert!(!is_right);
-                assert_eq!(current.map(|current| current.to_vec()).as_ref(), self.model.get(&key));
+    fn batch(&mut self, number: usize, store: &Store, changes: Vec<(u8, Option<u32>)>) {
+        let mut batch = store.batch();
+        for (key, new) in changes {
+            let key = name(key);
+            match new.map(|len| value(number, len)) {
+                Some(value) => {
+                    batch.put(&key, &value).unwrap();
+                    self.model.insert(key, value);
+                }
+                None => {
+                    batch.delete(&key).unwrap();
+                    self.model.remove(&key);
+                }
             }
         }
+        batch.commit().unwrap();
     }
 
     fn step(&mut self, number: usize, step: Step) {
@@ -133,28 +117,38 @@ impl Run {
                 assert_eq!(len, whole.len() as u64);
             }
             Step::Swap { key, expects_present, new } => {
-                self.swap(&store, key, expects_present, new.map(|len| value(number, len)))
-            }
-            Step::SwapVersion { key, is_right, new } => {
-                self.swap_version(&store, key, is_right, new.map(|len| value(number, len)))
-            }
-            Step::Batch(changes) => {
-                let mut batch = store.batch();
-                for (key, new) in changes {
-                    let key = name(key);
-                    match new.map(|len| value(number, len)) {
-                        Some(value) => {
-                            batch.put(&key, &value).unwrap();
-                            self.model.insert(key, value);
-                        }
-                        None => {
-                            batch.delete(&key).unwrap();
-                            self.model.remove(&key);
-                        }
+                let (key, new) = (name(key), new.map(|len| value(number, len)));
+                let present = self.model.get(&key).cloned();
+                let expected = if expects_present { present.clone() } else { Some(b"nobody has this".to_vec()) };
+                match store.compare_and_swap(&key, expected.as_deref(), new.as_deref()).unwrap() {
+                    Ok(_) if present.is_none() && new.is_none() => assert!(expects_present),
+                    Ok(version) => {
+                        assert!(expects_present);
+                        self.written(&key, version, new);
+                    }
+                    Err(current) => {
+                        assert!(!expects_present);
+                        assert_eq!(current.map(|current| current.to_vec()), present);
                     }
                 }
-                batch.commit().unwrap();
             }
+            Step::SwapVersion { key, is_right, new } => {
+                let (key, new) = (name(key), new.map(|len| value(number, len)));
+                let present = store.get(&key).unwrap().map_or(Version::ABSENT, |value| value.version());
+                let expected = if is_right { present } else { Version(present.0 + 1) };
+                match store.compare_and_swap_version(&key, expected, new.as_deref()).unwrap() {
+                    Ok(_) if present == Version::ABSENT && new.is_none() => assert!(is_right),
+                    Ok(version) => {
+                        assert!(is_right);
+                        self.written(&key, version, new);
+                    }
+                    Err(current) => {
+                        assert!(!is_right);
+                        assert_eq!(current.map(|current| current.to_vec()).as_ref(), self.model.get(&key));
+                    }
+                }
+            }
+            Step::Batch(changes) => self.batch(number, &store, changes),
             Step::Look => assert!(all_of(&store) == self.model),
             Step::Reopen(durability) => {
                 drop(store);
