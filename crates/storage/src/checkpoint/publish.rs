@@ -44,7 +44,7 @@ impl Checkpoints {
         if is_planted(Bug::M10GivenBackTooEarly) {
             let mut names = Vec::new();
             walked.iter().for_each(|making| self.give_back(making.writer.header(), view, &mut names));
-            remove(names, view);
+            self.pins.remove(names, view.effects);
         }
         let names: Vec<String> = walked.iter().map(|making| making.writer.header().file_name()).collect();
         self.walked = walked;
@@ -71,7 +71,7 @@ impl Checkpoints {
             let run = self.run_mut(&header);
             (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
         }
-        remove(names, view);
+        self.pins.remove(names, view.effects);
         self.set_stride(view);
         self.renewal().unwrap_or(Asked::StepAgain)
     }
@@ -89,12 +89,7 @@ impl Checkpoints {
         if old != Cut::default() && old != header.cut {
             names.push(run_file_name(header.group, old));
         }
-<<<<<<< HEAD
-        self.give_back_segments(view, &mut names);
-        self.pins.remove(names, view.effects);
-=======
         self.give_back_segments(view, names);
->>>>>>> embedded
     }
 
     fn give_back_segments(&self, view: &mut View<'_>, names: &mut Vec<String>) {
@@ -111,11 +106,5 @@ impl Checkpoints {
 
     fn run_mut(&mut self, header: &RunHeader) -> &mut GroupRun {
         self.runs.iter_mut().find(|run| run.group == header.group).expect("only own groups get runs")
-    }
-}
-
-fn remove(names: Vec<String>, view: &mut View<'_>) {
-    if !names.is_empty() {
-        view.effects.push(Effect::RemoveFiles { names });
     }
 }
