@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base::street::UNFINISHED_SUFFIX;
 use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use directory::apply;
 use placement::NodeTable;
-use server::data_directory::apply;
 use shard::{Durability, HopBatch, NodeState, Shard, ShardConfig};
 use storage::log::{LogIdentity, LogWriter, Manifest, recover};
 use wire::reply_parse::skip_reply;
@@ -189,8 +189,9 @@ impl Street {
             self.files.get(name).map(|file| bytes.clone_from(file)).ok_or_else(|| "no such file".to_owned())
         };
         let groups_of = |core, _| self.table.group_mask_of(CoreId(core));
+        let mut stores: Vec<_> = recovered.iter_mut().map(Shard::store_mut).collect();
         let recovery = recover(&manifest, &names, &groups_of, &mut read, &mut |replayed| {
-            apply(&mut recovered, &self.table, replayed)
+            apply(&mut stores, &self.table, replayed)
         });
         let recovery = recovery.expect("what was written is recovered");
         assert!(recovery.torn.is_empty(), "nothing is torn: {:?}", recovery.torn);
