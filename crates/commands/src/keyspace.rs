@@ -7,6 +7,7 @@ use wire::{Arguments, ErrorReply, error};
 
 use crate::arguments::{database, is};
 use crate::failure::{DONE, Executed, Failure};
+use crate::values::COLD;
 use crate::unit::{Unit, argument};
 
 const COPY_IN_CLUSTER: ErrorReply =
@@ -151,6 +152,7 @@ impl Content {
                 list.encode(&mut encoding);
                 (Carried::Encoding(Kind::List, encoding), Form::Written)
             }
+            Value::Cold => unreachable!("{COLD}"),
         };
         let expiry = record.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
         Content { value, form, expiry }

@@ -5,6 +5,7 @@ use storage::{Form, Record, Value};
 use wire::{Arguments, ErrorReply, number};
 
 use crate::failure::{DONE, Executed};
+use crate::values::COLD;
 use crate::unit::Unit;
 
 /// Longest string that Redis keeps in one piece with its header, bytes; `embstr` up to it.
@@ -51,6 +52,7 @@ pub(crate) fn encoding(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Execute
         Value::String { text, form } if form != Form::Raw && text.len() <= EMBEDDED_BYTES_MAX => "embstr",
         Value::String { .. } => "raw",
         Value::List(_) => "quicklist",
+        Value::Cold => unreachable!("{COLD}"),
     };
     let key = unit.first_key(arguments, 2);
     match unit.store.read(&key, unit.now_ms).map(name) {

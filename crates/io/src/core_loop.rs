@@ -159,6 +159,7 @@ fn perform_log(log: Option<&mut LogFiles>, effect: Effect, quiet: bool, events: 
         }
         Effect::SyncLog { segment, ordinal } => log.sync(segment, ordinal, events),
         Effect::WriteRun { name, offset, bytes } => log.write_run(&name, offset, bytes, events),
+        Effect::ReadRun { token, name, offset, bytes } => log.read_run(token, &name, (offset, bytes), events),
         Effect::PublishRuns { names } => log.publish_runs(names, events),
         Effect::DropRun { name } => log.drop_run(&name),
         Effect::RemoveFiles { names } => log.remove(names),

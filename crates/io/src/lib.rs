@@ -41,6 +41,7 @@ mod gap_watch;
 mod log_files;
 mod receive_slab;
 mod run_files;
+mod run_readers;
 mod segment_files;
 mod uring;
 

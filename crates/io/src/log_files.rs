@@ -11,6 +11,7 @@
 use crate::disk_thread::{DiskJob, DiskResult, DiskThread, SegmentFile};
 use crate::doorbell::Doorbell;
 use crate::event_list::EventList;
+use crate::run_readers::RunReaders;
 use crate::segment_files::NewSegment;
 use base::ids::{CoreId, LogOrdinal, SegmentNumber};
 use base::street::Event;
@@ -35,6 +36,10 @@ pub(crate) struct LogFiles {
     syncs: DiskThread,
     /// Makes segments ahead of need, which takes many syncs' time, and everything about runs.
     segments: DiskThread,
+    /// Reads of runs, from the first one on.
+    readers: Option<RunReaders>,
+    core: CoreId,
+    doorbell: Arc<Doorbell>,
     /// Open segments, oldest first: the one being written, those made ahead, and older ones that are not synced yet.
     open: Vec<Arc<SegmentFile>>,
     /// Written since their last sync began, oldest first.
@@ -48,11 +53,14 @@ pub(crate) struct LogFiles {
 impl LogFiles {
     pub fn start(config: LogFilesConfig, core: CoreId, doorbell: Arc<Doorbell>) -> io::Result<LogFiles> {
         let syncs = DiskThread::start(format!("sync-{}", core.0), Arc::clone(&doorbell))?;
-        let segments = DiskThread::start(format!("segments-{}", core.0), doorbell)?;
+        let segments = DiskThread::start(format!("segments-{}", core.0), Arc::clone(&doorbell))?;
         Ok(LogFiles {
             config,
             syncs,
             segments,
+            readers: None,
+            core,
+            doorbell,
             open: Vec::new(),
             dirty: Vec::new(),
             failed: false,
@@ -84,6 +92,26 @@ impl LogFiles {
                 DiskResult::RunFailed(reason) => events.push(Event::RunFailed { reason }),
                 DiskResult::Removed => {}
             }
+        }
+        while let Some((token, read)) = self.readers.as_mut().and_then(RunReaders::result) {
+            events.push(Event::RunRead { token, read });
+        }
+    }
+
+    /// Reads bytes of a run.
+    pub fn read_run(&mut self, token: u64, name: &str, (offset, bytes): (u64, u64), events: &mut EventList) {
+        let path = self.config.directory.join(name);
+        if self.readers.is_none() {
+            match RunReaders::start(self.core.0, &self.doorbell) {
+                Ok(readers) => self.readers = Some(readers),
+                Err(error) => {
+                    let read = Err(format!("{} at offset {offset}: no thread to read it: {error}", path.display()));
+                    return events.push(Event::RunRead { token, read });
+                }
+            }
+        }
+        if let Some(readers) = &mut self.readers {
+            readers.submit(token, path, offset, bytes as usize);
         }
     }
 
@@ -164,7 +192,8 @@ impl LogFiles {
     }
 
     pub fn remove(&mut self, names: Vec<String>) {
-        let paths = names.into_iter().map(|name| self.config.directory.join(name)).collect();
+        let paths: Vec<PathBuf> = names.into_iter().map(|name| self.config.directory.join(name)).collect();
+        self.readers.iter().for_each(|readers| readers.forget(&paths));
         self.submit_removal(DiskJob::Remove { paths });
     }
 

@@ -15,7 +15,7 @@ use base::{CoreId, Slot};
 use io::files::{DirectoryLock, LockError, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
 use shard::Shard;
-use storage::Store;
+use storage::{ColdValue, ReadCold, Store};
 use storage::log::manifest::ManifestError;
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
 
@@ -239,21 +239,38 @@ pub(crate) fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Mani
     }
 }
 
+/// The record of a cold value that a replayed change needs.
+///
+/// # Errors
+/// The operating system's words.
+pub(crate) fn read_cold(path: &Path, cold: &ColdValue) -> Result<Vec<u8>, String> {
+    use std::os::unix::fs::FileExt;
+    let mut record = vec![0; cold.bytes];
+    let file = fs::File::open(path.join(&cold.file)).map_err(|error| error.to_string())?;
+    file.read_exact_at(&mut record, cold.offset).map_err(|error| error.to_string())?;
+    Ok(record)
+}
+
 /// Performs a replayed change on the shard that owns it now.
 ///
 /// # Errors
 /// When the change cannot be performed, with the reason.
-pub fn apply(shards: &mut [Shard], table: &NodeTable, replayed: Replayed<'_>) -> Result<(), String> {
+pub fn apply(
+    shards: &mut [Shard],
+    table: &NodeTable,
+    replayed: Replayed<'_>,
+    read: &mut ReadCold<'_>,
+) -> Result<(), String> {
     match replayed {
         Replayed::Change { slot, database, key, version, change, may_be_known } => {
             let store = store_of(shards, table.owner(slot));
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version, may_be_known)
+            store.replay_reading(&key, (&change, version), may_be_known, read)
         }
-        Replayed::Loaded { slot, database, key, version, change } => {
+        Replayed::Loaded { slot, database, key, version, change, place } => {
             let store = store_of(shards, table.owner(slot));
             let key = store.key(key, database, slot);
-            store.load(&key, &change, version)
+            store.load(&key, (&change, version), place)
         }
         Replayed::Versions { group, versions } => {
             store_of(shards, table.group_owner(group)).set_versions(group, versions);

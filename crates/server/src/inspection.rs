@@ -13,7 +13,7 @@ use shard::{Durability, Shard, ShardConfig};
 use storage::log::{Damage, Manifest, Recovery};
 
 use crate::config::NodeConfig;
-use crate::data_directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_manifest, replay};
+use crate::data_directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_manifest, replay, read_cold};
 use crate::facts::node_state;
 
 /// Keys of one database.
@@ -76,7 +76,7 @@ pub fn inspect(path: &Path, progress: &mut Progress<'_>) -> Result<Inspection, I
     let recovery = match &manifest {
         None => Recovery::default(),
         Some(manifest) => replay((path, &names), manifest, progress, &mut |replayed| {
-            apply(std::slice::from_mut(&mut shard), &table, replayed)
+            apply(std::slice::from_mut(&mut shard), &table, replayed, &mut |cold| read_cold(path, cold))
         })
         .map_err(InspectionError::Damage)?,
     };

@@ -7,10 +7,11 @@ use base::CoreId;
 use io::{ChosenBackend, CoreConfig, LogFilesConfig, StreetHandle, mesh, run_core};
 use placement::NodeTable;
 use shard::{Durability, Shard, ShardConfig};
+use storage::ColdValue;
 use storage::log::{LogIdentity, Recovery};
 
 use crate::config::NodeConfig;
-use crate::data_directory::{DataDirectory, DirectoryError, Progress, apply};
+use crate::data_directory::{DataDirectory, DirectoryError, Progress, apply, read_cold};
 use crate::facts::node_state;
 use crate::ports::{self, PortError};
 
@@ -181,7 +182,8 @@ fn make_shards(
     }
     let mut recovery = Recovery::default();
     if let Some(directory) = directory {
-        recovery = directory.replay(progress, &mut |replayed| apply(&mut shards, table, replayed))?;
+        let mut read = |cold: &ColdValue| read_cold(directory.path(), cold);
+        recovery = directory.replay(progress, &mut |replayed| apply(&mut shards, table, replayed, &mut read))?;
         if logs {
             let zero_fill = config.durability == Durability::Commit;
             directory.begin(store_id, (config.cores, zero_fill), &recovery)?;

@@ -334,11 +334,8 @@ fn set_memory_limit(config: &mut NodeConfig, words: &[String]) -> Result<(), Str
 }
 
 fn set_when_full(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
-    if words[0] == "tier" {
-        return Err("values cannot move to the disk yet; give refuse, evict-lru, evict-lfu or evict-ttl".into());
-    }
     let known = WhenFull::ALL.into_iter().find(|policy| policy.name() == words[0]);
-    config.when_full = known.ok_or("give refuse, evict-lru, evict-lfu or evict-ttl")?;
+    config.when_full = known.ok_or("give refuse, evict-lru, evict-lfu, evict-ttl or tier")?;
     Ok(())
 }
 

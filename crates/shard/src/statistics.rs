@@ -50,6 +50,14 @@ impl Shard {
             gauges.log_groups_unsynced = log.sealed().0 - log.durable().0;
             gauges.log_synced_unix_ms = self.synced_unix_ms;
         }
+        if self.store.tiers() {
+            let tiered = self.store.tiered();
+            (gauges.cold_keys, gauges.cold_bytes) = (tiered.cold_keys, tiered.cold_bytes);
+            (gauges.clean_bytes, gauges.dirty_bytes) = (tiered.clean_bytes, tiered.dirty_bytes);
+            (gauges.values_cooled, gauges.values_fetched) = (tiered.cooled, tiered.fetched);
+            gauges.fetches_under_way = self.fetches.len() as u64;
+            (gauges.fetch_waits, gauges.fetch_failures) = (self.fetches.waits, self.fetches.failures);
+        }
         if let Some(checkpoints) = &self.checkpoints {
             gauges.run_bytes = checkpoints.run_bytes();
             (gauges.runs_published, gauges.runs_published_bytes) = checkpoints.published();

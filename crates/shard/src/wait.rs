@@ -67,7 +67,7 @@ impl Shard {
             Target::Remote(_, protocol) => Some(protocol),
         };
         let Some(protocol) = protocol else { return };
-        if !self.has_keys_of(&request) {
+        if !self.has_keys_of(&request) || self.waiter_awaits_values(&request, database) {
             return self.waiters.defer(id);
         }
         let mut bytes = Vec::new();

@@ -154,7 +154,7 @@ impl Swarm {
             weights: draw_weights(abilities, rng),
             plan,
             long_of_16: if rng.chance(1, 8) { 1 + rng.below(6) } else { 0 },
-            memory: if rng.chance(1, 4) { Some(draw_memory(cores, rng)) } else { None },
+            memory: draw_limit(cores, durability, rng),
         }
     }
 
@@ -178,6 +178,15 @@ impl Swarm {
             seen(format!("memory {:07} {}", limit.bytes / u64::from(self.cores), limit.policy));
         }
         self.weights.iter().for_each(|(feature, _)| seen(format!("feature {feature:?}")));
+    }
+}
+
+/// Without a limit half of the time; values move to the disk in a quarter of the worlds that have one.
+fn draw_limit(cores: u16, durability: Durability, rng: &mut Rng) -> Option<MemoryLimit> {
+    match rng.below(8) {
+        0..2 => Some(draw_memory(cores, rng)),
+        2..4 if durability != Durability::Memory => Some(MemoryLimit { policy: "tier", ..draw_memory(cores, rng) }),
+        _ => None,
     }
 }
 

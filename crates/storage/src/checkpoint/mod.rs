@@ -20,8 +20,12 @@
 //! - `pace`: how much log there may be
 //! - `walk`: from a group to a file
 //! - `publish`: from a file to a run that counts
+//! - `cold`: what a walk reads of the run before
+//! - `change`: places of cold values come to mean the run that counts
 //! - `earlier`: the logs of earlier incarnations
 
+mod change;
+mod cold;
 mod earlier;
 mod pace;
 mod publish;
@@ -33,6 +37,8 @@ use base::{Effect, LogOrdinal, Now, SlotGroupId};
 use crate::log::{LogIdentity, LogWriter, Recovery};
 use crate::run::{Cut, RunWriter};
 use crate::store::Store;
+use change::RunChange;
+pub use cold::READ_OF_RUN;
 use earlier::Earlier;
 use pace::Pace;
 
@@ -141,6 +147,8 @@ pub struct Checkpoints {
     state: State,
     /// Written, not published, or being published.
     walked: Vec<Making>,
+    /// Published, while places of values change over.
+    changes: Vec<RunChange>,
     pace: Pace,
     /// Bytes of the log at which the next run is due.
     due_at_bytes: u64,
@@ -164,6 +172,7 @@ impl Checkpoints {
             runs: groups.map(run).collect(),
             state: State::Idle,
             walked: Vec::new(),
+            changes: Vec::new(),
             pace: Pace::default(),
             due_at_bytes: 0,
             slice_bytes: SLICE_BYTES,
@@ -202,7 +211,14 @@ impl Checkpoints {
         if view.log.failure().is_some() {
             return Asked::Nothing;
         }
-        let is_due = self.is_run_due(view.log, view.now);
+        let has_changed = self.change_step(view);
+        let asked = self.step_run(view);
+        view.store.set_frozen(self.frozen_groups());
+        if has_changed && asked == Asked::Nothing { Asked::StepAgain } else { asked }
+    }
+
+    fn step_run(&mut self, view: &mut View<'_>) -> Asked {
+        let is_due = self.is_run_due(view.log, view.now) || self.is_clean_run_due(view);
         match &self.state {
             State::Idle => match view.life {
                 Life::Serving if is_due => self.begin_due_run(view),
@@ -221,17 +237,21 @@ impl Checkpoints {
 
     /// Writing or publishing failed; the group's turn comes again.
     pub fn on_run_failed(&mut self, reason: String, now: Now) -> Asked {
-        self.failure = Some(reason);
-        self.retry_at_us = now.monotonic_us + RETRY_US;
+        self.note_failure(reason, now);
         if matches!(std::mem::take(&mut self.state), State::Publishing) {
             self.walked.clear();
         }
         self.end_walks()
     }
 
+    fn note_failure(&mut self, reason: String, now: Now) {
+        self.failure = Some(reason);
+        self.retry_at_us = now.monotonic_us + RETRY_US;
+    }
+
     /// Whether no run is under way.
     pub fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle)
+        matches!(self.state, State::Idle) && self.changes.is_empty()
     }
 
     /// Bytes of the runs of this log's groups.

@@ -3,7 +3,7 @@
 use base::{Effect, SlotGroupId};
 
 use super::{Asked, Checkpoints, Life, Making, SLICE_BYTES, State, View};
-use crate::run::{Cut, RunHeader, RunWriter};
+use crate::run::{Cut, RunHeader, RunWriter, Slice};
 
 /// Records of one slice where no client waits, bytes.
 const STOP_SLICE_BYTES: usize = 1 << 20;
@@ -27,12 +27,14 @@ impl Checkpoints {
         if self.runs.iter().any(|run| run.group == id && run.cut == header.cut) {
             return;
         }
-        let (writer, bytes) = RunWriter::begin(header);
+        let (writer, bytes) = RunWriter::begin(header, view.store.tiers());
         let (begin_sum, clears) = (group.version_sum(), group.clears());
         self.begun += 1;
-        // Never more than a round behind.
-        let due_at_bytes = self.due_at_bytes.max(view.log.bytes_total().saturating_sub(self.round_bytes()));
-        self.due_at_bytes = due_at_bytes + self.pace.stride_bytes;
+        if self.is_run_due(view.log, view.now) {
+            // Never more than a round behind.
+            let due_at_bytes = self.due_at_bytes.max(view.log.bytes_total().saturating_sub(self.round_bytes()));
+            self.due_at_bytes = due_at_bytes + self.pace.stride_bytes;
+        }
         let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64, end: None };
         view.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
         self.state = State::Walking { making, writing: true };
@@ -46,25 +48,31 @@ impl Checkpoints {
             Life::Serving => self.slice_bytes,
         };
         let end = view.last_change();
-        let State::Walking { making, writing } = &mut self.state else { return Asked::Nothing };
+        let State::Walking { making, .. } = &mut self.state else { return Asked::Nothing };
         // While the group is lent it waits.
         let Some(group) = view.store.group(making.writer.header().group) else { return Asked::Nothing };
-        let bytes = match making.writer.has_walked() {
+        let slice = match making.writer.has_walked() {
             false => making.writer.slice(group, slice_bytes, std::mem::take(&mut self.buffer)),
             true => {
                 making.end = Some(end);
-                making.writer.finish(group, end)
+                Slice::Bytes(making.writer.finish(group, end))
             }
         };
         view.store.let_go(making.writer.take_spent().into_iter());
-        if bytes.is_empty() {
-            return Asked::StepAgain;
+        match slice {
+            Slice::Bytes(bytes) if bytes.is_empty() => return Asked::StepAgain,
+            Slice::Bytes(bytes) => self.write_slice(bytes, view),
+            Slice::Reads => self.read_cold(view),
         }
+        Asked::Nothing
+    }
+
+    pub(super) fn write_slice(&mut self, bytes: Vec<u8>, view: &mut View<'_>) {
+        let State::Walking { making, writing } = &mut self.state else { return };
         let (name, offset) = (making.writer.header().file_name(), making.offset);
         making.offset += bytes.len() as u64;
         *writing = true;
         view.effects.push(Effect::WriteRun { name, offset, bytes });
-        Asked::Nothing
     }
 
     /// A slice, or the end, is written.

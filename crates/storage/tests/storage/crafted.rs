@@ -97,7 +97,7 @@ fn the_rig_writes_what_replay_believes() {
     assert_eq!(string_kind, put(1)[18 + KEY.len()]);
     let node = Node::open(directory(&[put(1), put_list(2)]), 2, 4096, false).unwrap();
     assert_eq!(node.snapshot().len(), 1);
-    assert_eq!(FORMAT_VERSION, 2);
+    assert_eq!(FORMAT_VERSION, 3);
 }
 
 #[test]
