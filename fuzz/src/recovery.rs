@@ -178,10 +178,10 @@ fn start(manifest: &Manifest, files: &Files) -> Started {
             let key = store.key(key, database, slot);
             store.replay(&key, &change, version, may_be_known)
         }
-        Replayed::Loaded { slot, database, key, version, change } => {
+        Replayed::Loaded { slot, database, key, version, change, place } => {
             provide_group(&mut store, slot.group());
             let key = store.key(key, database, slot);
-            store.load(&key, &change, version)
+            store.load(&key, (&change, version), place)
         }
         Replayed::Versions { group, versions } => {
             provide_group(&mut store, group);

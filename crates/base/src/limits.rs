@@ -57,6 +57,12 @@ pub const LOG_GROUP_BYTES: usize = SEGMENT_BYTES as usize / 2;
 pub const LOG_UNIT_BYTES_MAX: usize = 1280 << 20;
 /// Longest piece of a value in one log record, bytes; a longer value is logged as pieces.
 pub const LOG_PIECE_BYTES_MAX: usize = 64 << 10;
+/// Reads of runs for requests that a core has under way: more than a disk works on at once. Values on their way take as many
+/// times the longest record, 4 MiB; what else is wanted waits, and who wants it is a connection or one of its forwarded
+/// requests.
+pub const VALUE_READS_MAX: usize = 64;
+/// Reads of the run before that a walk has under way, of up to 256 KiB each: 4 MiB.
+pub const WALK_READS_MAX: usize = 16;
 /// Commands queued by one MULTI.
 pub const TRANSACTION_COMMANDS_MAX: usize = 1 << 16;
 /// Bytes queued by one MULTI.

@@ -31,12 +31,12 @@ pub enum Bug {
     M24RunForgetsUploads = 24,
     /// A segment gets its next header before its old name is gone for good (beyond AT-01's list).
     M25RecycledUnderItsOldName = 25,
-    /// A value that no run has goes cold all the same (beyond AT-01's list).
-    M26DirtyGoesCold = 26,
+    /// A changed value is taken for the one that a run has (beyond AT-01's list).
+    M26PlaceOutlivesChange = 26,
     /// The checksum of a cold value is not looked at (beyond AT-01's list).
     M27ColdChecksumIgnored = 27,
-    /// A value goes cold while its group's run is being written (beyond AT-01's list).
-    M28ColdUnderTheWalk = 28,
+    /// A run goes before no place means it any more (beyond AT-01's list).
+    M28OldRunGoesEarly = 28,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
@@ -58,9 +58,9 @@ impl Bug {
         Bug::M23KnownChangeReplayed,
         Bug::M24RunForgetsUploads,
         Bug::M25RecycledUnderItsOldName,
-        Bug::M26DirtyGoesCold,
+        Bug::M26PlaceOutlivesChange,
         Bug::M27ColdChecksumIgnored,
-        Bug::M28ColdUnderTheWalk,
+        Bug::M28OldRunGoesEarly,
     ];
 
     /// `M7` -> the bug of that number.

@@ -7,8 +7,8 @@ use wire::{Arguments, ErrorReply, error};
 
 use crate::arguments::{database, is};
 use crate::failure::{DONE, Executed, Failure};
-use crate::values::COLD;
 use crate::unit::{Unit, argument};
+use crate::values::COLD;
 
 const COPY_IN_CLUSTER: ErrorReply =
     ErrorReply::new("ERR", "Copying to another database is not allowed in cluster mode");

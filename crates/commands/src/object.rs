@@ -5,8 +5,8 @@ use storage::{Form, Record, Value};
 use wire::{Arguments, ErrorReply, number};
 
 use crate::failure::{DONE, Executed};
-use crate::values::COLD;
 use crate::unit::Unit;
+use crate::values::COLD;
 
 /// Longest string that Redis keeps in one piece with its header, bytes; `embstr` up to it.
 const EMBEDDED_BYTES_MAX: usize = 44;

@@ -15,9 +15,9 @@ use base::{CoreId, Slot};
 use io::files::{DirectoryLock, LockError, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
 use shard::Shard;
-use storage::{ColdValue, ReadCold, Store};
 use storage::log::manifest::ManifestError;
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
+use storage::{ColdValue, ReadCold, Store};
 
 /// Name of the lock file.
 pub const LOCK_FILE_NAME: &str = "LOCK";

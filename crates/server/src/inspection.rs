@@ -13,7 +13,7 @@ use shard::{Durability, Shard, ShardConfig};
 use storage::log::{Damage, Manifest, Recovery};
 
 use crate::config::NodeConfig;
-use crate::data_directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_manifest, replay, read_cold};
+use crate::data_directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_cold, read_manifest, replay};
 use crate::facts::node_state;
 
 /// Keys of one database.

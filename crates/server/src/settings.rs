@@ -133,7 +133,7 @@ pub static SETTINGS: [Setting; 15] = [
         key: "when-full",
         heading: KEEPING,
         value_name: "POLICY",
-        help: "What happens to writes above that: `refuse` them, or make room by `evict-lru`\n(the key used longest ago), `evict-lfu` (used least often) or `evict-ttl`\n(expires soonest; without such keys writes are refused) [default: refuse]",
+        help: "What happens to writes above that: `refuse` them, or make room by `evict-lru`\n(the key used longest ago), `evict-lfu` (used least often), `evict-ttl`\n(expires soonest; without such keys writes are refused) or `tier`\n(values go to the disk and come back; keys stay) [default: refuse]",
         many: false,
         flag: false,
         local: true,

@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use base::limits::VALUE_READS_MAX;
 use base::{ConnectionId, CoreId, Database, Effect};
 use storage::checkpoint::READ_OF_RUN;
 use storage::{ColdValue, Key, Store};
@@ -26,9 +27,6 @@ use crate::hop::{Origin, UnitId};
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
 use crate::unit::{UnitWork, Waits};
-
-/// Reads of requests under way: more than a disk works on at once.
-const READS_MAX: usize = 64;
 
 /// Who waits for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +185,7 @@ impl Shard {
 
     /// Asks for what was wanted first, as far as more reads may be under way.
     fn ask_for_values(&mut self) {
-        while self.fetches.under_way < READS_MAX
+        while self.fetches.under_way < VALUE_READS_MAX
             && let Some(number) = self.fetches.queue.pop_front()
         {
             let Some(fetch) = self.fetches.all.get(&number) else { continue };
@@ -221,7 +219,9 @@ impl Shard {
 
     fn on_value(&mut self, who: Who, failure: Option<&str>) {
         let awaited = match who {
-            Who::Connection(id) => self.connections.get_mut(id).and_then(|connection| connection.awaited.as_deref_mut()),
+            Who::Connection(id) => {
+                self.connections.get_mut(id).and_then(|connection| connection.awaited.as_deref_mut())
+            }
             Who::Forwarded(core, id) => self.fetches.hops.get_mut(&hops_of(core, id)).map(|hops| &mut hops.awaited),
             Who::Unit(unit) => self.units.running.get_mut(&unit).map(|run| &mut run.awaited),
             Who::Waiters => return self.fire_waiters(),
@@ -344,7 +344,8 @@ impl Shard {
         }
         let Some(mut run) = self.units.running.remove(&unit) else { return true };
         self.make_room_for_unit(&run.work);
-        let cold = if run.awaited.failure.is_some() { Vec::new() } else { self.cold_values_of(run.connection, &run.work) };
+        let cold =
+            if run.awaited.failure.is_some() { Vec::new() } else { self.cold_values_of(run.connection, &run.work) };
         let waits = !cold.is_empty();
         if waits {
             let mut awaited = self.await_all(cold, Who::Unit(unit));

@@ -74,6 +74,18 @@ impl Memory {
 }
 
 impl Shard {
+    /// Before anything is loaded: values may leave memory where that is asked for and there are runs to have them. What is
+    /// loaded is to fit beside the files that a start reads whole.
+    pub(crate) fn begin_tiering(&mut self) {
+        if self.log.is_none() || self.node.config.value("zerohop-when-full") != b"tier" {
+            return;
+        }
+        self.store.set_tiering();
+        self.memory.note_beside(u64::MAX);
+        self.update_memory();
+        self.memory.note_beside(0);
+    }
+
     /// The store's limit follows the settings, and what lies beside it.
     pub(crate) fn update_memory(&mut self) {
         let limit = self.node.config.memory_bytes_max().map(|bytes_max| {
@@ -252,7 +264,12 @@ impl Shard {
 
     /// Writes the error of a forwarded request that needs memory where there is none; true if there is one.
     pub(crate) fn refuse_forwarded(&mut self, request: &OwnedRequest, reply: &mut Reply<'_>) -> bool {
-        let refuses = matches!(self.room_for(request.spec, taken_by_owned(request)), Room::Refused | Room::Run);
+        let refuses = match self.room_for(request.spec, taken_by_owned(request)) {
+            Room::Enough | Room::Later => false,
+            Room::Refused => true,
+            // It was let through because it freed what it takes.
+            Room::Run => !self.may_clean(),
+        };
         if refuses {
             error::OUT_OF_MEMORY.write(reply);
         }

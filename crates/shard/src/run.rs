@@ -148,8 +148,7 @@ impl Shard {
             }
             _ if self.refuse(index, spec, &place) => {}
             Route::Here(_) if self.checks_writes && self.lacks_memory(index, spec, arguments) => {}
-            Route::Here(first_key)
-                if self.store.tiers() && self.awaits_values(index, spec, first_key, arguments) => {}
+            Route::Here(first_key) if self.store.tiers() && self.awaits_values(index, spec, first_key, arguments) => {}
             Route::Here(first_key) => self.run_here(index, spec, first_key, arguments),
             Route::Parked => self.stall_and_repeat(index, spec, arguments, Stall::Parked),
             Route::Hop(core) => self.forward(index, core, spec, arguments),

@@ -156,9 +156,6 @@ impl Shard {
         for group in config.table.groups_of(config.core) {
             store.insert_group(Box::new(SlotGroup::new(group, config.core)));
         }
-        if logs && config.node.config.value("zerohop-when-full") == b"tier" {
-            store.set_tiering();
-        }
         let zero_fill = config.durability == Durability::Commit;
         let core_count = config.table.instances().len();
         let groups = config.table.groups_of(config.core);
@@ -212,10 +209,7 @@ impl Shard {
             paused_until: None,
             table: config.table,
         };
-        if shard.store.tiers() {
-            // What a start loads is to fit already.
-            shard.update_memory();
-        }
+        shard.begin_tiering();
         shard
     }
 

@@ -96,7 +96,8 @@ impl ShardNode {
         if let Some(MemoryLimit { bytes, policy }) = memory {
             let bytes = bytes.to_string();
             state.config.preset("maxmemory", bytes.as_bytes()).expect("a number of bytes");
-            let (name, value) = if policy == "tier" { ("zerohop-when-full", policy) } else { ("maxmemory-policy", policy) };
+            let (name, value) =
+                if policy == "tier" { ("zerohop-when-full", policy) } else { ("maxmemory-policy", policy) };
             state.config.preset(name, value.as_bytes()).expect("the swarm draws policies that exist");
         }
         state

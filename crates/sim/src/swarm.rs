@@ -120,6 +120,8 @@ pub struct Swarm {
     pub long_of_16: u64,
     /// What the node's memory is limited to.
     pub memory: Option<MemoryLimit>,
+    /// Reads of runs may fail, or bring wrong bits.
+    pub reads_fail: bool,
 }
 
 impl Swarm {
@@ -155,6 +157,7 @@ impl Swarm {
             plan,
             long_of_16: if rng.chance(1, 8) { 1 + rng.below(6) } else { 0 },
             memory: draw_limit(cores, durability, rng),
+            reads_fail: wish.faults && rng.chance(1, 2),
         }
     }
 

@@ -11,6 +11,7 @@
 //! The value of a string is its bytes; of a long one, and of a list, the u32 number of its [`base::Blocks`] or
 //! [`types::List`] in the group.
 
+use base::planted::{Bug, is_planted};
 use base::{Database, Version};
 use types::Kind;
 
@@ -94,7 +95,8 @@ impl Header {
     /// As the record is after a change: no run has it.
     pub(crate) fn changed(self, version: Version) -> Header {
         debug_assert!(!self.is_cold(), "a value comes back before it is changed");
-        Header { version, place: self.place.map(|_| Place::NONE), ..self }
+        let place = if is_planted(Bug::M26PlaceOutlivesChange) { self.place } else { self.place.map(|_| Place::NONE) };
+        Header { version, place, ..self }
     }
 
     /// Offset of the key.

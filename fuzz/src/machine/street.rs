@@ -311,6 +311,12 @@ impl Street {
                 file.extend_from_slice(&bytes);
                 core.events.push(Event::RunWritten { buffer: bytes });
             }
+            Effect::ReadRun { token, name, offset, bytes } => {
+                let file = self.files.get(&name).map(Vec::as_slice).unwrap_or_default();
+                let read = file.get(offset as usize..(offset + bytes) as usize).map(<[u8]>::to_vec);
+                let read = read.ok_or_else(|| format!("{name} at offset {offset}: nothing is there"));
+                core.events.push(Event::RunRead { token, read });
+            }
             Effect::PublishRuns { names } => {
                 for name in names {
                     let run = self.files.remove(&(name.clone() + UNFINISHED_SUFFIX)).expect("it was written");

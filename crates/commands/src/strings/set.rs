@@ -9,8 +9,8 @@ use super::conditional::Condition;
 use super::lifetime::{Lifetime, TimeUnit};
 use crate::arguments::{integer, is};
 use crate::failure::{DONE, Executed, Failure};
-use crate::values::COLD;
 use crate::unit::{Unit, argument};
+use crate::values::COLD;
 
 /// The options of SET.
 #[derive(Clone, Copy, Debug, Default)]

@@ -44,14 +44,4 @@ impl Checkpoints {
         }
         true
     }
-
-    /// Groups of which nothing may go cold: bit i is group i.
-    pub(super) fn frozen_groups(&self) -> u64 {
-        let making = match &self.state {
-            super::State::Walking { making, .. } => Some(making),
-            _ => None,
-        };
-        let written = self.walked.iter().chain(making).map(|making| making.writer.header().group);
-        written.chain(self.changes.iter().map(|change| change.group)).fold(0, |mask, group| mask | 1 << group.number())
-    }
 }

@@ -130,7 +130,7 @@ enum State {
     Idle,
     /// A slice per step, or waiting for the write of one.
     Walking {
-        making: Making,
+        making: Box<Making>,
         writing: bool,
     },
     /// Those that are written wait until they may be published.
@@ -213,7 +213,6 @@ impl Checkpoints {
         }
         let has_changed = self.change_step(view);
         let asked = self.step_run(view);
-        view.store.set_frozen(self.frozen_groups());
         if has_changed && asked == Asked::Nothing { Asked::StepAgain } else { asked }
     }
 

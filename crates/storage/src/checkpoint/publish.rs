@@ -65,7 +65,7 @@ impl Checkpoints {
             let (header, bytes) = (*making.writer.header(), making.writer.bytes());
             self.published += 1;
             self.published_bytes += bytes;
-            match view.store.tiers() {
+            match view.store.tiers() && !is_planted(Bug::M28OldRunGoesEarly) {
                 true => self.begin_change(&header, making.writer.take_notes(), view),
                 false => self.give_back(&header, view),
             }

@@ -37,7 +37,7 @@ impl Checkpoints {
         }
         let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64, end: None };
         view.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
-        self.state = State::Walking { making, writing: true };
+        self.state = State::Walking { making: Box::new(making), writing: true };
     }
 
     /// One slice; behind the last one the end.
@@ -88,7 +88,7 @@ impl Checkpoints {
     /// A run is written. Where the next one is due already, it settles together with this one.
     pub(super) fn end_walk(&mut self, view: &mut View<'_>, is_due: bool) -> Asked {
         if let State::Walking { making, .. } = std::mem::take(&mut self.state) {
-            self.walked.push(making);
+            self.walked.push(*making);
         }
         match view.life {
             Life::Resting => self.begin_last_run(view),

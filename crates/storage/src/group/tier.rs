@@ -1,6 +1,5 @@
 //! A group's values between memory and its runs.
 
-use base::planted::{Bug, is_planted};
 use base::{BLOCK_BYTES, Version};
 use types::Kind;
 
@@ -174,12 +173,7 @@ impl SlotGroup {
     }
 
     /// Moves the hand on and drops the least used clean value of those that it passed and that `may_go` allows, by position.
-    pub(crate) fn cool_step(
-        &mut self,
-        random: u64,
-        passed: &mut Vec<Candidate>,
-        may_go: impl Fn(u32) -> bool,
-    ) -> bool {
+    pub(crate) fn cool_step(&mut self, random: u64, passed: &mut Vec<Candidate>, may_go: impl Fn(u32) -> bool) -> bool {
         passed.clear();
         for _ in 0..HAND_STEPS_MAX {
             let next = self.index.pass(self.hand, self.recency, random, passed);
@@ -217,6 +211,5 @@ impl SlotGroup {
 fn is_clean(record: &[u8]) -> bool {
     let header = Header::decode(record);
     debug_assert!(header.place.is_none() || header.kind == Kind::String && !header.is_long);
-    let has_value = |place: Place| !place.is_cold && (place.offset > 0 || is_planted(Bug::M26DirtyGoesCold));
-    header.place.is_some_and(has_value)
+    header.place.is_some_and(|place| !place.is_cold && place.offset > 0)
 }

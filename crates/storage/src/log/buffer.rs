@@ -6,8 +6,8 @@ use base::{Blocks, Database, Slot, Version};
 use types::Change;
 
 use super::format::{
-    RECORD_CHECKSUM_BYTES,
-    FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_HEADER_BYTES, UnitMark, Witness, tag, u16_at, u32_at, u64_at,
+    FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES, UnitMark,
+    Witness, tag, u16_at, u32_at, u64_at,
 };
 use crate::key::Key;
 

@@ -1,5 +1,6 @@
 //! Values of a walk that are not in memory: their records are read from the group's old run and copied as they stand.
 
+use base::limits::WALK_READS_MAX;
 use base::{Slot, Version};
 
 use crate::log::buffer::LogBuffer;
@@ -9,8 +10,6 @@ use crate::tiering::cold::is_record_of;
 const GAP_BYTES_MAX: u64 = 16 << 10;
 /// Most bytes that one read brings.
 const READ_BYTES_MAX: u64 = 256 << 10;
-/// Reads under way.
-const READS_MAX: usize = 16;
 
 /// A value that the walk came to.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +69,7 @@ impl ColdSlice {
     /// What is to be read next, as far as more may be under way.
     pub fn next_reads(&mut self) -> impl Iterator<Item = Stretch> + '_ {
         let from = self.asked;
-        self.asked = self.stretches.len().min(self.read + READS_MAX);
+        self.asked = self.stretches.len().min(self.read + WALK_READS_MAX);
         self.stretches[from..self.asked].iter().map(|(stretch, _)| *stretch)
     }
 

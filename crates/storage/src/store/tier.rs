@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::planted::{Bug, is_planted};
-use base::{SLOT_GROUP_COUNT, SlotGroupId, Version};
+use base::{SlotGroupId, Version};
 
 use super::Store;
 use super::evict::GROUPS_MAX;
@@ -46,8 +45,6 @@ struct Kept {
 #[derive(Default)]
 pub(super) struct Tier {
     pub(super) is_on: bool,
-    /// Bit i: nothing of group i goes, because its run is under way.
-    frozen: u64,
     /// Positions of values that somebody waits with, until they run.
     kept: BTreeMap<(u8, u32), Kept>,
     /// Nothing goes now: somebody who saw that all is here is about to run.
@@ -123,11 +120,6 @@ impl Store {
         self.tier.is_held = held;
     }
 
-    /// Nothing of these groups goes: their walks are to find all that no run has. Bit i is group i.
-    pub(crate) fn set_frozen(&mut self, groups: u64) {
-        self.tier.frozen = if is_planted(Bug::M28ColdUnderTheWalk) { 0 } else { groups };
-    }
-
     /// A group's next run counts; false while the group is away.
     pub(crate) fn begin_run_change(&mut self, group: SlotGroupId, cut: Cut) -> bool {
         let group = self.groups[usize::from(group.number())].as_deref_mut();
@@ -193,7 +185,7 @@ impl Store {
 
     /// Between ticks: who waited because nothing was clean may look again.
     pub fn end_starvation(&mut self) {
-        if self.tier.is_starved && self.own().any(|group| may_cool(group, self.tier.frozen)) {
+        if self.tier.is_starved && self.own().any(may_cool) {
             self.tier.is_starved = false;
         }
     }
@@ -205,8 +197,7 @@ impl Store {
         }
         let core = self.core;
         for _ in 0..GROUPS_MAX {
-            let frozen = self.tier.frozen;
-            let Some(number) = self.next_group(|group| group.owner == core && may_cool(group, frozen)) else { continue };
+            let Some(number) = self.next_group(|group| group.owner == core && may_cool(group)) else { continue };
             let (tier, eviction) = (&mut self.tier, &mut self.eviction);
             let group = self.groups[number].as_deref_mut().expect("who has a turn is here");
             let before = group.bytes();
@@ -226,24 +217,19 @@ impl Store {
 
     /// Whether somebody waits with every value that could go.
     fn is_all_clean_kept(&self) -> bool {
-        let frozen = self.tier.frozen;
-        let clean: usize = self.own().filter(|group| may_cool(group, frozen)).map(|group| group.tier.tally.clean.keys).sum();
+        let clean: usize = self.own().map(|group| group.tier.tally.clean.keys).sum();
         let is_clean = |number: u8, position: u32, version: Version| {
             let group = self.groups[usize::from(number)].as_deref().filter(|group| group.owner == self.core);
-            group.is_some_and(|group| may_cool(group, frozen) && group.is_clean_version(position, version))
+            group.is_some_and(|group| group.is_clean_version(position, version))
         };
-        let kept = self.tier.kept.iter().filter(|((number, position), kept)| is_clean(*number, *position, kept.version));
+        let kept =
+            self.tier.kept.iter().filter(|((number, position), kept)| is_clean(*number, *position, kept.version));
         kept.count() >= clean
     }
 
     /// Nothing may go: whether that is so until a run is published only.
     pub(super) fn starve(&mut self) -> bool {
-        let frozen = self.tier.frozen;
-        let waits = |group: &SlotGroup| {
-            let is_frozen = frozen >> group.id().number() & 1 == 1;
-            group.tier.tally.dirty.keys > 0 || (is_frozen && group.tier.tally.clean.keys > 0)
-        };
-        self.tier.is_starved = !self.tier.is_held && self.own().any(waits);
+        self.tier.is_starved = !self.tier.is_held && self.own().any(|group| group.tier.tally.dirty.keys > 0);
         self.tier.is_starved
     }
 
@@ -257,11 +243,7 @@ impl Store {
     /// At start: as many clean values go as are too many. What is loaded last is no better than what was loaded first.
     pub(super) fn cool_to_limit(&mut self) {
         let Some(limit) = self.eviction.limit.filter(|limit| limit.tiers) else { return };
-        while !self.fits_tiered(limit) && self.room_step(limit, 0) {}
-    }
-
-    fn fits_tiered(&self, limit: MemoryLimit) -> bool {
-        self.fits(limit, 0)
+        while !self.fits(limit, 0) && self.room_step(limit, 0) {}
     }
 
     /// By what keys are measured under this limit.
@@ -274,11 +256,6 @@ impl Store {
     }
 }
 
-fn may_cool(group: &SlotGroup, frozen: u64) -> bool {
-    let is_frozen = frozen >> group.id().number() & 1 == 1;
-    let tally = &group.tier.tally;
-    let is_any = tally.clean.keys > 0 || (is_planted(Bug::M26DirtyGoesCold) && tally.dirty.keys > 0);
-    is_any && !is_frozen
+fn may_cool(group: &SlotGroup) -> bool {
+    group.tier.tally.clean.keys > 0
 }
-
-const _: () = assert!(SLOT_GROUP_COUNT == 64, "a bit for each group");

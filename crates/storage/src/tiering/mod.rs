@@ -25,3 +25,6 @@ pub(crate) use place::{OFFSET_MAX, PLACE_BYTES};
 
 /// Shortest value that may go cold, bytes: a shorter one is hardly longer than its place and the slot's rounding.
 pub const COLD_VALUE_BYTES_MIN: usize = 32;
+
+#[cfg(test)]
+mod tests;

@@ -100,6 +100,14 @@ fn the_rig_writes_what_replay_believes() {
     assert_eq!(FORMAT_VERSION, 3);
 }
 
+/// A record that bears a checksum of its own and has no room for it.
+fn sealed_without_room() -> Vec<u8> {
+    let mut record = [0; 18];
+    record[0] = 18;
+    (record[4], record[5]) = (tag::SEAL, 8);
+    record.to_vec()
+}
+
 #[test]
 fn changes_that_do_not_fit_are_refused() {
     let change = |tag, body: &[u8]| Record::new(tag, 9, body).bytes();
@@ -130,7 +138,8 @@ fn records_that_make_no_sense_are_refused() {
     refused(&[put(0)], "no version");
     refused(&[Record { slot: 16384, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "slot");
     refused(&[Record { database: 16, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "database 16");
-    refused(&[Record { flags: 8, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
+    refused(&[Record { flags: 16, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
+    refused(&[sealed_without_room()], "checksum");
     refused(&[Record::new(13, 1, b"").bytes()], "tag 13");
     refused(&[Record::new(PUT, 1, b"").bytes()], "malformed");
     refused(&[Record::new(tag::CLEAR, 0, b"").bytes()], "one byte");

@@ -37,7 +37,8 @@ impl<'a> RawRecord<'a> {
         }
         let origin_bytes = if flags & FLAG_ORIGIN != 0 { ORIGIN_BYTES } else { 0 };
         let checksum_bytes = if flags & FLAG_SEALED != 0 { RECORD_CHECKSUM_BYTES } else { 0 };
-        let record = &record[..record.len() - checksum_bytes];
+        let whole = record.len().checked_sub(checksum_bytes).filter(|bytes| *bytes >= RECORD_HEADER_BYTES);
+        let record = &record[..whole.ok_or("a record is shorter than its header and its checksum")?];
         let after_header = record.get(RECORD_HEADER_BYTES + origin_bytes..).unwrap_or_default();
         let key_len = usize::from(u16_at(record, 16));
         let Some((key, body)) = after_header.split_at_checked(key_len) else {
