@@ -267,6 +267,12 @@ impl Shard {
                 return None;
             }
         }
+        // Before its values are looked at: room is made of values.
+        let mut bytes = Vec::new();
+        if self.refuse_forwarded(&parked.request, &mut Reply::new(&mut bytes, parked.protocol)) {
+            self.refuse_hop_with(parked, &bytes);
+            return None;
+        }
         let request = &parked.request;
         let cold = cold_values(&self.store, request.spec, request.arguments(), parked.database);
         if cold.is_empty() {
@@ -277,11 +283,15 @@ impl Shard {
         None
     }
 
-    fn refuse_hop(&mut self, mut parked: ParkedHop, text: &str) {
+    fn refuse_hop(&mut self, parked: ParkedHop, text: &str) {
         let mut bytes = Vec::new();
         Reply::new(&mut bytes, parked.protocol).error("IOERR", text);
         self.statistics.counters.errors += 1;
-        self.send_hop_reply(parked.origin, &bytes, None, None);
+        self.refuse_hop_with(parked, &bytes);
+    }
+
+    fn refuse_hop_with(&mut self, mut parked: ParkedHop, reply: &[u8]) {
+        self.send_hop_reply(parked.origin, reply, None, None);
         self.store.let_go(parked.request.take_long().into_iter());
     }
 

@@ -216,7 +216,10 @@ impl Shard {
             let Some(ready) = self.with_values(parked) else { return };
             parked = ready;
         }
+        // Its values are here, and stay.
+        self.store.hold_values(true);
         self.run_forwarded(parked.request, parked.origin, parked.database, parked.protocol);
+        self.store.hold_values(false);
         parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
     }
 

@@ -264,6 +264,9 @@ impl Shard {
 
     /// Writes the error of a forwarded request that needs memory where there is none; true if there is one.
     pub(crate) fn refuse_forwarded(&mut self, request: &OwnedRequest, reply: &mut Reply<'_>) -> bool {
+        if self.store.holds_values() {
+            return false; // It was let in before its values were looked at.
+        }
         let refuses = match self.room_for(request.spec, taken_by_owned(request)) {
             Room::Enough | Room::Later => false,
             Room::Refused => true,

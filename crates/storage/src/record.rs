@@ -11,7 +11,6 @@
 //! The value of a string is its bytes; of a long one, and of a list, the u32 number of its [`base::Blocks`] or
 //! [`types::List`] in the group.
 
-use base::planted::{Bug, is_planted};
 use base::{Database, Version};
 use types::Kind;
 
@@ -95,8 +94,7 @@ impl Header {
     /// As the record is after a change: no run has it.
     pub(crate) fn changed(self, version: Version) -> Header {
         debug_assert!(!self.is_cold(), "a value comes back before it is changed");
-        let place = if is_planted(Bug::M26PlaceOutlivesChange) { self.place } else { self.place.map(|_| Place::NONE) };
-        Header { version, place, ..self }
+        Header { version, place: self.place.map(|_| Place::NONE), ..self }
     }
 
     /// Offset of the key.

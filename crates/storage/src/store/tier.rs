@@ -115,6 +115,11 @@ impl Store {
         }
     }
 
+    /// Whether nothing goes.
+    pub fn holds_values(&self) -> bool {
+        self.tier.is_on && self.tier.is_held
+    }
+
     /// While `held`, nothing goes.
     pub fn hold_values(&mut self, held: bool) {
         self.tier.is_held = held;
