@@ -117,9 +117,9 @@ impl SlotGroup {
         Some(value.and_then(|value| if value.len() == header.value_len as usize { Ok(value) } else { Err(NotIt) }))
     }
 
-    /// Whether the key with this version is clean.
-    pub(crate) fn is_clean_version(&self, position: u32, version: Version) -> bool {
-        self.find_version(position, version).is_some_and(|(_, location)| is_clean(self.heap.bytes(location)))
+    /// Whether a value of this position is clean.
+    pub(crate) fn is_clean_at(&self, position: u32) -> bool {
+        self.index.find(position, |location| is_clean(self.heap.bytes(location))).is_some()
     }
 
     /// The cold value of the same key and version, wherever it is now.

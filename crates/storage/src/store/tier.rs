@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::{SlotGroupId, Version};
+use base::SlotGroupId;
 
 use super::Store;
 use super::evict::GROUPS_MAX;
@@ -34,19 +34,12 @@ pub struct Tiered {
     pub cooled: u64,
 }
 
-/// A value that does not go.
-struct Kept {
-    version: Version,
-    /// By how many who wait.
-    count: usize,
-}
-
 /// See the module.
 #[derive(Default)]
 pub(super) struct Tier {
     pub(super) is_on: bool,
     /// Positions of values that somebody waits with, until they run.
-    kept: BTreeMap<(u8, u32), Kept>,
+    kept: BTreeMap<(u8, u32), usize>,
     /// Nothing goes now: somebody who saw that all is here is about to run.
     is_held: bool,
     /// Nothing was clean when room was asked for.
@@ -100,16 +93,15 @@ impl Store {
 
     /// Until [`Store::release`] this value does not go.
     pub fn keep(&mut self, cold: &ColdValue) {
-        let kept = Kept { version: cold.version, count: 0 };
-        self.tier.kept.entry((cold.group.number(), cold.position)).or_insert(kept).count += 1;
+        *self.tier.kept.entry((cold.group.number(), cold.position)).or_default() += 1;
     }
 
     /// Undoes a [`Store::keep`].
     pub fn release(&mut self, cold: &ColdValue) {
         let place = (cold.group.number(), cold.position);
-        if let Some(kept) = self.tier.kept.get_mut(&place) {
-            kept.count -= 1;
-            if kept.count == 0 {
+        if let Some(count) = self.tier.kept.get_mut(&place) {
+            *count -= 1;
+            if *count == 0 {
                 self.tier.kept.remove(&place);
             }
         }
@@ -223,12 +215,11 @@ impl Store {
     /// Whether somebody waits with every value that could go.
     fn is_all_clean_kept(&self) -> bool {
         let clean: usize = self.own().map(|group| group.tier.tally.clean.keys).sum();
-        let is_clean = |number: u8, position: u32, version: Version| {
+        let is_clean = |number: u8, position: u32| {
             let group = self.groups[usize::from(number)].as_deref().filter(|group| group.owner == self.core);
-            group.is_some_and(|group| group.is_clean_version(position, version))
+            group.is_some_and(|group| group.is_clean_at(position))
         };
-        let kept =
-            self.tier.kept.iter().filter(|((number, position), kept)| is_clean(*number, *position, kept.version));
+        let kept = self.tier.kept.keys().filter(|(number, position)| is_clean(*number, *position));
         kept.count() >= clean
     }
 
