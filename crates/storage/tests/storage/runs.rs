@@ -259,10 +259,27 @@ fn a_log_that_ends_before_a_run_is_damage() {
     SlotGroupId::all().for_each(|group| rig.run(group));
     let (name, offset) = rig.node.groups[0][rig.node.groups[0].len() - 4].clone();
     let mut torn = rig.node.disk.clone();
-    torn.files.get_mut(&name).unwrap().truncate(offset);
     torn.files.retain(|other, _| !other.ends_with(".log") || *other <= name);
+    torn.files.get_mut(&name).unwrap()[offset..].fill(0);
     let damage = rig.check(&torn).unwrap_err();
     assert!(damage.reason.contains("it was promised"), "{damage}");
+}
+
+#[test]
+fn a_log_that_was_cut_off_is_damage_whatever_was_promised() {
+    let mut rig = Rig::new(9);
+    rig.change(40);
+    let name = rig.node.groups[0].last().unwrap().0.clone();
+    let mut cut = rig.node.disk.clone();
+    cut.files.retain(|other, _| !other.ends_with(".log") || *other <= name);
+    // Of the first segment of this rig nobody knows how long it was made.
+    assert!(!name.ends_with("0000000000.log"));
+    let bytes = cut.files.get_mut(&name).unwrap();
+    bytes.pop();
+    let expected = bytes.len() as u64;
+    let damage = rig.check(&cut).unwrap_err();
+    assert!(damage.reason.contains("cut off"), "{damage}");
+    assert_eq!((damage.file, damage.offset), (name, expected));
 }
 
 #[test]
