@@ -292,10 +292,10 @@ impl Street {
             }
             Effect::PauseReceive { connection } => self.links[link(connection)].paused = true,
             Effect::ResumeReceive { connection } => self.links[link(connection)].paused = false,
-            Effect::CreateSegment { segment, header, recycle, .. } => {
+            Effect::CreateSegment { segment, header, bytes, recycle, .. } => {
                 let old = recycle.and_then(|old| self.files.remove(&name(old)));
                 let mut file = old.unwrap_or_default();
-                file.resize(file.len().max(header.len()), 0);
+                file.resize(file.len().max(bytes as usize), 0);
                 file[..header.len()].copy_from_slice(&header);
                 self.files.insert(name(segment), file);
                 core.events.push(Event::SegmentReady { segment });

@@ -21,8 +21,8 @@ const SEEDS_MAX: u64 = 60;
 
 /// Durable steps of a core in which it recycles segments, once every slot group has had its first run.
 const POWER_CUT_STEPS: std::ops::Range<u64> = 1150..1500;
-/// Of a street in which runs are due all the time.
-const OFTEN_RUNS_SEED: u64 = 2;
+/// Of streets, in some of which runs are due all the time and none fails, so that segments are recycled.
+const STREETS: std::ops::Range<u64> = 1..15;
 
 /// A planted bug is one for the process: tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -218,24 +218,25 @@ fn m23_a_change_that_a_run_knows_is_caught_when_it_is_replayed() {
 }
 
 #[test]
-fn m26_a_file_that_goes_while_a_backup_copies_it_is_caught() {
+fn m27_a_file_that_goes_while_a_backup_copies_it_is_caught() {
     assert_caught::<ShardNode>(Bug::M27PinsIgnored, |seed| Wish { faults: false, ..Wish::of(seed) }, &["was pinned"]);
 }
 
 #[test]
 fn m25_a_segment_recycled_under_its_old_name_is_caught() {
     let planted = Planted::new(Bug::M25RecycledUnderItsOldName);
-    let refused = starts_after_every_power_cut().expect_err("the planted bug shows");
+    let refused = STREETS.into_iter().find_map(|seed| starts_after_every_power_cut(seed).err());
+    let refused = refused.expect("the planted bug shows");
     assert!(refused.contains("belongs to another store, core or place"), "{refused}");
     plant(None);
-    assert_eq!(starts_after_every_power_cut(), Ok(()));
+    STREETS.into_iter().for_each(|seed| assert_eq!(starts_after_every_power_cut(seed), Ok(())));
     drop(planted);
 }
 
 /// One client overwrites a few keys until the log is recycled again and again; the power is cut at every durable step.
-fn starts_after_every_power_cut() -> Result<(), String> {
+fn starts_after_every_power_cut(seed: u64) -> Result<(), String> {
     POWER_CUT_STEPS.into_iter().try_for_each(|step| {
-        let mut street = calm_street_of(ShardNode::default(), OFTEN_RUNS_SEED);
+        let mut street = calm_street_of(ShardNode::default(), seed);
         street.start(1, Durability::Interval, 1 << 10).map_err(|refusal| format!("{refusal:?}"))?;
         let socket = street.connect(0, Door::Standalone, 1);
         street.plan_crash(CrashPoint { step, kind: CrashKind::PowerCut });
