@@ -1,5 +1,6 @@
 //! From a command's id to its handler.
 
+use storage::Lookups;
 use wire::Arguments;
 use wire::registry::{COMMAND_ID_COUNT, CommandId as Id, CommandSpec};
 
@@ -17,11 +18,7 @@ static HANDLERS: [Option<Handler>; COMMAND_ID_COUNT] = build();
 pub fn execute(spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Outcome {
     let handler = HANDLERS[spec.id as usize].expect("a test proves that every command of the family has a handler");
     let (start, lookups) = (unit.reply.len(), unit.store.lookups());
-    let outcome = finish(handler(arguments, unit), start, unit);
-    if !counts_lookups(spec) {
-        unit.store.set_lookups(lookups);
-    }
-    outcome
+    finish(spec, handler(arguments, unit), (start, lookups), unit)
 }
 
 /// Whether `keyspace_hits` and `keyspace_misses` have what the command looked up: as in Redis, where it answers with it.
@@ -46,16 +43,19 @@ fn resume_from(
     only: Option<&[u8]>,
     unit: &mut Unit<'_>,
 ) -> Outcome {
-    let start = unit.reply.len();
+    let (start, lookups) = (unit.reply.len(), unit.store.lookups());
     match lists::blocking::resume(spec.id, arguments, only, unit) {
-        Some(executed) => finish(executed, start, unit),
+        Some(executed) => finish(spec, executed, (start, lookups), unit),
         None => execute(spec, arguments, unit),
     }
 }
 
 /// The outcome; a failure's reply takes the place of what was written from `start` on.
 #[inline]
-fn finish(executed: Executed, start: usize, unit: &mut Unit<'_>) -> Outcome {
+fn finish(spec: &CommandSpec, executed: Executed, (start, lookups): (usize, Lookups), unit: &mut Unit<'_>) -> Outcome {
+    if !counts_lookups(spec) {
+        unit.store.set_lookups(lookups);
+    }
     match executed {
         Ok(outcome) => outcome,
         Err(failure) => {

@@ -186,3 +186,12 @@ fn lookups_count_where_a_command_answers_with_them() {
         assert_eq!(harness.store.lookups(), Lookups { found, missed }, "{words}");
     }
 }
+
+#[test]
+fn a_pop_that_waited_looks_nothing_up() {
+    let mut harness = Harness::new();
+    harness.run("BLPOP l 0");
+    harness.run("RPUSH l a");
+    assert_eq!(harness.resume("BLPOP l 0"), r#"["l", "a"]"#);
+    assert_eq!(harness.store.lookups(), Lookups::default());
+}
