@@ -163,6 +163,7 @@ impl Model {
         let record = group.find(&key).map(|found| group.record(found));
         let held = record.map(|record| match record.value {
             Value::String { text, .. } => Held::Text(text.whole().into_owned()),
+            Value::Cold => unreachable!("nothing leaves memory here"),
             Value::List(list) => {
                 check_list(list);
                 Held::Elements(list.iter_from(0).map(<[u8]>::to_vec).collect())

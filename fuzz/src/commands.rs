@@ -211,6 +211,7 @@ pub fn contents(store: &Store, database: Database) -> Vec<(Vec<u8>, u64, Option<
     let rest = store.scan(storage::ScanCursor(0), (usize::MAX, end), database, 0, |record| {
         let value = match record.value {
             storage::Value::String { text, .. } => [b"s", &*text.whole()].concat(),
+            storage::Value::Cold => unreachable!("nothing leaves memory here"),
             storage::Value::List(list) => {
                 let mut encoded = b"l".to_vec();
                 list.encode(&mut encoded);

@@ -187,10 +187,10 @@ fn start(manifest: &Manifest, files: &Files) -> Started {
             store.expect_keys(group, keys);
             Ok(())
         }
-        Replayed::Loaded { slot, database, key, version, change } => {
+        Replayed::Loaded { slot, database, key, version, change, place } => {
             provide_group(&mut store, slot.group());
             let key = store.key(key, database, slot);
-            store.load(&key, &change, version)
+            store.load(&key, (&change, version), place)
         }
         Replayed::Versions { group, versions } => {
             provide_group(&mut store, group);

@@ -64,6 +64,12 @@ pub const BACKUP_LEASE_MS_DEFAULT: u64 = 60_000;
 /// Longest lease of a backup's pins, milliseconds: a client that died withholds what it pinned no longer. A node has one
 /// backup at a time, which withholds at most what the directory had when it began.
 pub const BACKUP_LEASE_MS_MAX: u64 = 3_600_000;
+/// Reads of runs for requests that a core has under way: more than a disk works on at once. Values on their way take as many
+/// times the longest record, 4 MiB; what else is wanted waits, and who wants it is a connection or one of its forwarded
+/// requests.
+pub const VALUE_READS_MAX: usize = 64;
+/// Reads of the run before that a walk has under way, of up to 256 KiB each: 4 MiB.
+pub const WALK_READS_MAX: usize = 16;
 /// Commands queued by one MULTI.
 pub const TRANSACTION_COMMANDS_MAX: usize = 1 << 16;
 /// Bytes queued by one MULTI.

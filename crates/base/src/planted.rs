@@ -36,13 +36,17 @@ pub enum Bug {
     M26SynchronisedMaintenance = 26,
     /// What a backup is copying is removed (beyond AT-01's list).
     M27PinsIgnored = 27,
+    /// The checksum of a cold value is not looked at (beyond AT-01's list).
+    M28ColdChecksumIgnored = 28,
+    /// A run goes before no place means it any more (beyond AT-01's list).
+    M29OldRunGoesEarly = 29,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 16] = [
+    pub const ALL: [Bug; 18] = [
         Bug::M1AckBeforeFsync,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
@@ -59,6 +63,8 @@ impl Bug {
         Bug::M25RecycledUnderItsOldName,
         Bug::M26SynchronisedMaintenance,
         Bug::M27PinsIgnored,
+        Bug::M28ColdChecksumIgnored,
+        Bug::M29OldRunGoesEarly,
     ];
 
     /// `M7` -> the bug of that number.

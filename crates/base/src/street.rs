@@ -128,6 +128,13 @@ pub enum Event {
         /// The effect's memory, for the next one.
         buffer: Vec<u8>,
     },
+    /// A [`Effect::ReadRun`] was done.
+    RunRead {
+        /// The effect's number.
+        token: u64,
+        /// As many bytes as were asked for, or the operating system's words.
+        read: Result<Vec<u8>, String>,
+    },
     /// A [`Effect::PublishRuns`] was done: the runs have their names, whatever happens.
     RunsPublished,
     /// Writing or publishing failed, for example on a full disk; nothing of that run, or of those runs, is left.
@@ -212,6 +219,17 @@ pub enum Effect {
         offset: u64,
         /// What.
         bytes: Vec<u8>,
+    },
+    /// Read bytes of a published run. Off the tick; several may be under way, and end in any order: [`Event::RunRead`].
+    ReadRun {
+        /// The asker's number for it.
+        token: u64,
+        /// The run.
+        name: String,
+        /// First byte.
+        offset: u64,
+        /// How many.
+        bytes: u64,
     },
     /// Make the runs durable, give them their names and make those durable. Off the tick; [`Event::RunsPublished`] or
     /// [`Event::RunFailed`] follows.

@@ -8,6 +8,7 @@ use wire::{Arguments, ErrorReply, error};
 use crate::arguments::{database, is};
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
+use crate::values::COLD;
 
 const COPY_IN_CLUSTER: ErrorReply =
     ErrorReply::new("ERR", "Copying to another database is not allowed in cluster mode");
@@ -151,6 +152,7 @@ impl Content {
                 list.encode(&mut encoding);
                 (Carried::Encoding(Kind::List, encoding), Form::Written)
             }
+            Value::Cold => unreachable!("{COLD}"),
         };
         let expiry = record.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
         Content { value, form, expiry }

@@ -6,6 +6,7 @@ use wire::{Arguments, ErrorReply, number};
 
 use crate::failure::{DONE, Executed};
 use crate::unit::Unit;
+use crate::values::COLD;
 
 /// Longest string that Redis keeps in one piece with its header, bytes; `embstr` up to it.
 const EMBEDDED_BYTES_MAX: usize = 44;
@@ -51,6 +52,7 @@ pub(crate) fn encoding(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Execute
         Value::String { text, form } if form != Form::Raw && text.len() <= EMBEDDED_BYTES_MAX => "embstr",
         Value::String { .. } => "raw",
         Value::List(_) => "quicklist",
+        Value::Cold => unreachable!("{COLD}"),
     };
     let key = unit.first_key(arguments, 2);
     match unit.store.read(&key, unit.now_ms).map(name) {

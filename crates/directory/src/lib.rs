@@ -20,7 +20,7 @@ use storage::log::manifest::ManifestError;
 use storage::log::{
     AheadKey, Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, ReadFile, Recovery, Replayed, recover,
 };
-use storage::{Key, Store};
+use storage::{ColdValue, Key, ReadCold, Store};
 
 /// Name of the lock file.
 pub const LOCK_FILE_NAME: &str = "LOCK";
@@ -296,17 +296,35 @@ pub fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, 
     }
 }
 
-/// Performs a replayed change on the store of the core that owns its slot now; `stores` are those of all cores.
+/// The record of a cold value that a replayed change needs.
+///
+/// # Errors
+/// The operating system's words.
+pub fn read_cold(path: &Path, cold: &ColdValue) -> Result<Vec<u8>, String> {
+    use std::os::unix::fs::FileExt;
+    let mut record = vec![0; cold.bytes];
+    let file = fs::File::open(path.join(&cold.file)).map_err(|error| error.to_string())?;
+    file.read_exact_at(&mut record, cold.offset).map_err(|error| error.to_string())?;
+    Ok(record)
+}
+
+/// Performs a replayed change on the store of the core that owns its slot now; `stores` are those of all cores, and `read` brings
+/// the record of a value that is not in memory.
 ///
 /// # Errors
 /// When the change cannot be performed, with the reason.
-pub fn apply(stores: &mut [&mut Store], table: &NodeTable, replayed: Replayed<'_>) -> Result<(), String> {
+pub fn apply(
+    stores: &mut [&mut Store],
+    table: &NodeTable,
+    replayed: Replayed<'_>,
+    read: &mut ReadCold<'_>,
+) -> Result<(), String> {
     let index = |core: CoreId| usize::from(core.0);
     match replayed {
         Replayed::Change { slot, database, key, version, change, may_be_known } => {
             let store = &mut stores[index(table.owner(slot))];
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version, may_be_known)
+            store.replay_reading(&key, (&change, version), may_be_known, read)
         }
         Replayed::Ahead { keys } => {
             prefetch(stores, table, keys);
@@ -316,10 +334,10 @@ pub fn apply(stores: &mut [&mut Store], table: &NodeTable, replayed: Replayed<'_
             stores[index(table.group_owner(group))].expect_keys(group, keys);
             Ok(())
         }
-        Replayed::Loaded { slot, database, key, version, change } => {
+        Replayed::Loaded { slot, database, key, version, change, place } => {
             let store = &mut stores[index(table.owner(slot))];
             let key = store.key(key, database, slot);
-            store.load(&key, &change, version)
+            store.load(&key, (&change, version), place)
         }
         Replayed::Versions { group, versions } => {
             stores[index(table.group_owner(group))].set_versions(group, versions);

@@ -11,6 +11,7 @@
 
 use crate::disk_thread::{DiskJob, DiskResult, DiskThread, LogSync, LogSyncDone, SegmentFile, Wake};
 use crate::event_list::EventList;
+use crate::run_readers::RunReaders;
 use crate::segment_files::NewSegment;
 use base::ids::{CoreId, LogOrdinal, SegmentNumber};
 use base::street::{Effect, Event};
@@ -42,6 +43,10 @@ pub(crate) struct LogFiles {
     syncs: Syncs,
     /// Makes segments ahead of need, which takes many syncs' time, and everything about runs.
     segments: DiskThread,
+    /// Reads of runs, from the first one on.
+    readers: Option<RunReaders>,
+    core: CoreId,
+    wake: Wake,
     /// Open segments, oldest first: the one being written, those made ahead, and older ones that are not synced yet.
     open: Vec<Arc<SegmentFile>>,
     /// Written since their last sync began, oldest first.
@@ -62,11 +67,14 @@ impl LogFiles {
     }
 
     fn start_with(config: LogFilesConfig, core: CoreId, syncs: Syncs, wake: Wake) -> io::Result<LogFiles> {
-        let segments = DiskThread::start(format!("segments-{}", core.0), wake)?;
+        let segments = DiskThread::start(format!("segments-{}", core.0), Arc::clone(&wake))?;
         Ok(LogFiles {
             config,
             syncs,
             segments,
+            readers: None,
+            core,
+            wake,
             open: Vec::new(),
             dirty: Vec::new(),
             failed: false,
@@ -96,6 +104,25 @@ impl LogFiles {
                 DiskResult::RunFailed(reason) => events.push(Event::RunFailed { reason }),
                 DiskResult::Removed => {}
             }
+        }
+        while let Some((token, read)) = self.readers.as_mut().and_then(RunReaders::result) {
+            events.push(Event::RunRead { token, read });
+        }
+    }
+
+    fn read_run(&mut self, token: u64, name: &str, (offset, bytes): (u64, u64), events: &mut EventList) {
+        let path = self.config.directory.join(name);
+        if self.readers.is_none() {
+            match RunReaders::start(self.core.0, &self.wake) {
+                Ok(readers) => self.readers = Some(readers),
+                Err(error) => {
+                    let read = Err(format!("{} at offset {offset}: no thread to read it: {error}", path.display()));
+                    return events.push(Event::RunRead { token, read });
+                }
+            }
+        }
+        if let Some(readers) = &mut self.readers {
+            readers.submit(token, path, offset, bytes as usize);
         }
     }
 
@@ -134,6 +161,7 @@ impl LogFiles {
             }
             Effect::SyncLog { segment, ordinal } => self.sync(segment, ordinal, events),
             Effect::WriteRun { name, offset, bytes } => self.write_run(&name, offset, bytes, events),
+            Effect::ReadRun { token, name, offset, bytes } => self.read_run(token, &name, (offset, bytes), events),
             Effect::PublishRuns { names } => self.publish_runs(names, events),
             Effect::DropRun { name } => self.drop_run(&name),
             Effect::RemoveFiles { names } => self.remove(names),
@@ -230,7 +258,8 @@ impl LogFiles {
     }
 
     fn remove(&mut self, names: Vec<String>) {
-        let paths = names.into_iter().map(|name| self.config.directory.join(name)).collect();
+        let paths: Vec<PathBuf> = names.into_iter().map(|name| self.config.directory.join(name)).collect();
+        self.readers.iter().for_each(|readers| readers.forget(&paths));
         self.submit_removal(DiskJob::Remove { paths });
     }
 

@@ -17,11 +17,14 @@ pub enum WhenFull {
     EvictLfu,
     /// The keys that expire soonest go.
     EvictTtl,
+    /// Values leave memory for the disk, and come back.
+    Tier,
 }
 
 impl WhenFull {
     /// All there are.
-    pub const ALL: [WhenFull; 4] = [WhenFull::Refuse, WhenFull::EvictLru, WhenFull::EvictLfu, WhenFull::EvictTtl];
+    pub const ALL: [WhenFull; 5] =
+        [WhenFull::Refuse, WhenFull::EvictLru, WhenFull::EvictLfu, WhenFull::EvictTtl, WhenFull::Tier];
 
     /// As options spell it.
     pub fn name(self) -> &'static str {
@@ -30,13 +33,14 @@ impl WhenFull {
             WhenFull::EvictLru => "evict-lru",
             WhenFull::EvictLfu => "evict-lfu",
             WhenFull::EvictTtl => "evict-ttl",
+            WhenFull::Tier => "tier",
         }
     }
 
-    /// As Redis spells it, in CONFIG and INFO.
+    /// As Redis spells it, in CONFIG and INFO; it knows no values on the disk, but it knows that no key goes.
     pub fn redis_name(self) -> &'static str {
         match self {
-            WhenFull::Refuse => "noeviction",
+            WhenFull::Refuse | WhenFull::Tier => "noeviction",
             WhenFull::EvictLru => "allkeys-lru",
             WhenFull::EvictLfu => "allkeys-lfu",
             WhenFull::EvictTtl => "volatile-ttl",

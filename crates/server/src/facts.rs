@@ -46,6 +46,7 @@ pub fn node_state(config: &NodeConfig, io_driver: &str, run_id: &str, started: N
     settings.preset("maxclients", connections_max.to_string().as_bytes())?;
     settings.preset("maxmemory", config.memory_bytes_max.unwrap_or(0).to_string().as_bytes())?;
     settings.preset("maxmemory-policy", config.when_full.redis_name().as_bytes())?;
+    settings.preset("zerohop-when-full", config.when_full.name().as_bytes())?;
     settings.preset("zerohop-cores", config.cores.to_string().as_bytes())?;
     settings.preset("zerohop-durability", config.durability.name().as_bytes())?;
     Ok(NodeState::new(identity, settings, Box::new(process_facts)))

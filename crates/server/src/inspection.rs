@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::limits::DATABASE_COUNT;
 use base::{CoreId, Database, Now};
-use directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_manifest, replay};
+use directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_cold, read_manifest, replay};
 use io::files::list_directory;
 use placement::NodeTable;
 use shard::{Durability, Shard, ShardConfig};
@@ -84,10 +84,10 @@ pub(crate) fn inspect_contents(
     });
     let recovery = match &manifest {
         None => Recovery::default(),
-        Some(manifest) => {
-            replay((path, names), manifest, progress, &mut |replayed| apply(&mut [shard.store_mut()], &table, replayed))
-                .map_err(InspectionError::Damage)?
-        }
+        Some(manifest) => replay((path, names), manifest, progress, &mut |replayed| {
+            apply(&mut [shard.store_mut()], &table, replayed, &mut |cold| read_cold(path, cold))
+        })
+        .map_err(InspectionError::Damage)?,
     };
     let count = |database| {
         let count = shard.store().count(Database(database));

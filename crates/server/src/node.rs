@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use base::CoreId;
-use directory::{DataDirectory, DirectoryError, Progress, apply};
+use directory::{DataDirectory, DirectoryError, Progress, apply, read_cold};
 use io::{ChosenBackend, CoreConfig, LogFilesConfig, StreetHandle, mesh, run_core};
 use placement::NodeTable;
 use shard::{Durability, Shard, ShardConfig};
+use storage::ColdValue;
 use storage::log::{LogIdentity, Recovery};
 
 use crate::config::NodeConfig;
@@ -182,7 +183,8 @@ fn make_shards(
     let mut recovery = Recovery::default();
     if let Some(directory) = directory {
         let mut stores: Vec<_> = shards.iter_mut().map(Shard::store_mut).collect();
-        recovery = directory.replay(progress, &mut |replayed| apply(&mut stores, table, replayed))?;
+        let mut read = |cold: &ColdValue| read_cold(directory.path(), cold);
+        recovery = directory.replay(progress, &mut |replayed| apply(&mut stores, table, replayed, &mut read))?;
         if logs {
             let zero_fill = config.durability == Durability::Commit;
             directory.begin(store_id, (config.cores, zero_fill), &recovery)?;

@@ -133,7 +133,7 @@ pub static SETTINGS: [Setting; 15] = [
         key: "when-full",
         heading: KEEPING,
         value_name: "POLICY",
-        help: "What happens to writes above that: `refuse` them, or make room by `evict-lru`\n(the key used longest ago), `evict-lfu` (used least often) or `evict-ttl`\n(expires soonest; without such keys writes are refused) [default: refuse]",
+        help: "What happens to writes above that: `refuse` them, or make room by `evict-lru`\n(the key used longest ago), `evict-lfu` (used least often), `evict-ttl`\n(expires soonest; without such keys writes are refused) or `tier`\n(values go to the disk and come back; keys stay) [default: refuse]",
         many: false,
         flag: false,
         local: true,
@@ -334,11 +334,8 @@ fn set_memory_limit(config: &mut NodeConfig, words: &[String]) -> Result<(), Str
 }
 
 fn set_when_full(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
-    if words[0] == "tier" {
-        return Err("values cannot move to the disk yet; give refuse, evict-lru, evict-lfu or evict-ttl".into());
-    }
     let known = WhenFull::ALL.into_iter().find(|policy| policy.name() == words[0]);
-    config.when_full = known.ok_or("give refuse, evict-lru, evict-lfu or evict-ttl")?;
+    config.when_full = known.ok_or("give refuse, evict-lru, evict-lfu, evict-ttl or tier")?;
     Ok(())
 }
 

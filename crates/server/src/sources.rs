@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use shard::Durability;
 use toml::Value;
 
-use crate::config::NodeConfig;
+use crate::config::{NodeConfig, WhenFull};
 use crate::settings::{SETTINGS, Setting, setting};
 
 /// What a person gave, unchecked.
@@ -150,6 +150,13 @@ impl Resolved {
                     "{given}: there is no directory to keep anything in; add --dir DIRECTORY"
                 )));
             }
+        }
+        if config.when_full == WhenFull::Tier && config.durability == Durability::Memory {
+            let given = spell("when-full", &[config.when_full.name().to_owned()], self.origin("when-full"));
+            return Err(SettingError(format!(
+                "{given}: with durability memory there is no run to read values from; give --dir DIRECTORY and \
+                 --durability interval or commit, or another policy"
+            )));
         }
         if config.last_port() > u32::from(u16::MAX) {
             let (given, last) = (spell("port", &[config.port.to_string()], self.origin("port")), config.last_port());

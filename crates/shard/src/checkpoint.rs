@@ -55,8 +55,10 @@ impl Shard {
     /// Lets the machine act, and does what it asks for.
     pub(crate) fn with_checkpoints(&mut self, act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> Asked) {
         let life = self.life();
-        let (uploads, parked) = (&self.uploads, &self.parked_hops);
-        let begin = |store: &Store, sealed: LogOrdinal| uploads.begin_of_runs(parked, store, sealed);
+        let (uploads, parked, fetches) = (&self.uploads, &self.parked_hops, &self.fetches);
+        let begin = |store: &Store, sealed: LogOrdinal| {
+            uploads.begin_of_runs(parked.iter().chain(fetches.hops()), store, sealed)
+        };
         let Some((checkpoints, log)) = self.checkpoints.as_mut().zip(self.log.as_mut()) else { return };
         let mut view = View {
             store: &mut self.store,

@@ -3,6 +3,7 @@
 use base::{ConnectionId, CoreId};
 use session::{Input, Output, Session};
 
+use crate::fetch::Awaited;
 use crate::hop::WaitId;
 
 /// Why a connection's requests wait. Its received bytes are kept, in order, until it goes on.
@@ -28,6 +29,8 @@ pub enum Stall {
     ///
     /// Its reply has this ticket.
     Upload(u64),
+    /// A value it needs is on the disk.
+    Fetch,
     /// It does not read its replies.
     Output,
     /// WAITAOF waits for the disk.
@@ -57,6 +60,8 @@ pub struct Connection {
     pub output: Output,
     /// Why its requests wait.
     pub stall: Stall,
+    /// The values that its next request waited for.
+    pub(crate) awaited: Option<Box<Awaited>>,
     /// The street was told not to read from it.
     pub receive_paused: bool,
     /// The street was told to close it.
@@ -79,6 +84,7 @@ impl Connection {
             repeat: Vec::new(),
             output: Output::default(),
             stall: Stall::None,
+            awaited: None,
             receive_paused: false,
             close_asked: false,
             abandoned: false,

@@ -8,6 +8,7 @@ use wire::registry::{CommandSpec, Flags};
 use wire::{Arguments, Reply, error};
 
 use crate::connection::Stall;
+use crate::fetch::Awaited;
 use crate::gather::Answer;
 use crate::hop::{HopRequest, Origin};
 use crate::owned_request::OwnedRequest;
@@ -20,6 +21,8 @@ pub struct ParkedHop {
     pub(crate) origin: Origin,
     pub(crate) database: base::Database,
     pub(crate) protocol: wire::Protocol,
+    /// The values that it waited for.
+    pub(crate) awaited: Option<Box<Awaited>>,
     /// CLIENT UNBLOCK that came meanwhile. Whether it finds the request waiting is known once that ran.
     unblocks: Vec<Unblock>,
 }
@@ -30,7 +33,7 @@ impl ParkedHop {
         origin: Origin,
         (database, protocol): (base::Database, wire::Protocol),
     ) -> ParkedHop {
-        ParkedHop { request, origin, database, protocol, unblocks: Vec::new() }
+        ParkedHop { request, origin, database, protocol, awaited: None, unblocks: Vec::new() }
     }
 }
 
@@ -208,8 +211,15 @@ impl Shard {
     }
 
     /// A parked request's turn has come.
-    pub(crate) fn run_parked(&mut self, parked: ParkedHop) {
+    pub(crate) fn run_parked(&mut self, mut parked: ParkedHop) {
+        if self.store.tiers() {
+            let Some(ready) = self.with_values(parked) else { return };
+            parked = ready;
+        }
+        // Its values are here, and stay.
+        self.store.hold_values(true);
         self.run_forwarded(parked.request, parked.origin, parked.database, parked.protocol);
+        self.store.hold_values(false);
         parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
     }
 
@@ -217,6 +227,7 @@ impl Shard {
     pub(crate) fn cancel_forwarded(&mut self, origin: Origin) {
         self.take_forwarded(origin);
         self.parked_hops.retain(|parked| parked.origin != origin);
+        self.cancel_waiting_hop(origin);
     }
 
     /// A blocking request of another core waits here no longer; the waiter, if it did not have its answer yet.
@@ -230,6 +241,9 @@ impl Shard {
     /// CLIENT UNBLOCK of a request that another core forwarded: answered with how many were waiting.
     pub(crate) fn unblock_forwarded(&mut self, origin: Origin, unblock: Unblock) {
         if let Some(parked) = self.parked_hops.iter_mut().find(|parked| parked.origin == origin) {
+            return parked.unblocks.push(unblock);
+        }
+        if let Some(parked) = self.waiting_hop(origin) {
             return parked.unblocks.push(unblock);
         }
         let waiter = self.take_forwarded(origin);

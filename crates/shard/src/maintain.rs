@@ -54,7 +54,7 @@ impl Shard {
         let runs = self.checkpoints.as_ref().zip(self.log.as_ref());
         let wants = [
             if self.may_evict() && self.store.lacks_room() { EVICTION_WORK } else { 0 },
-            runs.map_or(0, |(checkpoints, log)| checkpoints.work_wanted(log, self.now)),
+            runs.map_or(0, |(checkpoints, log)| checkpoints.work_wanted(&self.store, log, self.now)),
             if self.store.has_garbage() { RECLAIM_WORK } else { 0 },
             if self.is_expiry_due() { EXPIRY_WORK } else { 0 },
         ];
@@ -95,7 +95,7 @@ impl Shard {
     /// When maintenance goes on that waits for time alone.
     pub(crate) fn maintenance_deadline_us(&self) -> Option<u64> {
         let runs = self.checkpoints.as_ref().zip(self.log.as_ref());
-        runs.and_then(|(checkpoints, log)| checkpoints.next_deadline_us(log, self.now))
+        runs.and_then(|(checkpoints, log)| checkpoints.next_deadline_us(&self.store, log, self.now))
     }
 
     pub(crate) fn has_limits(&self) -> bool {

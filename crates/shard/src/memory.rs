@@ -8,6 +8,7 @@
 //!            ◄──────────── so much is beside them    every tenth of a second
 //! ```
 
+use storage::checkpoint::Asked;
 use storage::maintenance::Class;
 use storage::{MemoryLimit, Room};
 use wire::registry::{CommandSpec, Flags};
@@ -16,6 +17,7 @@ use wire::{Arguments, Reply, error};
 use crate::hop::Control;
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
+use crate::unit::UnitWork;
 
 /// A record's header, its index entry and what its slot is too long, about, bytes.
 const RECORD_EXTRA_BYTES: usize = 64;
@@ -73,13 +75,25 @@ impl Memory {
 }
 
 impl Shard {
+    /// Before anything is loaded: values may leave memory where that is asked for and there are runs to have them. What is
+    /// loaded is to fit beside the files that a start reads whole.
+    pub(crate) fn begin_tiering(&mut self) {
+        if self.log.is_none() || self.node.config.value("zerohop-when-full") != b"tier" {
+            return;
+        }
+        self.store.set_tiering();
+        self.memory.note_beside(u64::MAX);
+        self.update_memory();
+        self.memory.note_beside(0);
+    }
+
     /// The store's limit follows the settings, and what lies beside it.
     pub(crate) fn update_memory(&mut self) {
         let limit = self.node.config.memory_bytes_max().map(|bytes_max| {
             let beside = self.memory.beside_bytes.min(bytes_max / BESIDE_SHARE_MAX);
             let share = (bytes_max - beside - bytes_max / HEADROOM_SHARE) / self.outbox.len() as u64;
             let bytes = share.saturating_sub(self.uploads.bytes() as u64) as usize;
-            MemoryLimit { bytes, policy: self.node.config.eviction() }
+            MemoryLimit { bytes, policy: self.node.config.eviction(), tiers: self.store.tiers() }
         });
         if limit != self.memory.limit {
             self.memory.limit = limit;
@@ -153,6 +167,8 @@ impl Shard {
         match self.room_for(spec, taken_by(arguments)) {
             Room::Enough => return false,
             Room::Later => self.put_off_request(index, arguments),
+            Room::Run if self.may_clean() => self.hold_writer(index, arguments),
+            Room::Run => self.refuse_memory(index),
             Room::Refused => self.refuse_memory(index),
         }
         true
@@ -160,7 +176,8 @@ impl Shard {
 
     /// Inside MULTI everything takes memory until EXEC, so everything is refused where there is none; as in Redis.
     pub(crate) fn refuses_to_queue(&mut self, index: u32, arguments: Arguments<'_>) -> bool {
-        let refuses = self.memory.is_limited() && self.store.make_room(taken_by(arguments)) == Room::Refused;
+        let room = if self.memory.is_limited() { self.store.make_room(taken_by(arguments)) } else { Room::Enough };
+        let refuses = matches!(room, Room::Refused | Room::Run);
         if refuses {
             self.refuse_memory(index);
         }
@@ -175,11 +192,18 @@ impl Shard {
 
     /// Whether a forwarded request waits for the next tick to make room.
     pub(crate) fn awaits_memory(&mut self, request: &OwnedRequest) -> bool {
-        let waits = self.room_for(request.spec, taken_by_owned(request)) == Room::Later;
-        if waits {
-            self.put_off.note();
+        match self.room_for(request.spec, taken_by_owned(request)) {
+            Room::Enough | Room::Refused => false,
+            Room::Later => {
+                self.put_off.note();
+                true
+            }
+            Room::Run => {
+                let waits = self.may_clean();
+                self.pace.holds_writers |= waits;
+                waits
+            }
         }
-        waits
     }
 
     /// Whether a unit that takes `bytes` on its cores may not run. It holds groups of several cores, so it does not wait:
@@ -193,6 +217,35 @@ impl Shard {
         self.memory.lender_is_full || (has_own_keys && self.is_full_for(bytes))
     }
 
+    /// Makes room for a unit before it looks whether its values are here.
+    pub(crate) fn make_room_for_unit(&mut self, work: &UnitWork) {
+        let bytes = match work {
+            UnitWork::Command(request) => taken_by_owned(request),
+            UnitWork::Exec(transaction) => transaction.commands().map(|command| taken_by(command.arguments)).sum(),
+            UnitWork::Serve { .. } | UnitWork::Watch(_) | UnitWork::Keyspace(_) => return,
+        };
+        self.is_full_for(bytes);
+    }
+
+    /// Whether a run is under way, or may begin, behind which more values may leave memory.
+    fn may_clean(&mut self) -> bool {
+        let mut may = false;
+        self.with_checkpoints(|checkpoints, view| {
+            may = checkpoints.may_clean(view);
+            Asked::Nothing
+        });
+        may
+    }
+
+    /// Whether writers wait for a run because no value may leave memory.
+    pub(crate) fn awaits_clean_values(&mut self) -> bool {
+        if !self.store.tiers() {
+            return false;
+        }
+        self.store.end_starvation();
+        self.store.is_starved() && self.may_clean()
+    }
+
     /// Whether nothing makes room for `bytes`.
     pub(crate) fn is_full_for(&mut self, bytes: usize) -> bool {
         if !self.memory.is_limited() {
@@ -202,7 +255,7 @@ impl Shard {
             let evicted = self.store.evicted();
             match self.store.make_room(bytes) {
                 Room::Enough => return false,
-                Room::Refused => return true,
+                Room::Refused | Room::Run => return true,
                 // Nothing found, or only pages moved: the unit is not to wait for it.
                 Room::Later if self.store.evicted() == evicted => return false,
                 Room::Later => {}
@@ -217,7 +270,15 @@ impl Shard {
 
     /// Writes the error of a forwarded request that needs memory where there is none; true if there is one.
     pub(crate) fn refuse_forwarded(&mut self, request: &OwnedRequest, reply: &mut Reply<'_>) -> bool {
-        let refuses = self.room_for(request.spec, taken_by_owned(request)) == Room::Refused;
+        if self.store.holds_values() {
+            return false; // It was let in before its values were looked at.
+        }
+        let refuses = match self.room_for(request.spec, taken_by_owned(request)) {
+            Room::Enough | Room::Later => false,
+            Room::Refused => true,
+            // It was let through because it freed what it takes.
+            Room::Run => !self.may_clean(),
+        };
         if refuses {
             error::OUT_OF_MEMORY.write(reply);
         }

@@ -36,7 +36,7 @@ impl Shard {
     /// After the events: whether writes wait in this tick. They do only for something that is under way, so that its end
     /// is an event, or that this tick or the next begins.
     pub(crate) fn set_pace(&mut self) {
-        let outruns = self.outruns_disk();
+        let outruns = self.outruns_disk() || self.awaits_clean_values();
         let held = std::mem::replace(&mut self.pace.holds_writers, outruns);
         self.pace.held_ticks += u64::from(outruns);
         if held && !outruns {
@@ -70,6 +70,8 @@ impl Shard {
         connection.stall = Stall::TickFull;
         wire::request::encode(arguments, &mut connection.repeat);
         self.pace.writers.push(connection.id);
+        // Those that come behind it wait as well, and the next tick looks whether they still have to.
+        self.pace.holds_writers = true;
     }
 }
 

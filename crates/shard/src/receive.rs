@@ -59,6 +59,7 @@ impl Shard {
                 }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::RunWritten { buffer } => self.on_run_written(buffer),
+                Event::RunRead { token, read } => self.on_run_read(token, read),
                 Event::RunsPublished => self.with_checkpoints(Checkpoints::on_runs_published),
                 Event::RunFailed { reason } => {
                     self.end_pin_for_room(&reason);
@@ -133,8 +134,13 @@ impl Shard {
     /// The ends that waited for this tick's requests.
     pub(crate) fn end_hung_up(&mut self) {
         let mut hung_up = std::mem::take(&mut self.hung_up);
-        hung_up.drain(..).for_each(|id| self.on_peer_closed(id));
-        self.hung_up = hung_up;
+        for id in hung_up.drain(..) {
+            match self.connections.get_mut(id) {
+                // Its last requests wait for values, and are answered.
+                Some(connection) if connection.stall == Stall::Fetch => self.hung_up.push(id),
+                _ => self.on_peer_closed(id),
+            }
+        }
     }
 
     fn on_peer_closed(&mut self, id: ConnectionId) {
@@ -150,7 +156,8 @@ impl Shard {
     fn on_closed(&mut self, id: ConnectionId) {
         self.forget_waiting(id);
         self.end_backup_of(id);
-        if let Some(connection) = self.connections.remove(id) {
+        if let Some(mut connection) = self.connections.remove(id) {
+            self.forget_values(connection.awaited.take());
             self.store.let_go(connection.output.into_blocks().chain(connection.input.into_blocks()));
         }
     }

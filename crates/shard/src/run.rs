@@ -143,11 +143,12 @@ impl Shard {
         let place = (self.core, &*self.table, &self.store);
         let place = route(spec, arguments, hint, (door, database), place, &mut self.route_scratch);
         match place {
-            Route::Here(first_key) if !self.checks_writes => {
+            Route::Here(first_key) if !self.checks_writes && !self.store.tiers() => {
                 self.run_here(index, spec, first_key, arguments);
             }
             _ if self.refuse(index, spec, &place) => {}
-            Route::Here(_) if self.lacks_memory(index, spec, arguments) => {}
+            Route::Here(_) if self.checks_writes && self.lacks_memory(index, spec, arguments) => {}
+            Route::Here(first_key) if self.store.tiers() && self.awaits_values(index, spec, first_key, arguments) => {}
             Route::Here(first_key) => self.run_here(index, spec, first_key, arguments),
             Route::Parked => self.stall_and_repeat(index, spec, arguments, Stall::Parked),
             Route::Hop(core) => self.forward(index, core, spec, arguments),

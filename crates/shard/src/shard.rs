@@ -13,6 +13,7 @@ use storage::{Checkpoints, SlotGroup, Store};
 
 use crate::claims::Claims;
 use crate::connection::Connections;
+use crate::fetch::Fetches;
 use crate::forward::ParkedHop;
 use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
@@ -114,6 +115,8 @@ pub struct Shard {
     pub(crate) outbox: Vec<HopBatch>,
     /// Forwarded requests whose groups are lent.
     pub(crate) parked_hops: VecDeque<ParkedHop>,
+    /// Values that requests wait for.
+    pub(crate) fetches: Fetches,
     /// Requests whose long values go to the log.
     pub(crate) uploads: Uploads,
     /// What the next tick does because the log group of this one is full.
@@ -165,7 +168,7 @@ impl Shard {
         let core_count = config.table.instances().len();
         let groups = config.table.groups_of(config.core);
         let checkpoints = config.log.map(|identity| Checkpoints::new(identity, groups));
-        Shard {
+        let mut shard = Shard {
             core: config.core,
             durability: config.durability,
             now: Now::default(),
@@ -192,6 +195,7 @@ impl Shard {
             reply_scratch: Vec::new(),
             outbox: (0..core_count).map(|_| HopBatch::default()).collect(),
             parked_hops: VecDeque::new(),
+            fetches: Fetches::default(),
             uploads: Uploads::default(),
             put_off: PutOff::default(),
             pace: Pace::default(),
@@ -215,7 +219,9 @@ impl Shard {
             stop: Stop::default(),
             paused_until: None,
             table: config.table,
-        }
+        };
+        shard.begin_tiering();
+        shard
     }
 
     /// The data, for replay before the first tick.

@@ -57,6 +57,14 @@ impl Shard {
                 gauges.backup_lease_end_unix_ms = self.now.unix_ms + left_us / 1000;
             }
         }
+        if self.store.tiers() {
+            let tiered = self.store.tiered();
+            (gauges.cold_keys, gauges.cold_bytes) = (tiered.cold_keys, tiered.cold_bytes);
+            (gauges.clean_bytes, gauges.dirty_bytes) = (tiered.clean_bytes, tiered.dirty_bytes);
+            (gauges.values_cooled, gauges.values_fetched) = (tiered.cooled, tiered.fetched);
+            gauges.fetches_under_way = self.fetches.len() as u64;
+            (gauges.fetch_waits, gauges.fetch_failures) = (self.fetches.waits, self.fetches.failures);
+        }
         if let Some(checkpoints) = &self.checkpoints {
             gauges.run_bytes = checkpoints.run_bytes();
             (gauges.runs_published, gauges.runs_published_bytes) = checkpoints.published();

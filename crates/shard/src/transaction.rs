@@ -62,6 +62,14 @@ impl Shard {
     /// Runs a unit's work; all its groups, those of `masks`, are here. The reply's bytes; `None` when the connection is
     /// gone or waits.
     pub(crate) fn run_work(&mut self, id: ConnectionId, work: &UnitWork, masks: &[(CoreId, u64)]) -> Option<Vec<u8>> {
+        // What it needs is here, and stays.
+        self.store.hold_values(true);
+        let reply = self.run_held_work(id, work, masks);
+        self.store.hold_values(false);
+        reply
+    }
+
+    fn run_held_work(&mut self, id: ConnectionId, work: &UnitWork, masks: &[(CoreId, u64)]) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let connection = self.connections.get_mut(id)?;
         let (protocol, database) = (connection.session.protocol(), connection.session.database());

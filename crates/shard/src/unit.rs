@@ -18,6 +18,7 @@ use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
 
 use crate::connection::Stall;
+use crate::fetch::Awaited;
 use crate::hop::{Control, UnitId, WaitId};
 use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, has_all};
@@ -52,6 +53,7 @@ pub(crate) struct Run {
     pub(crate) here: usize,
     pub(crate) lenders: Vec<Lender>,
     pub(crate) waits: Waits,
+    pub(crate) awaited: Awaited,
 }
 
 /// What a unit that gathers waits for on its own core.
@@ -63,6 +65,8 @@ pub(crate) enum Waits {
     Replies,
     /// Groups of this core to come home, or room in the log.
     Groups,
+    /// Values on the disk.
+    Values,
 }
 
 pub(crate) struct Lender {
@@ -123,14 +127,16 @@ impl Shard {
             [(core, mask)] => core == self.core && has_all(&self.store, mask),
             _ => false,
         };
-        if only_here && gaps == 0 {
+        if only_here && gaps == 0 && self.has_values_of(id, &work) {
             return self.run_local_unit(id, &work);
         }
+        let Some(connection) = self.connections.at(index) else { return };
         connection.stall = Stall::Unit;
         self.units.count += 1;
         let unit = UnitId::new(self.core, self.units.count);
         let waits = if gaps > 0 { Waits::Replies } else { Waits::No };
-        let run = Run { connection: id, work, masks, here: 0, lenders: Vec::new(), waits };
+        let awaited = Awaited::default();
+        let run = Run { connection: id, work, masks, here: 0, lenders: Vec::new(), waits, awaited };
         self.units.running.insert(unit, run);
         if waits == Waits::No {
             self.gather_groups(unit);
@@ -141,7 +147,8 @@ impl Shard {
     pub(crate) fn start_unit_for_wait(&mut self, id: ConnectionId, masks: GroupMasks, work: UnitWork) {
         self.units.count += 1;
         let unit = UnitId::new(self.core, self.units.count);
-        let run = Run { connection: id, work, masks, here: 0, lenders: Vec::new(), waits: Waits::No };
+        let awaited = Awaited::default();
+        let run = Run { connection: id, work, masks, here: 0, lenders: Vec::new(), waits: Waits::No, awaited };
         self.units.running.insert(unit, run);
         self.gather_groups(unit);
     }
@@ -183,7 +190,9 @@ impl Shard {
         if self.log_is_full() {
             return self.put_off_unit(unit);
         }
-        self.run_unit(unit);
+        if !self.unit_awaits_values(unit) {
+            self.run_unit(unit);
+        }
     }
 
     fn put_off_unit(&mut self, unit: UnitId) {
@@ -201,8 +210,12 @@ impl Shard {
         self.begin_unit_group();
         let changes = self.store.changes();
         self.memory.note_lenders(run.lenders.iter().any(|lender| lender.is_full));
+        let failure = self.end_waiting(run.awaited);
         let tick_log = self.store.begin_unit();
-        let reply = self.run_work(run.connection, &run.work, &run.masks);
+        let reply = match failure {
+            Some(text) => self.refuse_unit(run.connection, &text),
+            None => self.run_work(run.connection, &run.work, &run.masks),
+        };
         let own_part = self.store.end_unit(tick_log).filter(|part| !part.is_empty());
         let mut parts = self.store.take_lent();
         self.put_off.note_sealed(parts.iter().map(|(_, part)| part.log.record_bytes()).sum());

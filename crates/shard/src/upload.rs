@@ -70,9 +70,9 @@ impl Uploads {
     /// The log group up to which a run that begins now has everything: what is sealed, but not the blocks of values whose
     /// requests, here or among those `parked` behind them, have not run. `None` while such blocks are older than a clear: a
     /// replay from there would bring keys back, because the run has what came after the clear already.
-    pub(crate) fn begin_of_runs(
-        &self,
-        parked: &VecDeque<ParkedHop>,
+    pub(crate) fn begin_of_runs<'p>(
+        &'p self,
+        parked: impl Iterator<Item = &'p ParkedHop>,
         store: &Store,
         sealed: LogOrdinal,
     ) -> Option<LogOrdinal> {

@@ -70,6 +70,14 @@ impl Shard {
         if !self.has_keys_of(&request) {
             return self.waiters.defer(id);
         }
+        match self.waiter_awaits_values(&request, database) {
+            Ok(false) => {}
+            Ok(true) => return self.waiters.defer(id),
+            Err(words) => {
+                self.waiters.remove(id);
+                return self.answer(target, |reply| reply.error("IOERR", &words));
+            }
+        }
         let mut bytes = Vec::new();
         let changes = self.store.changes();
         let outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));

@@ -11,6 +11,8 @@ use crate::street::{Item, Street, Work};
 
 /// One of so many writes of runs fails.
 const RUN_WRITES_PER_FAILURE: u64 = 100;
+/// One of so many reads of runs fails, and one brings a wrong bit.
+const RUN_READS_PER_FAILURE: u64 = 100;
 
 impl<N: Node> Street<N> {
     /// Perform what a core asked for, until the list ends, a slow write holds it up or the node dies.
@@ -59,6 +61,7 @@ impl<N: Node> Street<N> {
             }
             Effect::SyncLog { segment, ordinal } => self.sync_log(core, segment, ordinal),
             Effect::WriteRun { name, offset, bytes } => self.write_run(core, &name, offset, bytes),
+            Effect::ReadRun { token, name, offset, bytes } => self.read_run(core, token, &name, (offset, bytes)),
             Effect::PublishRuns { names } => {
                 let snapshots = names.iter().map(|name| self.disk.begin_sync(&unfinished(name))).collect();
                 let delay_us = self.chance_us(self.weather.sync_us_max);
@@ -254,6 +257,32 @@ impl<N: Node> Street<N> {
         }
         self.disk.write(&name, offset, &bytes);
         self.after(delay_us, Item::RunDone { core, event: Event::RunWritten { buffer: bytes } });
+    }
+
+    /// The disk answers in any order; now and then it fails, or hands over a bit that is not what was written.
+    fn read_run(&mut self, core: u16, token: u64, name: &str, (offset, bytes): (u64, u64)) {
+        let file = self.disk.files().find(|(file, _)| *file == name);
+        let stretch = file.and_then(|(_, content)| content.get(offset as usize..(offset + bytes) as usize));
+        let mut read =
+            stretch.map(<[u8]>::to_vec).ok_or_else(|| format!("{name} at offset {offset}: nothing is there"));
+        self.trace.note(self.now_us(), "read", &[u64::from(core), offset, bytes], name.as_bytes());
+        match self.rng.below(RUN_READS_PER_FAILURE) {
+            _ if !self.reads_fail => {}
+            0 => {
+                self.faults.fired(Fault::ReadFails);
+                read = Err(format!("{name} at offset {offset}: Input/output error"));
+            }
+            1 => {
+                self.faults.fired(Fault::ReadLies);
+                let bit = self.rng.below(8 * bytes);
+                if let Ok(content) = &mut read {
+                    content[(bit / 8) as usize] ^= 1 << (bit % 8);
+                }
+            }
+            _ => {}
+        }
+        let delay_us = self.chance_us(self.weather.sync_us_max);
+        self.after(delay_us, Item::RunDone { core, event: Event::RunRead { token, read } });
     }
 
     pub(crate) fn runs_synced(&mut self, core: u16, names: &[String], snapshots: Vec<SyncSnapshot>) {

@@ -19,6 +19,10 @@ pub enum Fault {
     WriteFails,
     /// A write of a run is short.
     RunFails,
+    /// A read of a run fails.
+    ReadFails,
+    /// A read of a run brings a wrong bit.
+    ReadLies,
     /// The client breaks a connection.
     Reset,
     /// The client stops writing and reads on.

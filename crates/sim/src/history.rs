@@ -231,8 +231,18 @@ pub fn encode(request: &[Vec<u8>], out: &mut Vec<u8>) {
 }
 
 /// First words of the errors that a healthy or an honestly failing node may answer.
-const REFUSALS: [&str; 9] =
-    ["OOM ", "MOVED ", "MISCONF ", "LOADING ", "CLUSTERDOWN ", "TRYAGAIN ", "EXECABORT ", "BUSY ", "UNBLOCKED "];
+const REFUSALS: [&str; 10] = [
+    "IOERR ",
+    "OOM ",
+    "MOVED ",
+    "MISCONF ",
+    "LOADING ",
+    "CLUSTERDOWN ",
+    "TRYAGAIN ",
+    "EXECABORT ",
+    "BUSY ",
+    "UNBLOCKED ",
+];
 
 /// The answer that an operation's replies amount to.
 ///

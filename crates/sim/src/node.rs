@@ -37,7 +37,7 @@ pub struct Boot {
 pub struct MemoryLimit {
     /// Bytes, of all cores.
     pub bytes: u64,
-    /// Redis' name of the policy: one that refuses, or one that takes only keys with an expiry. What others lose the
+    /// `tier`, or Redis' name of the policy: one that refuses, or one that takes only keys with an expiry. What others lose the
     /// checkers could not tell from a fault.
     pub policy: &'static str,
 }
@@ -45,7 +45,7 @@ pub struct MemoryLimit {
 impl MemoryLimit {
     /// Whether keys may go.
     pub fn evicts(self) -> bool {
-        self.policy != "noeviction"
+        !matches!(self.policy, "noeviction" | "tier")
     }
 }
 

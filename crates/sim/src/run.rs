@@ -162,6 +162,7 @@ fn make_client(number: usize, swarm: &Swarm, rng: &mut Rng) -> Client {
 
 impl<N: Node> Run<N> {
     fn go(&mut self) {
+        self.street.reads_fail = self.swarm.reads_fail;
         self.restart();
         for client in 0..self.clients.len() {
             self.street.timer(1 + client as u64, client as u64);
@@ -216,6 +217,8 @@ impl<N: Node> Run<N> {
         // The auditor of an audit that a crash cut short.
         self.clients.truncate(self.swarm.clients);
         self.phase = Phase::Audit { ends };
+        // What an audit finds is what there is.
+        self.street.reads_fail = false;
         self.audit_start = self.operations.len();
         let core = self.rng.below(u64::from(self.swarm.cores)) as u16;
         let number = self.clients.len();
@@ -252,6 +255,7 @@ impl<N: Node> Run<N> {
             return self.rot(found);
         }
         self.finished = ends;
+        self.street.reads_fail = self.swarm.reads_fail;
         self.phase = Phase::Working;
         self.span_start = self.operations.len();
         self.base = found;

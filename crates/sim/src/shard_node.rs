@@ -13,6 +13,7 @@ use base::rng::Rng;
 use base::{CoreId, SegmentNumber};
 use placement::NodeTable;
 use shard::{NodeState, Shard, ShardConfig};
+use storage::ColdValue;
 use storage::log::format::segment_file_name;
 use storage::log::manifest::ManifestError;
 use storage::log::{LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
@@ -99,7 +100,9 @@ impl ShardNode {
         if let Some(MemoryLimit { bytes, policy }) = memory {
             let bytes = bytes.to_string();
             state.config.preset("maxmemory", bytes.as_bytes()).expect("a number of bytes");
-            state.config.preset("maxmemory-policy", policy.as_bytes()).expect("the swarm draws policies that exist");
+            let (name, value) =
+                if policy == "tier" { ("zerohop-when-full", policy) } else { ("maxmemory-policy", policy) };
+            state.config.preset(name, value.as_bytes()).expect("the swarm draws policies that exist");
         }
         state
     }
@@ -167,21 +170,26 @@ fn replay(manifest: &Manifest, disk: &Disk, shards: &mut [Shard]) -> Result<Reco
         bytes.extend_from_slice(found);
         Ok(())
     };
+    let mut read_cold = |cold: &ColdValue| {
+        let found = disk.files().find(|(file, _)| *file == cold.file);
+        let record = found.and_then(|(_, bytes)| bytes.get(cold.offset as usize..cold.offset as usize + cold.bytes));
+        record.map(<[u8]>::to_vec).ok_or_else(|| "no such record".to_owned())
+    };
     let mut apply = |replayed: Replayed<'_>| match replayed {
         Replayed::Change { slot, database, key, version, change, may_be_known } => {
             let store = shards[usize::from(table.owner(slot).0)].store_mut();
             let key = store.key(key, database, slot);
-            store.replay(&key, &change, version, may_be_known)
+            store.replay_reading(&key, (&change, version), may_be_known, &mut read_cold)
         }
         Replayed::Ahead { .. } => Ok(()),
         Replayed::Run { group, keys } => {
             shards[usize::from(table.group_owner(group).0)].store_mut().expect_keys(group, keys);
             Ok(())
         }
-        Replayed::Loaded { slot, database, key, version, change } => {
+        Replayed::Loaded { slot, database, key, version, change, place } => {
             let store = shards[usize::from(table.owner(slot).0)].store_mut();
             let key = store.key(key, database, slot);
-            store.load(&key, &change, version)
+            store.load(&key, (&change, version), place)
         }
         Replayed::Versions { group, versions } => {
             shards[usize::from(table.group_owner(group).0)].store_mut().set_versions(group, versions);

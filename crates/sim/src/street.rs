@@ -140,6 +140,8 @@ pub struct Street<N: Node> {
     pub disk: Disk,
     pub(crate) rng: Rng,
     pub(crate) weather: Weather,
+    /// Reads of runs may fail or lie.
+    pub reads_fail: bool,
     /// What happened.
     pub trace: Trace,
     /// Faults that fired.
@@ -166,6 +168,7 @@ impl<N: Node> Street<N> {
             disk: Disk::default(),
             rng: Rng::new(seed),
             weather,
+            reads_fail: false,
             trace,
             faults: FaultCounts::default(),
             cores: Vec::new(),

@@ -122,6 +122,8 @@ pub struct Swarm {
     pub memory: Option<MemoryLimit>,
     /// Whether somebody takes backups while it works.
     pub backups: bool,
+    /// Reads of runs may fail, or bring wrong bits.
+    pub reads_fail: bool,
 }
 
 impl Swarm {
@@ -135,7 +137,7 @@ impl Swarm {
         let cores = wish.cores.unwrap_or([1, 2, 4][rng.below(3) as usize]).min(abilities.cores_max);
         let cluster_of_8 = if abilities.cluster { [0, 2, 4, 8][rng.below(4) as usize] } else { 0 };
         let plan = if wish.faults { draw_plan(wish.steps, durability, rng) } else { Vec::new() };
-        Swarm {
+        let swarm = Swarm {
             cores,
             durability,
             clients: 1 + rng.below(8) as usize,
@@ -156,10 +158,25 @@ impl Swarm {
             weights: draw_weights(abilities, rng),
             plan,
             long_of_16: if rng.chance(1, 8) { 1 + rng.below(6) } else { 0 },
-            memory: if rng.chance(1, 4) { Some(draw_memory(cores, rng)) } else { None },
+            memory: draw_limit(cores, durability, rng),
             // Drawn last: the rest of a seed's world is as it was before there were backups.
             backups: rng.chance(1, 3) && durability != Durability::Memory,
+            reads_fail: wish.faults && rng.chance(1, 2),
+        };
+        swarm.with_values_to_move(abilities)
+    }
+
+    /// Where values move to the disk, there are some that are long enough.
+    fn with_values_to_move(mut self, abilities: Abilities) -> Swarm {
+        if self.tiers() && abilities.keyspace && !self.has(Feature::Own) {
+            self.weights.push((Feature::Own, 6));
         }
+        self
+    }
+
+    /// Whether values move to the disk.
+    pub fn tiers(&self) -> bool {
+        self.memory.is_some_and(|limit| limit.policy == "tier")
     }
 
     /// Whether this world knows a feature.
@@ -183,6 +200,19 @@ impl Swarm {
             seen(format!("memory {:07} {}", limit.bytes / u64::from(self.cores), limit.policy));
         }
         self.weights.iter().for_each(|(feature, _)| seen(format!("feature {feature:?}")));
+    }
+}
+
+/// Without a limit half of the time; values move to the disk in a quarter of the worlds that have one.
+fn draw_limit(cores: u16, durability: Durability, rng: &mut Rng) -> Option<MemoryLimit> {
+    match rng.below(8) {
+        0..2 => Some(draw_memory(cores, rng)),
+        2..4 if durability != Durability::Memory => {
+            // Less than clients write, and more than their keys and a value or two.
+            let bytes = [4 << 10, 6 << 10, 8 << 10, 12 << 10, 32 << 10][rng.below(5) as usize];
+            Some(MemoryLimit { bytes: bytes * u64::from(cores), policy: "tier" })
+        }
+        _ => None,
     }
 }
 

@@ -167,6 +167,10 @@ fn own(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
         let len = base::BLOCK_BYTES / 2 + rng.below(2 * base::BLOCK_BYTES as u64) as usize;
         value = value.repeat(len / value.len() + 1);
     }
+    if swarm.tiers() {
+        // Long enough to leave memory, and of several sizes.
+        value = value.repeat((20 + rng.below(3000) as usize) / value.len() + 1);
+    }
     let key = format!("o{}.{}.{number}", client.number, client.own_generation);
     Action::Own(OwnAction::random(key, value, rng))
 }

@@ -42,6 +42,8 @@ pub struct MemoryLimit {
     pub bytes: usize,
     /// Who goes when that is not enough; `None`: nobody, what would take more is refused.
     pub policy: Option<Policy>,
+    /// Values that a run has leave memory first of all, and nobody goes.
+    pub tiers: bool,
 }
 
 impl MemoryLimit {
@@ -59,6 +61,8 @@ pub enum Room {
     Enough,
     /// Not yet: another step may make room.
     Later,
+    /// Not yet: a run has to be published first.
+    Run,
     /// It may not, and nobody would go for it.
     Refused,
 }

@@ -7,12 +7,14 @@ mod beside;
 mod check;
 mod evict;
 mod numbered;
+mod tier;
 mod write;
 
 use base::{Blocks, CoreId, Slot, SlotGroupId, Text, Version};
 use evict::Compaction;
 pub(crate) use evict::{GroupBytes, Victim};
 use numbered::Numbered;
+use tier::Tier;
 use types::{Kind, List};
 
 use crate::heap::{Heap, Location};
@@ -34,13 +36,15 @@ pub enum Value<'a> {
     },
     /// A list, never empty.
     List(&'a List),
+    /// A string that is not in memory: who needs its bytes has them read first ([`SlotGroup::cold_value`]).
+    Cold,
 }
 
 impl Value<'_> {
     /// Its type.
     pub fn kind(&self) -> Kind {
         match self {
-            Value::String { .. } => Kind::String,
+            Value::String { .. } | Value::Cold => Kind::String,
             Value::List(_) => Kind::List,
         }
     }
@@ -100,6 +104,7 @@ pub struct SlotGroup {
     /// Where eviction's hand stands in the index.
     hand: u32,
     compaction: Compaction,
+    pub(crate) tier: Tier,
 }
 
 /// How many removals a group remembers by hash.
@@ -166,6 +171,7 @@ impl SlotGroup {
             recency: Recency::default(),
             hand: 0,
             compaction: Compaction::default(),
+            tier: Tier::default(),
         }
     }
 
@@ -269,7 +275,8 @@ impl SlotGroup {
             |only: base::Database| self.databases.iter().enumerate().all(|(d, n)| d == only.0 as usize || n.keys == 0);
         if database.is_none_or(others_empty) {
             let (sequences, removals) = (std::mem::take(&mut self.sequences), std::mem::take(&mut self.removals));
-            let fresh = SlotGroup { recency: self.recency, ..SlotGroup::new(self.id, self.owner) };
+            let tier = self.tier.emptied();
+            let fresh = SlotGroup { recency: self.recency, tier, ..SlotGroup::new(self.id, self.owner) };
             let old = std::mem::replace(self, SlotGroup { sequences, removals, ..fresh });
             self.garbage = old.into_garbage();
             self.sequences.iter_mut().for_each(|sequences| sequences.keys = 0);
@@ -364,7 +371,7 @@ impl SlotGroup {
         let beside = match self.record(found).value {
             Value::List(list) => list.heap_bytes(),
             Value::String { text: Text::Long(blocks), .. } => blocks.len(),
-            Value::String { .. } => 0,
+            Value::String { .. } | Value::Cold => 0,
         };
         self.heap.slot_bytes(found.location) + beside + INDEX_ENTRY_BYTES
     }
@@ -390,9 +397,9 @@ impl SlotGroup {
     pub(crate) fn record_at(&self, location: Location) -> Record<'_> {
         let bytes = self.heap.bytes(location);
         let header = Header::decode(bytes);
-        let value_start = header.value_start();
-        let value = &bytes[value_start..value_start + header.value_len as usize];
+        let value = &bytes[header.value_start()..header.record_bytes()];
         let value = match header.kind {
+            _ if header.is_cold() => Value::Cold,
             Kind::String if header.is_long => {
                 Value::String { text: Text::Long(self.long.get(number_of(value))), form: header.form }
             }
@@ -400,7 +407,7 @@ impl SlotGroup {
             Kind::List => Value::List(self.lists.get(number_of(value))),
         };
         Record {
-            key: &bytes[header.key_start()..value_start],
+            key: &bytes[header.key_start()..header.key_end()],
             version: header.version,
             expire_at_ms: header.expire_at_ms,
             value,

@@ -13,6 +13,7 @@
 //! - [`eviction`], [`recency`]: the memory limit, and what a key is worth to it
 //! - `lazy_free`: memory that nothing refers to, given back in steps
 //! - [`log`]: the bytes that survive
+//! - [`tiering`]: values that are in a run and not in memory
 //! - [`mod@run`], [`checkpoint`]: slot groups as files, which replace what the log says of them
 //! - [`maintenance`]: how much of a tick goes into all of that, and when
 
@@ -29,6 +30,7 @@ pub mod recency;
 pub mod record;
 pub mod run;
 pub mod store;
+pub mod tiering;
 
 pub use checkpoint::Checkpoints;
 pub use eviction::{MemoryLimit, Order, Policy, Room};
@@ -37,4 +39,5 @@ pub use key::Key;
 pub use recency::Recency;
 pub use record::Form;
 pub use store::counters::Lookups;
-pub use store::{LentPart, NotApplied, ScanCursor, Store};
+pub use store::{LentPart, NotApplied, ReadCold, ScanCursor, Store, Tiered};
+pub use tiering::ColdValue;

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!  0        6    7            8       10        14          (22)
-//!  version  db   kind·flags   key     value     [expire ms]  key …  value …
-//!  u48      u8   u8           len u16 len u32   [u64]
+//!  version  db   kind·flags   key     value     [expire ms]  key …  [place]  value …
+//!  u48      u8   u8           len u16 len u32   [u64]               [u40]
 //! ```
+//!
+//! A place says where a run has the value; while it is cold, only there ([`crate::tiering`]).
 //!
 //! The value of a string is its bytes; of a long one, and of a list, the u32 number of its [`base::Blocks`] or
 //! [`types::List`] in the group.
@@ -12,7 +14,10 @@
 use base::{Database, Version};
 use types::Kind;
 
-const KIND_MASK: u8 = 0x0F;
+use crate::tiering::{PLACE_BYTES, Place};
+
+const KIND_MASK: u8 = 0x07;
+const FLAG_PLACED: u8 = 0x08;
 const FLAG_EXPIRES: u8 = 0x10;
 const FLAG_RAW: u8 = 0x20;
 const FLAG_COMPUTED: u8 = 0x40;
@@ -68,14 +73,28 @@ pub struct Header {
     pub expire_at_ms: Option<u64>,
     /// Bytes of the key.
     pub key_len: u16,
-    /// Bytes of the value.
+    /// Bytes of the value, wherever it is.
     pub value_len: u32,
+    /// Where a run has the value, if there is room to say so.
+    pub place: Option<Place>,
 }
 
 impl Header {
     /// Whole record in bytes.
     pub fn record_bytes(&self) -> usize {
-        self.key_start() + self.key_len as usize + self.value_len as usize
+        self.value_start() + if self.is_cold() { 0 } else { self.value_len as usize }
+    }
+
+    /// Whether the value is not in memory.
+    #[inline]
+    pub fn is_cold(&self) -> bool {
+        self.place.is_some_and(|place| place.is_cold)
+    }
+
+    /// As the record is after a change: no run has it.
+    pub(crate) fn changed(self, version: Version) -> Header {
+        debug_assert!(!self.is_cold(), "a value comes back before it is changed");
+        Header { version, place: self.place.map(|_| Place::NONE), ..self }
     }
 
     /// Offset of the key.
@@ -84,10 +103,16 @@ impl Header {
         HEADER_BYTES + if self.expire_at_ms.is_some() { 8 } else { 0 }
     }
 
+    /// Offset behind the key.
+    #[inline]
+    pub fn key_end(&self) -> usize {
+        self.key_start() + self.key_len as usize
+    }
+
     /// Offset of the value.
     #[inline]
     pub fn value_start(&self) -> usize {
-        self.key_start() + self.key_len as usize
+        self.key_end() + if self.place.is_some() { PLACE_BYTES } else { 0 }
     }
 
     /// Write the header over the start of `record`.
@@ -95,13 +120,17 @@ impl Header {
     pub fn encode(&self, record: &mut [u8]) {
         let flags = if self.expire_at_ms.is_some() { FLAG_EXPIRES } else { 0 }
             | self.form.flag()
-            | if self.is_long { FLAG_LONG } else { 0 };
+            | if self.is_long { FLAG_LONG } else { 0 }
+            | if self.place.is_some() { FLAG_PLACED } else { 0 };
         let first = self.version.0 | u64::from(self.database.0) << 48 | u64::from(self.kind as u8 | flags) << 56;
         record[..8].copy_from_slice(&first.to_le_bytes());
         record[8..10].copy_from_slice(&self.key_len.to_le_bytes());
         record[10..14].copy_from_slice(&self.value_len.to_le_bytes());
         if let Some(expire_at_ms) = self.expire_at_ms {
             record[14..22].copy_from_slice(&expire_at_ms.to_le_bytes());
+        }
+        if let Some(place) = self.place {
+            record[self.key_end()..][..PLACE_BYTES].copy_from_slice(&place.encode());
         }
     }
 
@@ -111,7 +140,7 @@ impl Header {
         let head: &[u8; HEADER_BYTES] = record.first_chunk().expect("a record's slot holds its header");
         let first = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
         let flags = (first >> 56) as u8;
-        Header {
+        let header = Header {
             version: Version(first & Version::MAX.0),
             database: Database((first >> 48) as u8),
             kind: Kind::from_u8(flags & KIND_MASK).expect("only this module writes records, with known kinds"),
@@ -120,7 +149,13 @@ impl Header {
             expire_at_ms: Header::expiry(record),
             key_len: u16::from_le_bytes([head[8], head[9]]),
             value_len: u32::from_le_bytes([head[10], head[11], head[12], head[13]]),
+            place: None,
+        };
+        if flags & FLAG_PLACED == 0 {
+            return header;
         }
+        let place = record[header.key_end()..].first_chunk().expect("a record's slot holds its place");
+        Header { place: Some(Place::decode(*place)), ..header }
     }
 
     /// When the record at `record` expires, absolute Unix milliseconds.
@@ -156,6 +191,7 @@ mod tests {
                 expire_at_ms,
                 key_len: 3,
                 value_len: 4,
+                place: (form == Form::Raw).then_some(Place { offset: 1 << 37, second: true, is_cold: true }),
             };
             let mut record = vec![0u8; header.record_bytes()];
             header.encode(&mut record);

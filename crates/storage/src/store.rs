@@ -11,8 +11,11 @@ mod evict;
 mod promise;
 mod replay;
 mod scan;
+mod tier;
 
+pub use replay::ReadCold;
 pub use scan::ScanCursor;
+pub use tier::Tiered;
 
 use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};
 use base::{Blocks, CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
@@ -95,6 +98,7 @@ pub struct Store {
     may_expire: bool,
     lazy_free: LazyFree,
     eviction: Eviction,
+    tier: tier::Tier,
 }
 
 impl Store {
@@ -123,6 +127,7 @@ impl Store {
             may_expire: false,
             lazy_free: LazyFree::default(),
             eviction: Eviction::new(seed),
+            tier: tier::Tier::default(),
         }
     }
 
@@ -143,6 +148,7 @@ impl Store {
         assert!(place.is_none(), "a group is in one place at a time");
         let id = group.id();
         group.set_recency(self.eviction.recency);
+        group.tier.is_on = self.tier.is_on;
         if group.owner == self.core {
             self.eviction.note_home(&group);
         }

@@ -192,6 +192,7 @@ impl Journal {
             Event::RunFailed { reason } => {
                 self.with_checkpoints((store, uploads), life, now, |runs, view| runs.on_run_failed(reason, view.now));
             }
+            Event::RunRead { .. } => unreachable!("without a memory limit no value leaves memory"),
             Event::Accepted { .. }
             | Event::Received { .. }
             | Event::PeerClosed { .. }
@@ -211,7 +212,7 @@ impl Journal {
     ) {
         let begin = |_: &Store, sealed| Some(uploads.begin_of_runs(sealed));
         // Nobody is served by the thread that makes runs: they get all that they want.
-        let work = self.checkpoints.work_wanted(&self.log, now);
+        let work = self.checkpoints.work_wanted(store, &self.log, now);
         let (log, effects) = (&mut self.log, &mut self.effects);
         let mut view = View { store, log, effects, now, life, work, first_pending: None, begin: &begin };
         match act(&mut self.checkpoints, &mut view) {

@@ -114,7 +114,7 @@ impl Keeper {
             engine.data.may_expire().then_some(self.expiry_due_us),
             journal.filter(|journal| !journal.log.is_syncing()).and_then(|journal| journal.sync_due_us()),
             retries.then_some(now.monotonic_us + EXPIRY_US),
-            journal.and_then(|journal| journal.checkpoints.next_deadline_us(&journal.log, now)),
+            journal.and_then(|journal| journal.checkpoints.next_deadline_us(&engine.data, &journal.log, now)),
         ];
         deadlines.into_iter().flatten().min()
     }

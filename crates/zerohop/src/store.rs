@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use base::limits::LOG_PIECE_BYTES_MAX;
 use base::{CoreId, Version};
-use directory::{DataDirectory, apply};
+use directory::{DataDirectory, apply, read_cold};
 use io::{LogFilesConfig, LogStreet};
 use placement::NodeTable;
 use storage::log::format::segment_file_name;
 use storage::log::{LogIdentity, Recovery};
-use storage::{Key, NotApplied};
+use storage::{ColdValue, Key, NotApplied};
 use types::{Change, Expiry};
 
 use crate::checks::{check_key, check_value, key_of, read};
@@ -104,7 +104,9 @@ impl Store {
         let fresh_id: [u8; 16] = fresh_id.as_flattened().try_into().expect("two times eight bytes");
         let store_id = directory.store_id(fresh_id);
         let table = NodeTable::even(store_id, 1, "", 1).map_err(|error| Error::Io(error.to_string()))?;
-        let recovery = directory.replay(&mut |_, _| {}, &mut |replayed| apply(&mut [&mut data], &table, replayed))?;
+        let mut read = |cold: &ColdValue| read_cold(directory.path(), cold);
+        let recovery =
+            directory.replay(&mut |_, _| {}, &mut |replayed| apply(&mut [&mut data], &table, replayed, &mut read))?;
         let bell = Arc::new(Bell::default());
         let journal = match logs {
             true => Some(begin_journal(&directory, store_id, options, (&recovery, &data), &bell)?),

@@ -8,6 +8,7 @@ use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickIn
 use directory::apply;
 use placement::NodeTable;
 use shard::{Durability, HopBatch, NodeState, Shard, ShardConfig};
+use storage::ColdValue;
 use storage::log::{LogIdentity, LogWriter, Manifest, recover};
 use wire::reply_parse::skip_reply;
 
@@ -188,10 +189,15 @@ impl Street {
         let mut read = |name: &str, bytes: &mut Vec<u8>| {
             self.files.get(name).map(|file| bytes.clone_from(file)).ok_or_else(|| "no such file".to_owned())
         };
+        let mut read_cold = |cold: &ColdValue| {
+            let file = self.files.get(&cold.file).ok_or_else(|| "no such file".to_owned())?;
+            let record = file.get(cold.offset as usize..cold.offset as usize + cold.bytes);
+            record.map(<[u8]>::to_vec).ok_or_else(|| "no such record".to_owned())
+        };
         let groups_of = |core, _| self.table.group_mask_of(CoreId(core));
         let mut stores: Vec<_> = recovered.iter_mut().map(Shard::store_mut).collect();
         let recovery = recover(&manifest, &names, &groups_of, &mut read, &mut |replayed| {
-            apply(&mut stores, &self.table, replayed)
+            apply(&mut stores, &self.table, replayed, &mut read_cold)
         });
         let recovery = recovery.expect("what was written is recovered");
         assert!(recovery.torn.is_empty(), "nothing is torn: {:?}", recovery.torn);
@@ -313,6 +319,12 @@ impl Street {
                 file.truncate(offset as usize);
                 file.extend_from_slice(&bytes);
                 core.events.push(Event::RunWritten { buffer: bytes });
+            }
+            Effect::ReadRun { token, name, offset, bytes } => {
+                let file = self.files.get(&name).map(Vec::as_slice).unwrap_or_default();
+                let read = file.get(offset as usize..(offset + bytes) as usize).map(<[u8]>::to_vec);
+                let read = read.ok_or_else(|| format!("{name} at offset {offset}: nothing is there"));
+                core.events.push(Event::RunRead { token, read });
             }
             Effect::PublishRuns { names } => {
                 for name in names {

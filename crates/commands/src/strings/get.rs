@@ -8,7 +8,7 @@ use wire::{Arguments, error};
 use super::lifetime::Lifetime;
 use crate::failure::{DONE, Executed};
 use crate::unit::Unit;
-use crate::values::string;
+use crate::values::{COLD, string};
 
 /// GET key.
 #[inline]
@@ -76,7 +76,8 @@ pub(crate) fn mget(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
         let key = unit.key(name);
         match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
             Some(Value::String { text, .. }) => unit.reply.text(text),
-            _ => unit.reply.null(),
+            Some(Value::Cold) => unreachable!("{COLD}"),
+            Some(Value::List(_)) | None => unit.reply.null(),
         }
     }
     DONE

@@ -10,6 +10,7 @@ use super::lifetime::{Lifetime, TimeUnit};
 use crate::arguments::{integer, is};
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
+use crate::values::COLD;
 
 /// The options of SET.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,10 +84,12 @@ fn judge(options: Options<'_>, arguments: Arguments<'_>, unit: &mut Unit<'_>) ->
     let key = unit.first_key(arguments, 1);
     let value = match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
         Some(Value::String { text, .. }) => Some(text),
+        Some(Value::Cold) if options.gets || options.condition.compares() => unreachable!("{COLD}"),
         Some(Value::List(_)) if options.gets || options.condition.compares() => {
             return Err(error::WRONG_TYPE.into());
         }
-        Some(Value::List(_)) => Some(Text::default()),
+        // Only that there is something matters.
+        Some(Value::List(_) | Value::Cold) => Some(Text::default()),
         None => None,
     };
     let holds = options.condition.holds(value);

@@ -206,6 +206,7 @@ impl LineMachine {
                 }
             }
             Event::RunWritten { .. } => self.trace.push("run written".to_owned()),
+            Event::RunRead { read, .. } => self.trace.push(format!("run read {read:?}")),
             Event::RunsPublished => self.trace.push("runs published".to_owned()),
             Event::RunFailed { reason } => self.trace.push(format!("run failed {reason}")),
             Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),

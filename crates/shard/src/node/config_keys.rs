@@ -59,6 +59,8 @@ const EVICTION: Kind = Kind::Choice(&[
     "noeviction",
 ]);
 
+const WHEN_FULL: Kind = Kind::Choice(&["refuse", "evict-lru", "evict-lfu", "evict-ttl", "tier"]);
+
 /// In alphabetical order.
 pub static KEYS: &[ConfigKey] = &[
     key("activedefrag", "no", Kind::Boolean, Role::Kept),
@@ -140,6 +142,7 @@ pub static KEYS: &[ConfigKey] = &[
     key("unixsocket", "", Kind::Text, Role::Fixed),
     key("zerohop-cores", "1", Kind::Integer(1, 64), Role::Fixed),
     key("zerohop-durability", "interval", Kind::Choice(&["memory", "interval", "commit"]), Role::Fixed),
+    key("zerohop-when-full", "refuse", WHEN_FULL, Role::Fixed),
     key("zset-max-listpack-entries", "128", NATURAL, Role::Kept),
     key("zset-max-listpack-value", "64", NATURAL, Role::Kept),
 ];

@@ -298,5 +298,17 @@ fn write_zerohop(facts: &NodeFacts<'_>, text: &mut InfoText) {
         ("waiters", gauges.blocked_connections),
         ("waiters_woken", counters.waiters_woken),
     ]);
+    text.line("when_full", String::from_utf8_lossy(facts.config.value("zerohop-when-full")));
+    text.lines(&[
+        ("cold_keys", gauges.cold_keys),
+        ("cold_value_bytes", gauges.cold_bytes),
+        ("clean_value_bytes", gauges.clean_bytes),
+        ("dirty_value_bytes", gauges.dirty_bytes),
+        ("values_cooled", gauges.values_cooled),
+        ("values_fetched", gauges.values_fetched),
+        ("fetches_under_way", gauges.fetches_under_way),
+        ("fetch_waits", gauges.fetch_waits),
+        ("fetch_failures", gauges.fetch_failures),
+    ]);
     text.line("table_epoch", facts.table.epoch().0);
 }

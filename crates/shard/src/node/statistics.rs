@@ -90,6 +90,24 @@ numbers! {
         index_bytes,
         /// Bytes of log groups that are being filled or written.
         log_buffer_bytes,
+        /// Keys whose value is not in memory.
+        cold_keys,
+        /// Bytes of those values.
+        cold_bytes,
+        /// Bytes of values that memory and a run have.
+        clean_bytes,
+        /// Bytes of values that wait for a run before they may leave memory.
+        dirty_bytes,
+        /// Values that left memory, since the start.
+        values_cooled,
+        /// Values that came back, since the start.
+        values_fetched,
+        /// Values asked for and not here.
+        fetches_under_way,
+        /// Requests that waited for values, since the start.
+        fetch_waits,
+        /// Values that could not be read, since the start.
+        fetch_failures,
         /// Bytes of requests that are not complete.
         request_bytes,
         /// Bytes of replies that have not left.

@@ -12,7 +12,7 @@ fn value(blocks: usize) -> Vec<u8> {
 
 fn begin_of_runs(core: &Core, sealed: LogOrdinal) -> Option<LogOrdinal> {
     let shard = &core.shard;
-    shard.uploads.begin_of_runs(&shard.parked_hops, &shard.store, sealed)
+    shard.uploads.begin_of_runs(shard.parked_hops.iter(), &shard.store, sealed)
 }
 
 fn bulk(value: &[u8]) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 use super::{FAULT_PATIENCE_US, PATIENCE_US, Phase, Run};
 use crate::client::{Link, Pending};
+use crate::faults::Fault;
 use crate::history::{Action, Answer, Operation, answer, encode, requests};
 use crate::network::Socket;
 use crate::node::Node;
@@ -120,6 +121,9 @@ impl<N: Node> Run<N> {
             Err(words) => self.violate(words),
             Ok(done) => done.into_iter().for_each(|(operation, replies)| {
                 match answer(&self.operations[operation].action, &replies) {
+                    Ok(Answer::Refused(error)) if error.starts_with("IOERR ") && !self.has_failed_read() => {
+                        self.violate(format!("no read failed, and yet: {error}"));
+                    }
                     Ok(answer) => self.complete(number, operation, answer),
                     Err(words) => self.violate(words),
                 }
@@ -132,6 +136,10 @@ impl<N: Node> Run<N> {
             }
             Phase::Audit { .. } | Phase::Down => {}
         }
+    }
+
+    fn has_failed_read(&self) -> bool {
+        [Fault::ReadFails, Fault::ReadLies].iter().any(|fault| self.street.faults.of(*fault) > 0)
     }
 
     pub(super) fn complete(&mut self, number: usize, index: usize, answer: Answer) {

@@ -223,6 +223,18 @@ fn m27_a_file_that_goes_while_a_backup_copies_it_is_caught() {
 }
 
 #[test]
+fn m28_a_cold_value_that_nobody_verifies_is_caught() {
+    let words = [LOST, &["was answered"]].concat();
+    assert_caught_within::<ShardNode>(2000, Bug::M28ColdChecksumIgnored, interval, &words);
+}
+
+#[test]
+fn m29_a_run_that_goes_while_places_mean_it_is_caught() {
+    let words = [LOST, &["no read failed", "no reply"]].concat();
+    assert_caught_within::<ShardNode>(500, Bug::M29OldRunGoesEarly, interval, &words);
+}
+
+#[test]
 fn m25_a_segment_recycled_under_its_old_name_is_caught() {
     let planted = Planted::new(Bug::M25RecycledUnderItsOldName);
     let refused = STREETS.into_iter().find_map(|seed| starts_after_every_power_cut(seed).err());

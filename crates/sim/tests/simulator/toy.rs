@@ -179,7 +179,7 @@ impl Toy {
             Event::LogSynced { ordinal } => (self.synced, self.syncing) = (ordinal.0, false),
             Event::SegmentReady { .. } => self.ready = true,
             Event::TickGap(_) => {}
-            Event::RunWritten { .. } | Event::RunsPublished | Event::RunFailed { .. } => {
+            Event::RunWritten { .. } | Event::RunsPublished | Event::RunRead { .. } | Event::RunFailed { .. } => {
                 unreachable!("it makes no runs")
             }
             Event::LogFailed { .. } | Event::SegmentFailed { .. } => self.failed = true,

@@ -15,6 +15,7 @@ use crate::maintenance::Notice;
 use crate::maintenance::backlog::Backlog;
 use crate::maintenance::bucket::Bucket;
 use crate::maintenance::phase::Phase;
+use crate::store::Store;
 
 /// Bytes of runs that one log writes in a second while nothing presses: a slice of 0.1 ms every 4 ms. Log that comes faster than
 /// that presses soon.
@@ -55,20 +56,22 @@ impl Limits {
 }
 
 impl Checkpoints {
-    /// What the next step could use, units of work: 0 while nothing is to be walked, or bytes in a time are used up.
+    /// What the next step could use, units of work: 0 while nothing is to be walked or changed over, or bytes in a time are
+    /// used up, and nobody waits for a run.
     #[inline]
-    pub fn work_wanted(&self, log: &LogWriter, now: Now) -> u32 {
+    pub fn work_wanted(&self, store: &Store, log: &LogWriter, now: Now) -> u32 {
         match self.is_walking() {
+            _ if !self.changes.is_empty() => SLICE_WORK,
             false => 0,
-            true if self.hurries(log) => 2 * SLICE_WORK,
+            true if store.is_starved() || self.hurries(log) => 2 * SLICE_WORK,
             true if self.limits.bucket.is_open(now.monotonic_us) => SLICE_WORK,
             true => 0,
         }
     }
 
     /// When a run that waits for bytes in a time goes on, if one does.
-    pub fn next_deadline_us(&self, log: &LogWriter, now: Now) -> Option<u64> {
-        let waits = self.is_walking() && self.work_wanted(log, now) == 0;
+    pub fn next_deadline_us(&self, store: &Store, log: &LogWriter, now: Now) -> Option<u64> {
+        let waits = self.is_walking() && self.work_wanted(store, log, now) == 0;
         waits.then(|| self.limits.bucket.opens_at_us())
     }
 

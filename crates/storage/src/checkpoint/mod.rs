@@ -21,9 +21,13 @@
 //! - `limits`: what a run waits for: a permit, and bytes in a time
 //! - `walk`: from a group to a file
 //! - `publish`: from a file to a run that counts
+//! - `cold`: what a walk reads of the run before
+//! - `change`: places of cold values come to mean the run that counts
 //! - `earlier`: the logs of earlier incarnations
 //! - `pins`: what a backup keeps as it is
 
+mod change;
+mod cold;
 mod earlier;
 mod limits;
 mod pace;
@@ -38,6 +42,8 @@ use crate::log::{LogIdentity, LogWriter, Recovery};
 use crate::maintenance::Class;
 use crate::run::{Cut, RunWriter};
 use crate::store::Store;
+use change::RunChange;
+pub use cold::READ_OF_RUN;
 use earlier::Earlier;
 use limits::Limits;
 use pace::Pace;
@@ -137,7 +143,7 @@ enum State {
     Idle,
     /// A slice per step, or waiting for the write of one.
     Walking {
-        making: Making,
+        making: Box<Making>,
         writing: bool,
     },
     /// Those that are written wait until they may be published.
@@ -154,6 +160,8 @@ pub struct Checkpoints {
     state: State,
     /// Written, not published, or being published.
     walked: Vec<Making>,
+    /// Published, while places of values change over.
+    changes: Vec<RunChange>,
     pace: Pace,
     limits: Limits,
     /// Bytes of the log at which the next run is due.
@@ -180,6 +188,7 @@ impl Checkpoints {
             runs: groups.map(run).collect(),
             state: State::Idle,
             walked: Vec::new(),
+            changes: Vec::new(),
             pace: Pace::default(),
             limits: Limits::new(&identity),
             due_at_bytes: 0,
@@ -223,15 +232,18 @@ impl Checkpoints {
             return Asked::Nothing;
         }
         self.look_at_backlog(view.log);
-        let asked = self.go_on(view);
-        if self.is_idle() && !self.keeps_permit(view) {
+        let asked = match self.change_step(view) {
+            true => Asked::StepAgain,
+            false => self.go_on(view),
+        };
+        if self.makes_none() && !self.keeps_permit(view) {
             self.release_permit();
         }
         asked
     }
 
     fn go_on(&mut self, view: &mut View<'_>) -> Asked {
-        let is_due = self.is_run_due(view.log, view.now);
+        let is_due = self.is_run_due(view.log, view.now) || self.is_clean_run_due(view);
         match &self.state {
             State::Idle => match view.life {
                 Life::Serving if is_due && self.pace.stride_bytes == 0 => self.set_first_turn(view),
@@ -251,16 +263,24 @@ impl Checkpoints {
 
     /// Writing or publishing failed; the group's turn comes again.
     pub fn on_run_failed(&mut self, reason: String, now: Now) -> Asked {
-        self.failure = Some(reason);
-        self.retry_at_us = now.monotonic_us + RETRY_US;
+        self.note_failure(reason, now);
         if matches!(std::mem::take(&mut self.state), State::Publishing) {
             self.walked.clear();
         }
         self.end_walks()
     }
 
-    /// Whether no run is under way.
+    fn note_failure(&mut self, reason: String, now: Now) {
+        self.failure = Some(reason);
+        self.retry_at_us = now.monotonic_us + RETRY_US;
+    }
+
+    /// Whether no run is under way, and every value's place means the run that counts.
     pub fn is_idle(&self) -> bool {
+        self.makes_none() && self.changes.is_empty()
+    }
+
+    fn makes_none(&self) -> bool {
         matches!(self.state, State::Idle)
     }
 

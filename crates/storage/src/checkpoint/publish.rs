@@ -3,10 +3,12 @@
 use base::planted::{Bug, is_planted};
 use base::{Effect, LogOrdinal};
 
+use super::change::RunChange;
 use super::{Asked, Checkpoints, GroupRun, Life, Making, State, View, is_spoilt};
 use crate::log::format::segment_file_name;
 use crate::run::format::run_file_name;
 use crate::run::{Cut, RunHeader};
+use crate::tiering::Note;
 
 impl Checkpoints {
     /// What a recovery may still cut must not be in a run: every unit up to its end has to be decided, and its parts
@@ -63,11 +65,14 @@ impl Checkpoints {
         self.failure = None;
         // One effect for all: a stop publishes the runs of all groups at once, and streets take so many jobs at a time.
         let mut names = Vec::new();
-        for making in std::mem::take(&mut self.walked) {
+        for mut making in std::mem::take(&mut self.walked) {
             let (header, bytes) = (*making.writer.header(), making.writer.bytes());
             self.published += 1;
             self.published_bytes += bytes;
-            self.give_back(&header, view, &mut names);
+            match view.store.tiers() && !is_planted(Bug::M29OldRunGoesEarly) {
+                true => self.begin_change(&header, making.writer.take_notes(), view, &mut names),
+                false => self.give_back(&header, view, &mut names),
+            }
             let run = self.run_mut(&header);
             (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
         }
@@ -89,6 +94,14 @@ impl Checkpoints {
         if old != Cut::default() && old != header.cut {
             names.push(run_file_name(header.group, old));
         }
+        self.give_back_segments(view, names);
+    }
+
+    /// Places mean the run before until they are changed.
+    fn begin_change(&mut self, header: &RunHeader, notes: Vec<Note>, view: &mut View<'_>, names: &mut Vec<String>) {
+        let old = std::mem::replace(&mut self.run_mut(header).cut, header.cut);
+        let old_name = (old != Cut::default() && old != header.cut).then(|| run_file_name(header.group, old));
+        self.changes.push(RunChange { group: header.group, cut: header.cut, notes, applied: None, old_name });
         self.give_back_segments(view, names);
     }
 

@@ -77,7 +77,7 @@ impl Log {
     fn with<R>(&mut self, act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> R) -> R {
         let may_begin = self.may_begin;
         let begin = |_: &Store, sealed| may_begin.then_some(sealed);
-        let work = self.checkpoints.work_wanted(&self.log, self.now);
+        let work = self.checkpoints.work_wanted(&self.store, &self.log, self.now);
         let mut view = View {
             store: &mut self.store,
             log: &mut self.log,
@@ -359,7 +359,11 @@ fn who_falls_behind_says_so_and_hurries() {
     log.checkpoints.limits.bucket.take(1 << 40, 1);
     log.checkpoints.on_permit();
     assert_eq!((log.step(), log.disk_works()), (Asked::Nothing, Asked::Nothing));
-    assert_eq!(log.checkpoints.work_wanted(&log.log, log.now), 2 * SLICE_WORK, "bytes in a time do not bind");
+    assert_eq!(
+        log.checkpoints.work_wanted(&log.store, &log.log, log.now),
+        2 * SLICE_WORK,
+        "bytes in a time do not bind"
+    );
     log.come_to_rest();
     (0..200).for_each(|number| {
         log.write(1, number);
@@ -380,7 +384,7 @@ fn a_run_leaves_the_disk_to_others_while_nothing_presses() {
     let mut waits = 0;
     while log.checkpoints.walked.is_empty() {
         let written_bytes = log.checkpoints.written_bytes();
-        if let Some(deadline_us) = log.checkpoints.next_deadline_us(&log.log, log.now) {
+        if let Some(deadline_us) = log.checkpoints.next_deadline_us(&log.store, &log.log, log.now) {
             assert_eq!((log.step(), log.checkpoints.written_bytes()), (Asked::Nothing, written_bytes));
             assert!(deadline_us > log.now.monotonic_us);
             log.now.monotonic_us = deadline_us;
@@ -388,7 +392,7 @@ fn a_run_leaves_the_disk_to_others_while_nothing_presses() {
         }
         // A byte each microsecond, and the burst, and no more before the next slice.
         let passed_us = log.now.monotonic_us - 1_000;
-        let wants = log.checkpoints.work_wanted(&log.log, log.now) > 0;
+        let wants = log.checkpoints.work_wanted(&log.store, &log.log, log.now) > 0;
         assert!(!wants || written_bytes <= passed_us + 600, "{written_bytes} bytes in {passed_us} us");
         assert!(matches!((log.step(), log.disk_works()), (Asked::Nothing | Asked::StepAgain, Asked::Nothing)));
     }

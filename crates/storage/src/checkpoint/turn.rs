@@ -1,7 +1,7 @@
 //! Turn: which group gets a run next, and when.
 
 use base::planted::{Bug, is_planted};
-use base::{Now, SlotGroupId};
+use base::{LogOrdinal, Now, SlotGroupId};
 
 use super::{Checkpoints, GroupRun, View};
 use crate::log::LogWriter;
@@ -19,15 +19,26 @@ impl Checkpoints {
 
     /// Whether a run is due, and of use, that can begin once all that was changed is sealed.
     pub(super) fn may_begin(&self, view: &View<'_>) -> bool {
-        if !self.is_run_due(view.log, view.now) {
-            return false;
-        }
-        let Some(begin) = (view.begin)(view.store, view.log.sealed()) else { return false };
-        let oldest = self.runs.iter().min_by_key(|run| run.cut);
-        oldest.is_some_and(|run| {
-            let is_older = run.cut.incarnation != self.identity.incarnation || run.cut.begin < begin;
-            view.store.group(run.group).is_some() && is_older
-        })
+        let begin = (view.begin)(view.store, view.log.sealed());
+        begin.is_some_and(|begin| self.next_run(view, begin).is_some())
+    }
+
+    /// The run whose turn it is, if one is due: the oldest. What the memory limit needs is a run of what is dirty.
+    fn next_run(&self, view: &View<'_>, begin: LogOrdinal) -> Option<&GroupRun> {
+        let waiting = self.runs.iter().filter(|run| !self.has_walked(run.group));
+        let next = match self.is_run_due(view.log, view.now) {
+            true => waiting.min_by_key(|run| run.cut),
+            false if self.is_clean_run_due(view) => {
+                let is_of_use = |run: &&GroupRun| self.is_older(run, begin) && view.store.dirty_bytes(run.group) > 0;
+                waiting.filter(is_of_use).max_by_key(|run| view.store.dirty_bytes(run.group))
+            }
+            false => None,
+        };
+        next.filter(|run| view.store.group(run.group).is_some() && self.is_older(run, begin))
+    }
+
+    fn is_older(&self, run: &GroupRun, begin: LogOrdinal) -> bool {
+        run.cut.incarnation != self.identity.incarnation || run.cut.begin < begin
     }
 
     /// The first step: when the first run is due.
@@ -39,9 +50,27 @@ impl Checkpoints {
         };
     }
 
+    /// Whether the memory limit needs values of which a run has the newest version.
+    pub(super) fn is_clean_run_due(&self, view: &View<'_>) -> bool {
+        view.now.monotonic_us >= self.retry_at_us && view.store.wants_run()
+    }
+
+    /// Whether a run is under way, or the next steps begin one, behind which more values may leave memory: who waits for that
+    /// waits for an event.
+    pub fn may_clean(&self, view: &View<'_>) -> bool {
+        if !self.is_idle() || view.log.is_syncing() {
+            return true;
+        }
+        let Some(begin) = (view.begin)(view.store, view.log.sealed()) else { return false };
+        let may_begin = |run: &GroupRun| {
+            (self.is_older(run, begin) || view.store.has_unsealed()) && view.store.dirty_bytes(run.group) > 0
+        };
+        view.now.monotonic_us >= self.retry_at_us && self.runs.iter().any(may_begin)
+    }
+
     pub(super) fn begin_due_run(&mut self, view: &mut View<'_>) {
-        let waiting = self.runs.iter().filter(|run| !self.has_walked(run.group));
-        if let Some(group) = waiting.min_by_key(|run| run.cut).map(|run| run.group) {
+        let Some(begin) = (view.begin)(view.store, view.log.sealed()) else { return };
+        if let Some(group) = self.next_run(view, begin).map(|run| run.group) {
             self.begin_run(group, view);
         }
     }
@@ -74,8 +103,9 @@ impl Checkpoints {
         self.runs.iter().find(is_dirty).map(|run| run.group)
     }
 
-    /// Whether a run of the group is written and not published.
+    /// Whether a run of the group is written, and not published or not in use yet.
     fn has_walked(&self, group: SlotGroupId) -> bool {
-        self.walked.iter().any(|making| making.writer.header().group == group)
+        let is_changing = self.changes.iter().any(|change| change.group == group);
+        is_changing || self.walked.iter().any(|making| making.writer.header().group == group)
     }
 }

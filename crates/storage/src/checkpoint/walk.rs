@@ -4,7 +4,7 @@ use base::planted::{Bug, is_planted};
 use base::{Effect, SlotGroupId};
 
 use super::{Asked, Checkpoints, Life, Making, SLICE_BYTES, SLICE_WORK, State, View};
-use crate::run::{Cut, RunHeader, RunWriter};
+use crate::run::{Cut, RunHeader, RunWriter, Slice};
 
 /// Records of one slice where no client waits, bytes.
 const STOP_SLICE_BYTES: usize = 1 << 20;
@@ -26,13 +26,16 @@ impl Checkpoints {
         if self.runs.iter().any(|run| run.group == id && run.cut == header.cut) {
             return;
         }
-        let (writer, bytes) = RunWriter::begin(header);
+        let (writer, bytes) = RunWriter::begin(header, view.store.tiers());
         let (begin_sum, clears) = (group.version_sum(), group.clears());
         self.begun += 1;
-        self.set_next_turn(view.log);
+        // A run that the memory limit asked for is not one of the log's turns.
+        if self.is_run_due(view.log, view.now) {
+            self.set_next_turn(view.log);
+        }
         let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64, end: None };
         view.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
-        self.state = State::Walking { making, writing: true };
+        self.state = State::Walking { making: Box::new(making), writing: true };
     }
 
     /// One slice; behind the last one the end.
@@ -47,27 +50,33 @@ impl Checkpoints {
             return Asked::Nothing;
         }
         let end = view.last_change();
-        let State::Walking { making, writing } = &mut self.state else { return Asked::Nothing };
+        let State::Walking { making, .. } = &mut self.state else { return Asked::Nothing };
         // While the group is lent it waits.
         let Some(group) = view.store.group(making.writer.header().group) else { return Asked::Nothing };
-        let bytes = match making.writer.has_walked() {
+        let slice = match making.writer.has_walked() {
             false => making.writer.slice(group, slice_bytes, std::mem::take(&mut self.buffer)),
             true => {
                 making.end = Some(end);
-                making.writer.finish(group, end)
+                Slice::Bytes(making.writer.finish(group, end))
             }
         };
         view.store.let_go(making.writer.take_spent().into_iter());
-        if bytes.is_empty() {
-            return Asked::StepAgain;
+        match slice {
+            Slice::Bytes(bytes) if bytes.is_empty() => return Asked::StepAgain,
+            Slice::Bytes(bytes) => self.write_slice(bytes, view),
+            Slice::Reads => self.read_cold(view),
         }
+        Asked::Nothing
+    }
+
+    pub(super) fn write_slice(&mut self, bytes: Vec<u8>, view: &mut View<'_>) {
+        let State::Walking { making, writing } = &mut self.state else { return };
         let (name, offset) = (making.writer.header().file_name(), making.offset);
         making.offset += bytes.len() as u64;
         *writing = true;
         self.written_bytes += bytes.len() as u64;
         self.limits.bucket.take(bytes.len() as u64, view.now.monotonic_us);
         view.effects.push(Effect::WriteRun { name, offset, bytes });
-        Asked::Nothing
     }
 
     /// A slice, or the end, is written.
@@ -83,14 +92,14 @@ impl Checkpoints {
     /// A run is written. Where the next one is due already, it settles together with this one.
     pub(super) fn end_walk(&mut self, view: &mut View<'_>, is_due: bool) -> Asked {
         if let State::Walking { making, .. } = std::mem::take(&mut self.state) {
-            self.walked.push(making);
+            self.walked.push(*making);
         }
         match view.life {
             Life::Resting => self.begin_last_run(view),
             Life::Serving if is_due && self.walked.len() < WALKED_MAX => self.begin_due_run(view),
             Life::Serving | Life::Stopping => {}
         }
-        if self.is_idle() { self.end_walks() } else { Asked::Nothing }
+        if self.makes_none() { self.end_walks() } else { Asked::Nothing }
     }
 
     /// What is written settles.

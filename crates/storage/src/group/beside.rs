@@ -65,6 +65,7 @@ impl SlotGroup {
             expire_at_ms: expiry_after(old.as_ref(), expiry),
             key_len: key.bytes.len() as u16,
             value_len: NUMBER_BYTES,
+            place: None,
         };
         let number = match value {
             Beside::List(list) => {

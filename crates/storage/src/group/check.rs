@@ -50,6 +50,7 @@ impl SlotGroup {
         let holds = value.map_or("nothing", |value| match value {
             Value::String { .. } => "a string",
             Value::List(_) => "a list",
+            Value::Cold => "a string on the disk",
         });
         Err(format!("a change (tag {}) does not fit what its key holds ({holds})", change.tag()))
     }

@@ -102,6 +102,7 @@ impl SlotGroup {
             expire_at_ms: expiry_after(old.as_ref(), expiry),
             key_len: key.bytes.len() as u16,
             value_len: value.len() as u32,
+            place: self.place_for(value.len()),
         };
         self.put(key, found.zip(old), header, value)
     }
@@ -121,6 +122,7 @@ impl SlotGroup {
         };
         if let Some((found, old_header)) = old {
             self.drop_beside_of(found, &old_header);
+            self.tier.tally.take(&old_header);
             self.count_expiry(&old_header, header.expire_at_ms);
             if location != found.location {
                 self.heap.free(found.location);
@@ -133,11 +135,11 @@ impl SlotGroup {
             database.expiring += u64::from(header.expire_at_ms.is_some());
             self.sequences[key.slot.in_group() as usize].keys += 1;
         }
+        self.tier.tally.add(&header);
         let record = self.heap.bytes_mut(location);
         header.encode(record);
-        let (key_start, value_start) = (header.key_start(), header.value_start());
-        record[key_start..value_start].copy_from_slice(key.bytes);
-        record[value_start..value_start + value.len()].copy_from_slice(value);
+        record[header.key_start()..header.key_end()].copy_from_slice(key.bytes);
+        record[header.value_start()..][..value.len()].copy_from_slice(value);
         Ok(())
     }
 
@@ -149,6 +151,7 @@ impl SlotGroup {
     pub(super) fn remove_at(&mut self, found: Found, database: base::Database, slot: Slot, version: Version) {
         let header = self.header(found);
         self.drop_beside_of(found, &header);
+        self.tier.tally.take(&header);
         self.index.remove(found.place);
         self.heap.free(found.location);
         let database = &mut self.databases[database.0 as usize];
@@ -169,13 +172,16 @@ impl SlotGroup {
         bytes: &[u8],
         version: Version,
     ) -> Result<(), HeapFull> {
-        let mut header = self.header(found);
+        let old = self.header(found);
+        let mut header = old.changed(version);
         let old_len = header.value_len as usize;
         let new_len = old_len.max(offset + bytes.len());
         if header.is_long || new_len > BLOCK_BYTES {
             return self.splice_blocks(key, found, offset, bytes, version);
         }
-        header.version = version;
+        if header.place.is_none() && self.place_for(new_len).is_some() {
+            return self.splice_into_place(key, found, (offset, bytes), version);
+        }
         header.form = Form::Raw;
         header.value_len = new_len as u32;
         let mut location = found.location;
@@ -193,6 +199,8 @@ impl SlotGroup {
             self.index.relocate(found.place, location);
         }
         debug_assert_eq!(key.bytes.len(), header.key_len as usize);
+        self.tier.tally.take(&old);
+        self.tier.tally.add(&header);
         let record = self.heap.bytes_mut(location);
         header.encode(record);
         let value = &mut record[header.value_start()..];
@@ -203,6 +211,23 @@ impl SlotGroup {
         Ok(())
     }
 
+    /// The string becomes long enough to go cold: its record gets room for a place.
+    fn splice_into_place(
+        &mut self,
+        key: &Key<'_>,
+        found: Found,
+        (offset, bytes): (usize, &[u8]),
+        version: Version,
+    ) -> Result<(), HeapFull> {
+        let old = self.header(found);
+        let mut value = self.heap.bytes(found.location)[old.value_start()..old.record_bytes()].to_vec();
+        value.resize(value.len().max(offset + bytes.len()), 0);
+        value[offset..offset + bytes.len()].copy_from_slice(bytes);
+        let (place, value_len) = (self.place_for(value.len()), value.len() as u32);
+        let header = Header { version, form: Form::Raw, value_len, place, ..old };
+        self.put(key, Some((found, old)), header, &value)
+    }
+
     fn set_expiry(
         &mut self,
         key: &Key<'_>,
@@ -211,8 +236,10 @@ impl SlotGroup {
         version: Version,
     ) -> Result<(), HeapFull> {
         let old = self.header(found);
-        let header = Header { version, expire_at_ms, ..old };
+        let header = Header { expire_at_ms, ..old.changed(version) };
         if old.expire_at_ms.is_some() == expire_at_ms.is_some() {
+            self.tier.tally.take(&old);
+            self.tier.tally.add(&header);
             header.encode(self.heap.bytes_mut(found.location));
             return Ok(());
         }
@@ -229,9 +256,12 @@ impl SlotGroup {
         };
         debug_assert_eq!(key.bytes, &content[..key.bytes.len()]);
         self.count_expiry(&old, expire_at_ms);
+        self.tier.tally.take(&old);
+        self.tier.tally.add(&header);
         let record = self.heap.bytes_mut(location);
-        header.encode(record);
         record[header.key_start()..header.record_bytes()].copy_from_slice(&content);
+        // Last: what came along says where the value was before this change.
+        header.encode(record);
         Ok(())
     }
 

@@ -6,9 +6,13 @@ use base::{Blocks, Database, Slot, Version};
 use types::Change;
 
 use super::format::{
-    FLAG_PIECES, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_HEADER_BYTES, UnitMark, Witness, tag, u16_at, u32_at, u64_at,
+    FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES, UnitMark,
+    Witness, tag, u16_at, u32_at, u64_at,
 };
 use crate::key::Key;
+
+/// What stands before a string in its change: kind and expiry. A string of one piece is one record.
+const PUT_HEAD_BYTES_MAX: usize = 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -64,7 +68,7 @@ impl LogBuffer {
         self.bytes.extend_from_slice(key.bytes);
         let body_start = self.bytes.len();
         let tail = change.encode_head(&mut self.bytes);
-        if self.bytes.len() - body_start + tail.len() > LOG_PIECE_BYTES_MAX {
+        if self.bytes.len() - body_start + tail.len() > LOG_PIECE_BYTES_MAX + PUT_HEAD_BYTES_MAX {
             let head = self.bytes.split_off(body_start);
             self.bytes.truncate(start);
             let pieces = head.chunks(LOG_PIECE_BYTES_MAX).chain(tail.chunks(LOG_PIECE_BYTES_MAX));
@@ -72,6 +76,25 @@ impl LogBuffer {
         }
         self.bytes.extend_from_slice(tail);
         self.write_header(start, key, version, change.tag(), 0);
+    }
+
+    /// Append a record that may be read alone: no piece of it is elsewhere, and it ends with a checksum of its own.
+    pub(crate) fn append_sealed(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
+        self.bytes.extend_from_slice(key.bytes);
+        let tail = change.encode_head(&mut self.bytes);
+        self.bytes.extend_from_slice(tail);
+        self.bytes.extend_from_slice(&[0; RECORD_CHECKSUM_BYTES]);
+        self.write_header(start, key, version, change.tag(), FLAG_SEALED);
+        let (content, checksum) = self.bytes[start..].split_last_chunk_mut().expect("it was just made room for");
+        *checksum = base::checksum::crc32c(content).to_le_bytes();
+    }
+
+    /// Append a whole record as it stands in another run.
+    pub(crate) fn append_record(&mut self, record: &[u8]) {
+        self.bytes.extend_from_slice(record);
+        self.records += 1;
     }
 
     #[cold]

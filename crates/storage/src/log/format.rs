@@ -22,7 +22,7 @@ use base::street::UNFINISHED_SUFFIX;
 use base::{LogOrdinal, SegmentNumber, Slot, Version};
 
 /// Version of everything in this file.
-pub const FORMAT_VERSION: u16 = 2;
+pub const FORMAT_VERSION: u16 = 3;
 /// Bytes of a segment's header.
 pub const SEGMENT_HEADER_BYTES: usize = 64;
 /// Bytes of a group's header.
@@ -60,6 +60,11 @@ pub const FLAG_PIECES: u8 = 1;
 pub const FLAG_STAGED: u8 = 4;
 /// Record flag: 16 bytes of origin (client id, operation sequence) follow the header. Reserved; decoders skip it.
 pub const FLAG_ORIGIN: u8 = 2;
+
+/// Record flag, in runs: the last four bytes of the record are the CRC-32C of all before them, because it may be read alone.
+pub const FLAG_SEALED: u8 = 8;
+/// Bytes of that checksum.
+pub const RECORD_CHECKSUM_BYTES: usize = 4;
 
 /// What a segment's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

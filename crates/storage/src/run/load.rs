@@ -174,7 +174,8 @@ fn load(
                 return Err("a key of another slot group".into());
             }
             keys += 1;
-            apply(Replayed::Loaded { slot, database, key: record.key, version: record.version, change })
+            let place = record.is_sealed.then_some((cut, (offset + record.at) as u64));
+            apply(Replayed::Loaded { slot, database, key: record.key, version: record.version, change, place })
         })?;
         ordinal += 1;
         offset += group_stride(head.record_bytes as usize);

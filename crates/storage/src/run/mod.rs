@@ -12,12 +12,15 @@
 //!
 //! - [`mod@format`]: the bytes
 //! - [`writer`]: from a group to a run
+//! - `cold`: values that are copied from the run before
 //! - [`load`]: from runs to groups
 
+mod cold;
 pub mod format;
 pub mod load;
 pub mod writer;
 
+pub use cold::Stretch;
 pub use format::{Cut, RunEnd, RunHeader};
 pub use load::Cuts;
-pub use writer::RunWriter;
+pub use writer::{RunWriter, Slice};

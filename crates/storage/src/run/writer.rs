@@ -3,12 +3,14 @@
 use base::{BLOCK_BYTES, BlockRange, Blocks, Database, LogOrdinal, Slot, Text, Version};
 use types::{Change, Expiry, Kind};
 
+use super::cold::{ColdSlice, Stretch, Wanted};
 use super::format::{RunEnd, RunHeader};
 use crate::group::{Record, SlotGroup, Value};
 use crate::heap::Location;
 use crate::key::Key;
 use crate::log::buffer::LogBuffer;
-use crate::log::format::{GroupHeader, group_stride};
+use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride};
+use crate::tiering::{COLD_VALUE_BYTES_MIN, Note};
 
 /// Steps of the index's walk that one slice takes, of a few keys each: where many were removed, most find none.
 const STEPS_MAX: usize = 4096;
@@ -31,6 +33,22 @@ pub struct RunWriter {
     ordinal: LogOrdinal,
     keys: u64,
     bytes: u64,
+    /// Where the values are that may go cold, if anybody wants to know.
+    notes: Option<Vec<Note>>,
+    /// Cold values of the slice under way.
+    wanted: Vec<Wanted>,
+    cold_bytes: usize,
+    /// The slice that waits for them.
+    reading: Option<ColdSlice>,
+}
+
+/// What comes of a step of the walk.
+#[derive(Debug)]
+pub enum Slice {
+    /// The next bytes of the file; none of a stretch without keys.
+    Bytes(Vec<u8>),
+    /// The old run has to be read first ([`RunWriter::next_reads`]).
+    Reads,
 }
 
 /// A long value as it was when the walk came to it.
@@ -47,7 +65,8 @@ struct LongValue {
 
 impl RunWriter {
     /// A run that begins, and the first bytes of its file.
-    pub fn begin(header: RunHeader) -> (RunWriter, Vec<u8>) {
+    /// With `notes` it remembers where it has what may go cold.
+    pub fn begin(header: RunHeader, notes: bool) -> (RunWriter, Vec<u8>) {
         let bytes = header.encode().to_vec();
         let writer = RunWriter {
             header,
@@ -59,6 +78,10 @@ impl RunWriter {
             ordinal: LogOrdinal(0),
             keys: 0,
             bytes: bytes.len() as u64,
+            notes: notes.then(Vec::new),
+            wanted: Vec::new(),
+            cold_bytes: 0,
+            reading: None,
         };
         (writer, bytes)
     }
@@ -80,21 +103,55 @@ impl RunWriter {
 
     /// The next bytes of the file, in the memory of `memory`: about `bytes` of records, or a list that is longer; none of a
     /// stretch without keys.
-    pub fn slice(&mut self, group: &SlotGroup, bytes: usize, memory: Vec<u8>) -> Vec<u8> {
+    pub fn slice(&mut self, group: &SlotGroup, bytes: usize, memory: Vec<u8>) -> Slice {
         let mut buffer = LogBuffer::reusing(memory);
         let (mut elements, mut steps) = (Vec::new(), 0);
         self.write_long(&mut buffer, bytes);
-        while self.cursor.is_some() && self.long.is_empty() && buffer.record_bytes() < bytes && steps < STEPS_MAX {
+        let is_short = |walk: &RunWriter, buffer: &LogBuffer| buffer.record_bytes() + walk.cold_bytes < bytes;
+        while self.cursor.is_some() && self.long.is_empty() && is_short(self, &buffer) && steps < STEPS_MAX {
             steps += self.find(group);
             let mut found = std::mem::take(&mut self.found);
             for (position, location) in found.drain(..) {
                 let slot = group.id().slot((position >> 24) as u8);
-                self.write_record(group, (slot, location), &mut buffer, &mut elements);
+                self.write_record(group, (slot, position, location), &mut buffer, &mut elements);
             }
             self.found = found;
         }
         self.write_long(&mut buffer, bytes);
-        self.seal(buffer)
+        if self.wanted.is_empty() {
+            return Slice::Bytes(self.seal(buffer));
+        }
+        self.cold_bytes = 0;
+        self.reading = Some(ColdSlice::new(buffer, std::mem::take(&mut self.wanted)));
+        Slice::Reads
+    }
+
+    /// What has to be read of the group's old run for the slice under way, as far as more reads may be under way.
+    pub fn next_reads(&mut self) -> Vec<Stretch> {
+        self.reading.as_mut().map_or(Vec::new(), |slice| slice.next_reads().collect())
+    }
+
+    /// A stretch of the old run; the next bytes of the file, if that was the last one that was missing.
+    ///
+    /// # Errors
+    /// The offset in the old run of what is not the record that it should be.
+    pub fn take_read(&mut self, number: usize, bytes: &[u8]) -> Result<Option<Vec<u8>>, u64> {
+        let Some(slice) = &mut self.reading else { return Ok(None) };
+        let (notes, base) = (&mut self.notes, self.bytes + GROUP_HEADER_BYTES as u64);
+        slice.take(number, bytes, |wanted, at| {
+            let note = Note { position: wanted.position, version: wanted.version, offset: base + at as u64 };
+            notes.iter_mut().for_each(|notes| notes.push(note));
+        })?;
+        if !slice.is_whole() {
+            return Ok(None);
+        }
+        let whole = self.reading.take().map(|slice| slice.buffer);
+        Ok(whole.map(|buffer| self.seal(buffer)))
+    }
+
+    /// Where it has what may go cold.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        self.notes.take().unwrap_or_default()
     }
 
     /// Walks on to the next few records and asks for them; how many steps that took.
@@ -113,13 +170,14 @@ impl RunWriter {
     fn write_record(
         &mut self,
         group: &SlotGroup,
-        (slot, location): (Slot, Location),
+        (slot, position, location): (Slot, u32, Location),
         buffer: &mut LogBuffer,
         elements: &mut Vec<u8>,
     ) {
         let (record, database) = (group.record_at(location), group.database_at(location));
         self.keys += 1;
         let (kind, value) = match record.value {
+            Value::Cold => return self.want(group, (slot, position, location)),
             Value::String { text: Text::Long(blocks), .. } => {
                 return self.long.push(LongValue::of(record, (database, slot), blocks));
             }
@@ -131,7 +189,23 @@ impl RunWriter {
             }
         };
         let key = Key { bytes: record.key, database, slot, hash: 0 };
-        buffer.append(&key, record.version, &Change::Put { kind, value, expiry: expiry_of(record) });
+        let put = Change::Put { kind, value, expiry: expiry_of(record) };
+        if kind != Kind::String || value.len() < COLD_VALUE_BYTES_MIN {
+            return buffer.append(&key, record.version, &put);
+        }
+        if let Some(notes) = &mut self.notes {
+            let offset = self.bytes + (GROUP_HEADER_BYTES + buffer.record_bytes()) as u64;
+            notes.push(Note { position, version: record.version, offset });
+        }
+        buffer.append_sealed(&key, record.version, &put);
+    }
+
+    /// A cold value comes into the slice once it is read.
+    fn want(&mut self, group: &SlotGroup, (slot, position, location): (Slot, u32, Location)) {
+        let cold = group.cold_value_at(position, location).expect("the caller saw that it is cold");
+        self.cold_bytes += cold.bytes;
+        let (version, offset, bytes) = (cold.version, cold.offset, cold.bytes);
+        self.wanted.push(Wanted { position, slot, version, offset, bytes });
     }
 
     /// Long values that were written.

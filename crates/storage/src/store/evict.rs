@@ -24,11 +24,11 @@ const STEP_BYTES: usize = 48;
 /// Steps of one call at most: about a millisecond of them.
 const STEPS_MAX: usize = 2048;
 /// Groups that one eviction asks at most; those of a store whose keys lie in few groups are asked in vain.
-const GROUPS_MAX: usize = 2 * SLOT_GROUP_COUNT as usize;
+pub(super) const GROUPS_MAX: usize = 2 * SLOT_GROUP_COUNT as usize;
 
 /// What a store knows of its limit.
 pub(super) struct Eviction {
-    limit: Option<MemoryLimit>,
+    pub(super) limit: Option<MemoryLimit>,
     /// Own groups, those away as they left.
     bytes: GroupBytes,
     away: [GroupBytes; SLOT_GROUP_COUNT as usize],
@@ -40,7 +40,7 @@ pub(super) struct Eviction {
     turn_buckets: usize,
     /// The group that is being compacted, or was last.
     compacting: usize,
-    passed: Vec<Candidate>,
+    pub(super) passed: Vec<Candidate>,
     victim: Victim,
     evicted: u64,
 }
@@ -97,7 +97,7 @@ impl Eviction {
 impl Store {
     /// From now on the store takes no more than that, if it can help it.
     pub fn set_memory_limit(&mut self, limit: Option<MemoryLimit>) {
-        let recency = limit.and_then(|limit| limit.policy).map_or(Recency::Nothing, Policy::recency);
+        let recency = Store::recency_of(limit);
         if limit.is_some() && !self.eviction.is_limited() {
             self.eviction.bytes = self.count_bytes();
         }
@@ -159,7 +159,7 @@ impl Store {
         let live_before = self.live_bytes();
         for _ in 0..(STEPS + bytes / STEP_BYTES).min(STEPS_MAX) {
             if !self.room_step(limit, bytes) {
-                return Room::Refused;
+                return if limit.tiers && self.starve() { Room::Run } else { Room::Refused };
             }
             if self.fits(limit, bytes) {
                 return Room::Enough;
@@ -171,20 +171,23 @@ impl Store {
     }
 
     /// One step towards room for `bytes`; false when there is nothing to do.
-    fn room_step(&mut self, limit: MemoryLimit, bytes: usize) -> bool {
+    pub(super) fn room_step(&mut self, limit: MemoryLimit, bytes: usize) -> bool {
         let is_sparse = self.eviction.bytes.slack > limit.slack_bytes();
         if is_sparse && self.eviction.bytes.total + bytes > limit.bytes && self.compact_step() {
             return true;
         }
-        limit.policy.is_some_and(|policy| self.evict_step(policy))
+        match limit.tiers {
+            true => self.cool_once(),
+            false => limit.policy.is_some_and(|policy| self.evict_step(policy)),
+        }
     }
 
     /// Bytes in use: index, slots of the heap that hold records, lists, long values.
-    fn live_bytes(&self) -> usize {
+    pub(super) fn live_bytes(&self) -> usize {
         self.eviction.bytes.total - self.eviction.bytes.slack
     }
 
-    fn fits(&self, limit: MemoryLimit, bytes: usize) -> bool {
+    pub(super) fn fits(&self, limit: MemoryLimit, bytes: usize) -> bool {
         self.eviction.bytes.total + bytes <= limit.bytes
             && self.live_bytes() + bytes <= limit.bytes - limit.slack_bytes()
     }
@@ -195,7 +198,8 @@ impl Store {
             return false;
         }
         for _ in 0..GROUPS_MAX {
-            let Some(number) = self.next_group(policy) else { continue };
+            let core = self.core;
+            let Some(number) = self.next_group(|group| may_give(group, core, policy)) else { continue };
             let eviction = &mut self.eviction;
             let group = self.groups[number].as_deref_mut().expect("who has a turn is here");
             let before = group.bytes();
@@ -212,16 +216,15 @@ impl Store {
     }
 
     /// The group whose turn it is, if it is owed a step: in proportion to its buckets, among those that have keys to give.
-    fn next_group(&mut self, policy: Policy) -> Option<usize> {
-        let core = self.core;
+    pub(super) fn next_group(&mut self, may_give: impl Fn(&SlotGroup) -> bool) -> Option<usize> {
         let eviction = &mut self.eviction;
         if eviction.turn == 0 {
-            let giving = self.groups.iter().flatten().filter(|group| may_give(group, core, policy));
+            let giving = self.groups.iter().flatten().filter(|group| may_give(group));
             let (count, sum) = giving.fold((0, 0), |(count, sum), group| (count + 1, sum + group.index.bucket_count()));
             eviction.turn_buckets = (sum / count.max(1)).max(1);
         }
         let number = eviction.turn;
-        let Some(group) = self.groups[number].as_deref().filter(|group| may_give(group, core, policy)) else {
+        let Some(group) = self.groups[number].as_deref().filter(|group| may_give(group)) else {
             eviction.next_turn();
             return None;
         };

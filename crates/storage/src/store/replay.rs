@@ -5,9 +5,14 @@ use base::{Database, SlotGroupId, Version};
 use types::Change;
 
 use super::Store;
-use crate::group::{Found, SlotGroup};
+use crate::group::{Found, GroupBytes, SlotGroup};
 use crate::heap::HeapFull;
 use crate::key::Key;
+use crate::run::Cut;
+use crate::tiering::ColdValue;
+
+/// How a start gets at the record of a cold value.
+pub type ReadCold<'a> = dyn FnMut(&ColdValue) -> Result<Vec<u8>, String> + 'a;
 
 impl Store {
     /// A run of about so many keys will be loaded into a group without any.
@@ -21,12 +26,53 @@ impl Store {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn load(&mut self, key: &Key<'_>, change: &Change<'_>, version: Version) -> Result<(), String> {
+    pub fn load(
+        &mut self,
+        key: &Key<'_>,
+        (change, version): (&Change<'_>, Version),
+        place: Option<(Cut, u64)>,
+    ) -> Result<(), String> {
         if !change.is_put() {
             return Err(format!("a run holds whole values, not changes (tag {})", change.tag()));
         }
         let found = self.group_of_mut(key.slot).find(key);
-        self.perform(key, found, change, version)
+        self.perform(key, found, change, version)?;
+        if let Some(place) = place.filter(|_| self.tier.is_on) {
+            self.note_loaded(key, version, place);
+            self.cool_to_limit();
+        }
+        Ok(())
+    }
+
+    /// What has to be read before [`Store::replay`] can perform this change.
+    fn missing_for_replay(
+        &self,
+        key: &Key<'_>,
+        (change, version): (&Change<'_>, Version),
+        may_be_known: bool,
+    ) -> Option<ColdValue> {
+        let group = self.group(key.group()).filter(|_| self.tier.is_on && !change.is_put())?;
+        let is_known = may_be_known && knows(group, group.find(key), change, version);
+        group.cold_value(key).filter(|_| !is_known && *change != Change::Remove)
+    }
+
+    /// [`Store::replay`], for which `read` brings the record of a cold value that the change needs.
+    ///
+    /// # Errors
+    /// As [`Store::replay`], and what is wrong with the value.
+    pub fn replay_reading(
+        &mut self,
+        key: &Key<'_>,
+        (change, version): (&Change<'_>, Version),
+        may_be_known: bool,
+        read: &mut ReadCold<'_>,
+    ) -> Result<(), String> {
+        if let Some(cold) = self.missing_for_replay(key, (change, version), may_be_known) {
+            let place = || format!("{} at offset {}", cold.file, cold.offset);
+            let record = read(&cold).map_err(|words| format!("{}: {words}", place()))?;
+            self.warm(&cold, &record).map_err(|words| format!("{}: {words}", place()))?;
+        }
+        self.replay(key, change, version, may_be_known)
     }
 
     /// The end of a group's run.
@@ -62,8 +108,12 @@ impl Store {
     /// Replay of [`Store::clear`], group by group: the cores may have been others.
     pub fn replay_clear_group(&mut self, group: SlotGroupId, database: Option<Database>) {
         if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {
+            let before = group.bytes();
             group.clear(database, self.seed);
             drop(group.take_garbage());
+            if self.eviction.is_limited() {
+                self.eviction.note_change(before, group.bytes());
+            }
         }
     }
 
@@ -75,12 +125,19 @@ impl Store {
         change: &Change<'_>,
         version: Version,
     ) -> Result<(), String> {
+        let limited = self.eviction.is_limited();
         let group = self.group_of_mut(key.slot);
         group.check_fit(found, change)?;
+        let before = if limited { group.bytes() } else { GroupBytes::default() };
         let applied = group.apply_to(key, found, change, version);
         let applied = applied.map_err(|HeapFull| "the slot group is full".to_owned());
         if group.has_garbage() {
             drop(group.take_garbage());
+        }
+        if limited {
+            let after = group.bytes();
+            self.eviction.note_change(before, after);
+            self.cool_to_limit();
         }
         self.may_expire |= change.sets_expiry();
         applied

@@ -98,7 +98,15 @@ fn the_rig_writes_what_replay_believes() {
     assert_eq!(string_kind, put(1)[18 + KEY.len()]);
     let node = Node::open(directory(&[put(1), put_list(2)]), 2, 4096, false).unwrap();
     assert_eq!(node.snapshot().len(), 1);
-    assert_eq!(FORMAT_VERSION, 2);
+    assert_eq!(FORMAT_VERSION, 3);
+}
+
+/// A record that bears a checksum of its own and has no room for it.
+fn sealed_without_room() -> Vec<u8> {
+    let mut record = [0; 18];
+    record[0] = 18;
+    (record[4], record[5]) = (tag::SEAL, 8);
+    record.to_vec()
 }
 
 #[test]
@@ -131,7 +139,8 @@ fn records_that_make_no_sense_are_refused() {
     refused(&[put(0)], "no version");
     refused(&[Record { slot: 16384, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "slot");
     refused(&[Record { database: 16, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "database 16");
-    refused(&[Record { flags: 8, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
+    refused(&[Record { flags: 16, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
+    refused(&[sealed_without_room()], "checksum");
     refused(&[Record::new(13, 1, b"").bytes()], "tag 13");
     refused(&[Record::new(PUT, 1, b"").bytes()], "malformed");
     refused(&[Record::new(tag::CLEAR, 0, b"").bytes()], "one byte");

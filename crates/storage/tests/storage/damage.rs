@@ -184,11 +184,11 @@ fn segments_of_other_stores_and_newer_formats_are_refused_by_name() {
         damaged.write(name, 0, &header.encode());
         assert_eq!(judge(&node, &damaged, &[name]), Ok(false), "{name} of another store");
         let mut newer = file[..64].to_vec();
-        newer[8] = 3;
+        newer[8] = 4;
         let crc = base::checksum::crc32c(&newer[..60]);
         newer[60..].copy_from_slice(&crc.to_le_bytes());
         damaged.write(name, 0, &newer);
         let damage = damaged.recover(&mut |_| Ok(())).unwrap_err();
-        assert!(damage.file == *name && damage.reason.contains("format 3"), "{damage}");
+        assert!(damage.file == *name && damage.reason.contains("format 4"), "{damage}");
     }
 }

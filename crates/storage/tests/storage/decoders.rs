@@ -40,9 +40,9 @@ proptest! {
 
     #[test]
     fn nothing_panics_behind_a_checksum_that_holds(bytes in vec(any::<u8>(), 60..300), length in 0u32..400) {
-        let segment = with_checksum([b"ZHLOGSEG\x02\0".as_slice(), &bytes].concat(), 60);
+        let segment = with_checksum([b"ZHLOGSEG\x03\0".as_slice(), &bytes].concat(), 60);
         prop_assert!(SegmentHeader::decode(&segment).is_ok());
-        let mut manifest = [b"ZHMANIF1\x02\0".as_slice(), &bytes].concat();
+        let mut manifest = [b"ZHMANIF1\x03\0".as_slice(), &bytes].concat();
         let end = manifest.len() - 4;
         manifest = with_checksum(manifest, end);
         if let Ok(decoded) = Manifest::decode(&manifest) {

@@ -156,6 +156,7 @@ pub fn snapshot(store: &Store) -> Snapshot {
         while let Some(from) = cursor {
             cursor = store.scan(from, (100, base::SLOT_GROUP_COUNT), Database(number), 0, |record| {
                 let value = match record.value {
+                    Value::Cold => unreachable!("nothing leaves memory here"),
                     Value::String { text, .. } => ModelValue::String(text.whole().into_owned()),
                     Value::List(list) => ModelValue::List(elements_of(list)),
                 };

@@ -48,7 +48,7 @@ pub fn apply_to_model(model: &mut Model, replayed: Replayed<'_>) -> Result<(), S
             }
             model.apply(database.0, key, &change, version);
         }
-        Replayed::Loaded { slot, database, key, version, change } => {
+        Replayed::Loaded { slot, database, key, version, change, .. } => {
             assert_eq!(slot, slot_of(key));
             model.apply(database.0, key, &change, version);
         }
@@ -71,10 +71,10 @@ fn apply_to_stores(stores: &mut [Store], replayed: Replayed<'_>) -> Result<(), S
             let key = store.key(key, database, slot);
             store.replay(&key, &change, version, may_be_known)?;
         }
-        Replayed::Loaded { slot, database, key, version, change } => {
+        Replayed::Loaded { slot, database, key, version, change, place } => {
             let store = &mut stores[owner(slot, now)];
             let key = store.key(key, database, slot);
-            store.load(&key, &change, version)?;
+            store.load(&key, (&change, version), place)?;
         }
         Replayed::Ahead { keys } => {
             for (slot, database, name) in keys {

@@ -8,7 +8,7 @@ use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride, segmen
 use storage::log::manifest::ClosedChain;
 use storage::log::{Damage, MANIFEST_FILE_NAME};
 use storage::run::format::{RUN_HEADER_BYTES, parse_run_file_name};
-use storage::run::{Cut, RunHeader, RunWriter};
+use storage::run::{Cut, RunHeader, RunWriter, Slice};
 
 use crate::changes::{OwnedChange, random_name};
 use crate::disk::Disk;
@@ -54,11 +54,13 @@ impl Rig {
     fn run(&mut self, group: SlotGroupId) {
         let store_id = self.node.disk.manifest().unwrap().unwrap().store_id;
         let cut = Cut { incarnation: 1, begin: self.node.logs[0].sealed() };
-        let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut });
+        let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut }, false);
         let changes = self.rng.below(6);
         self.change(changes);
         while !writer.has_walked() {
-            bytes.extend(writer.slice(self.node.stores[0].group(group).unwrap(), 60, Vec::new()));
+            let slice = writer.slice(self.node.stores[0].group(group).unwrap(), 60, Vec::new());
+            let Slice::Bytes(slice) = slice else { panic!("nothing is cold") };
+            bytes.extend(slice);
             let changes = self.rng.below(6);
             self.change(changes);
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use base::{CoreId, Database, SlotGroupId};
-use directory::{DataDirectory, apply};
+use directory::{DataDirectory, apply, read_cold};
 use placement::NodeTable;
 use storage::{ScanCursor, SlotGroup, Value};
 use zerohop::{Partition, Store};
@@ -41,7 +41,8 @@ pub fn all_by_cores(path: &Path, cores: u16) -> Model {
         stores[usize::from(owner.0)].insert_group(Box::new(SlotGroup::new(group, owner)));
     }
     let mut borrowed: Vec<&mut storage::Store> = stores.iter_mut().collect();
-    directory.replay(&mut |_, _| {}, &mut |replayed| apply(&mut borrowed, &table, replayed)).unwrap();
+    let mut read = |cold: &storage::ColdValue| read_cold(path, cold);
+    directory.replay(&mut |_, _| {}, &mut |replayed| apply(&mut borrowed, &table, replayed, &mut read)).unwrap();
     let mut model = Model::new();
     for store in &stores {
         store.walk(ScanCursor(0)..ScanCursor(u64::MAX), usize::MAX, (Database(0), 0), |record| {

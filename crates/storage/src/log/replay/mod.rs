@@ -44,10 +44,12 @@ use base::{Database, LogOrdinal, Slot, SlotGroupId, Version};
 use types::Change;
 
 use super::manifest::{ClosedChain, Manifest};
+use crate::run::Cut;
 use crate::run::load::{Cuts, load_runs};
 
 pub(crate) use apply::{DecodedChange, Step, each_record};
 pub(crate) use files::Files;
+pub(crate) use records::open_record;
 pub(crate) use stages::Stages;
 
 /// The slot groups that a core owned, of so many cores: bit i is group i.
@@ -196,6 +198,8 @@ pub enum Replayed<'a> {
         version: Version,
         /// The whole value.
         change: Change<'a>,
+        /// The run, and where in its file the record is, if it may be read alone.
+        place: Option<(Cut, u64)>,
     },
     /// The end of a run.
     Versions {

@@ -1,8 +1,12 @@
 //! The records of a group, as they lie in it.
 
 use base::Version;
+use base::planted::{Bug, is_planted};
 
-use crate::log::format::{FLAG_ORIGIN, FLAG_PIECES, FLAG_STAGED, RECORD_HEADER_BYTES, u16_at, u32_at, u64_at};
+use crate::log::format::{
+    FLAG_ORIGIN, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES, u16_at, u32_at,
+    u64_at,
+};
 
 /// Bytes of an origin: client id, operation sequence.
 const ORIGIN_BYTES: usize = 16;
@@ -14,6 +18,10 @@ pub(crate) struct RawRecord<'a> {
     pub(crate) has_pieces: bool,
     /// The end of its body names bytes that came before, as blocks.
     pub(crate) is_staged: bool,
+    /// It may be read alone.
+    pub(crate) is_sealed: bool,
+    /// Its offset from the group's start.
+    pub(crate) at: usize,
     pub(crate) slot: u16,
     pub(crate) version: Version,
     pub(crate) database: u8,
@@ -22,12 +30,15 @@ pub(crate) struct RawRecord<'a> {
 }
 
 impl<'a> RawRecord<'a> {
-    fn parse(record: &'a [u8]) -> Result<RawRecord<'a>, &'static str> {
+    fn parse(at: usize, record: &'a [u8]) -> Result<RawRecord<'a>, &'static str> {
         let (tag, flags) = (record[4], record[5]);
-        if flags & !(FLAG_PIECES | FLAG_STAGED | FLAG_ORIGIN) != 0 || record[15] != 0 {
+        if flags & !(FLAG_PIECES | FLAG_STAGED | FLAG_ORIGIN | FLAG_SEALED) != 0 || record[15] != 0 {
             return Err("a record has flags that this version does not know; use the version that wrote it");
         }
         let origin_bytes = if flags & FLAG_ORIGIN != 0 { ORIGIN_BYTES } else { 0 };
+        let checksum_bytes = if flags & FLAG_SEALED != 0 { RECORD_CHECKSUM_BYTES } else { 0 };
+        let whole = record.len().checked_sub(checksum_bytes).filter(|bytes| *bytes >= RECORD_HEADER_BYTES);
+        let record = &record[..whole.ok_or("a record is shorter than its header and its checksum")?];
         let after_header = record.get(RECORD_HEADER_BYTES + origin_bytes..).unwrap_or_default();
         let key_len = usize::from(u16_at(record, 16));
         let Some((key, body)) = after_header.split_at_checked(key_len) else {
@@ -38,6 +49,8 @@ impl<'a> RawRecord<'a> {
             tag,
             has_pieces: flags & FLAG_PIECES != 0,
             is_staged: flags & FLAG_STAGED != 0,
+            is_sealed: flags & FLAG_SEALED != 0,
+            at,
             slot: u16_at(record, 6),
             version: Version(versioned & Version::MAX.0),
             database: (versioned >> 48) as u8,
@@ -45,6 +58,20 @@ impl<'a> RawRecord<'a> {
             body,
         })
     }
+}
+
+/// A record that was read alone, if it is whole and bears the checksum of what it says.
+pub(crate) fn open_record(bytes: &[u8]) -> Option<RawRecord<'_>> {
+    let is_whole = bytes.len() >= RECORD_HEADER_BYTES && u32_at(bytes, 0) as usize == bytes.len();
+    if !is_whole || bytes[5] != FLAG_SEALED {
+        return None;
+    }
+    let (content, checksum) = bytes.split_last_chunk::<RECORD_CHECKSUM_BYTES>()?;
+    let is_intact = base::checksum::crc32c(content) == u32::from_le_bytes(*checksum);
+    if !is_intact && !is_planted(Bug::M28ColdChecksumIgnored) {
+        return None;
+    }
+    RawRecord::parse(0, bytes).ok()
 }
 
 /// The records of a group with their offsets in the file from the group's start. The first error ends them.
@@ -76,6 +103,6 @@ impl<'a> Iterator for Records<'a> {
             return Some((offset, Err("a record's length is impossible inside an intact group")));
         };
         (self.rest, self.offset) = (rest, offset + bytes);
-        Some((offset, RawRecord::parse(record)))
+        Some((offset, RawRecord::parse(offset, record)))
     }
 }

@@ -20,7 +20,7 @@ fn store_with(limit_bytes: usize, policy: Option<Policy>) -> Store {
     for id in SlotGroupId::all() {
         store.insert_group(Box::new(SlotGroup::new(id, CoreId(0))));
     }
-    store.set_memory_limit(Some(MemoryLimit { bytes: limit_bytes, policy }));
+    store.set_memory_limit(Some(MemoryLimit { bytes: limit_bytes, policy, tiers: false }));
     store
 }
 
@@ -230,7 +230,7 @@ fn what_is_lent_keeps_its_keys_and_counts_as_it_left() {
     let before = keys_lent(&lent);
     // Another core's groups are here for a unit: they are not this store's to evict from, and take nothing of its share.
     let mut guest = Store::new(CoreId(1), 7, false);
-    guest.set_memory_limit(Some(MemoryLimit { bytes: LIMIT / 8, policy: policy(false, Order::Random) }));
+    guest.set_memory_limit(Some(MemoryLimit { bytes: LIMIT / 8, policy: policy(false, Order::Random), tiers: false }));
     SlotGroupId::all().skip(1).step_by(2).for_each(|id| guest.insert_group(Box::new(SlotGroup::new(id, CoreId(1)))));
     let own_bytes = guest.memory_bytes();
     lent.into_iter().for_each(|group| guest.insert_group(group));
@@ -246,7 +246,7 @@ fn what_is_lent_keeps_its_keys_and_counts_as_it_left() {
     assert!(guest.evicted() > 1000);
     let back: Vec<Box<SlotGroup>> = SlotGroupId::all().step_by(2).filter_map(|id| guest.take_group(id)).collect();
     assert_eq!(keys_lent(&back), before);
-    store.set_memory_limit(Some(MemoryLimit { bytes: LIMIT, policy: policy(false, Order::Random) }));
+    store.set_memory_limit(Some(MemoryLimit { bytes: LIMIT, policy: policy(false, Order::Random), tiers: false }));
     back.into_iter().for_each(|group| store.insert_group(group));
     assert_eq!(store.memory_bytes(), bytes);
     check_sums(&store);
@@ -273,7 +273,7 @@ fn a_skewed_store_gives_from_its_large_group() {
 fn a_lower_limit_is_reached_step_by_step() {
     let mut store = store_with(LIMIT, policy(false, Order::Lru));
     (0..50_000).for_each(|number| keep(&mut store, &format!("{number}"), &[b'v'; 100]));
-    store.set_memory_limit(Some(MemoryLimit { bytes: LIMIT / 8, policy: policy(false, Order::Lru) }));
+    store.set_memory_limit(Some(MemoryLimit { bytes: LIMIT / 8, policy: policy(false, Order::Lru), tiers: false }));
     let mut steps = 0;
     while store.make_room(0) != Room::Enough {
         let before = store.evicted();
@@ -292,7 +292,7 @@ fn what_went_stays_away_when_the_log_is_replayed() {
         store.insert_group(Box::new(SlotGroup::new(id, CoreId(0))));
         replayed.insert_group(Box::new(SlotGroup::new(id, CoreId(0))));
     }
-    store.set_memory_limit(Some(MemoryLimit { bytes: 1 << 20, policy: policy(false, Order::Lru) }));
+    store.set_memory_limit(Some(MemoryLimit { bytes: 1 << 20, policy: policy(false, Order::Lru), tiers: false }));
     // Names come again, so that what went is made anew and goes again.
     (0..30_000).for_each(|number| keep(&mut store, &format!("{}", number % 9_000), &[b'v'; 100]));
     assert!(store.evicted() > 10_000);

@@ -1,0 +1,214 @@
+//! A store whose values leave for runs and come back, against what was written: the walk copies what is cold, places change
+//! over, and what is read of a run is the value or nothing.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use base::rng::Rng;
+use base::{CoreId, Database, LogOrdinal, Slot};
+use types::{Change, Expiry};
+
+use super::ColdValue;
+use crate::group::{SlotGroup, Value};
+use crate::key::Key;
+use crate::run::{Cut, RunHeader, RunWriter, Slice};
+use crate::store::Store;
+use crate::{MemoryLimit, Room};
+
+const SLOT: u16 = 3;
+const KEYS: u64 = 300;
+
+struct Rig {
+    store: Store,
+    /// Runs by name.
+    files: BTreeMap<String, Vec<u8>>,
+    written: BTreeMap<Vec<u8>, Vec<u8>>,
+    runs: u64,
+    rng: Rng,
+}
+
+fn name(number: u64) -> Vec<u8> {
+    format!("key{number}").into_bytes()
+}
+
+impl Rig {
+    fn new(seed: u64) -> Rig {
+        let mut store = Store::new(CoreId(0), seed, true);
+        store.set_tiering();
+        store.insert_group(Box::new(SlotGroup::new(Slot::wrapping(SLOT).group(), CoreId(0))));
+        let files = BTreeMap::new();
+        Rig { store, files, written: BTreeMap::new(), runs: 0, rng: Rng::new(seed) }
+    }
+
+    fn limit(&mut self, bytes: usize) {
+        self.store.set_memory_limit(Some(MemoryLimit { bytes, policy: None, tiers: true }));
+    }
+
+    fn key<'a>(&self, name: &'a [u8]) -> Key<'a> {
+        self.store.key(name, Database(0), Slot::wrapping(SLOT))
+    }
+
+    fn read(&self, cold: &ColdValue) -> Vec<u8> {
+        self.files[&cold.file][cold.offset as usize..][..cold.bytes].to_vec()
+    }
+
+    fn warm(&mut self, name: &[u8]) {
+        let key = self.key(name);
+        if let Some(cold) = self.store.cold_value(&key) {
+            let record = self.read(&cold);
+            self.store.warm(&cold, &record).unwrap();
+        }
+    }
+
+    fn change(&mut self) {
+        let name = name(self.rng.below(KEYS));
+        let fill = self.rng.next_u64() as u8;
+        let value = vec![fill; self.rng.below(200) as usize];
+        match self.rng.below(4) {
+            0 => {
+                self.warm(&name);
+                let key = self.key(&name);
+                if self.written.contains_key(&name) {
+                    self.store.apply(&key, &Change::Append { bytes: &value }).unwrap();
+                    self.written.get_mut(&name).unwrap().extend_from_slice(&value);
+                }
+            }
+            1 => {
+                let key = self.key(&name);
+                self.store.apply(&key, &Change::Remove).unwrap();
+                self.written.remove(&name);
+            }
+            _ => {
+                let key = self.key(&name);
+                self.store.apply(&key, &Change::put_string(&value, Expiry::Clear)).unwrap();
+                self.written.insert(name, value);
+            }
+        }
+    }
+
+    /// Everything that may go goes.
+    fn cool(&mut self) {
+        self.limit(1);
+        while matches!(self.store.make_room(0), Room::Later | Room::Enough) {}
+        self.limit(1 << 30);
+    }
+
+    /// A run of the group, while changes come and values go; then its places count.
+    fn make_run(&mut self) {
+        let group = Slot::wrapping(SLOT).group();
+        let old = self.files.keys().next().cloned();
+        self.runs += 1;
+        let cut = Cut { incarnation: 1, begin: LogOrdinal(self.runs) };
+        let header = RunHeader { store_id: [1; 16], group, core: 0, cut };
+        let (mut writer, mut file) = RunWriter::begin(header, true);
+        while !writer.has_walked() {
+            if self.rng.chance(1, 8) {
+                self.change();
+            }
+            if self.rng.chance(1, 8) {
+                self.cool();
+            }
+            match writer.slice(self.store.group(group).unwrap(), 700, Vec::new()) {
+                Slice::Bytes(bytes) => file.extend(bytes),
+                Slice::Reads => loop {
+                    let reads = writer.next_reads();
+                    let old = &self.files[old.as_ref().unwrap()];
+                    let mut last = None;
+                    for read in reads {
+                        let bytes = &old[read.offset as usize..][..read.bytes];
+                        last = writer.take_read(read.number, bytes).unwrap();
+                    }
+                    if let Some(bytes) = last {
+                        file.extend(bytes);
+                        break;
+                    }
+                },
+            }
+        }
+        self.files.insert(header.file_name(), file);
+        assert!(self.store.begin_run_change(group, cut));
+        let notes = writer.take_notes();
+        for notes in notes.chunks(10) {
+            self.store.note_places(group, notes);
+            self.check_some();
+        }
+        self.store.end_run_change(group);
+        old.map(|old| self.files.remove(&old));
+    }
+
+    fn check_some(&mut self) {
+        let name = name(self.rng.below(KEYS));
+        self.warm(&name);
+        self.check(&name);
+    }
+
+    fn check(&mut self, name: &[u8]) {
+        let expected = self.written.get(name).cloned();
+        let key = self.key(name);
+        let found = self.store.read(&key, 0).map(|record| match record.value {
+            Value::String { text, .. } => text.short().unwrap().to_vec(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(found, expected, "{}", name.escape_ascii());
+    }
+}
+
+#[test]
+fn what_was_written_comes_back_whatever_goes_when() {
+    for seed in 0..40 {
+        let mut rig = Rig::new(seed);
+        rig.limit(1 << 30);
+        for _ in 0..6 {
+            (0..200).for_each(|_| rig.change());
+            rig.make_run();
+            rig.cool();
+            let tiered = rig.store.tiered();
+            assert_eq!(tiered.clean_bytes, 0, "all of it went");
+            let long = |value: &&Vec<u8>| value.len() >= super::COLD_VALUE_BYTES_MIN;
+            let held: u64 = rig.written.values().filter(long).map(|value| value.len() as u64).sum();
+            assert_eq!(tiered.cold_bytes + tiered.dirty_bytes, held);
+            (0..40).for_each(|_| rig.check_some());
+        }
+        for number in 0..KEYS {
+            rig.warm(&name(number));
+            rig.check(&name(number));
+        }
+        assert_eq!(rig.store.tiered().cold_keys, 0);
+    }
+}
+
+#[test]
+fn no_flipped_bit_and_no_other_record_is_taken_for_the_value() {
+    let mut rig = Rig::new(5);
+    rig.limit(1 << 30);
+    for number in 0..2 {
+        let name = name(number);
+        let key = rig.key(&name);
+        rig.store.apply(&key, &Change::put_string(&[number as u8; 60], Expiry::Clear)).unwrap();
+        rig.written.insert(name, vec![number as u8; 60]);
+    }
+    rig.make_run();
+    rig.cool();
+    let (one, other) = (name(0), name(1));
+    let cold = |rig: &Rig, name: &[u8]| rig.store.cold_value(&rig.key(name)).unwrap();
+    let (first, second) = (cold(&rig, &one), cold(&rig, &other));
+    let record = rig.read(&first);
+    for bit in 0..record.len() * 8 {
+        let mut damaged = record.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(rig.store.warm(&first, &damaged).is_err(), "bit {bit}");
+    }
+    let wrong = rig.read(&second);
+    assert!(rig.store.warm(&first, &wrong).is_err());
+    assert!(rig.store.warm(&first, &record[..record.len() - 1]).is_err());
+    assert!(rig.store.is_still(&first), "nothing was dropped");
+    rig.store.warm(&first, &record).unwrap();
+    rig.check(&one);
+    // A value that somebody waits with stays.
+    rig.store.keep(&first);
+    rig.cool();
+    assert!(rig.store.cold_value(&rig.key(&one)).is_none());
+    rig.store.release(&first);
+    rig.cool();
+    assert!(rig.store.cold_value(&rig.key(&one)).is_some());
+}
