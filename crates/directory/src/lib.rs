@@ -13,6 +13,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use base::limits::FIRST_SEGMENT_BYTES;
+use base::street::UNFINISHED_SUFFIX;
 use base::{CoreId, Slot};
 use io::files::{DirectoryLock, LockError, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
@@ -65,6 +66,7 @@ impl DataDirectory {
     pub fn open(path: &Path, about: &str) -> Result<DataDirectory, DirectoryError> {
         let at = |what: &str, error: std::io::Error| DirectoryError::Io(format!("{what} {}: {error}", path.display()));
         refuse_backup(path)?;
+        refuse_foreign(path)?;
         let is_new = !path.exists();
         fs::create_dir_all(path).map_err(|error| at("cannot make the data directory", error))?;
         if is_new {
@@ -217,6 +219,30 @@ pub fn refuse_backup(path: &Path) -> Result<(), DirectoryError> {
 /// Told bytes read and bytes to read, after every file.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
+/// A directory without a store that somebody else uses: a new store in it would be an empty start where data was expected, and
+/// its files would be among theirs. Hidden files may be there, and what a file system or a start that was broken off leaves.
+fn refuse_foreign(path: &Path) -> Result<(), DirectoryError> {
+    let shown = path.display();
+    let Ok(names) = list_directory(path) else { return Ok(()) };
+    if names.iter().any(|name| is_of_store(name)) {
+        return Ok(());
+    }
+    let is_harmless = |name: &str| {
+        name.starts_with('.') || name == "lost+found" || name == LOCK_FILE_NAME || name.ends_with(UNFINISHED_SUFFIX)
+    };
+    match names.iter().find(|name| !is_harmless(name)) {
+        Some(name) => Err(DirectoryError::Refused(format!(
+            "{shown} has no store, but something else in it ({name}): name the directory of the store with --dir, or an empty \
+             one for a new store"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn is_of_store(name: &str) -> bool {
+    name == MANIFEST_FILE_NAME || name.ends_with(".log") || name.ends_with(".run")
+}
+
 /// Replays the logs that `manifest` and the names describe; writes nothing.
 ///
 /// # Errors
@@ -276,7 +302,7 @@ fn read_file(path: &Path, bytes: &mut Vec<u8>) -> std::io::Result<()> {
 pub fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, DirectoryError> {
     let shown = path.join(MANIFEST_FILE_NAME).display().to_string();
     if !names.iter().any(|name| name == MANIFEST_FILE_NAME) {
-        if names.iter().any(|name| name.ends_with(".log") || name.ends_with(".run")) {
+        if names.iter().any(|name| is_of_store(name)) {
             let text = format!("{shown} is missing although there are segments or runs; restore it from a copy");
             return Err(DirectoryError::Refused(text));
         }

@@ -33,6 +33,7 @@ mod batch_size;
 mod connection_table;
 mod core_loop;
 mod disk_thread;
+mod disk_trouble;
 mod doorbell;
 mod driver;
 mod epoll;

@@ -10,6 +10,7 @@
 //! nothing is sent either ([`LogFiles::forbids_sends`]): those bytes may promise what the disk refused.
 
 use crate::disk_thread::{DiskJob, DiskResult, DiskThread, LogSync, LogSyncDone, SegmentFile, Wake};
+use crate::disk_trouble::DiskTrouble;
 use crate::event_list::EventList;
 use crate::run_readers::RunReaders;
 use crate::segment_files::NewSegment;
@@ -53,6 +54,7 @@ pub(crate) struct LogFiles {
     dirty: Vec<Arc<SegmentFile>>,
     failed: bool,
     write_failed: bool,
+    told: DiskTrouble,
 }
 
 impl LogFiles {
@@ -68,8 +70,11 @@ impl LogFiles {
 
     fn start_with(config: LogFilesConfig, core: CoreId, syncs: Syncs, wake: Wake) -> io::Result<LogFiles> {
         let segments = DiskThread::start(format!("segments-{}", core.0), Arc::clone(&wake))?;
+        // Who embeds a store is told by its calls.
+        let told = DiskTrouble::new(matches!(syncs, Syncs::Beside(_)));
         Ok(LogFiles {
             config,
+            told,
             syncs,
             segments,
             readers: None,
@@ -94,14 +99,24 @@ impl LogFiles {
                 DiskResult::Created(file) => {
                     let segment = file.segment;
                     self.open.push(file);
+                    self.told.segment_is_made();
                     events.push(Event::SegmentReady { segment });
                 }
-                DiskResult::NotCreated { segment, reason } => events.push(Event::SegmentFailed { segment, reason }),
+                DiskResult::NotCreated { segment, reason } => {
+                    self.told.segment_is_not_made(&reason);
+                    events.push(Event::SegmentFailed { segment, reason });
+                }
                 DiskResult::Synced(done) => self.end_sync(done, events),
                 DiskResult::Failed(reason) => self.fail(reason, events),
                 DiskResult::RunWritten(buffer) => events.push(Event::RunWritten { buffer }),
-                DiskResult::RunsPublished => events.push(Event::RunsPublished),
-                DiskResult::RunFailed(reason) => events.push(Event::RunFailed { reason }),
+                DiskResult::RunsPublished => {
+                    self.told.run_is_made();
+                    events.push(Event::RunsPublished);
+                }
+                DiskResult::RunFailed(reason) => {
+                    self.told.run_is_not_made(&reason);
+                    events.push(Event::RunFailed { reason });
+                }
                 DiskResult::Removed => {}
             }
         }
@@ -270,6 +285,7 @@ impl LogFiles {
     }
 
     fn fail(&mut self, reason: String, events: &mut EventList) {
+        self.told.log_failed(&reason);
         self.failed = true;
         events.push(Event::LogFailed { reason });
     }

@@ -21,6 +21,8 @@ const WRITE_BYTES: usize = 256 << 10;
 #[derive(Default)]
 pub(crate) struct RunFiles {
     current: Option<RunFile>,
+    /// Runs whose end could not be written when the next one began, and why. They are asked for by name later.
+    unfinished: Vec<(PathBuf, String)>,
 }
 
 struct RunFile {
@@ -39,7 +41,7 @@ impl RunFiles {
     /// Takes the next bytes of a run; those at offset 0 make it, or empty one that was left over.
     pub(crate) fn write(&mut self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if offset == 0 {
-            self.finish()?;
+            self.finish_before(path);
             self.current = Some(RunFile::create(path)?);
         }
         match &mut self.current {
@@ -51,6 +53,9 @@ impl RunFiles {
     /// Makes runs durable, then gives them their names, then makes those durable: whoever finds a name finds all of the run.
     pub(crate) fn publish(&mut self, paths: &[PathBuf]) -> io::Result<()> {
         self.finish()?;
+        if let Some((path, reason)) = self.unfinished.iter().find(|(path, _)| paths.contains(path)) {
+            return Err(io::Error::other(format!("the end of {} could not be written: {reason}", path.display())));
+        }
         for path in paths {
             OpenOptions::new().write(true).open(unfinished(path))?.sync_all()?;
         }
@@ -63,7 +68,17 @@ impl RunFiles {
     /// Removes a run that was not published.
     pub(crate) fn drop_run(&mut self, path: &Path) -> io::Result<()> {
         self.current.take_if(|run| run.path == path);
+        self.unfinished.retain(|(unfinished, _)| unfinished != path);
         remove(&unfinished(path))
+    }
+
+    /// Another run begins. That the one before it has no end is no fault of this one: it is told when that one is published.
+    fn finish_before(&mut self, next: &Path) {
+        let before = self.current.as_ref().map(|run| run.path.clone());
+        if let (Err(error), Some(before)) = (self.finish(), before) {
+            self.unfinished.push((before, error.to_string()));
+        }
+        self.unfinished.retain(|(unfinished, _)| unfinished != next);
     }
 
     /// No more bytes come to the run under way.
@@ -169,6 +184,30 @@ mod tests {
         assert!(runs.publish(std::slice::from_ref(&path)).is_err());
         remove(&path).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_run_whose_end_fails_when_the_next_one_begins_is_never_published() {
+        let directory = scratch("end");
+        let paths: Vec<PathBuf> = (0..3).map(|number| directory.join(format!("g{number:02}.run"))).collect();
+        let mut runs = RunFiles::default();
+        runs.write(&paths[0], 0, b"whole").unwrap();
+        runs.write(&paths[1], 0, b"its end finds no room").unwrap();
+        let current = runs.current.as_mut().unwrap();
+        current.file = File::open(unfinished(&current.path)).unwrap();
+        current.is_direct = false;
+        // They settle together, and the next one has nothing to do with it.
+        runs.write(&paths[2], 0, b"whole, too").unwrap();
+        assert!(runs.publish(&paths).unwrap_err().to_string().contains("g01.run could not be written"));
+        assert!(paths.iter().all(|path| !path.exists()), "none of them has its name");
+        for path in &paths {
+            runs.drop_run(path).unwrap();
+        }
+        // Made anew it is as good as any.
+        runs.write(&paths[1], 0, b"with its end").unwrap();
+        runs.publish(&paths[1..2]).unwrap();
+        assert_eq!(fs::read(&paths[1]).unwrap(), b"with its end");
         fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -28,7 +28,8 @@ impl Shard {
         // In durability `commit` records that cannot be synced yet gain nothing from being written now: they become one
         // group, one write and one sync with all that arrives while the disk is busy.
         let waits_for_disk = self.durability == Durability::Commit && log.is_syncing() && !self.stopping;
-        let must_seal = |bytes: usize| !(waits_for_disk || gathers) || bytes >= WAITING_RECORD_BYTES_MAX;
+        let waiting_bytes_max = WAITING_RECORD_BYTES_MAX.min(self.put_off.log_bytes_max());
+        let must_seal = |bytes: usize| !(waits_for_disk || gathers) || bytes >= waiting_bytes_max;
         if let Some(buffer) =
             self.store.log_mut().filter(|buffer| !buffer.is_empty() && must_seal(buffer.record_bytes()))
         {

@@ -115,6 +115,8 @@ pub enum Control {
         uncommitted: bool,
         /// Its core has no room for more, and nobody to evict.
         is_full: bool,
+        /// Why its core takes no writes now, if it does not: its log could not hold its part.
+        refusal: Option<String>,
     },
     /// To core 0: what this core's store takes, while memory is limited.
     StoreTakes {

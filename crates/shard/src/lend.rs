@@ -31,7 +31,8 @@ impl Shard {
             let is_full = self.is_full_for(LENT_BYTES);
             let groups = self.take_groups(mask);
             let uncommitted = self.store.has_uncommitted();
-            let control = Control::Lent { unit, groups, uncommitted, is_full };
+            let refusal = self.write_refusal();
+            let control = Control::Lent { unit, groups, uncommitted, is_full, refusal };
             self.outbox[usize::from(unit.runner().0)].controls.push(control);
         }
         self.units.lend_queue = still_waiting;

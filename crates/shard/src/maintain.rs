@@ -72,7 +72,9 @@ impl Shard {
 
     fn is_expiry_due(&self) -> bool {
         let is_time = self.now.monotonic_us >= self.last_expiry_us + EXPIRY_INTERVAL_US;
-        is_time && self.store.may_expire() && !self.log_is_full()
+        // It writes, too: not while writers wait for the disk, or are refused.
+        let may_log = !self.log_is_full() && !self.pace.holds_writers && !self.has_no_log_room();
+        is_time && self.store.may_expire() && may_log
     }
 
     fn expire(&mut self) {

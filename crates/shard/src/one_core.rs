@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use base::limits::RECEIVE_BYTES;
-use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use base::limits::{FIRST_SEGMENT_BYTES, RECEIVE_BYTES};
+use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, SegmentNumber, Span, TickInput, TickOutput};
 use placement::NodeTable;
 use storage::log::LogIdentity;
 
@@ -19,6 +19,17 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// What the disk makes of a segment that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Segments {
+    /// It is there with the next tick.
+    Quick,
+    /// Nothing is said until it is something else again.
+    Late,
+    /// There is no room.
+    Refused,
+}
+
 pub(crate) struct Core {
     pub(crate) shard: Shard,
     pub(crate) events: Vec<Event>,
@@ -29,6 +40,12 @@ pub(crate) struct Core {
     pub(crate) more: bool,
     /// What was asked about files, for whoever takes it.
     pub(crate) files: Vec<Effect>,
+    /// The most by which a write went beyond the room that its segment was made with, bytes.
+    pub(crate) overrun_bytes_max: u64,
+    segments: Segments,
+    /// Segments that are late, and the room of those that are there.
+    late_segments: Vec<SegmentNumber>,
+    rooms: BTreeMap<SegmentNumber, u64>,
     now_us: u64,
     /// While the disk is slow: its answers.
     late: Option<Vec<Event>>,
@@ -69,6 +86,10 @@ impl Core {
             sent_bytes_max: 0,
             more: false,
             files: Vec::new(),
+            overrun_bytes_max: 0,
+            segments: Segments::Quick,
+            late_segments: Vec::new(),
+            rooms: BTreeMap::new(),
             now_us: 0,
             late: None,
         };
@@ -92,7 +113,7 @@ impl Core {
             events.push(Event::Received { connection, span });
             received.extend_from_slice(bytes);
         }
-        let now = Now { monotonic_us: self.now_us, unix_ms: 1_000_000 };
+        let now = Now { monotonic_us: self.now_us, unix_ms: 1_000_000 + self.now_us / 1000 };
         let mut output = TickOutput::default();
         let input = TickInput { now, received: &received, events: &mut events, hops: &mut Vec::new() };
         self.shard.tick(input, &mut output);
@@ -100,15 +121,17 @@ impl Core {
         let (mut logged, mut sent) = (0, 0);
         for effect in output.effects {
             match effect {
-                Effect::WriteLog { bytes, ordinal, .. } => {
+                Effect::WriteLog { segment, offset, bytes, ordinal } => {
                     logged += bytes.len();
+                    self.note_write(segment, offset + bytes.len() as u64);
                     self.events.push(Event::LogWritten { ordinal, buffer: bytes });
                 }
                 Effect::SyncLog { ordinal, .. } => self.disk_answers(Event::LogSynced { ordinal }),
                 Effect::WriteRun { bytes, .. } => self.disk_answers(Event::RunWritten { buffer: bytes }),
                 Effect::PublishRuns { .. } => self.disk_answers(Event::RunsPublished),
-                Effect::CreateSegment { segment, .. } => {
-                    self.events.push(Event::SegmentReady { segment });
+                Effect::CreateSegment { segment, bytes, .. } => {
+                    self.rooms.insert(segment, bytes);
+                    self.make_segment(segment);
                     self.files.push(effect);
                 }
                 Effect::RemoveFiles { .. } => self.files.push(effect),
@@ -127,6 +150,28 @@ impl Core {
     /// Nothing happens for so long.
     pub(crate) fn pass_us(&mut self, us: u64) {
         self.now_us += us;
+    }
+
+    fn make_segment(&mut self, segment: SegmentNumber) {
+        match self.segments {
+            Segments::Quick => self.events.push(Event::SegmentReady { segment }),
+            Segments::Late => self.late_segments.push(segment),
+            Segments::Refused => {
+                self.events.push(Event::SegmentFailed { segment, reason: format!("{}.log: disk full", segment.0) });
+            }
+        }
+    }
+
+    /// From now on; those that are late are made so, too.
+    pub(crate) fn segments_are(&mut self, segments: Segments) {
+        self.segments = segments;
+        std::mem::take(&mut self.late_segments).into_iter().for_each(|segment| self.make_segment(segment));
+    }
+
+    fn note_write(&mut self, segment: SegmentNumber, end: u64) {
+        let segment_bytes = self.shard.log.as_ref().map_or(0, storage::log::LogWriter::segment_bytes);
+        let room_bytes = self.rooms.get(&segment).copied().unwrap_or(segment_bytes.min(FIRST_SEGMENT_BYTES));
+        self.overrun_bytes_max = self.overrun_bytes_max.max(end.saturating_sub(room_bytes));
     }
 
     fn disk_answers(&mut self, event: Event) {

@@ -3,15 +3,24 @@
 //! How much log there may be, and when runs are behind, the storage says ([`storage::Checkpoints::is_outrun`]). Writers that
 //! outrun the runs, or the disk, are made to wait, a connection at its next write; reads go on. The kernel would do the
 //! same to the whole core, once too many of its pages are dirty; and a power cut would cost more than the last second.
+//!
+//! They also wait while the segment is nearly full and the next one is being made: room that is reserved is room on a full
+//! disk, too, and what does not fit there fails the log for good. What one tick may log follows from the same room
+//! ([`Shard::set_log_bound`]).
 
 use base::ConnectionId;
 use base::limits::LOG_UNSYNCED_SEGMENTS_MAX;
 use storage::checkpoint::Asked;
+use storage::log::LogWriter;
 use wire::Arguments;
 use wire::registry::{CommandId, CommandSpec};
 
 use crate::connection::Stall;
 use crate::shard::Shard;
+
+/// A tick logs at most this part of the room that is reserved, and one unit, for each kind of work: so that both, and what is
+/// sealed on the way, fit.
+const ROOM_SHARES: u64 = 4;
 
 /// See the module.
 #[derive(Default)]
@@ -50,12 +59,25 @@ impl Shard {
     fn outruns_disk(&mut self) -> bool {
         let Some(log) = self.log.as_ref().filter(|log| log.failure().is_none()) else { return false };
         let unsynced_bytes_max = LOG_UNSYNCED_SEGMENTS_MAX * log.segment_bytes();
-        let mut outruns = log.unsynced_bytes() > unsynced_bytes_max && log.is_syncing();
+        let mut outruns = log.awaits_segment() || (log.unsynced_bytes() > unsynced_bytes_max && log.is_syncing());
         self.with_checkpoints(|checkpoints, view| {
             outruns |= checkpoints.is_outrun(view);
             Asked::Nothing
         });
         outruns
+    }
+
+    /// At a tick's begin: what it may log, and whether what expired may be removed. Where writes are refused nothing may be
+    /// logged on behalf of readers either, or they would use up what is left.
+    pub(crate) fn set_log_bound(&mut self) {
+        let room_bytes = self.log.as_ref().map_or(u64::MAX, LogWriter::room_bytes);
+        self.put_off.set_room(usize::try_from(room_bytes / ROOM_SHARES).unwrap_or(usize::MAX));
+        self.store.keep_expired(self.has_no_log_room());
+    }
+
+    /// Whether writes are refused until there is room for the log.
+    pub(crate) fn has_no_log_room(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.refusal().is_some())
     }
 
     /// Whether so much is not synced that the next sync should not wait for its time.

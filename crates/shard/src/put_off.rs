@@ -36,6 +36,8 @@ const WORK_BYTES: usize = 256;
 /// See the module.
 pub(crate) struct PutOff {
     group_bytes: usize,
+    /// What the room of the log allows this tick, bytes.
+    room_bytes: usize,
     work_max: usize,
     /// Work of this tick's connections so far.
     work: usize,
@@ -51,6 +53,7 @@ impl Default for PutOff {
     fn default() -> PutOff {
         PutOff {
             group_bytes: LOG_GROUP_BYTES,
+            room_bytes: usize::MAX,
             work_max: TICK_WORK_MAX,
             work: 0,
             sealed_bytes: 0,
@@ -64,6 +67,18 @@ impl PutOff {
     /// Other bounds, for the simulator and tests.
     pub(crate) fn set_bounds(&mut self, group_bytes: usize, work_max: usize) {
         (self.group_bytes, self.work_max) = (group_bytes, work_max);
+    }
+
+    /// So much may be logged by each kind of work of this tick, whatever else allows more.
+    pub(crate) fn set_room(&mut self, bytes: usize) {
+        // One unit always may: a tick that could do nothing would come again at once, and without end.
+        self.room_bytes = bytes.max(1);
+    }
+
+    /// Bytes of log after which nothing more is served in this tick.
+    #[inline]
+    pub(crate) fn log_bytes_max(&self) -> usize {
+        self.group_bytes.min(self.room_bytes)
     }
 
     /// A connection's request was run.
@@ -97,7 +112,7 @@ impl Shard {
     /// Whether the present kind of work has logged what a tick may.
     #[inline]
     pub(crate) fn log_is_full(&self) -> bool {
-        self.store.log_bytes() + self.put_off.sealed_bytes >= self.put_off.group_bytes
+        self.store.log_bytes() + self.put_off.sealed_bytes >= self.put_off.log_bytes_max()
     }
 
     /// Whether requests of connections wait for the next tick.

@@ -27,6 +27,7 @@ impl Shard {
         self.update_tracking();
         self.update_memory();
         self.checks_writes = self.memory.is_limited() || self.write_refusal().is_some();
+        self.set_log_bound();
         self.go_on_with_put_off();
         if self.paused_until.is_some_and(|(until_us, _)| until_us <= now.monotonic_us) {
             self.end_pause();
@@ -231,8 +232,8 @@ impl Shard {
                 self.units.lend_queue.push_back((unit, groups, alone));
                 self.try_lends();
             }
-            Control::Lent { unit, groups, uncommitted, is_full } => {
-                self.on_lent(unit, Lender { core: from, groups: 0, uncommitted, is_full }, groups);
+            Control::Lent { unit, groups, uncommitted, is_full, refusal } => {
+                self.on_lent(unit, Lender { core: from, groups: 0, uncommitted, is_full, refusal }, groups);
             }
             Control::StoreTakes { bytes } => self.memory.note_store(usize::from(from.0), bytes),
             Control::ProcessTakes { beside } => self.memory.note_beside(beside),

@@ -4,6 +4,7 @@ use base::{Database, Door};
 use commands::{Outcome, Unit};
 use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Pressure, Transaction};
 use storage::Key;
+use storage::log::LogWriter;
 use wire::registry::{CommandId, CommandSpec, Family, Resolved};
 use wire::{Arguments, Protocol, Reply, error};
 
@@ -130,10 +131,14 @@ impl Shard {
     /// Why no write is taken now.
     pub(crate) fn write_refusal(&self) -> Option<String> {
         if let Some(reason) = self.node.log_failure() {
-            return Some(format!("writes are refused because the log failed: {reason}"));
+            let fix = "repair the disk and restart the node";
+            return Some(format!("writes are refused because the log failed: {reason}; {fix}"));
         }
-        let reason = self.log.as_ref()?.refusal()?;
-        Some(format!("writes are refused until there is room for the log: {reason}"))
+        if let Some(reason) = self.log.as_ref().and_then(LogWriter::refusal) {
+            let fix = "free room on its disk, a restart is not needed";
+            return Some(format!("writes are refused until there is room for the log: {reason}; {fix}"));
+        }
+        self.units.lender_refusal.clone()
     }
 
     #[inline]

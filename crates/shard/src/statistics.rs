@@ -35,6 +35,7 @@ impl Shard {
             record_bytes: self.store.record_bytes() as u64,
             index_bytes: self.store.index_bytes() as u64,
             log_failed: u64::from(self.node.log_failure().is_some()),
+            log_full: u64::from(self.has_no_log_room()),
             ..Gauges::default()
         };
         for connection in self.connections.iter() {

@@ -76,7 +76,9 @@ impl Shard {
         match work {
             UnitWork::Command(request) => {
                 let taken = [(request.spec, taken_by_owned(request))];
-                if self.unit_lacks_memory(&taken, self.has_own(masks)) {
+                if let Some(text) = self.write_refusal().filter(|_| request.spec.is_write()) {
+                    Reply::new(&mut bytes, protocol).error("MISCONF", &text);
+                } else if self.unit_lacks_memory(&taken, self.has_own(masks)) {
                     error::OUT_OF_MEMORY.write(&mut Reply::new(&mut bytes, protocol));
                 } else if let Outcome::Block(block) = self.execute_into(request, database, protocol, true, &mut bytes) {
                     return self.begin_wide_wait(id, request, block, masks);

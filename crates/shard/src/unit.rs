@@ -74,6 +74,7 @@ pub(crate) struct Lender {
     pub(crate) groups: u64,
     pub(crate) uncommitted: bool,
     pub(crate) is_full: bool,
+    pub(crate) refusal: Option<String>,
 }
 
 /// The state of all units a core takes part in.
@@ -94,6 +95,8 @@ pub struct Units {
     pub(crate) confirms: VecDeque<(LogOrdinal, UnitId)>,
     /// Connections that wait for a lent group.
     pub(crate) parked: Vec<ConnectionId>,
+    /// Why a core that lent groups to the unit that runs now takes no writes.
+    pub(crate) lender_refusal: Option<String>,
 }
 
 impl Units {
@@ -212,10 +215,13 @@ impl Shard {
         self.memory.note_lenders(run.lenders.iter().any(|lender| lender.is_full));
         let failure = self.end_waiting(run.awaited);
         let tick_log = self.store.begin_unit();
+        self.units.lender_refusal = run.lenders.iter().find_map(|lender| lender.refusal.clone());
+        self.checks_writes |= self.units.lender_refusal.is_some();
         let reply = match failure {
             Some(text) => self.refuse_unit(run.connection, &text),
             None => self.run_work(run.connection, &run.work, &run.masks),
         };
+        self.units.lender_refusal = None;
         let own_part = self.store.end_unit(tick_log).filter(|part| !part.is_empty());
         let mut parts = self.store.take_lent();
         self.put_off.note_sealed(parts.iter().map(|(_, part)| part.log.record_bytes()).sum());

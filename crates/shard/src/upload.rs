@@ -196,9 +196,9 @@ impl Shard {
         }
     }
 
-    /// A sync has to come first; it ends with a tick.
+    /// A sync, or the next segment, has to come first; it ends with a tick.
     fn is_ahead_of_disk(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > UNSYNCED_BYTES_MAX)
+        self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > UNSYNCED_BYTES_MAX || log.awaits_segment())
     }
 
     /// The next block goes to the log; its bytes.

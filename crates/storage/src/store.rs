@@ -96,6 +96,8 @@ pub struct Store {
     expiry_cursor: (u8, u32),
     /// False only if no key here has an expiry.
     may_expire: bool,
+    /// Who reads what expired does not remove it.
+    keeps_expired: bool,
     lazy_free: LazyFree,
     eviction: Eviction,
     tier: tier::Tier,
@@ -125,6 +127,7 @@ impl Store {
             lookups: counters::Lookups::default(),
             expiry_cursor: (0, 0),
             may_expire: false,
+            keeps_expired: false,
             lazy_free: LazyFree::default(),
             eviction: Eviction::new(seed),
             tier: tier::Tier::default(),
@@ -218,6 +221,11 @@ impl Store {
         }
     }
 
+    /// Whether keys whose time is over stay where they are, unseen, because nothing may be logged. Only while nothing writes.
+    pub fn keep_expired(&mut self, keeps: bool) {
+        self.keeps_expired = keeps;
+    }
+
     /// The key's record, unless it does not exist or its time is over (then it is removed, by record).
     #[inline]
     pub fn read(&mut self, key: &Key<'_>, now_ms: u64) -> Option<Record<'_>> {
@@ -229,7 +237,9 @@ impl Store {
         let record = self.group_of(key).record(found);
         let (version, expire_at_ms) = (record.version, record.expire_at_ms);
         if expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
-            self.expire(key);
+            if !self.keeps_expired {
+                self.expire(key);
+            }
             self.lookups.missed += 1;
             self.note_absent(key.slot);
             return None;

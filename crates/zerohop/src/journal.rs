@@ -79,6 +79,7 @@ impl Journal {
         if let Some(buffer) = store.log_mut().filter(|buffer| !buffer.is_empty()) {
             self.log.seal(buffer, now, &mut self.effects);
             self.go_on((store, uploads), Life::Serving, now);
+            store.keep_expired(self.log.refusal().is_some());
         }
     }
 
@@ -116,7 +117,9 @@ impl Journal {
             self.last_segment_try_us = now.monotonic_us;
             self.log.retry_segment(&mut self.effects);
         }
-        self.go_on(parts, life, now);
+        let (store, uploads) = parts;
+        self.go_on((&mut *store, uploads), life, now);
+        store.keep_expired(self.log.refusal().is_some());
     }
 
     /// Goes on with the checkpoint under way, or begins the next one; at most a slice of it.
@@ -132,9 +135,12 @@ impl Journal {
         self.steps_again
     }
 
-    /// Whether writers have to wait for a sync or a checkpoint that is under way, or that the next step begins.
+    /// Whether writers have to wait for a sync, a checkpoint or a segment that is under way, or that the next step begins.
     #[inline]
     pub fn outruns_disk(&mut self, (store, uploads): (&mut Store, &Uploads), now: Now) -> bool {
+        if self.log.awaits_segment() {
+            return true;
+        }
         if self.log.bytes_total() >= self.pace_at_bytes {
             self.pace_at_bytes = self.log.bytes_total() + PACE_BYTES;
             let unsynced_bytes_max = LOG_UNSYNCED_SEGMENTS_MAX * self.log.segment_bytes();

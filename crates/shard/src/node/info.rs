@@ -125,11 +125,15 @@ fn write_clients(facts: &NodeFacts<'_>, text: &mut InfoText) {
 
 fn write_persistence(facts: &NodeFacts<'_>, text: &mut InfoText) {
     let (gauges, counters) = (facts.gauges(), facts.counters());
-    let is_failed = gauges.log_failed > 0;
+    let status = match (gauges.log_failed, gauges.log_full) {
+        (0, 0) => "ok",
+        (0, _) => "full",
+        _ => "failed",
+    };
     text.heading("Persistence");
     text.lines(&[("loading", 0), ("async_loading", 0)]);
     text.line("durability", &facts.identity.durability);
-    text.line("log_status", if is_failed { "failed" } else { "ok" });
+    text.line("log_status", status);
     text.lines(&[
         ("log_segments", gauges.log_segments),
         ("log_groups_written", counters.log_groups),
@@ -152,7 +156,7 @@ fn write_persistence(facts: &NodeFacts<'_>, text: &mut InfoText) {
     text.line("rdb_last_bgsave_status", if gauges.runs_failed > 0 { "err" } else { "ok" });
     text.lines(&[("aof_enabled", u64::from(facts.keeps_log())), ("aof_rewrite_in_progress", 0)]);
     text.line("aof_last_bgrewrite_status", "ok");
-    text.line("aof_last_write_status", if is_failed { "err" } else { "ok" });
+    text.line("aof_last_write_status", if status == "ok" { "ok" } else { "err" });
 }
 
 fn write_maintenance(facts: &NodeFacts<'_>, text: &mut InfoText) {

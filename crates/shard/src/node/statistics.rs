@@ -162,6 +162,8 @@ numbers! {
         log_groups_unsynced,
         /// 1 when the log failed and writes are refused.
         log_failed,
+        /// 1 while the log has no room and writes are refused.
+        log_full,
         @max
         /// Unix milliseconds of the latest sync of the log.
         log_synced_unix_ms,

@@ -4,7 +4,7 @@
 use base::Event;
 
 use crate::Durability;
-use crate::one_core::{Core, request, turn};
+use crate::one_core::{Core, Segments, request, turn};
 
 const SEGMENT_BYTES: u64 = 4096;
 
@@ -100,4 +100,81 @@ fn a_run_that_settles_waits_for_no_clock() {
         }
     }
     assert!(runs(&core) > 10);
+}
+
+/// Three clients write, several requests at a time, until none of them is answered with `+OK`; what the first was told last.
+fn write_until_nobody_may(core: &mut Core) -> Vec<u8> {
+    let burst: Vec<u8> =
+        (0..12u32).flat_map(|key| request(&[b"SET", format!("key{key}").as_bytes(), &[7; 100]])).collect();
+    for _ in 0..1000 {
+        core.tick_of(&[(0, &burst), (1, &burst), (2, &burst)]);
+        core.come_to_rest();
+        let told: Vec<Vec<u8>> = (0..3).map(|client| core.told(client)).collect();
+        if !told.iter().any(|told| told.ends_with(b"+OK\r\n")) {
+            return told[0].clone();
+        }
+    }
+    panic!("all were served, with a log that went {} bytes beyond its room", core.overrun_bytes_max);
+}
+
+#[test]
+fn the_log_stays_in_its_room_while_the_next_segment_is_made() {
+    let _turn = turn();
+    for durability in [Durability::Interval, Durability::Commit] {
+        let mut core = Core::with(durability, 4, |shard| shard.set_segment_bytes(SEGMENT_BYTES));
+        for _ in 0..20 {
+            core.segments_are(Segments::Late);
+            write_until_nobody_may(&mut core);
+            assert_eq!(core.overrun_bytes_max, 0, "{durability:?}: what a full disk would refuse");
+            core.tick(3, &request(&[b"STRLEN", b"key1"]));
+            core.come_to_rest();
+            assert_eq!(core.told(3), b":100\r\n", "reads go on");
+            core.segments_are(Segments::Quick);
+            core.come_to_rest();
+            let told: Vec<Vec<u8>> = (0..3).map(|client| core.told(client)).collect();
+            assert!(told.iter().all(|told| told.ends_with(b"+OK\r\n")), "who waited goes on: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn on_a_full_disk_writes_are_refused_readers_log_nothing_and_room_ends_it() {
+    let _turn = turn();
+    for durability in [Durability::Interval, Durability::Commit] {
+        let mut core = Core::with(durability, 4, |shard| shard.set_segment_bytes(SEGMENT_BYTES));
+        let expiring =
+            (0..50u32).flat_map(|key| request(&[b"SET", format!("short{key}").as_bytes(), b"lived", b"PX", b"2000"]));
+        core.tick(0, &expiring.collect::<Vec<u8>>());
+        core.come_to_rest();
+        core.told(0);
+        core.segments_are(Segments::Refused);
+        let refusal = String::from_utf8(write_until_nobody_may(&mut core)).unwrap();
+        for part in ["-MISCONF ", ".log: disk full", "free room"] {
+            assert!(refusal.contains(part), "{part:?} is not in {refusal}");
+        }
+        core.tick(3, &request(&[b"INFO", b"persistence"]));
+        let info = String::from_utf8(core.told(3)).unwrap();
+        assert!(info.contains("log_status:full") && info.contains("aof_last_write_status:err"), "{info}");
+
+        // Nobody logs on behalf of readers: not what they find expired, nor what is looked for.
+        core.pass_us(3_000_000);
+        let position = core.shard.log.as_ref().unwrap().position();
+        for key in 0..50u32 {
+            core.tick(3, &request(&[b"GET", format!("short{key}").as_bytes()]));
+            core.pass_us(200_000);
+            core.come_to_rest();
+            assert_eq!(core.told(3), b"$-1\r\n");
+        }
+        assert_eq!((core.shard.log.as_ref().unwrap().position(), core.overrun_bytes_max), (position, 0));
+
+        core.segments_are(Segments::Quick);
+        core.pass_us(1_000_000);
+        core.tick(3, b"");
+        core.come_to_rest();
+        core.tick(0, &request(&[b"SET", b"key1", b"again"]));
+        core.come_to_rest();
+        assert_eq!(core.told(0), b"+OK\r\n", "without a restart");
+        core.tick(3, &request(&[b"INFO", b"persistence"]));
+        assert!(String::from_utf8(core.told(3)).unwrap().contains("log_status:ok"));
+    }
 }

@@ -7,8 +7,10 @@
 //!   sealed ≥ written ≥ durable      (ordinals)
 //! ```
 //!
-//! A full segment whose successor is not ready yet simply grows: a slow disk never stalls a tick. One that nobody needs any
-//! more becomes the next: neither the file system nor the page cache has anything to make or to give back.
+//! Room is reserved, so a write into it never finds the disk full. Whoever writes is therefore to wait while the present
+//! segment is nearly full and the next one is being made ([`LogWriter::awaits_segment`]), and is refused while it cannot be made
+//! ([`LogWriter::refusal`]). What comes all the same, one long unit, makes the segment grow. A segment that nobody needs
+//! any more becomes the next: neither the file system nor the page cache has anything to make or to give back.
 
 use std::collections::VecDeque;
 
@@ -267,8 +269,27 @@ impl LogWriter {
 
     /// Why the log takes no more changes for now: the current segment is nearly full and there is no room for the next.
     pub fn refusal(&self) -> Option<&str> {
-        let nearly_full = self.offset + self.capacity() / 8 > self.capacity();
-        self.next_failed.as_deref().filter(|_| nearly_full)
+        self.next_failed.as_deref().filter(|_| self.is_nearly_full())
+    }
+
+    /// Whether changes should wait: the current segment is nearly full, and the next one is being made. An event ends it.
+    #[inline]
+    pub fn awaits_segment(&self) -> bool {
+        self.next_requested && !self.next_ready && self.next_failed.is_none() && self.is_nearly_full()
+    }
+
+    /// Bytes of groups, however they are cut, that fit where room is reserved.
+    #[inline]
+    pub fn room_bytes(&self) -> u64 {
+        match self.next_ready {
+            true => self.segment_bytes - SEGMENT_HEADER_BYTES as u64,
+            false => self.capacity().saturating_sub(self.offset),
+        }
+    }
+
+    #[inline]
+    fn is_nearly_full(&self) -> bool {
+        self.offset + self.capacity() / 8 > self.capacity()
     }
 
     /// Whether the next segment has to be asked for again ([`LogWriter::retry_segment`]).

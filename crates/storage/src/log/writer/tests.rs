@@ -24,7 +24,14 @@ fn moves_on_only_when_the_next_segment_is_ready() {
     let creations = effects.iter().filter(|effect| matches!(effect, Effect::CreateSegment { .. })).count();
     assert_eq!(creations, 1, "asked for once");
     assert_eq!(writer.position().0, SegmentNumber(0), "it grows while the next one is not ready");
+    assert!(writer.awaits_segment() && writer.room_bytes() == 0);
+    writer.on_segment_failed("disk full".into());
+    assert!(!writer.awaits_segment() && writer.refusal().is_some(), "nobody waits for what may never come");
+    writer.retry_segment(&mut effects);
+    assert!(!writer.awaits_segment() && writer.refusal().is_some());
     writer.on_segment_ready(SegmentNumber(1));
+    assert!(!writer.awaits_segment() && writer.refusal().is_none());
+    assert_eq!(writer.room_bytes(), 1024 - 64, "all of the next one");
     record(&mut buffer);
     writer.seal(&mut buffer, Now::default(), &mut effects);
     let last = effects.iter().rfind(|effect| matches!(effect, Effect::WriteLog { .. }));
