@@ -36,13 +36,15 @@ pub enum Bug {
     M26SynchronisedMaintenance = 26,
     /// What a backup is copying is removed (beyond AT-01's list).
     M27PinsIgnored = 27,
+    /// One in eight connections that are over is never closed (beyond AT-01's list).
+    M28ConnectionsKept = 28,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 16] = [
+    pub const ALL: [Bug; 17] = [
         Bug::M1AckBeforeFsync,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
@@ -59,6 +61,7 @@ impl Bug {
         Bug::M25RecycledUnderItsOldName,
         Bug::M26SynchronisedMaintenance,
         Bug::M27PinsIgnored,
+        Bug::M28ConnectionsKept,
     ];
 
     /// `M7` -> the bug of that number.
