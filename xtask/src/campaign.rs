@@ -11,6 +11,8 @@ use crate::{Outcome, kill, process, workspace};
 const FOLDER: &str = "campaigns";
 /// Seconds of a campaign, unless said otherwise (AT-10: two hours).
 const SECONDS: u64 = 2 * 60 * 60;
+/// The same of a soak (AT-26).
+const SOAK_SECONDS: u64 = 30 * 60;
 /// Seeds that the simulator is given at a time.
 const SEEDS_AT_ONCE: u64 = 2000;
 /// Fuzzing targets that run at a time, one per core of the reference machine.
@@ -65,6 +67,12 @@ const CAMPAIGNS: &[Campaign] = &[
         about: "a machine that loses its power under load, on one disk; Redis beside it; --planted BUG: one that has to be caught",
         takes: &["--rounds", "--seed", "--planted"],
         run: run_power,
+    },
+    Campaign {
+        name: "soak",
+        about: "mixed load and 500 connections a second that come and go, half an hour (AT-26); --planted M30: a leak that has to be caught",
+        takes: &["--seed", "--planted"],
+        run: run_soak,
     },
 ];
 
@@ -143,7 +151,9 @@ fn keep(name: &str, text: &str) -> Outcome<()> {
 }
 
 fn list() {
-    println!("cargo x campaign NAME [--seconds N | --minutes N]     two hours unless said otherwise\n");
+    println!(
+        "cargo x campaign NAME [--seconds N | --minutes N]     two hours unless said otherwise, soak half an hour\n"
+    );
     for campaign in CAMPAIGNS {
         let takes: String = campaign.takes.iter().map(|option| format!(" [{option} …]")).collect();
         println!("{:<10} {}{takes}", campaign.name, campaign.about);
@@ -234,6 +244,15 @@ fn run_power(options: &Options) -> Outcome<Verdict> {
         }
     }
     Ok(verdict)
+}
+
+/// The release binary on two cores with its default durability.
+fn run_soak(options: &Options) -> Outcome<Verdict> {
+    let planted = options.planted.as_deref();
+    let zerohop = if planted.is_some() { kill::planted_binary()? } else { kill::release_binary()? };
+    let seed = options.seed.map_or_else(unix_s, Ok)?;
+    let seconds = options.seconds.unwrap_or(SOAK_SECONDS);
+    told(&mut kill::soak_command(&kill::proof_binary()?, &zerohop, (seed, seconds), planted))
 }
 
 /// Runs a tool of `proof` that judges rounds; keeps what it says besides each round.

@@ -37,6 +37,13 @@ pub fn command(proof: &Path, zerohop: &Path, seed: u64, planted: Option<&str>) -
     proof_command("kill", (proof, zerohop), seed, planted)
 }
 
+/// A soak of `zerohop` on two cores in `interval`, of so many seconds.
+pub fn soak_command(proof: &Path, zerohop: &Path, (seed, seconds): (u64, u64), planted: Option<&str>) -> Command {
+    let mut command = proof_command("soak", (proof, zerohop), seed, planted);
+    command.args(["--seconds", &seconds.to_string(), "--cores", "2", "--durability", "interval"]);
+    command
+}
+
 /// What one of the tools that start `zerohop` themselves is called with.
 pub fn proof_command(tool: &str, (proof, zerohop): (&Path, &Path), seed: u64, planted: Option<&str>) -> Command {
     let mut command = Command::new(proof);

@@ -40,13 +40,15 @@ pub enum Bug {
     M28ColdChecksumIgnored = 28,
     /// A run goes before no place means it any more (beyond AT-01's list).
     M29OldRunGoesEarly = 29,
+    /// One in eight connections that are over is never closed (beyond AT-01's list).
+    M30ConnectionsKept = 30,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 18] = [
+    pub const ALL: [Bug; 19] = [
         Bug::M1AckBeforeFsync,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
@@ -65,6 +67,7 @@ impl Bug {
         Bug::M27PinsIgnored,
         Bug::M28ColdChecksumIgnored,
         Bug::M29OldRunGoesEarly,
+        Bug::M30ConnectionsKept,
     ];
 
     /// `M7` -> the bug of that number.

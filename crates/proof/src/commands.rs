@@ -1,5 +1,7 @@
 //! What each command of the tool takes and does.
 
+mod soak;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use crate::package_index;
 use crate::power;
 use crate::process::Server;
 use crate::split;
+pub use soak::{SoakArguments, soak};
 
 /// How many checks held.
 #[derive(Clone, Copy, Debug, Default)]

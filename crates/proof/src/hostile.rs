@@ -2,9 +2,12 @@
 //!
 //! Each check starts a server of its own, attacks it, and asks a bystander whether the server still serves.
 
+mod bounds;
+mod confinement;
 mod input;
 mod memory;
 mod mutation;
+mod upkeep;
 
 use std::io;
 
@@ -48,6 +51,8 @@ const CHECKS: &[Check] = &[
     Check { name: "half-sent requests", run: memory::half_sent },
     Check { name: "announced bulks", run: memory::announced },
     Check { name: "pipeline without reading", run: memory::unread_pipeline },
+    Check { name: "2,000 half-sent, slow and no readers in the data's memory and a quarter", run: bounds::all_at_once },
+    Check { name: "memory beside runs and a backup", run: upkeep::beside_runs_and_backup },
     Check { name: "half a million pairs in one MSET", run: memory::many_arguments },
 ];
 
@@ -74,6 +79,19 @@ impl Target {
         let mut arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         arguments.extend_from_slice(more);
         Server::start_zerohop(&self.binary, &arguments, None).map_err(|error| error.to_string())
+    }
+
+    /// Arguments for a start that keeps a log, whatever the others do.
+    fn arguments_with_log(&self) -> Vec<&str> {
+        let mut arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        if let Some(at) = arguments.iter().position(|word| *word == "--durability") {
+            arguments[at + 1] = "interval";
+        }
+        arguments
+    }
+
+    fn start_with_log(&self) -> Result<Server, String> {
+        Server::start_zerohop(&self.binary, &self.arguments_with_log(), None).map_err(|error| error.to_string())
     }
 }
 

@@ -15,6 +15,7 @@ pub mod power;
 pub mod process;
 pub mod reply;
 pub mod sequence;
+pub mod soak;
 pub mod split;
 pub mod template;
 pub mod values;

@@ -28,6 +28,8 @@ enum What {
     Kill(commands::KillArguments),
     /// A machine of its own that loses its power under load, again and again on one disk.
     Power(commands::PowerArguments),
+    /// The real binary under mixed load and connections that come and go: what it holds must not grow.
+    Soak(commands::SoakArguments),
     /// Any command that prints its counts, beside a server of its own.
     WithServer(commands::WithServerArguments),
 }
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         What::Damage(arguments) => commands::damage(&arguments),
         What::Kill(arguments) => commands::kill(&arguments),
         What::Power(arguments) => commands::power(&arguments),
+        What::Soak(arguments) => commands::soak(&arguments),
         What::WithServer(arguments) => commands::with_server(&arguments),
         What::Split(arguments) => commands::split(&arguments),
     };

@@ -91,7 +91,10 @@ impl Server {
     }
 
     /// Asks until it answers; ends early when the process has ended.
-    fn wait_until_answering(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When it has ended, or never answers.
+    pub fn wait_until_answering(&mut self) -> io::Result<()> {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {

@@ -1,6 +1,7 @@
 //! Append, commit, reply: what the tick changed becomes a log group, and replies leave when their promise holds.
 
 use base::limits::OUTPUT_UNAUTHENTICATED_MAX;
+use base::planted::{Bug, is_planted};
 use base::{Effect, LogOrdinal, TickOutput};
 use session::Pressure;
 
@@ -160,7 +161,9 @@ impl Shard {
             let done = connection.session.is_closing() && connection.output.is_empty();
             if (done || overflow || connection.abandoned) && !connection.close_asked {
                 connection.close_asked = true;
-                output.effects.push(Effect::Close { connection: connection.id });
+                if !(is_planted(Bug::M30ConnectionsKept) && connection.id.generation % 8 == 7) {
+                    output.effects.push(Effect::Close { connection: connection.id });
+                }
             }
         }
         if self.flush.is_empty() {

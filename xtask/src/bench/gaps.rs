@@ -70,8 +70,9 @@ struct Sighting {
 }
 
 /// What one piece of work showed.
-struct Watched {
-    judged: Judged,
+pub struct Watched {
+    /// Its longest gap, judged.
+    pub judged: Judged,
     gaps: Vec<Interval>,
     sighting: Sighting,
 }
@@ -95,7 +96,7 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
                 let cell = format!("{durability}-{name}");
                 // Without the growth there is nothing for the others to read.
                 if options.wants(&cell) || *name == WORKS[0].0 {
-                    let watched = watch(&server, || perform(&server, work))?;
+                    let (_, watched) = watch(&server, || perform(&server, work))?;
                     keep(&cell, &server.name, &watched, Bar::AtMost(MS_MAX), results)?;
                 }
             }
@@ -107,7 +108,7 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
 /// Stops the process five times for 20 ms in a load that keeps it busy. Without seeing at least 15 ms the measure is blind.
 fn planted(server: &Server, durability: &str, results: &mut Results) -> Outcome<()> {
     let signal = |name: &str| process::output(Command::new("kill").args(["-s", name, &server.pid().to_string()]));
-    let watched = watch(server, || {
+    let (_, watched) = watch(server, || {
         let mut load =
             generator(server, "--op get --pipeline 16 --keys 1000 --preload --duration 1").spawn().map_err(told)?;
         for _ in 0..5 {
@@ -156,21 +157,23 @@ fn generator(server: &Server, words: &str) -> Command {
     command
 }
 
-/// The server's gaps while `work` runs, judged by a canary.
-fn watch(server: &Server, work: impl FnOnce() -> Outcome<()>) -> Outcome<Watched> {
+/// What `work` returns, and the server's gaps while it runs, judged by a canary. INFO counts anew from its beginning.
+///
+/// # Errors
+/// Those of `work`, and when the canary does not start or the server does not tell its gaps.
+pub fn watch<R>(server: &Server, work: impl FnOnce() -> Outcome<R>) -> Outcome<(R, Watched)> {
     server.ask("CONFIG RESETSTAT")?;
     let canary = start_canary()?;
     let done = work();
     let info = server.ask("INFO zerohop");
     let sighting = end_canary(canary)?;
-    done?;
-    let info = info?;
+    let (done, info) = (done?, info?);
     let gaps = info
         .lines()
         .find_map(|line| line.strip_prefix("tick_gaps_core0:"))
         .and_then(|text| parse(text.trim()))
         .ok_or_else(|| format!("{} does not tell its gaps", server.name))?;
-    Ok(Watched { judged: judge(&gaps, &sighting.late), gaps, sighting })
+    Ok((done, Watched { judged: judge(&gaps, &sighting.late), gaps, sighting }))
 }
 
 fn may_be_fifo() -> bool {

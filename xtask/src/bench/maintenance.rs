@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::info::number_of;
 use super::options::Options;
 use super::programs::Zerohop;
 use super::progress::Progress;
@@ -162,11 +163,6 @@ fn looks(server: &Server, is_over: &AtomicBool) -> Outcome<Vec<Look>> {
     Ok(looks)
 }
 
-fn number_of(info: &str, name: &str) -> Outcome<f64> {
-    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    value.and_then(|value| value.trim().parse().ok()).ok_or_else(|| format!("INFO does not tell {name}"))
-}
-
 /// Bytes of runs for one of log. Bursts are stairs: between the feet of the first and of the last one lie whole rounds. Who
 /// writes all the time has none, and is judged from the first look to the last.
 fn run_bytes_per_log_byte(written: &[(f64, f64)]) -> f64 {
@@ -181,7 +177,7 @@ fn run_bytes_per_log_byte(written: &[(f64, f64)]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{number_of, run_bytes_per_log_byte};
+    use super::run_bytes_per_log_byte;
 
     #[test]
     fn whole_rounds_are_compared() {
@@ -192,11 +188,5 @@ mod tests {
         let steady: Vec<(f64, f64)> = (0..80).map(|log| (f64::from(log), f64::from(log) / 2.0)).collect();
         assert!((run_bytes_per_log_byte(&steady) - 0.5).abs() < 1e-9);
         assert!(run_bytes_per_log_byte(&[]).is_nan());
-    }
-
-    #[test]
-    fn lines_of_info_are_found_by_their_whole_name() {
-        assert_eq!(number_of("a:1\r\nlog_bytes_written:20\r\n", "log_bytes_written"), Ok(20.0));
-        assert!(number_of("log_bytes_written_more:20\r\n", "log_bytes_written").is_err());
     }
 }

@@ -4,7 +4,10 @@
 //! a slow minute of the machine hits everybody; per round the ratio of two entrants; the 95 % bound of the median ratio
 //! decides. A slice during which anything else used the machine is repeated. Nothing here gates CI.
 
+mod amplification;
 mod archive;
+mod checkpoint;
+mod conditions;
 mod cores;
 mod cost;
 mod durability;
@@ -15,6 +18,7 @@ mod growth;
 mod hash;
 mod history;
 mod idle;
+mod info;
 mod instructions;
 mod long;
 mod maintenance;
@@ -65,6 +69,16 @@ const COMPARISONS: &[Comparison] = &[
         run: maintenance::run,
     },
     Comparison {
+        name: "checkpoint",
+        about: "p99.9, longest tick and memory beside runs, an expiry of 1M keys and a backup (AT-18)",
+        run: checkpoint::run,
+    },
+    Comparison {
+        name: "amplification",
+        about: "bytes to the device per byte written, and the directory per byte that lives",
+        run: amplification::run,
+    },
+    Comparison {
         name: "memory-limit",
         about: "what the process takes while ten times its limit is written",
         run: memory_limit::run,
@@ -83,9 +97,9 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     let Some((name, words)) = arguments.split_first() else {
         println!("cargo x bench <name> {}\n", options::USAGE);
         for comparison in COMPARISONS {
-            println!("  {:<13}{}", comparison.name, comparison.about);
+            println!("  {:<14}{}", comparison.name, comparison.about);
         }
-        println!("  {:<13}every one of them, one after the other", "all");
+        println!("  {:<14}every one of them, one after the other", "all");
         return Ok(ExitCode::FAILURE);
     };
     let chosen: Vec<&Comparison> =

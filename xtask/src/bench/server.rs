@@ -177,6 +177,15 @@ impl Server {
             .ok_or_else(|| format!("{} does not tell its memory", self.name))
     }
 
+    /// `VmHWM` is from now on the most that it has had since now.
+    ///
+    /// # Errors
+    /// When the kernel cannot forget it.
+    pub fn reset_peak(&self) -> Outcome<()> {
+        fs::write(format!("/proc/{}/clear_refs", self.pid()), "5")
+            .map_err(|error| format!("the highest memory of {} cannot be reset: {error}", self.name))
+    }
+
     /// The parts of its memory, as its INFO tells them.
     pub fn memory_parts(&self) -> Outcome<String> {
         let info = self.ask("INFO memory")?;

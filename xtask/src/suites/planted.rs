@@ -23,11 +23,17 @@ pub const PLANTED: Suite = Suite {
 const BUG_OF_PROCESS: &str = "M7";
 /// A bug that shows where closed logs are harmed: the suite `damage` must notice it.
 const BUG_OF_DISK: &str = "M16";
+/// A leak: a soak must notice it, however short.
+const BUG_OF_LEAKS: &str = "M30";
+/// 5,000 connections: 600 of them leak.
+const SOAK_SECONDS: u64 = 10;
 
 fn process_with_bug(context: &Context) -> Outcome<Counts> {
     let (proof, zerohop) = (kill::proof_binary()?, kill::planted_binary()?);
     let mut counts = super::kill::campaign(context, (&proof, &zerohop), 1, Some(BUG_OF_PROCESS))?;
     counts.add(super::damage::harm(context, (&proof, &zerohop), 1, Some(BUG_OF_DISK))?);
+    let mut soak = kill::soak_command(&proof, &zerohop, (1, SOAK_SECONDS), Some(BUG_OF_LEAKS));
+    counts.add(context.counted(&mut soak)?);
     Ok(counts)
 }
 

@@ -27,7 +27,7 @@ pub(super) fn bounded(server: &Server, before: u64, most: u64) -> Result<String,
 }
 
 /// Writes as much as the socket takes without waiting; returns how much that was.
-fn write_unread(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+pub(super) fn write_unread(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     stream.set_nonblocking(true)?;
     let mut written = 0;
     let mut stalls = 0;
