@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, bench, campaign, deny, dist, fuzz, peers, sim, test, tidy};
+use crate::{Outcome, bench, campaign, deny, dist, fixture, fuzz, peers, sim, test, tidy};
 
 /// One chore of `cargo x`.
 pub struct Chore {
@@ -53,6 +53,12 @@ const CHORES: &[Chore] = &[
         usage: "[NAME [--seconds N | --minutes N] ...]",
         about: "long runs of fuzzer, simulator and kill -9; the last result of each is kept in campaigns/",
         run: campaign::run,
+    },
+    Chore {
+        name: "fixture",
+        usage: "",
+        about: "the small data directory by which a new format is known for ever; made once",
+        run: fixture::run,
     },
     Chore {
         name: "deny",

@@ -9,6 +9,7 @@ mod debian_package;
 mod deny;
 mod dist;
 mod empty_root;
+mod fixture;
 mod fuzz;
 mod kill;
 mod needs;

@@ -147,13 +147,12 @@ impl Shard {
     ) -> bool {
         let Some(connection) = self.connections.at(index) else { return true };
         let (id, database) = (connection.id, connection.session.database());
-        if let Some(awaited) = connection.awaited.take() {
-            if let Some(text) = self.end_waiting(*awaited) {
-                let Some(connection) = self.connections.at(index) else { return true };
-                connection.output.reply(connection.session.protocol()).error("IOERR", &text);
-                self.statistics.counters.errors += 1;
-                return true;
-            }
+        let failure = connection.awaited.take().and_then(|awaited| self.end_waiting(*awaited));
+        if let Some(text) = failure {
+            let Some(connection) = self.connections.at(index) else { return true };
+            connection.output.reply(connection.session.protocol()).error("IOERR", &text);
+            self.statistics.counters.errors += 1;
+            return true;
         }
         let is_here = |key: Key<'_>| self.store.cold_value(&key).is_none();
         if spec.keys.len() == 1 && first_key.is_some_and(is_here) && crate::route::is_single_key(spec) {

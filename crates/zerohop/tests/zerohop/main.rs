@@ -4,6 +4,7 @@
 mod basics;
 mod crash;
 mod example;
+mod fixture;
 mod model;
 mod reading;
 mod sequence;
