@@ -42,16 +42,14 @@ const fn need(name: &'static str, header: &'static str, packages: &'static [&'st
     Need { name, program: header, source: Source::Debian(packages) }
 }
 
-const COMPILER: Need = need("a C++ compiler", "g++", &["g++"]);
+/// What compiles peers.
+pub(super) const COMPILER: Need = need("a C++ compiler", "g++", &["g++"]);
+
+/// A peer here and of `tier`.
+pub(super) const ROCKSDB: Need = need("RocksDB", "/usr/include/rocksdb/db.h", &["librocksdb-dev"]);
 
 const PEERS: &[Peer] = &[
-    Peer {
-        name: "rocksdb",
-        define: "-DENGINE_ROCKSDB",
-        library: "-lrocksdb",
-        need: need("RocksDB", "/usr/include/rocksdb/db.h", &["librocksdb-dev"]),
-        judges_single: true,
-    },
+    Peer { name: "rocksdb", define: "-DENGINE_ROCKSDB", library: "-lrocksdb", need: ROCKSDB, judges_single: true },
     Peer {
         name: "lmdb",
         define: "-DENGINE_LMDB",

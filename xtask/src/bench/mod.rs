@@ -23,6 +23,7 @@ mod instructions;
 mod long;
 mod maintenance;
 mod memory;
+mod memory_group;
 mod memory_limit;
 mod options;
 mod programs;
@@ -33,6 +34,8 @@ mod server;
 mod slice;
 mod start;
 mod statistics;
+mod tier;
+mod tier_peer;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -83,6 +86,7 @@ const COMPARISONS: &[Comparison] = &[
         about: "what the process takes while ten times its limit is written",
         run: memory_limit::run,
     },
+    Comparison { name: "tier", about: "GETs of a data set four times the memory, against RocksDB", run: tier::run },
     Comparison { name: "start", about: "cold start to the first acknowledged write", run: start::run },
     Comparison { name: "idle", about: "CPU and memory of an empty idle node", run: idle::run },
     Comparison { name: "memory", about: "resident memory per key, worst of 3M to 7M keys", run: memory::run },

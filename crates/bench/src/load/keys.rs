@@ -154,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn the_draws_are_those_that_another_program_checks_itself_by() {
+        // bench-peers/tier.cpp draws the same, so that a store in its process has the same load.
+        let mut chooser = KeyChooser::new(&space(1_000_000, Distribution::Zipf(0.99)));
+        let mut rng = Rng::new(7);
+        let drawn: Vec<u64> = (0..8).map(|_| chooser.draw(&mut rng)).collect();
+        assert_eq!(drawn, [764688, 811783, 26560, 65921, 687938, 683844, 578789, 831856]);
+    }
+
+    #[test]
     fn the_latest_key_is_the_most_popular() {
         let mut chooser = KeyChooser::new(&space(100, Distribution::Latest(0.99)));
         let mut rng = Rng::new(9);
