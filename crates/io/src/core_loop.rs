@@ -84,6 +84,9 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
         self.mailbox.doorbell().awake();
         self.mailbox.collect(hops);
         if let Some(log) = &mut self.log {
+            while let Some((read, outcome)) = self.driver.ended_read() {
+                log.end_run_read(read, outcome, events);
+            }
             log.collect(events);
         }
         if self.mailbox.doorbell().take_shutdown() {
@@ -109,6 +112,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 Effect::ResumeReceive { connection } => self.driver.resume_receive(connection, events),
                 Effect::ReleaseMemory => crate::memory::release(),
                 Effect::Stop => stop = true,
+                Effect::ReadRun { token, name, offset, bytes } => self.read_run(token, name, (offset, bytes), events),
                 log_effect => match &mut self.log {
                     Some(log) => log.perform(log_effect, quiet, events),
                     None => events.push(Event::LogFailed { reason: String::from("this node has no data directory") }),
@@ -116,6 +120,17 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             }
         }
         stop
+    }
+
+    /// By the driver where it can, and by a thread where not.
+    fn read_run(&mut self, token: u64, name: String, (offset, bytes): (u64, u64), events: &mut EventList) {
+        let Some(log) = &mut self.log else {
+            return events.push(Event::RunRead { token, read: Err(String::from("this node has no data directory")) });
+        };
+        match self.driver.reads_runs().then(|| log.run_read(token, &name, (offset, bytes))).flatten() {
+            Some(read) => self.driver.read_run(read),
+            None => log.perform(Effect::ReadRun { token, name, offset, bytes }, false, events),
+        }
     }
 
     /// How long the next collect may sleep.

@@ -2,7 +2,9 @@
 
 use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
+use crate::run_read::RunRead;
 use base::ids::ConnectionId;
+use rustix::io::Errno;
 use std::io;
 
 /// How a collect went.
@@ -42,6 +44,15 @@ pub(crate) trait Driver {
 
     /// Receive again.
     fn resume_receive(&mut self, connection: ConnectionId, events: &mut EventList);
+
+    /// Whether it reads runs by itself.
+    fn reads_runs(&self) -> bool;
+
+    /// Read a run.
+    fn read_run(&mut self, read: RunRead);
+
+    /// A read that ended, and how many bytes it brought.
+    fn ended_read(&mut self) -> Option<(RunRead, Result<usize, Errno>)>;
 
     /// Whether the next collect must not wait, because something is known to be left.
     fn has_more(&self) -> bool;

@@ -17,6 +17,7 @@ use crate::driver::{Collected, Driver};
 use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
 use crate::receive_slab::ReceiveSlab;
+use crate::run_read::RunRead;
 use base::ids::ConnectionId;
 use base::limits::RECEIVE_BUFFERS;
 use base::street::{Event, Span};
@@ -270,6 +271,18 @@ impl Driver for Epoll {
             connection.receive_paused = connection.closes_after_send;
             self.watch(id, events);
         }
+    }
+
+    fn reads_runs(&self) -> bool {
+        false
+    }
+
+    fn read_run(&mut self, _read: RunRead) {
+        unreachable!("threads read beside epoll")
+    }
+
+    fn ended_read(&mut self) -> Option<(RunRead, Result<usize, Errno>)> {
+        None
     }
 
     fn has_more(&self) -> bool {

@@ -43,6 +43,7 @@ mod log_files;
 mod log_street;
 mod receive_slab;
 mod run_files;
+mod run_read;
 mod run_readers;
 mod segment_files;
 mod uring;

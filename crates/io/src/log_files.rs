@@ -12,10 +12,12 @@
 use crate::disk_thread::{DiskJob, DiskResult, DiskThread, LogSync, LogSyncDone, SegmentFile, Wake};
 use crate::disk_trouble::DiskTrouble;
 use crate::event_list::EventList;
+use crate::run_read::{Job, OpenRuns, RunRead};
 use crate::run_readers::RunReaders;
 use crate::segment_files::NewSegment;
 use base::ids::{CoreId, LogOrdinal, SegmentNumber};
 use base::street::{Effect, Event};
+use rustix::io::Errno;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -44,8 +46,9 @@ pub(crate) struct LogFiles {
     syncs: Syncs,
     /// Makes segments ahead of need, which takes many syncs' time, and everything about runs.
     segments: DiskThread,
-    /// Reads of runs, from the first one on.
+    /// Reads of runs that no driver does, from the first one on.
     readers: Option<RunReaders>,
+    runs: OpenRuns,
     core: CoreId,
     wake: Wake,
     /// Open segments, oldest first: the one being written, those made ahead, and older ones that are not synced yet.
@@ -78,6 +81,7 @@ impl LogFiles {
             syncs,
             segments,
             readers: None,
+            runs: OpenRuns::default(),
             core,
             wake,
             open: Vec::new(),
@@ -125,19 +129,37 @@ impl LogFiles {
         }
     }
 
-    fn read_run(&mut self, token: u64, name: &str, (offset, bytes): (u64, u64), events: &mut EventList) {
-        let path = self.config.directory.join(name);
+    /// A read that a driver may do; `None` where a thread has to, because the file wants to be waited for, or is not there.
+    pub fn run_read(&self, token: u64, name: &str, (offset, bytes): (u64, u64)) -> Option<RunRead> {
+        RunRead::of(&self.read_job(token, name, (offset, bytes)), &self.runs)
+    }
+
+    /// A driver's read ended. One that failed or brought too little is done again, by a thread that knows what to say of it.
+    pub fn end_run_read(&mut self, read: RunRead, outcome: Result<usize, Errno>, events: &mut EventList) {
+        let token = read.job.token;
+        match read.content(outcome.unwrap_or(0)) {
+            Ok(content) => events.push(Event::RunRead { token, read: Ok(content) }),
+            Err(job) => self.read_run(job, events),
+        }
+    }
+
+    fn read_job(&self, token: u64, name: &str, (offset, bytes): (u64, u64)) -> Job {
+        Job { token, path: self.config.directory.join(name), offset, bytes: bytes as usize }
+    }
+
+    fn read_run(&mut self, job: Job, events: &mut EventList) {
         if self.readers.is_none() {
-            match RunReaders::start(self.core.0, &self.wake) {
+            match RunReaders::start(self.core.0, &self.wake, &self.runs) {
                 Ok(readers) => self.readers = Some(readers),
                 Err(error) => {
-                    let read = Err(format!("{} at offset {offset}: no thread to read it: {error}", path.display()));
-                    return events.push(Event::RunRead { token, read });
+                    let (path, offset) = (job.path.display(), job.offset);
+                    let read = Err(format!("{path} at offset {offset}: no thread to read it: {error}"));
+                    return events.push(Event::RunRead { token: job.token, read });
                 }
             }
         }
         if let Some(readers) = &mut self.readers {
-            readers.submit(token, path, offset, bytes as usize);
+            readers.submit(job);
         }
     }
 
@@ -176,7 +198,9 @@ impl LogFiles {
             }
             Effect::SyncLog { segment, ordinal } => self.sync(segment, ordinal, events),
             Effect::WriteRun { name, offset, bytes } => self.write_run(&name, offset, bytes, events),
-            Effect::ReadRun { token, name, offset, bytes } => self.read_run(token, &name, (offset, bytes), events),
+            Effect::ReadRun { token, name, offset, bytes } => {
+                self.read_run(self.read_job(token, &name, (offset, bytes)), events);
+            }
             Effect::PublishRuns { names } => self.publish_runs(names, events),
             Effect::DropRun { name } => self.drop_run(&name),
             Effect::RemoveFiles { names } => self.remove(names),
@@ -274,7 +298,7 @@ impl LogFiles {
 
     fn remove(&mut self, names: Vec<String>) {
         let paths: Vec<PathBuf> = names.into_iter().map(|name| self.config.directory.join(name)).collect();
-        self.readers.iter().for_each(|readers| readers.forget(&paths));
+        self.runs.forget(&paths);
         self.submit_removal(DiskJob::Remove { paths });
     }
 

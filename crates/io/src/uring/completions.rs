@@ -28,6 +28,10 @@ impl Uring {
                     self.watch_doorbell();
                 }
             }
+            Operation::RunRead(place) => {
+                self.woken = true;
+                self.reads.end(place, completion.outcome());
+            }
             Operation::Cancel => {}
         }
     }

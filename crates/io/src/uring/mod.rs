@@ -3,7 +3,7 @@
 //! ```text
 //!   per connection   multishot receive ──► buffer from the provided ring ──► Received, returned after the tick
 //!                    send (owns its buffer until its completion) ──────────► SendDone
-//!   per core         multishot polls of the doorbell and of the listeners
+//!   per core         multishot polls of the doorbell and of the listeners; reads of runs (own their memory likewise)
 //!
 //!   slot:  open ──► Closed told ──► draining: receive cancelled, last completion read ──► free
 //! ```
@@ -14,6 +14,7 @@
 mod buffers;
 mod completions;
 mod probe;
+mod reads;
 mod ring;
 mod token;
 
@@ -27,11 +28,14 @@ use crate::doorbell::Doorbell;
 use crate::driver::{Collected, Driver};
 use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
+use crate::run_read::RunRead;
 use base::ids::ConnectionId;
 use buffers::{BUFFER_GROUP, Buffers};
 use io_uring::{opcode, squeue, types};
+use reads::Reads;
 use ring::{Completion, Ring};
 use rustix::event::PollFlags;
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::num::NonZeroU64;
@@ -61,6 +65,7 @@ pub(crate) struct Uring {
     /// Receives that ended because no buffer was left; armed again once buffers are back.
     starved: Vec<ConnectionId>,
     sends_under_way: usize,
+    reads: Reads,
     /// Sends were queued that are to be under way before the core sleeps.
     has_sends_before_sleep: bool,
     /// Something happened that is no event but must end the wait: the doorbell, a client, a lack of buffers.
@@ -91,6 +96,7 @@ impl Uring {
             received: 0,
             starved: Vec::new(),
             sends_under_way: 0,
+            reads: Reads::default(),
             has_sends_before_sleep: false,
             woken: false,
             tick: NonZeroU64::MIN,
@@ -290,6 +296,23 @@ impl Driver for Uring {
             connection.receive_paused = connection.closes_after_send;
             self.arm_receive(id);
         }
+    }
+
+    fn reads_runs(&self) -> bool {
+        true
+    }
+
+    fn read_run(&mut self, read: RunRead) {
+        let (place, entry) = self.reads.begin(read);
+        // SAFETY: what it writes to stays in its place until this operation's completion was read, also when the core ends
+        // (`Drop`).
+        if let Err(error) = unsafe { self.ring.push(&entry.user_data(Operation::RunRead(place).pack())) } {
+            self.fault.get_or_insert(error);
+        }
+    }
+
+    fn ended_read(&mut self) -> Option<(RunRead, Result<usize, Errno>)> {
+        self.reads.take()
     }
 
     fn has_more(&self) -> bool {

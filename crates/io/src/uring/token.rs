@@ -21,6 +21,8 @@ pub(crate) enum Operation {
     Listener(usize),
     /// Multishot poll of the doorbell.
     Doorbell,
+    /// Read of a run, by its place among those under way.
+    RunRead(usize),
     /// A cancellation; its own result says nothing that the cancelled operation's does not.
     Cancel,
 }
@@ -36,6 +38,7 @@ impl Operation {
             Operation::Listener(index) => (2 << KIND_SHIFT) | index as u64,
             Operation::Doorbell => 3 << KIND_SHIFT,
             Operation::Cancel => 4 << KIND_SHIFT,
+            Operation::RunRead(place) => (5 << KIND_SHIFT) | place as u64,
         }
     }
 
@@ -49,6 +52,7 @@ impl Operation {
             2 => Operation::Listener(index as usize),
             3 => Operation::Doorbell,
             4 => Operation::Cancel,
+            5 => Operation::RunRead(index as usize),
             _ => unreachable!("a completion of an operation that was never submitted"),
         }
     }
@@ -67,6 +71,7 @@ mod tests {
             Operation::Listener(3),
             Operation::Doorbell,
             Operation::Cancel,
+            Operation::RunRead(63),
         ] {
             assert_eq!(Operation::unpack(operation.pack()), operation);
         }

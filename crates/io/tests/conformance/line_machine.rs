@@ -1,6 +1,7 @@
 //! A machine that answers lines, so that a street can be tested without a store: each line is a command.
 //!
 //! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `STALL us` | `GAP` | `LOG t` | `SYNC` | `CREATE n`
+//! | `READ name offset bytes`
 
 use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
 use base::street::{Effect, Event, Machine, TickInput, TickOutput};
@@ -41,6 +42,8 @@ pub struct LineMachine {
     timer: Option<(ConnectionId, u64, u64)>,
     synced_reply: Option<ConnectionId>,
     created_reply: Option<ConnectionId>,
+    /// Who asked for a read, by its number.
+    readers: Vec<ConnectionId>,
     log_offset: u64,
     segment: SegmentNumber,
     ordinal: u64,
@@ -63,6 +66,7 @@ impl LineMachine {
             timer: None,
             synced_reply: None,
             created_reply: None,
+            readers: Vec::new(),
             log_offset: 0,
             segment: SegmentNumber(0),
             ordinal: 0,
@@ -148,6 +152,13 @@ impl LineMachine {
                 effects.push(Effect::CreateSegment { segment, header, bytes, zero_fill, recycle });
                 self.created_reply = Some(id);
             }
+            "READ" => {
+                let words: Vec<&str> = rest.split(' ').collect();
+                let (offset, bytes) = (words[1].parse().unwrap(), words[2].parse().unwrap());
+                let token = self.readers.len() as u64;
+                self.readers.push(id);
+                effects.push(Effect::ReadRun { token, name: words[0].to_owned(), offset, bytes });
+            }
             _ => self.reply(id, b"?"),
         }
     }
@@ -206,7 +217,10 @@ impl LineMachine {
                 }
             }
             Event::RunWritten { .. } => self.trace.push("run written".to_owned()),
-            Event::RunRead { read, .. } => self.trace.push(format!("run read {read:?}")),
+            Event::RunRead { token, read } => {
+                let text = read.map_or_else(|words| words, |bytes| format!("{} {}", bytes.len(), checksum(&bytes)));
+                self.reply(self.readers[token as usize], format!("{token} {text}").as_bytes());
+            }
             Event::RunsPublished => self.trace.push("runs published".to_owned()),
             Event::RunFailed { reason } => self.trace.push(format!("run failed {reason}")),
             Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),
@@ -257,6 +271,11 @@ impl LineMachine {
             }
         }
     }
+}
+
+/// Of bytes in their order.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(7, |sum: u64, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
 }
 
 impl Machine for LineMachine {

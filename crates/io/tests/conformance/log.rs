@@ -1,5 +1,6 @@
 //! The log's files: order, content, sync, failure.
 
+use crate::line_machine::checksum;
 use crate::node::{Node, Scratch, SegmentName, Setup, on_each_backend};
 use std::fs;
 use std::io::Read;
@@ -123,6 +124,62 @@ fn a_node_without_a_directory_refuses_to_log() {
     on_each_backend(|backend, quiet| {
         let node = Node::start(backend, quiet, Setup::default());
         assert_eq!(node.client().ask("CREATE 1"), "refused");
+        node.stop();
+    });
+}
+
+#[test]
+fn stretches_of_runs_are_read_as_they_are_however_many_at_once() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("runs");
+        let content: Vec<u8> = (0..300_001u32).map(|at| (at / 3 * 7) as u8).collect();
+        fs::write(scratch.path().join("run"), &content).unwrap();
+        let node = node_with_log(&scratch, backend, quiet);
+        let mut client = node.client();
+        let stretches: Vec<(usize, usize)> =
+            (0..300).map(|at| (at * 997, 1 + at * 2)).chain([(0, 300_001), (299_000, 1001), (4095, 2)]).collect();
+        let lines: Vec<String> =
+            stretches.iter().map(|(offset, bytes)| format!("READ run {offset} {bytes}\n")).collect();
+        client.send(lines.concat().as_bytes());
+        let mut answers: Vec<String> = stretches.iter().map(|_| client.line()).collect();
+        // They end in any order.
+        answers.sort_by_key(|line| line.split(' ').next().and_then(|number| number.parse::<usize>().ok()));
+        for (number, (answer, (offset, bytes))) in answers.iter().zip(stretches).enumerate() {
+            let expected = checksum(&content[offset..offset + bytes]);
+            assert_eq!(*answer, format!("{number} {bytes} {expected}"), "{bytes} bytes at {offset}");
+        }
+        node.stop();
+    });
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("no-runs");
+        fs::write(scratch.path().join("short"), vec![1; 5000]).unwrap();
+        let node = node_with_log(&scratch, backend, quiet);
+        let mut client = node.client();
+        let missing = client.ask("READ missing 8192 10");
+        assert!(missing.contains("missing at offset 8192: "), "{missing}");
+        for stretch in ["4999 2", "5000 1", "90000 100"] {
+            let answer = client.ask(&format!("READ short {stretch}"));
+            let offset = stretch.split(' ').next().unwrap();
+            assert!(answer.contains(&format!("short at offset {offset}: ")), "{answer}");
+        }
+        assert_eq!(client.ask("READ short 4998 2"), format!("4 2 {}", checksum(&[1, 1])));
+        node.stop();
+    });
+}
+
+#[test]
+fn a_node_may_end_while_reads_are_under_way() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("reads-left");
+        fs::write(scratch.path().join("run"), vec![9; 1 << 20]).unwrap();
+        let node = node_with_log(&scratch, backend, quiet);
+        let mut client = node.client();
+        client.send("READ run 100 500000\n".repeat(50).as_bytes());
+        client.send(b"ECHO on\n");
         node.stop();
     });
 }
