@@ -14,10 +14,11 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// Threads of one core: reads that a disk works on at once.
-const THREADS: usize = 8;
-/// Memory that a thread keeps for the next read, bytes.
-const KEPT_BYTES_MAX: usize = 320 << 10;
+/// Threads of one core: reads that a disk works on at once. Disks of our time give more to who asks for more: one was seen at
+/// 19,000 direct reads a second for 8 threads, 44,000 for 32, and 53,000 for 64.
+const THREADS: usize = 32;
+/// Memory that a thread keeps for the next read, bytes: more than the longest record takes.
+const KEPT_BYTES_MAX: usize = 96 << 10;
 
 /// What became of it.
 pub(crate) type Done = (u64, Result<Vec<u8>, String>);
