@@ -7,7 +7,7 @@ use session::Pressure;
 
 use crate::connection::Stall;
 use crate::hop::HopBatch;
-use crate::shard::{Durability, EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, SYNC_INTERVAL_US, Shard};
+use crate::shard::{Durability, LIMITS_INTERVAL_US, SYNC_INTERVAL_US, Shard};
 
 /// Records that wait for the sync under way before they are written all the same, bytes.
 const WAITING_RECORD_BYTES_MAX: usize = 1 << 20;
@@ -196,7 +196,7 @@ impl Shard {
             self.gathers.next_deadline_us(),
             self.pins.until_us(),
             unsynced.then_some(self.last_sync_us + SYNC_INTERVAL_US),
-            self.store.may_expire().then_some(self.last_expiry_us + EXPIRY_INTERVAL_US),
+            self.expiry_due_us(),
             self.paused_until.map(|(until_us, _)| until_us),
             self.has_limits().then_some(self.last_limits_us + LIMITS_INTERVAL_US),
             self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),

@@ -71,10 +71,14 @@ impl Shard {
     }
 
     fn is_expiry_due(&self) -> bool {
-        let is_time = self.now.monotonic_us >= self.last_expiry_us + EXPIRY_INTERVAL_US;
-        // It writes, too: not while writers wait for the disk, or are refused.
-        let may_log = !self.log_is_full() && !self.pace.holds_writers && !self.has_no_log_room();
-        is_time && self.store.may_expire() && may_log
+        self.expiry_due_us().is_some_and(|due_us| due_us <= self.now.monotonic_us) && !self.log_is_full()
+    }
+
+    /// When keys are looked through for expired ones; `None` while no key expires, and while writers wait for the disk or are
+    /// refused: it writes, too.
+    pub(crate) fn expiry_due_us(&self) -> Option<u64> {
+        let may_log = !self.pace.holds_writers && !self.has_no_log_room();
+        (self.store.may_expire() && may_log).then_some(self.last_expiry_us + EXPIRY_INTERVAL_US)
     }
 
     fn expire(&mut self) {

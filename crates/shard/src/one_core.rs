@@ -38,6 +38,8 @@ pub(crate) struct Core {
     pub(crate) logged_bytes_max: usize,
     pub(crate) sent_bytes_max: usize,
     pub(crate) more: bool,
+    /// Whether the last tick asked for the next one at a time that had come already.
+    pub(crate) is_overdue: bool,
     /// What was asked about files, for whoever takes it.
     pub(crate) files: Vec<Effect>,
     /// The most by which a write went beyond the room that its segment was made with, bytes.
@@ -85,6 +87,7 @@ impl Core {
             logged_bytes_max: 0,
             sent_bytes_max: 0,
             more: false,
+            is_overdue: false,
             files: Vec::new(),
             overrun_bytes_max: 0,
             segments: Segments::Quick,
@@ -118,6 +121,7 @@ impl Core {
         let input = TickInput { now, received: &received, events: &mut events, hops: &mut Vec::new() };
         self.shard.tick(input, &mut output);
         self.more = output.more;
+        self.is_overdue = output.deadline_us.is_some_and(|deadline_us| deadline_us <= self.now_us);
         let (mut logged, mut sent) = (0, 0);
         for effect in output.effects {
             match effect {

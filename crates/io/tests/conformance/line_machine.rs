@@ -132,6 +132,13 @@ impl LineMachine {
                 self.reply(id, b"stalled");
             }
             "GAP" => self.reply(id, self.gap_us_max.to_string().as_bytes()),
+            _ => self.disk_line(id, (word, rest), effects),
+        }
+    }
+
+    /// A line about files.
+    fn disk_line(&mut self, id: ConnectionId, (word, rest): (&str, &str), effects: &mut Vec<Effect>) {
+        match word {
             "LOG" => {
                 self.ordinal += 1;
                 let ordinal = LogOrdinal(self.ordinal);

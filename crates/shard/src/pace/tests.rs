@@ -58,6 +58,25 @@ fn writers_wait_for_the_disk_and_readers_do_not() {
 }
 
 #[test]
+fn a_core_sleeps_while_writers_wait_whatever_expires() {
+    let _turn = turn();
+    let mut core = core();
+    core.tick(2, &request(&[b"SET", b"expires", b"1", b"PX", b"50"]));
+    core.disk_is_slow();
+    write_until_held(&mut core);
+    for _ in 0..3 {
+        core.pass_us(200_000);
+        core.tick(2, &request(&[b"EXISTS", b"key1"]));
+        assert!(!core.more && !core.is_overdue, "it ticks without end until the disk answers");
+    }
+    core.disk_is_quick();
+    core.come_to_rest();
+    core.pass_us(200_000);
+    core.tick(2, b"");
+    assert_eq!(core.shard.store().count(base::Database(0)).keys, 20, "what expired goes then");
+}
+
+#[test]
 fn who_waits_for_a_disk_that_fails_is_told() {
     let _turn = turn();
     let mut core = core();
