@@ -61,8 +61,8 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "recovery",
-        about: "any segments are recovered or refused; twice the same, and the next start finds what this one found",
-        gate_runs: 3000,
+        about: "any segments and runs are recovered or refused, twice the same; of a known life, exactly what is left of it",
+        gate_runs: 1500,
         length_max: 2048,
     },
     Target {
