@@ -1,5 +1,6 @@
 //! Target `machine`: one or two cores under several clients. However bytes are cut, every connection reads the same
-//! whole replies; the cores come to rest; and what was logged is what a restart finds.
+//! whole replies; the cores come to rest; and what was logged is what a restart finds. Under a memory limit replies
+//! depend on who went for them, so there it is the rest that has to hold.
 
 mod street;
 
@@ -37,6 +38,19 @@ const VARYING: [&str; 10] =
 /// Requests that could make values of any size.
 const GROWING: [&str; 3] = ["setrange", "setbit", "bitfield"];
 
+/// The lowest memory limit: about what a core without keys takes.
+const LIMIT_BYTES: u64 = 100_000;
+const POLICIES: [&str; 5] = ["noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-ttl"];
+
+/// What the cores are.
+pub struct Shape {
+    cores: u16,
+    durability: Durability,
+    is_locked: bool,
+    /// Bytes, and what goes when they are not enough.
+    memory_limit: Option<(u64, &'static str)>,
+}
+
 /// What happens next.
 enum Step {
     Send { connection: usize, bytes: Vec<u8> },
@@ -48,7 +62,7 @@ enum Step {
 /// Input: shape, cuts, steps.
 pub fn run(data: &[u8]) {
     let mut source = Source::new(data);
-    let shape = source.byte();
+    let shape = shape(&mut source);
     let cuts = [source.byte(), source.byte() % 16, source.byte() % 4];
     let steps = steps(&mut source);
     let sent: Vec<u8> = steps
@@ -61,12 +75,24 @@ pub fn run(data: &[u8]) {
     if has_long_number && GROWING.iter().any(|word| sent.contains(word)) {
         return; // The target `commands` asks for large offsets, and knows which ones are refused.
     }
-    let whole = play(shape, &[255], &steps);
-    let cut = play(shape, &cuts, &steps);
-    if !VARYING.iter().any(|word| sent.contains(word)) {
+    let whole = play(&shape, &[255], &steps);
+    let cut = play(&shape, &cuts, &steps);
+    if shape.memory_limit.is_none() && !VARYING.iter().any(|word| sent.contains(word)) {
         for (connection, (whole, cut)) in whole.iter().zip(&cut).enumerate() {
             assert_eq!(whole.escape_ascii().to_string(), cut.escape_ascii().to_string(), "connection {connection}");
         }
+    }
+}
+
+/// One in eight has a memory limit.
+fn shape(source: &mut Source<'_>) -> Shape {
+    let bits = source.byte();
+    let has_limit = bits >> 5 == 7;
+    Shape {
+        cores: 1 + u16::from(bits & 1),
+        durability: if bits & 2 == 0 { Durability::Interval } else { Durability::Memory },
+        is_locked: bits & 12 == 12,
+        memory_limit: has_limit.then(|| (LIMIT_BYTES << source.below(6), source.pick(&POLICIES))),
     }
 }
 
@@ -106,9 +132,8 @@ fn multibulk(words: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Everything that each connection read, in the order of their opening.
-fn play(shape: u8, cuts: &[u8], steps: &[Step]) -> Vec<Vec<u8>> {
-    let (cores, logs, locked) = (1 + u16::from(shape & 1), shape & 2 == 0, shape & 12 == 12);
-    let mut street = Street::new(cores, if logs { Durability::Interval } else { Durability::Memory }, locked);
+fn play(shape: &Shape, cuts: &[u8], steps: &[Step]) -> Vec<Vec<u8>> {
+    let mut street = Street::new(shape);
     for step in steps {
         match step {
             Step::Send { connection, bytes } => street.send(*connection, bytes, cuts),
@@ -121,7 +146,7 @@ fn play(shape: u8, cuts: &[u8], steps: &[Step]) -> Vec<Vec<u8>> {
         }
     }
     let read = street.finish();
-    if logs {
+    if shape.durability != Durability::Memory {
         let found = street.recovered();
         for database in (0..base::limits::DATABASE_COUNT).map(Database) {
             let gather = |shards: &[shard::Shard]| {

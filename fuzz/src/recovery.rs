@@ -1,13 +1,17 @@
-//! Target `recovery`: any set of segments is recovered or refused with file and offset; twice the same, and the next
-//! start finds what this one found.
+//! Target `recovery`: any set of segments and runs is recovered or refused with file and offset; twice the same, and the next
+//! start finds what this one found. Every other input is a [`life`]: there it is known what has to be found.
+
+mod life;
+mod runs;
 
 use std::collections::BTreeMap;
 
-use base::{CoreId, Database, LogOrdinal, SegmentNumber, Version};
+use base::{CoreId, Database, LogOrdinal, SegmentNumber, SlotGroupId, Version};
 use placement::NodeTable;
 use storage::Store;
 use storage::log::format::{
-    GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, UnitMark, Witness, group_stride, segment_file_name, tag,
+    GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, SegmentHeader, UnitMark, Witness, group_stride,
+    segment_file_name, tag,
 };
 use storage::log::manifest::ClosedChain;
 use storage::log::{Damage, Manifest, Recovery, Replayed, recover};
@@ -16,16 +20,20 @@ use crate::commands::{contents, provide_group};
 use crate::source::Source;
 
 const STORE_ID: [u8; 16] = [9; 16];
+const DATABASES: [Database; 2] = [Database(0), Database(3)];
 /// Strings may not be grown beyond it: tag and highest offset of an Overwrite that is let through.
 const OVERWRITE: (u8, u64) = (4, 1 << 16);
 
 /// The files of a directory.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Input: manifest, then every chain's segments, then what is damaged.
+/// Input: which of the two; here manifest, then every chain's segments, then what is damaged of them, then runs.
 pub fn run(data: &[u8]) {
     let mut source = Source::new(data);
-    let manifest = manifest(&mut source);
+    if source.byte() & 1 == 1 {
+        return life::run(&mut source);
+    }
+    let mut manifest = manifest(&mut source);
     let mut files = Files::new();
     let open = (0..manifest.cores).map(|core| (manifest.incarnation, core, manifest.cores));
     let chains: Vec<(u64, u16, u16)> =
@@ -35,12 +43,13 @@ pub fn run(data: &[u8]) {
         write_chain(&mut source, chain, &mut files, &mut versions);
     }
     damage(&mut source, &mut files);
-    let first = start(&manifest, &files);
-    let again = start(&manifest, &files);
+    runs::write_runs(&mut source, &mut manifest, &mut files, &mut versions);
+    let first = start(&manifest, &files, u64::MAX);
+    let again = start(&manifest, &files, u64::MAX);
     assert_eq!(summary(&first), summary(&again), "the same bytes give the same result");
     match first {
         Err(damage) => assert!(!damage.reason.is_empty() && !damage.file.is_empty()),
-        Ok((recovery, _)) => check_next_start(&manifest, &files, &recovery, &again),
+        Ok((recovery, _)) => check_next_start((&manifest, &files, u64::MAX), &recovery, &again),
     }
 }
 
@@ -145,14 +154,20 @@ fn write_record(source: &mut Source<'_>, bytes: &mut Vec<u8>, versions: &mut u64
     if is_costly {
         return;
     }
-    let length = 18 + key.len() + body.len();
-    bytes.extend_from_slice(&(length as u32).to_le_bytes());
+    bytes.extend_from_slice(&record_bytes((tag, flags), (slot, version), key, &body));
+}
+
+/// A record; `version` bears the database as well.
+fn record_bytes((tag, flags): (u8, u8), (slot, version): (u16, u64), key: &[u8], body: &[u8]) -> Vec<u8> {
+    let length = RECORD_HEADER_BYTES + key.len() + body.len();
+    let mut bytes = (length as u32).to_le_bytes().to_vec();
     bytes.extend_from_slice(&[tag, flags]);
     bytes.extend_from_slice(&slot.to_le_bytes());
     bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&(key.len() as u16).to_le_bytes());
     bytes.extend_from_slice(key);
-    bytes.extend_from_slice(&body);
+    bytes.extend_from_slice(body);
+    bytes
 }
 
 fn damage(source: &mut Source<'_>, files: &mut Files) {
@@ -168,9 +183,10 @@ fn damage(source: &mut Source<'_>, files: &mut Files) {
     }
 }
 
-/// Recovers the files as a start does, into a store of one core.
-fn start(manifest: &Manifest, files: &Files) -> Started {
-    let mut store = Store::new(CoreId(0), 0, false);
+/// Recovers the files as a start does, into a store of one core; of all slot groups there are those of `groups` (bit i is
+/// group i).
+fn start(manifest: &Manifest, files: &Files, groups: u64) -> Started {
+    let mut store = Store::new(CoreId(0), 0, true);
     let names: Vec<String> = files.keys().cloned().collect();
     let mut read = |name: &str, bytes: &mut Vec<u8>| {
         files.get(name).map(|file| bytes.clone_from(file)).ok_or_else(|| "no such file".to_owned())
@@ -199,15 +215,18 @@ fn start(manifest: &Manifest, files: &Files) -> Started {
         }
         Replayed::Clear { core, cores, database, spared } => {
             let written = NodeTable::even(STORE_ID, cores, "", 1).map_err(|error| error.to_string())?;
-            for group in written.groups_of(CoreId(core)).filter(|group| spared >> group.number() & 1 == 0) {
+            let goes = |group: &SlotGroupId| (groups & !spared) >> group.number() & 1 == 1;
+            for group in written.groups_of(CoreId(core)).filter(goes) {
                 provide_group(&mut store, group);
                 store.replay_clear_group(group, database);
             }
             Ok(())
         }
     };
-    let groups_of =
-        |core, cores| NodeTable::even(STORE_ID, cores, "", 1).map_or(0, |table| table.group_mask_of(CoreId(core)));
+    let groups_of = |core, cores| {
+        let table = NodeTable::even(STORE_ID, cores, "", 1);
+        groups & table.map_or(0, |table| table.group_mask_of(CoreId(core)))
+    };
     let recovery = recover(manifest, &names, &groups_of, &mut read, &mut apply)?;
     Ok((recovery, store))
 }
@@ -222,15 +241,15 @@ fn summary(started: &Started) -> Result<(Vec<ClosedChain>, u64, u64, Vec<Vec<u8>
 }
 
 /// What this start keeps is closed in the next manifest; the next start must find exactly that.
-fn check_next_start(manifest: &Manifest, files: &Files, recovery: &Recovery, started: &Started) {
+fn check_next_start((manifest, files, groups): (&Manifest, &Files, u64), recovery: &Recovery, started: &Started) {
     let incarnation = manifest.incarnation + 1;
     let (closed, cuts) = (recovery.chains.clone(), recovery.cuts.all());
     let next = Manifest { incarnation, serving: false, closed, cuts, ..manifest.clone() };
     let (_, before) = started.as_ref().expect("the same start succeeded");
-    let (found, after) = start(&next, files).expect("what was recovered once is recovered again");
+    let (found, after) = start(&next, files, groups).expect("what was recovered once is recovered again");
     assert_eq!(found.chains, recovery.chains);
     assert!(found.torn.is_empty(), "what was cut before is closed now: {:?}", found.torn);
-    for database in [Database(0), Database(3)] {
+    for database in DATABASES {
         assert_eq!(contents(&after, database), contents(before, database));
     }
 }

@@ -176,7 +176,7 @@ fn is_changed() -> Outcome<bool> {
 }
 
 fn run_fuzz(seconds: u64) -> Outcome<Verdict> {
-    let program = fuzz::build()?;
+    let program = fuzz::build(false)?;
     let share = (seconds * AT_ONCE as u64 / TARGETS.len() as u64).max(1);
     let sessions: Vec<Session> = TARGETS.iter().map(|target| Session::new(target, Bound::Seconds(share), 0)).collect();
     let tallies = fuzz::run_all(&program, &sessions, AT_ONCE)?;

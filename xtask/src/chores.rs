@@ -44,7 +44,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "fuzz",
-        usage: "[TARGET|all [--seconds N] [--jobs N] | TARGET --reproduce FILE | TARGET|all --keep]",
+        usage: "[TARGET|all [--seconds N] [--jobs N] [--planted BUG] | TARGET --reproduce FILE | TARGET|all --keep]",
         about: "every decoder under libFuzzer with AddressSanitizer; without a target, the list of them",
         run: fuzz::run,
     },

@@ -12,6 +12,7 @@ use storage::ColdValue;
 use storage::log::{LogIdentity, LogWriter, Manifest, recover};
 use wire::reply_parse::skip_reply;
 
+use super::Shape;
 use crate::source::pieces;
 
 const STORE_ID: [u8; 16] = [5; 16];
@@ -63,10 +64,16 @@ fn identity(core: u16, cores: u16) -> LogIdentity {
     LogIdentity { store_id: STORE_ID, incarnation: 1, core, cores }
 }
 
-fn shards(table: &Arc<NodeTable>, cores: u16, durability: Durability, password: &[u8]) -> Vec<Shard> {
+fn shards(table: &Arc<NodeTable>, shape: &Shape) -> Vec<Shard> {
+    let &Shape { cores, durability, is_locked, memory_limit } = shape;
     let shard = |core| {
         let mut node = NodeState::anonymous();
+        let password: &[u8] = if is_locked { b"secret" } else { b"" };
         node.config.preset("requirepass", password).expect("a password is acceptable");
+        if let Some((bytes, policy)) = memory_limit {
+            node.config.preset("maxmemory", bytes.to_string().as_bytes()).expect("a number of bytes");
+            node.config.preset("maxmemory-policy", policy.as_bytes()).expect("there is such a policy");
+        }
         let mut shard = Shard::new(ShardConfig {
             core: CoreId(core),
             table: Arc::clone(table),
@@ -83,9 +90,10 @@ fn shards(table: &Arc<NodeTable>, cores: u16, durability: Durability, password: 
 
 impl Street {
     /// Cores that nobody has talked to.
-    pub fn new(cores: u16, durability: Durability, locked: bool) -> Street {
+    pub fn new(shape: &Shape) -> Street {
+        let cores = shape.cores;
         let table = Arc::new(NodeTable::even(STORE_ID, cores, "127.0.0.1", 7001).expect("few cores are possible"));
-        let shards = shards(&table, cores, durability, if locked { b"secret" } else { b"" });
+        let shards = shards(&table, shape);
         let first = (0..cores).map(|core| LogWriter::first_segment(&identity(core, cores), 0));
         let files = first.map(|header| (header.file_name(), header.encode().to_vec())).collect();
         let core = |shard| Core {
@@ -182,7 +190,8 @@ impl Street {
     /// What a restart would find.
     pub fn recovered(&self) -> Vec<Shard> {
         let cores = self.shards.len() as u16;
-        let mut recovered = shards(&self.table, cores, Durability::Memory, b"");
+        let bare = Shape { cores, durability: Durability::Memory, is_locked: false, memory_limit: None };
+        let mut recovered = shards(&self.table, &bare);
         let manifest =
             Manifest { store_id: STORE_ID, incarnation: 1, cores, serving: true, closed: Vec::new(), cuts: Vec::new() };
         let names: Vec<String> = self.files.keys().cloned().collect();

@@ -31,6 +31,7 @@ struct Options {
     seconds: Option<u64>,
     jobs: Option<usize>,
     reproduce: Option<PathBuf>,
+    planted: Option<String>,
     keep: bool,
 }
 
@@ -45,7 +46,7 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
         Some("all") => TARGETS.iter().collect(),
         Some(name) => vec![targets::named(name)?],
     };
-    let program = build()?;
+    let program = build(options.planted.is_some())?;
     if let Some(input) = &options.reproduce {
         return session::reproduce(&program, chosen[0], input);
     }
@@ -56,9 +57,11 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     let bound = Bound::Seconds(options.seconds.unwrap_or(SECONDS));
     let jobs = options.jobs.unwrap_or(1);
     // Several jobs share one target's inputs; several targets take turns.
-    let sessions = chosen.iter().flat_map(|target| (0..jobs).map(|job| Session::new(target, bound, job as u64)));
+    let session = |target, job| Session::new(target, bound, job as u64).with_planted(options.planted.as_deref());
+    let sessions = chosen.iter().flat_map(|target| (0..jobs).map(move |job| session(target, job)));
     let tallies = run_all(&program, &sessions.collect::<Vec<_>>(), jobs)?;
-    Ok(if report(&tallies) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_found = report(&tallies) > 0;
+    Ok(if is_found == options.planted.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn parse(arguments: &[String]) -> Outcome<Options> {
@@ -69,6 +72,7 @@ fn parse(arguments: &[String]) -> Outcome<Options> {
         match word.as_str() {
             "--seconds" => options.seconds = Some(number(value()?)?),
             "--jobs" => options.jobs = Some(number(value()?)?.clamp(1, 256) as usize),
+            "--planted" => options.planted = Some(value()?.clone()),
             "--reproduce" => options.reproduce = Some(PathBuf::from(value()?)),
             "--keep" => options.keep = true,
             name if !name.starts_with('-') && options.target.is_none() => options.target = Some(name.to_owned()),
@@ -84,6 +88,7 @@ fn number(word: &str) -> Outcome<u64> {
 
 fn list() {
     println!("cargo x fuzz TARGET|all [--seconds N] [--jobs N]   fuzz; inputs found stay in target/fuzz/corpus");
+    println!("cargo x fuzz TARGET --planted BUG [--seconds N]    whether it finds one of the bugs in base::planted");
     println!("cargo x fuzz TARGET --reproduce FILE               give one input to a target");
     println!("cargo x fuzz TARGET|all --keep                     the smallest of those inputs into fuzz/corpus\n");
     for target in TARGETS {

@@ -25,11 +25,11 @@ pub fn folder() -> PathBuf {
     workspace::target_folder().join("fuzz")
 }
 
-/// Builds the program and names it.
+/// Builds the program, the ordinary one or the one that carries planted bugs, and names it.
 ///
 /// # Errors
 /// What the machine lacks, and how to get it.
-pub fn build() -> Outcome<PathBuf> {
+pub fn build(carries_bugs: bool) -> Outcome<PathBuf> {
     let (host, libraries) = toolchain()?;
     if !CXX.is_met() {
         return Err(format!("{} is missing, which libFuzzer needs: {}", CXX.name, CXX.advice()));
@@ -47,6 +47,7 @@ pub fn build() -> Outcome<PathBuf> {
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
     cargo.arg("--target-dir").arg(folder());
+    cargo.args(if carries_bugs { &["--features", "planted"][..] } else { &[] });
     // `-Z` on the stable compiler; build scripts and macros stay plain, because a target is named.
     cargo.env("RUSTC_BOOTSTRAP", "1").env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
     if !process::shown(&mut cargo)? {

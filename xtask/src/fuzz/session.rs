@@ -35,6 +35,7 @@ pub struct Session {
     target: &'static Target,
     bound: Bound,
     job: u64,
+    planted: Option<String>,
 }
 
 /// What broke a promise.
@@ -64,7 +65,13 @@ pub struct Tally {
 impl Session {
     /// The `job`th session of a target.
     pub fn new(target: &'static Target, bound: Bound, job: u64) -> Session {
-        Session { target, bound, job }
+        Session { target, bound, job, planted: None }
+    }
+
+    /// The same with a planted bug: it begins with the repository's inputs, and nothing that it finds is kept.
+    pub fn with_planted(mut self, bug: Option<&str>) -> Session {
+        self.planted = bug.map(str::to_owned);
+        self
     }
 
     /// Runs to the bound or to the first finding.
@@ -74,10 +81,20 @@ impl Session {
         let kept = kept_corpus(target);
         match self.bound {
             Bound::Seconds(seconds) => {
-                make(&found_corpus(target))?;
+                let found = match &self.planted {
+                    None => found_corpus(target),
+                    Some(bug) => {
+                        command.env("PLANTED_BUG", bug);
+                        let scratch = program::folder().join("planted").join(format!("{}-{}", target.name, self.job));
+                        make_empty(&scratch)?;
+                        command.arg(format!("-artifact_prefix={}/found-", scratch.display()));
+                        scratch
+                    }
+                };
+                make(&found)?;
                 make(&kept)?;
                 command.args([format!("-max_total_time={seconds}"), "-reload=1".to_owned()]);
-                command.args([&found_corpus(target), &kept]);
+                command.args([&found, &kept]);
             }
             Bound::Runs { runs, seed } => {
                 let inputs = super::files(&kept)?.len() as u64;

@@ -61,7 +61,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "recovery",
-        about: "any segments are recovered or refused; twice the same, and the next start finds what this one found",
+        about: "any segments and runs are recovered or refused, twice the same; of a known life, exactly what is left of it",
         gate_runs: 3000,
         length_max: 2048,
     },
@@ -74,7 +74,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "settings",
         about: "configuration files: refused with a reason, or printed so that they mean the same again",
-        gate_runs: 1500,
+        gate_runs: 3000,
         length_max: 1024,
     },
 ];

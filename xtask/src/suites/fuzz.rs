@@ -22,7 +22,7 @@ fn run(context: &Context) -> Outcome<Counts> {
     if context.may_install && !CXX.is_met() {
         needs::install(&[&CXX])?;
     }
-    let program = fuzz::build()?;
+    let program = fuzz::build(false)?;
     let seed = u32::from_str_radix(context.commit.get(..8).unwrap_or("1"), 16).unwrap_or(1);
     println!("seed {seed}, from the commit");
     let bound = |runs| Bound::Runs { runs, seed };

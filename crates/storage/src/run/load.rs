@@ -95,12 +95,13 @@ pub(crate) struct LoadedRuns {
     pub bytes: u64,
 }
 
-/// Load the newest run of every slot group that has one. `at_least` is what the manifest knows to be there, by group.
+/// Load the newest run of every slot group that has one. `at_least` is what the manifest knows to be there, by group, and
+/// `incarnation` the one that wrote it.
 ///
 /// # Errors
 /// Damage, or what `apply` refused, with file and offset.
 pub(crate) fn load_runs(
-    (store_id, at_least): (&[u8; 16], &[Cut]),
+    (store_id, incarnation, at_least): (&[u8; 16], u64, &[Cut]),
     names: &[String],
     files: &mut Files<'_, '_>,
     apply: &mut ApplyReplayed<'_>,
@@ -121,6 +122,11 @@ pub(crate) fn load_runs(
         if cut < known {
             let reason = "the manifest knows this run, but the file is missing; restore it from a copy";
             return Err(Damage::new(&run_file_name(group, known), 0, reason));
+        }
+        if cut.incarnation > incarnation {
+            // The next log of that incarnation would be taken for one that the run has already.
+            let reason = "the manifest does not know this run; the manifest may be from an older copy";
+            return Err(Damage::new(&run_file_name(group, cut), 0, reason));
         }
         let run = if cut == Cut::default() { None } else { Some(load(*store_id, group, cut, files, apply)?) };
         if let Some((run, keys)) = &run {

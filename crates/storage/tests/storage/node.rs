@@ -1,5 +1,8 @@
 //! A node without sessions: several cores' stores and logs over one directory, opened, crashed and opened again.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use base::rng::Rng;
 use base::{BLOCK_BYTES, Blocks, CoreId, Database, Effect, Now, Slot, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, Witness, segment_file_name};
@@ -16,7 +19,7 @@ pub struct Node {
     pub disk: Disk,
     pub stores: Vec<Store>,
     pub logs: Vec<LogWriter>,
-    incarnation: u64,
+    pub incarnation: u64,
     /// What each core held at the start and after each of its groups, if asked for.
     pub states: Option<Vec<Vec<Snapshot>>>,
     /// File and offset of each core's groups.
@@ -27,7 +30,12 @@ pub struct Node {
     stages: u64,
     /// Every unit's cores with the ordinal of its part on each.
     pub units: Vec<Vec<(usize, u64)>>,
+    /// What each core's sectors had on the disk that were written since its last sync, by file and number.
+    unsynced: Vec<BTreeMap<(String, usize), Vec<u8>>>,
 }
+
+/// What a disk writes whole or not at all.
+const SECTOR_BYTES: usize = 512;
 
 /// The core of `cores` that owns a slot.
 pub fn owner(slot: Slot, cores: u16) -> usize {
@@ -138,6 +146,7 @@ impl Node {
             stated: vec![Vec::new(); usize::from(cores)],
             stages: 0,
             units: Vec::new(),
+            unsynced: vec![BTreeMap::new(); usize::from(cores)],
             stores,
         })
     }
@@ -246,7 +255,8 @@ impl Node {
     }
 
     fn perform(&mut self, core: usize, effect: Effect) {
-        let name = |segment| segment_file_name(self.incarnation, core as u16, segment);
+        let incarnation = self.incarnation;
+        let name = |segment| segment_file_name(incarnation, core as u16, segment);
         match effect {
             Effect::CreateSegment { segment, header, bytes, recycle, .. } => {
                 if let Some(old) = recycle.and_then(|old| self.disk.files.remove(&name(old))) {
@@ -257,13 +267,44 @@ impl Node {
                 self.logs[core].on_segment_ready(segment);
             }
             Effect::WriteLog { segment, offset, bytes, ordinal } => {
+                self.note_unsynced(core, &name(segment), offset as usize..offset as usize + bytes.len());
                 self.disk.write(&name(segment), offset as usize, &bytes);
                 self.groups[core].push((name(segment), offset as usize));
                 self.logs[core].on_log_written(ordinal, bytes);
             }
-            Effect::SyncLog { ordinal, .. } => self.logs[core].on_log_synced(ordinal),
+            Effect::SyncLog { ordinal, .. } => {
+                self.unsynced[core].clear();
+                self.logs[core].on_log_synced(ordinal);
+            }
             other => panic!("a log asks for no {other:?}"),
         }
+    }
+
+    fn note_unsynced(&mut self, core: usize, name: &str, range: Range<usize>) {
+        let file = self.disk.files.get(name).map_or(&[][..], Vec::as_slice);
+        for sector in range.start / SECTOR_BYTES..range.end.div_ceil(SECTOR_BYTES) {
+            let end = file.len().min((sector + 1) * SECTOR_BYTES);
+            let before = || file.get(sector * SECTOR_BYTES..end).unwrap_or_default().to_vec();
+            self.unsynced[core].entry((name.to_owned(), sector)).or_insert_with(before);
+        }
+    }
+
+    /// What a power cut leaves: of what was not synced, each core lost nothing, all, or some sectors.
+    pub fn cut_power(&self, rng: &mut Rng) -> Disk {
+        let mut disk = self.disk.clone();
+        for sectors in &self.unsynced {
+            let lost_of_four = [0, 4, 1, 2][rng.below(4) as usize];
+            for ((name, sector), before) in sectors {
+                if rng.chance(lost_of_four, 4) {
+                    let file = disk.files.get_mut(name).unwrap();
+                    let end = file.len().min((sector + 1) * SECTOR_BYTES);
+                    let place = &mut file[sector * SECTOR_BYTES..end];
+                    place.fill(0);
+                    place[..before.len()].copy_from_slice(before);
+                }
+            }
+        }
+        disk
     }
 
     /// The highest promise that a core's groups state.
@@ -306,7 +347,7 @@ impl Node {
 
     /// The groups of the present incarnation that a recovery kept, by core.
     pub fn kept(&self, recovery: &Recovery) -> Vec<u64> {
-        let chains = recovery.chains.iter().filter(|chain| chain.incarnation == self.incarnation);
+        let chains = recovery.points.iter().filter(|chain| chain.incarnation == self.incarnation);
         chains.map(|chain| chain.last_ordinal.0).collect()
     }
 

@@ -5,6 +5,7 @@ use base::planted::Bug;
 
 use crate::damage::{flip_every_bit, small_node};
 use crate::disk::Disk;
+use crate::lives::{Met, lives};
 use crate::round_trip::round_trip;
 use crate::runs::is_flipped_bit_of_a_run_noticed;
 
@@ -27,4 +28,12 @@ fn m16_damage_taken_for_the_end_is_caught_by_flipped_bits() {
 fn m8_a_checksum_that_is_not_looked_at_is_caught_by_a_flipped_bit() {
     assert!(is_flipped_bit_of_a_run_noticed(None));
     assert!(!is_flipped_bit_of_a_run_noticed(Some(Bug::M8ChecksumIgnored)));
+}
+
+#[test]
+fn m7_and_m23_are_caught_by_lives() {
+    for bug in [Bug::M7ReplayDropsLast, Bug::M23KnownChangeReplayed] {
+        let sick = Disk { planted: Some(bug), ..Disk::default() };
+        assert!((0..16).any(|seed| lives(sick.clone(), seed, &mut Met::default()).is_err()), "{bug:?}");
+    }
 }

@@ -255,6 +255,27 @@ fn what_is_missing_or_harmed_is_refused_by_name() {
 }
 
 #[test]
+fn a_run_that_the_manifest_cannot_know_is_refused() {
+    let mut rig = Rig::new(4);
+    rig.change(50);
+    let older = rig.node.disk.files[MANIFEST_FILE_NAME].clone();
+    let mut disk = Node::open(rig.node.disk.clone(), 1, SEGMENT_BYTES, false).unwrap().disk;
+    let store_id = disk.manifest().unwrap().unwrap().store_id;
+    let cut = Cut { incarnation: 2, begin: LogOrdinal(3) };
+    let group = slot_of(b"key").group();
+    let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut });
+    bytes.extend(writer.slice(rig.node.stores[0].group(group).unwrap(), usize::MAX, Vec::new()));
+    bytes.extend(writer.finish(rig.node.stores[0].group(group).unwrap(), cut.begin));
+    let name = writer.header().file_name();
+    disk.files.insert(name.clone(), bytes);
+    // The log of that incarnation is gone, and the manifest is from before it.
+    disk.files.insert(MANIFEST_FILE_NAME.to_owned(), older);
+    disk.files.retain(|other, _| !other.starts_with("00000002-"));
+    let damage = disk.recover(&mut |_| Ok(())).unwrap_err();
+    assert!(damage.file == name && damage.reason.contains("does not know this run"), "{damage}");
+}
+
+#[test]
 fn a_log_that_ends_before_a_run_is_damage() {
     let mut rig = Rig::new(9);
     rig.change(100);

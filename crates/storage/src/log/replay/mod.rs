@@ -235,7 +235,8 @@ pub fn recover(
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<Recovery, Damage> {
     let mut files = Files::new(read);
-    let runs = load_runs((&manifest.store_id, &manifest.cuts), names, &mut files, apply)?;
+    let known = (&manifest.store_id, manifest.incarnation, &manifest.cuts[..]);
+    let runs = load_runs(known, names, &mut files, apply)?;
     let (mut chains, stale) = chains::chains_of(manifest, names, (&runs.cuts, groups_of))?;
     let mut recovery = Recovery { keys: runs.keys, bytes: runs.bytes, stale: runs.stale, ..Recovery::default() };
     recovery.stale.extend(stale);
