@@ -172,7 +172,7 @@ impl Life {
         let key = self.store.key(&name, database, slot);
         let present = self.store.read(&key, 0).map(|record| match record.value {
             storage::Value::List(list) => (Kind::List, list.len()),
-            storage::Value::String { .. } => (Kind::String, 0),
+            storage::Value::String { .. } | storage::Value::Cold => (Kind::String, 0),
         });
         let (choice, at) = (source.below(8), source.byte());
         let text = &[at; TEXT_BYTES_MAX][..usize::from(at) % TEXT_BYTES_MAX];
@@ -271,7 +271,7 @@ impl Life {
         self.seal();
         let cut = Cut { incarnation: self.manifest.incarnation, begin: self.log.sealed() };
         if self.run.is_none() && self.cuts[usize::from(group.number())] < cut {
-            let (writer, bytes) = RunWriter::begin(RunHeader { store_id: STORE_ID, group, core: 0, cut });
+            let (writer, bytes) = RunWriter::begin(RunHeader { store_id: STORE_ID, group, core: 0, cut }, false);
             self.run = Some(Run { writer, bytes });
         }
     }
@@ -279,7 +279,7 @@ impl Life {
     fn slice_run(&mut self, bytes: usize) {
         if let Some(Run { writer, bytes: file }) = self.run.as_mut().filter(|run| !run.writer.has_walked()) {
             let group = self.store.group(writer.header().group).expect("it is there");
-            file.extend(writer.slice(group, bytes, Vec::new()));
+            file.extend(writer.slice(group, bytes, Vec::new()).into_bytes().expect("all values are in memory"));
         }
     }
 

@@ -51,6 +51,16 @@ pub enum Slice {
     Reads,
 }
 
+impl Slice {
+    /// The bytes, unless values on the disk belong to them.
+    pub fn into_bytes(self) -> Option<Vec<u8>> {
+        match self {
+            Slice::Bytes(bytes) => Some(bytes),
+            Slice::Reads => None,
+        }
+    }
+}
+
 /// A long value as it was when the walk came to it.
 #[derive(Debug)]
 struct LongValue {

@@ -176,7 +176,7 @@ impl Life<'_> {
         if cut == self.cuts[usize::from(group.number())] {
             return;
         }
-        let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: core as u16, cut });
+        let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: core as u16, cut }, false);
         while !writer.has_walked() {
             // Before the walk comes to them: the run has these changes, and the log behind its begin has them, too.
             for _ in 0..self.rng.below(6) {
@@ -185,7 +185,8 @@ impl Life<'_> {
             if self.rng.chance(1, 2) {
                 self.node.seal(core);
             }
-            bytes.extend(writer.slice(self.node.stores[core].group(group).unwrap(), 300, Vec::new()));
+            let slice = writer.slice(self.node.stores[core].group(group).unwrap(), 300, Vec::new());
+            bytes.extend(slice.into_bytes().unwrap());
         }
         (0..self.node.stores.len()).for_each(|core| self.node.seal(core));
         let end = self.node.logs[core].sealed();

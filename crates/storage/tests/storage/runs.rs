@@ -263,8 +263,9 @@ fn a_run_that_the_manifest_cannot_know_is_refused() {
     let store_id = disk.manifest().unwrap().unwrap().store_id;
     let cut = Cut { incarnation: 2, begin: LogOrdinal(3) };
     let group = slot_of(b"key").group();
-    let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut });
-    bytes.extend(writer.slice(rig.node.stores[0].group(group).unwrap(), usize::MAX, Vec::new()));
+    let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut }, false);
+    let slice = writer.slice(rig.node.stores[0].group(group).unwrap(), usize::MAX, Vec::new());
+    bytes.extend(slice.into_bytes().unwrap());
     bytes.extend(writer.finish(rig.node.stores[0].group(group).unwrap(), cut.begin));
     let name = writer.header().file_name();
     disk.files.insert(name.clone(), bytes);
