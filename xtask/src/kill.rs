@@ -48,11 +48,16 @@ pub fn soak_command(proof: &Path, zerohop: &Path, (seed, seconds): (u64, u64), p
 pub fn proof_command(tool: &str, (proof, zerohop): (&Path, &Path), seed: u64, planted: Option<&str>) -> Command {
     let mut command = Command::new(proof);
     command.arg(tool).arg("--zerohop").arg(zerohop).args(["--seed", &seed.to_string()]);
+    plant(&mut command, planted);
+    command
+}
+
+/// Names the bug that the binary carries, if it carries one.
+pub fn plant(command: &mut Command, planted: Option<&str>) {
     match planted {
         Some(bug) => command.env(PLANTED_VARIABLE, bug),
         None => command.env_remove(PLANTED_VARIABLE),
     };
-    command
 }
 
 fn build(arguments: &[&str]) -> Outcome<()> {

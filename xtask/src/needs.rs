@@ -72,6 +72,8 @@ pub const NODE: Need = Need { name: "Node with npm", program: "npm", source: Sou
 /// Java with Maven.
 pub const JAVA: Need =
     Need { name: "Java 17 with Maven", program: "mvn", source: Source::Debian(&["default-jdk-headless", "maven"]) };
+/// A C compiler: what links Rust programs.
+pub const COMPILER: Need = Need { name: "a C compiler", program: "cc", source: Source::Debian(&["gcc", "libc6-dev"]) };
 /// dpkg-deb, which builds the Debian package.
 pub const DPKG: Need =
     Need { name: "dpkg-deb", program: "dpkg-deb", source: Source::ByHand("part of dpkg on every Debian") };

@@ -7,6 +7,7 @@ pub mod commands;
 pub mod connection;
 pub mod damage;
 pub mod differential;
+pub mod faults;
 pub mod hostile;
 pub mod kill;
 pub mod model;

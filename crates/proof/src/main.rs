@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use proof::commands;
+use proof::{commands, faults};
 
 #[derive(Parser)]
 #[command(about = "Holds a running server against oracles, hostile peers and real data")]
@@ -24,6 +24,8 @@ enum What {
     PackageIndex(commands::PackageIndexArguments),
     /// Copies of a store harmed file by file: all that was acknowledged, or a refusal that names the file.
     Damage(commands::DamageArguments),
+    /// I/O errors below the real binary, and disks that fill: nothing acknowledged is lost, and it says what is wrong.
+    Faults(faults::command::FaultsArguments),
     /// The real binary killed under load, again and again on one data directory.
     Kill(commands::KillArguments),
     /// A machine of its own that loses its power under load, again and again on one disk.
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         What::Hostile(arguments) => commands::hostile(&arguments),
         What::PackageIndex(arguments) => commands::package_index(&arguments),
         What::Damage(arguments) => commands::damage(&arguments),
+        What::Faults(arguments) => faults::command::faults(&arguments),
         What::Kill(arguments) => commands::kill(&arguments),
         What::Power(arguments) => commands::power(&arguments),
         What::Soak(arguments) => commands::soak(&arguments),

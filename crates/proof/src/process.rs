@@ -1,5 +1,6 @@
 //! Servers that a test starts for itself: on a free port, in a directory of its own, ended with the value.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -14,6 +15,9 @@ use crate::connection::Connection;
 
 /// Longest time from start to the first answer.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where a server's output goes, hidden: a directory for a new store is to be empty.
+const OUTPUT_NAME: &str = ".proof-output.txt";
 
 /// Between two looks at whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -83,8 +87,28 @@ impl Server {
         Ok(server)
     }
 
+    /// As [`Server::launch_zerohop`] on the directory `data`, which outlives it, with these variables; what it prints is kept in
+    /// `home`, which outlives it, too.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn launch_zerohop_beside(
+        binary: &str,
+        arguments: &[&str],
+        (data, home): (&Path, &Path),
+        variables: &[(&str, OsString)],
+    ) -> io::Result<Server> {
+        let port = free_ports(5)?;
+        let mut command = Command::new(absolute(binary)?);
+        command.args(["serve", "--port", &port.to_string(), "--dir"]).arg(data).args(arguments);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        let mut server = Server::spawn(command, home.to_path_buf(), port)?;
+        server.keeps_directory = true;
+        Ok(server)
+    }
+
     fn spawn(mut command: Command, directory: PathBuf, port: u16) -> io::Result<Server> {
-        let output = fs::File::create(directory.join("proof-output.txt"))?;
+        let output = fs::File::create(directory.join(OUTPUT_NAME))?;
         command.current_dir(&directory).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let child = command.spawn()?;
         Ok(Server { child, address: format!("127.0.0.1:{port}"), port, directory, keeps_directory: false })
@@ -93,7 +117,7 @@ impl Server {
     /// Asks until it answers; ends early when the process has ended.
     ///
     /// # Errors
-    /// When it has ended, or never answers.
+    /// What it said, when it has ended or never answers.
     pub fn wait_until_answering(&mut self) -> io::Result<()> {
         let started = Instant::now();
         loop {
@@ -114,7 +138,7 @@ impl Server {
 
     /// What it has printed.
     pub fn output(&self) -> String {
-        fs::read_to_string(self.directory.join("proof-output.txt")).unwrap_or_default()
+        fs::read_to_string(self.directory.join(OUTPUT_NAME)).unwrap_or_default()
     }
 
     /// Whether it still runs.

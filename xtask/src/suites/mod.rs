@@ -4,6 +4,7 @@ mod cargo_tests;
 mod damage;
 mod differential;
 mod dist;
+mod faults;
 mod fuzz;
 mod house;
 mod kill;
@@ -97,6 +98,7 @@ pub const SUITES: &[Suite] = &[
     outside::RUST_CLIENT,
     damage::DAMAGE,
     kill::KILL,
+    faults::FAULTS,
     power::POWER,
     simulator::SEEDS,
     fuzz::FUZZ,

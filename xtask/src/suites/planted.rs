@@ -1,6 +1,8 @@
 //! The suite that proves the others can fail: the one extra build that carries planted bugs (AT-01), each of which a
 //! named test must catch.
 
+use std::process::Command;
+
 use super::cargo_tests::cargo_test;
 use super::{Context, Counts, Suite, Turn};
 use crate::{Outcome, kill, workspace};
@@ -28,12 +30,20 @@ const BUG_OF_LEAKS: &str = "M30";
 /// 5,000 connections: 600 of them leak.
 const SOAK_SECONDS: u64 = 10;
 
+/// Bugs that show where a call below the binary fails: the suite `faults` must notice them, by cases with this in their name.
+const BUGS_OF_FAULTS: [(&str, &str); 2] = [("M1", "sync of the log"), ("M10", "second round of runs")];
+
 fn process_with_bug(context: &Context) -> Outcome<Counts> {
     let (proof, zerohop) = (kill::proof_binary()?, kill::planted_binary()?);
     let mut counts = super::kill::campaign(context, (&proof, &zerohop), 1, Some(BUG_OF_PROCESS))?;
     counts.add(super::damage::harm(context, (&proof, &zerohop), 1, Some(BUG_OF_DISK))?);
     let mut soak = kill::soak_command(&proof, &zerohop, (1, SOAK_SECONDS), Some(BUG_OF_LEAKS));
     counts.add(context.counted(&mut soak)?);
+    for (bug, cases) in BUGS_OF_FAULTS {
+        let mut command = Command::new(&proof);
+        command.args(["faults", "errors", "--only", cases]);
+        counts.add(super::faults::counted(context, command, ((&proof, &zerohop), 1, Some(bug)))?);
+    }
     Ok(counts)
 }
 

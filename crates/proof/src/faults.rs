@@ -1,0 +1,111 @@
+//! I/O errors and full disks under the real binary (AT-09, and the n-th system call of AT-06), on one directory after the other.
+//!
+//! ```text
+//!   errors     one named fault under load ─► it stops, refuses, or goes on, and says so ─► kill -9 ─► a start has all
+//!   calls      any one call fails, from the start to the end of the process, again and again on one directory
+//!   full disk  a file system fills ─► refused by name, reads go on ─► room ─► writes go on without a restart
+//!
+//!   shim       fails system calls below the binary (C, preloaded)      book    what was acknowledged, and what is in doubt
+//!   node       a process on a directory: start, ask, end, judge        disk    a small file system of our own
+//! ```
+//!
+//! No clock decides: a case waits for what the node says, and what it was asked for says what may be found.
+
+mod book;
+mod calls;
+pub mod command;
+mod disk;
+mod errors;
+mod full_disk;
+mod node;
+mod shim;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::process::new_directory;
+use node::Home;
+use shim::Shim;
+
+/// What to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Named faults, each with what has to become of it.
+    Errors,
+    /// Any one system call.
+    Calls,
+    /// A disk that fills and is freed; needs the right to mount (`unshare --map-root-user --mount`).
+    FullDisk,
+}
+
+/// What to start and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The binary zerohop.
+    pub zerohop: String,
+    /// What to run.
+    pub part: Part,
+    /// Draws loads and calls.
+    pub seed: u64,
+    /// Trials of [`Part::Calls`].
+    pub trials: u64,
+    /// Only cases whose name has this in it.
+    pub only: Option<String>,
+}
+
+/// How a node is started.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    durability: &'static str,
+    backend: &'static str,
+    cores: u32,
+}
+
+/// Both promises on both backends.
+const SETTINGS: [Setting; 4] = [
+    Setting { durability: "interval", backend: "epoll", cores: 1 },
+    Setting { durability: "commit", backend: "epoll", cores: 1 },
+    Setting { durability: "interval", backend: "uring", cores: 1 },
+    Setting { durability: "commit", backend: "uring", cores: 1 },
+];
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}, {}, {} cores", self.durability, self.backend, self.cores)
+    }
+}
+
+/// Runs a part; returns how many cases were right, and what was wrong in the others.
+///
+/// # Errors
+/// When what it needs cannot be made.
+pub fn run(options: &Options) -> io::Result<(u64, Vec<String>)> {
+    let root = new_directory()?;
+    let result = run_in(options, &root);
+    fs::remove_dir_all(&root)?;
+    result
+}
+
+fn run_in(options: &Options, root: &Path) -> io::Result<(u64, Vec<String>)> {
+    let home = Home::new(&options.zerohop, root)?;
+    match options.part {
+        Part::Errors => errors::run(options, &home, &Shim::build(root)?),
+        Part::Calls => calls::run(options, &home, &Shim::build(root)?),
+        Part::FullDisk => full_disk::run(options, &home),
+    }
+}
+
+/// Counts a case, and tells it.
+fn tell(name: &str, result: Result<String, String>, (right, wrong): (&mut u64, &mut Vec<String>)) {
+    match result {
+        Ok(what) => {
+            *right += 1;
+            println!("{name}: {what}");
+        }
+        Err(problem) => {
+            println!("WRONG  {name}: {problem}");
+            wrong.push(format!("{name}: {problem}"));
+        }
+    }
+}
