@@ -204,6 +204,11 @@ impl Index {
         }
     }
 
+    /// From now on the key at `place` is worth that.
+    pub fn set_worth(&mut self, place: Place, worth: Worth) {
+        self.segments[place.segment as usize].buckets[place.bucket as usize].set_worth(place.lane as usize, worth);
+    }
+
     /// What the key at `place` is worth.
     pub fn worth(&self, place: Place) -> Worth {
         self.segments[place.segment as usize].buckets[place.bucket as usize].worth(place.lane as usize)

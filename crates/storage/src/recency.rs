@@ -4,6 +4,7 @@
 //!            a new key   a use                     the hand passes
 //!  Lru       15          15                        one less                 a clock that ages
 //!  Lfu       1           one more, at 1 in 2^worth one less, 1 time in 16   a Morris counter that decays
+//!  Tier      15          15                        one less, down to 1    0: the value is not here, and may not go
 //!  Nothing   0           0                         0
 //! ```
 //!
@@ -35,6 +36,8 @@ pub enum Recency {
     Lru,
     /// How often it is used.
     Lfu,
+    /// As by `Lru`, among those whose value is here.
+    Tier,
 }
 
 /// Uses are counted from here, so that a key that came just now outlives those that decayed to nothing.
@@ -48,7 +51,7 @@ impl Recency {
     pub(crate) fn of_new(self) -> Worth {
         match self {
             Recency::Nothing => Worth(0),
-            Recency::Lru => Worth::MAX,
+            Recency::Lru | Recency::Tier => Worth::MAX,
             Recency::Lfu => LFU_NEW,
         }
     }
@@ -58,7 +61,7 @@ impl Recency {
     pub(crate) fn used(self, before: Worth, random: u64) -> Worth {
         match self {
             Recency::Nothing => before,
-            Recency::Lru => Worth::MAX,
+            Recency::Lru | Recency::Tier => Worth::MAX,
             Recency::Lfu if random & ((1 << before.0) - 1) == 0 => Worth((before.0 + 1).min(Worth::MAX.0)),
             Recency::Lfu => before,
         }
@@ -71,6 +74,7 @@ impl Recency {
             Recency::Nothing => before,
             Recency::Lfu if !random.is_multiple_of(LFU_DECAY) => before,
             Recency::Lru | Recency::Lfu => Worth(before.0.saturating_sub(1)),
+            Recency::Tier => Worth(before.0.saturating_sub(1).max(before.0.min(1))),
         }
     }
 }
@@ -93,6 +97,12 @@ mod tests {
             assert_eq!(worth, Worth(left));
         }
         assert_eq!(Recency::Lru.passed(worth, 7), Worth(0));
+    }
+
+    #[test]
+    fn a_value_that_is_here_is_never_taken_for_one_that_is_not() {
+        let worths: Vec<u8> = (0..=15).map(|worth| Recency::Tier.passed(Worth(worth), 7).0).collect();
+        assert_eq!(worths, [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
     }
 
     #[test]

@@ -7,12 +7,17 @@ use super::SlotGroup;
 use crate::heap::Location;
 use crate::index::{Candidate, Place as IndexPlace};
 use crate::key::Key;
+use crate::recency::Worth;
 use crate::record::Header;
 use crate::run::Cut;
 use crate::run::format::run_file_name;
 use crate::tiering::cold::{run_record_bytes, value_of};
 use crate::tiering::{COLD_VALUE_BYTES_MIN, ColdValue, NotIt, Note, OFFSET_MAX, Place, Tally};
 
+/// What the hand thinks of a value that is not here: its record is not looked at, which costs a line of memory each.
+const COLD: Worth = Worth(0);
+/// One choice in so many looks at all records: values that were here before anybody measured are worth nothing, too.
+const LOOKS_AT_ALL: u64 = 16;
 /// Steps of the hand that one choice takes at most.
 const HAND_STEPS_MAX: usize = 8;
 
@@ -146,7 +151,9 @@ impl SlotGroup {
         let before = Header::decode(self.heap.bytes(location));
         let hot = before.place.map(|place| Place { is_cold: false, ..place });
         let after = Header { place: hot, ..before };
-        self.move_record((place, location), (&before, &after), value).map_err(|_| "the slot group is full")
+        self.move_record((place, location), (&before, &after), value).map_err(|_| "the slot group is full")?;
+        self.index.set_worth(place, self.recency.of_new());
+        Ok(())
     }
 
     /// Writes a record anew in a slot of its size.
@@ -175,11 +182,15 @@ impl SlotGroup {
     /// Moves the hand on and drops the least used clean value of those that it passed and that `may_go` allows, by position.
     pub(crate) fn cool_step(&mut self, random: u64, passed: &mut Vec<Candidate>, may_go: impl Fn(u32) -> bool) -> bool {
         passed.clear();
+        let looks_at_all = random.is_multiple_of(LOOKS_AT_ALL);
         for _ in 0..HAND_STEPS_MAX {
             let next = self.index.pass(self.hand, self.recency, random, passed);
             self.hand = next.unwrap_or(0);
             let heap = &self.heap;
-            passed.retain(|candidate| is_clean(heap.bytes(candidate.location)) && may_go(candidate.position));
+            passed.retain(|candidate| {
+                let is_here = looks_at_all || candidate.worth != COLD;
+                is_here && is_clean(heap.bytes(candidate.location)) && may_go(candidate.position)
+            });
             if !passed.is_empty() {
                 break;
             }
@@ -199,7 +210,11 @@ impl SlotGroup {
         let before = Header::decode(self.heap.bytes(location));
         let cold = before.place.map(|place| Place { is_cold: true, ..place });
         let after = Header { place: cold, ..before };
-        self.move_record((place, location), (&before, &after), &[]).is_ok()
+        let went = self.move_record((place, location), (&before, &after), &[]).is_ok();
+        if went {
+            self.index.set_worth(place, COLD);
+        }
+        went
     }
 
     /// A key was loaded from the run that counts, where `offset` is.

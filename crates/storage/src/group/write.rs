@@ -28,7 +28,7 @@ impl SlotGroup {
         let sequences = &mut self.sequences[key.slot.in_group() as usize];
         sequences.last = sequences.last.max(version);
         if let Some(found) = found
-            && self.recency == Recency::Lru
+            && matches!(self.recency, Recency::Lru | Recency::Tier)
         {
             self.touch(found, 0);
         }

@@ -248,7 +248,7 @@ impl Store {
     /// By what keys are measured under this limit.
     pub(super) fn recency_of(limit: Option<MemoryLimit>) -> Recency {
         match limit {
-            Some(MemoryLimit { tiers: true, .. }) => Recency::Lru,
+            Some(MemoryLimit { tiers: true, .. }) => Recency::Tier,
             Some(MemoryLimit { policy: Some(policy), .. }) => policy.recency(),
             _ => Recency::Nothing,
         }

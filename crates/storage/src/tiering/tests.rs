@@ -212,3 +212,53 @@ fn no_flipped_bit_and_no_other_record_is_taken_for_the_value() {
     rig.cool();
     assert!(rig.store.cold_value(&rig.key(&one)).is_some());
 }
+
+impl Rig {
+    /// Values of 60 bytes, and a run that has them.
+    fn fill(&mut self, count: u64) {
+        for number in 0..count {
+            let name = name(number);
+            let key = self.key(&name);
+            self.store.apply(&key, &Change::put_string(&[number as u8; 60], Expiry::Clear)).unwrap();
+            self.written.insert(name, vec![number as u8; 60]);
+        }
+        self.make_run();
+    }
+
+    fn worth(&self, name: &[u8]) -> u8 {
+        let key = self.key(name);
+        let group = self.store.group(key.group()).unwrap();
+        group.worth(group.find(&key).unwrap()).number()
+    }
+}
+
+#[test]
+fn the_hand_knows_who_is_not_here_without_his_record() {
+    let mut rig = Rig::new(7);
+    rig.limit(1 << 30);
+    rig.fill(40);
+    rig.cool();
+    for number in 0..40 {
+        let name = name(number);
+        let is_cold = rig.store.cold_value(&rig.key(&name)).is_some();
+        assert_eq!(rig.worth(&name) == 0, is_cold, "{}", name.escape_ascii());
+        rig.warm(&name);
+        assert!(!is_cold || rig.worth(&name) == 15, "who comes back was just used");
+    }
+}
+
+#[test]
+fn what_came_while_nothing_was_measured_may_go_too() {
+    let mut rig = Rig::new(8);
+    rig.fill(40);
+    rig.store.set_memory_limit(None);
+    rig.fill(40);
+    rig.limit(1);
+    let mut calls = 0;
+    while rig.store.tiered().clean_bytes > 0 {
+        rig.store.make_room(0);
+        calls += 1;
+        assert!(calls < 10_000, "{:?}", rig.store.tiered());
+    }
+    assert!(rig.store.tiered().cold_keys > 30);
+}
