@@ -89,7 +89,10 @@ impl MemoryGroup {
         };
         let readings = match self.kind {
             Kind::One => {
-                readings_of_one(&read("memory.usage_in_bytes")?, &read("memory.failcnt")?, &read("memory.oom_control")?)
+                // With equal limits it is the one of memory and swap that is met first.
+                let failures = ["memory.failcnt", "memory.memsw.failcnt"].map(|name| read(name).unwrap_or_default());
+                let [usage, control] = ["memory.usage_in_bytes", "memory.oom_control"].map(read);
+                readings_of_one(&usage?, &failures, &control?)
             }
             Kind::Two => readings_of_two(&read("memory.current")?, &read("memory.events")?),
         };
@@ -154,10 +157,10 @@ fn parents(cgroup: &str, mountinfo: &str) -> Option<(Kind, Vec<PathBuf>)> {
     None
 }
 
-fn readings_of_one(usage: &str, failures: &str, control: &str) -> Option<Readings> {
+fn readings_of_one(usage: &str, failures: &[String], control: &str) -> Option<Readings> {
     Some(Readings {
         used_bytes: usage.trim().parse().ok()?,
-        reclaims: failures.trim().parse().ok()?,
+        reclaims: failures.iter().filter_map(|count| count.trim().parse::<u64>().ok()).sum(),
         kills: field(control, "oom_kill")?,
     })
 }
@@ -219,10 +222,11 @@ mod tests {
 
     #[test]
     fn a_kill_is_told_from_a_reclaim() {
-        let one = readings_of_one("4096\n", "17\n", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
-        assert_eq!(one, Some(Readings { used_bytes: 4096, reclaims: 17, kills: 2 }));
+        let failures = ["17\n".to_owned(), "4\n".to_owned()];
+        let one = readings_of_one("4096\n", &failures, "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+        assert_eq!(one, Some(Readings { used_bytes: 4096, reclaims: 21, kills: 2 }));
         let two = readings_of_two("8192\n", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 1\noom_group_kill 0\n");
         assert_eq!(two, Some(Readings { used_bytes: 8192, reclaims: 9, kills: 1 }));
-        assert_eq!(readings_of_one("4096\n", "17\n", "under_oom 0\n"), None);
+        assert_eq!(readings_of_one("4096\n", &failures, "under_oom 0\n"), None);
     }
 }
