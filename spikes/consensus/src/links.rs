@@ -12,8 +12,8 @@ use openraft::raft::{
 use openraft::{AnyError, EmptyNode, OptionalSend, RaftNetworkFactory, RaftNetworkV2};
 
 use crate::frame::{Answer, Request};
-use crate::outbox::Outbox;
-use crate::types::{Types, Vote};
+use crate::outbox::{Outbox, Plant};
+use crate::types::{LogId, Types, Vote};
 
 type Snapshot = openraft::type_config::alias::SnapshotOf<Types, Vec<u8>>;
 
@@ -36,6 +36,12 @@ impl RaftNetworkFactory<Types> for Links {
 
 fn no_answer() -> NetworkError<Types> {
     NetworkError::new(&AnyError::error("no answer in time"))
+}
+
+/// A leader that was replaced may still be sending, and what it then takes from the store is a snapshot of its successor. The
+/// library's other end panics at that, so it is neither sent nor taken.
+pub fn is_of_later_term(vote: &Vote, last: Option<LogId>) -> bool {
+    last.is_some_and(|last| last.committed_leader_id().term > vote.leader_id.term)
 }
 
 impl Link {
@@ -87,6 +93,9 @@ impl RaftNetworkV2<Types> for Link {
         _cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         option: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
+        if is_of_later_term(&vote, snapshot.meta.last_log_id) && self.outbox.plant != Plant::RawSnapshots {
+            return Err(no_answer().into());
+        }
         let take = |answer| if let Answer::Snapshot(answer) = answer { Some(answer) } else { None };
         let request = Request::Snapshot(vote, snapshot.meta, snapshot.snapshot);
         Ok(self.ask(request, &option, take).await?)

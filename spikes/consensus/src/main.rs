@@ -4,7 +4,8 @@
 //! cargo run --release --manifest-path spikes/consensus/Cargo.toml -- --seeds 1000
 //!   --seed N             one world; --trace prints everything that happened
 //!   --from N             the first seed of many
-//!   --plant NAME         a bug on purpose: ack, vote, truncation, hasher
+//!   --plant NAME         a bug on purpose: ack, vote, truncation, hasher; or snapshots, which shows the
+//!                        library's two defects that the adapter keeps away
 //!   --leader-restore     a restarted leader goes on without an election, the library's default
 //! ```
 
@@ -61,8 +62,9 @@ fn plant(name: &str) -> Result<Plant, String> {
         "ack" => Ok(Plant::AckBeforeStored),
         "vote" => Ok(Plant::VoteNotStored),
         "truncation" => Ok(Plant::TruncationNotStored),
+        "snapshots" => Ok(Plant::RawSnapshots),
         "hasher" => Ok(Plant::HasherOfTheSystem),
-        _ => Err(format!("`{name}` is no plant: ack, vote, truncation, hasher")),
+        _ => Err(format!("`{name}` is no plant: ack, vote, truncation, snapshots, hasher")),
     }
 }
 

@@ -9,15 +9,18 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use openraft::{Config, EmptyNode, LogIdOptionExt, ReadPolicy};
+use openraft::async_runtime::WatchReceiver;
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse};
+use openraft::type_config::alias::SnapshotOf;
+use openraft::{Config, EmptyNode, LogIdOptionExt, ReadPolicy, ServerState};
 
 use crate::frame::{self, Answer, Body, Request};
 use crate::host::Host;
-use crate::links::Links;
+use crate::links::{Links, is_of_later_term};
 use crate::outbox::{Effect, Fact, Outbox, Plant};
 use crate::store::{Store, Stored};
 use crate::table::Table;
-use crate::types::{Applied, Command, Raft};
+use crate::types::{Applied, Command, LogId, Raft, Types, Vote};
 
 /// What happened outside.
 pub enum Event {
@@ -48,9 +51,7 @@ pub enum Wish {
     Agree(Command),
     /// Read: which entry a read begun now must have seen.
     Read,
-    /// Let a node listen.
-    Listen(u64),
-    /// Exactly these vote from now on.
+    /// Exactly these vote from now on; those who did not listen before do so first.
     Voters(BTreeSet<u64>),
     /// Hand over to a node.
     HandOver(u64),
@@ -145,10 +146,10 @@ impl Node {
     pub fn view(&self) -> Option<View> {
         let raft = self.raft.borrow();
         let metrics = raft.as_ref()?.metrics();
-        let metrics = openraft::async_runtime::watch::WatchReceiver::borrow_watched(&metrics);
+        let metrics = metrics.borrow_watched();
         Some(View {
             is_leader: metrics.state.is_leader(),
-            role: format!("{:?}", metrics.state),
+            role: metrics.state,
             term: metrics.current_term,
             leader: metrics.current_leader,
             last: metrics.last_log_index,
@@ -168,8 +169,9 @@ impl Node {
         };
         let Some(raft) = self.raft.borrow().clone() else { return };
         let outbox = self.outbox.clone();
+        let asks_first = outbox.plant != Plant::RawSnapshots;
         self.host.spawn(async move {
-            if let Some(answer) = serve(&raft, request).await {
+            if let Some(answer) = serve(&raft, request, asks_first).await {
                 outbox.answer(from, number, &answer);
             }
         });
@@ -194,7 +196,7 @@ impl Node {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     pub is_leader: bool,
-    pub role: String,
+    pub role: ServerState,
     pub term: u64,
     pub leader: Option<u64>,
     pub last: Option<u64>,
@@ -205,19 +207,41 @@ pub struct View {
     pub error: Option<String>,
 }
 
+fn listens(raft: &Raft, id: u64) -> bool {
+    let metrics = raft.metrics();
+    let metrics = metrics.borrow_watched();
+    metrics.membership_config.get_node(&id).is_some()
+}
+
 /// `None` when the node is going down: who asked will ask again.
-async fn serve(raft: &Raft, request: Request) -> Option<Answer> {
+async fn serve(raft: &Raft, request: Request, asks_first: bool) -> Option<Answer> {
     Some(match request {
         Request::Append(append) => Answer::Append(raft.append_entries(append).await.ok()?),
         Request::Vote(vote) => Answer::Vote(raft.vote(vote).await.ok()?),
         Request::PreVote(vote) => Answer::PreVote(raft.pre_vote(vote).await.ok()?),
         Request::Snapshot(vote, meta, bytes) => {
-            let snapshot =
-                openraft::type_config::alias::SnapshotOf::<crate::types::Types, Vec<u8>> { meta, snapshot: bytes };
+            if asks_first && is_of_later_term(&vote, meta.last_log_id) {
+                return None;
+            }
+            if asks_first && let Some(answer) = known_already(raft, vote, meta.last_log_id).await {
+                return Some(Answer::Snapshot(answer));
+            }
+            let snapshot = SnapshotOf::<Types, Vec<u8>> { meta, snapshot: bytes };
             Answer::Snapshot(raft.install_full_snapshot(vote, snapshot).await.ok()?)
         }
         Request::Transfer(transfer) => Answer::Transfer(raft.handle_transfer_leader(transfer).await.ok()?),
     })
+}
+
+/// A snapshot that ends inside the log is nothing new, and the library's cursor of submitted writes goes back when it is
+/// installed (its own assertion says so). An empty append at its end asks the same: is the log right up to here?
+async fn known_already(raft: &Raft, vote: Vote, last: Option<LogId>) -> Option<SnapshotResponse<Types>> {
+    let append = AppendEntriesRequest { vote, prev_log_id: last, entries: Vec::new(), leader_commit: last };
+    match raft.append_entries(append).await.ok()? {
+        AppendEntriesResponse::Success => Some(SnapshotResponse::new(vote)),
+        AppendEntriesResponse::HigherVote(vote) => Some(SnapshotResponse::new(vote)),
+        AppendEntriesResponse::Conflict | AppendEntriesResponse::PartialSuccess(_) => None,
+    }
 }
 
 async fn fulfil(raft: &Raft, table: &Table, wish: Wish) -> Result<Option<Applied>, String> {
@@ -236,10 +260,14 @@ async fn fulfil(raft: &Raft, table: &Table, wish: Wish) -> Result<Option<Applied
             let state = table.state.borrow();
             Ok(state.applied.map(|id| Applied { index: id.index(), digest: state.digest }))
         }
-        Wish::Listen(id) => {
-            raft.add_learner(id, EmptyNode {}, false).await.map(|_| None).map_err(|error| words(&error))
+        Wish::Voters(voters) => {
+            for id in &voters {
+                if !listens(raft, *id) {
+                    raft.add_learner(*id, EmptyNode {}, false).await.map_err(|error| words(&error))?;
+                }
+            }
+            raft.change_membership(voters, true).await.map(|_| None).map_err(|error| words(&error))
         }
-        Wish::Voters(voters) => raft.change_membership(voters, true).await.map(|_| None).map_err(|error| words(&error)),
         Wish::HandOver(to) => raft.trigger().transfer_leader(to).await.map(|()| None).map_err(|error| words(&error)),
     }
 }

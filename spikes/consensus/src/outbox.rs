@@ -81,6 +81,8 @@ pub enum Plant {
     VoteNotStored,
     /// What a truncation removed comes back at a restart.
     TruncationNotStored,
+    /// Snapshots are handed to the library as they come: no bug of ours, but what the adapter keeps from the library.
+    RawSnapshots,
     /// The order of messages hangs on a hasher that the system seeds.
     HasherOfTheSystem,
 }

@@ -382,6 +382,8 @@ struct Hex<'a>(&'a [u8]);
 
 impl std::fmt::Display for Hex<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
+        out.write_str(&self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect::<String>())
     }
 }

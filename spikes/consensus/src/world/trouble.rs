@@ -14,7 +14,7 @@ impl World {
         self.agenda.after(pause_ns, 0, Item::Trouble);
         let node = 1 + self.rng.below(self.swarm.nodes);
         match self.rng.below(6) {
-            0 if self.swarm.crashes => self.crash(node),
+            0 if self.swarm.crashes => self.crash_some(node),
             1 if self.swarm.cuts => self.cut_some(node),
             2 => self.mend(),
             3 if self.swarm.pauses => self.pause(node),
@@ -23,6 +23,15 @@ impl World {
             _ => {}
         }
         Ok(())
+    }
+
+    /// One node, or it and others at the same moment: what they share is their power.
+    fn crash_some(&mut self, id: u64) {
+        self.crash(id);
+        if self.rng.chance(1, 3) {
+            let also: Vec<u64> = self.places.keys().copied().filter(|_| self.rng.chance(2, 3)).collect();
+            also.into_iter().for_each(|id| self.crash(id));
+        }
     }
 
     fn crash(&mut self, id: u64) {
@@ -88,15 +97,12 @@ impl World {
         self.trace.note(now_ns, format_args!("{id} stands still until {until_ns}"));
     }
 
-    /// Three or more of all nodes, drawn anew. Those who did not listen before are asked to first.
+    /// Three or more of all nodes, drawn anew.
     fn change_voters(&mut self) -> Judged {
         let mut voters: BTreeSet<u64> = self.places.keys().copied().collect();
         while voters.len() > 3 && self.rng.chance(1, 2) {
             let out = 1 + self.rng.below(self.swarm.nodes);
             voters.remove(&out);
-        }
-        for id in &voters {
-            self.ask_leaders(&Wish::Listen(*id))?;
         }
         self.ask_leaders(&Wish::Voters(voters))
     }
