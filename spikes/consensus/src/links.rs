@@ -93,7 +93,7 @@ impl RaftNetworkV2<Types> for Link {
         _cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         option: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
-        if is_of_later_term(&vote, snapshot.meta.last_log_id) && self.outbox.plant != Plant::RawSnapshots {
+        if is_of_later_term(&vote, snapshot.meta.last_log_id) && self.outbox.plant != Plant::LaterSnapshots {
             return Err(no_answer().into());
         }
         let take = |answer| if let Answer::Snapshot(answer) = answer { Some(answer) } else { None };

@@ -4,8 +4,8 @@
 //! cargo run --release --manifest-path spikes/consensus/Cargo.toml -- --seeds 1000
 //!   --seed N             one world; --trace prints everything that happened
 //!   --from N             the first seed of many
-//!   --plant NAME         a bug on purpose: ack, vote, truncation, hasher; or snapshots, which shows the
-//!                        library's two defects that the adapter keeps away
+//!   --plant NAME         a bug on purpose: ack, vote, truncation, hasher; inner and later show the two
+//!                        defects of the library that the adapter keeps away (seeds 38 and 229)
 //!   --leader-restore     a restarted leader goes on without an election, the library's default
 //! ```
 
@@ -62,9 +62,10 @@ fn plant(name: &str) -> Result<Plant, String> {
         "ack" => Ok(Plant::AckBeforeStored),
         "vote" => Ok(Plant::VoteNotStored),
         "truncation" => Ok(Plant::TruncationNotStored),
-        "snapshots" => Ok(Plant::RawSnapshots),
+        "inner" => Ok(Plant::InnerSnapshots),
+        "later" => Ok(Plant::LaterSnapshots),
         "hasher" => Ok(Plant::HasherOfTheSystem),
-        _ => Err(format!("`{name}` is no plant: ack, vote, truncation, snapshots, hasher")),
+        _ => Err(format!("`{name}` is no plant: ack, vote, truncation, inner, later, hasher")),
     }
 }
 

@@ -169,9 +169,9 @@ impl Node {
         };
         let Some(raft) = self.raft.borrow().clone() else { return };
         let outbox = self.outbox.clone();
-        let asks_first = outbox.plant != Plant::RawSnapshots;
+        let plant = outbox.plant;
         self.host.spawn(async move {
-            if let Some(answer) = serve(&raft, request, asks_first).await {
+            if let Some(answer) = serve(&raft, request, plant).await {
                 outbox.answer(from, number, &answer);
             }
         });
@@ -214,16 +214,18 @@ fn listens(raft: &Raft, id: u64) -> bool {
 }
 
 /// `None` when the node is going down: who asked will ask again.
-async fn serve(raft: &Raft, request: Request, asks_first: bool) -> Option<Answer> {
+async fn serve(raft: &Raft, request: Request, plant: Plant) -> Option<Answer> {
     Some(match request {
         Request::Append(append) => Answer::Append(raft.append_entries(append).await.ok()?),
         Request::Vote(vote) => Answer::Vote(raft.vote(vote).await.ok()?),
         Request::PreVote(vote) => Answer::PreVote(raft.pre_vote(vote).await.ok()?),
         Request::Snapshot(vote, meta, bytes) => {
-            if asks_first && is_of_later_term(&vote, meta.last_log_id) {
+            if plant != Plant::LaterSnapshots && is_of_later_term(&vote, meta.last_log_id) {
                 return None;
             }
-            if asks_first && let Some(answer) = known_already(raft, vote, meta.last_log_id).await {
+            if plant != Plant::InnerSnapshots
+                && let Some(answer) = known_already(raft, vote, meta.last_log_id).await
+            {
                 return Some(Answer::Snapshot(answer));
             }
             let snapshot = SnapshotOf::<Types, Vec<u8>> { meta, snapshot: bytes };

@@ -81,8 +81,10 @@ pub enum Plant {
     VoteNotStored,
     /// What a truncation removed comes back at a restart.
     TruncationNotStored,
-    /// Snapshots are handed to the library as they come: no bug of ours, but what the adapter keeps from the library.
-    RawSnapshots,
+    /// Snapshots that end inside the log are handed to the library: no bug of ours, but what the adapter keeps from it.
+    InnerSnapshots,
+    /// Snapshots of a later term than their sender's vote are sent and handed to the library: the same.
+    LaterSnapshots,
     /// The order of messages hangs on a hasher that the system seeds.
     HasherOfTheSystem,
 }
