@@ -97,8 +97,8 @@ impl Judge {
         let log = stored.log.values().map(|entry| (entry.log_id.index(), id_of(entry.log_id).0)).collect();
         let purged = stored.purged.map(|id| id.index());
         let leader = Leader { term, node: leader, purged, log };
-        let agreed = self.agreed.iter().filter(|(_, (_, by))| *by < term);
-        agreed.map(|(index, (entry_term, _))| leader.must_have(*index, *entry_term)).collect::<Result<(), String>>()?;
+        let mut agreed = self.agreed.iter().filter(|(_, (_, by))| *by < term);
+        agreed.try_for_each(|(index, (entry_term, _))| leader.must_have(*index, *entry_term))?;
         self.leaders.push(leader);
         Ok(())
     }
@@ -119,8 +119,8 @@ impl Judge {
         let by = self.agreed.entry(index).or_insert((term, u64::MAX));
         if vote_term < by.1 {
             by.1 = vote_term;
-            let later = self.leaders.iter().filter(|leader| leader.term > vote_term);
-            later.map(|leader| leader.must_have(index, term)).collect::<Result<(), String>>()?;
+            let mut later = self.leaders.iter().filter(|leader| leader.term > vote_term);
+            later.try_for_each(|leader| leader.must_have(index, term))?;
         }
         Ok(())
     }

@@ -39,6 +39,7 @@ struct Options {
     wishes: Wishes,
 }
 
+#[expect(clippy::disallowed_methods, reason = "a program has arguments")]
 fn options() -> Result<Options, String> {
     let wishes = Wishes { seed: 0, plant: Plant::Nothing, leader_restore: false, prints: false };
     let mut options = Options { from: 1, seeds: 1, wishes };
@@ -87,6 +88,7 @@ fn judge(wishes: Wishes) -> (Option<String>, Option<Verdict>) {
     (Some(format!("two runs of one seed part at {parting:?}")), Some(first))
 }
 
+#[expect(clippy::disallowed_methods, reason = "how fast it is, is printed and decides nothing")]
 fn main() -> ExitCode {
     let options = match options() {
         Ok(options) => options,

@@ -342,6 +342,7 @@ impl World {
     }
 
     /// The plant that makes a run depend on the system's randomness.
+    #[expect(clippy::disallowed_types, reason = "the bug on purpose")]
     fn plant_of_chance(&self, of: u64) -> u64 {
         use std::hash::BuildHasher;
         if self.wishes.plant != Plant::HasherOfTheSystem {
