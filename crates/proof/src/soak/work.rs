@@ -185,7 +185,7 @@ pub fn sequences(address: &str, seed: u64, gauge: &Gauge) -> io::Result<()> {
             connections[step.connection].call(&arguments)?;
             gauge.requests.fetch_add(1, Ordering::Relaxed);
         }
-        if asked % SWEPT_AFTER == 0 {
+        if asked.is_multiple_of(SWEPT_AFTER) {
             sweep(address)?;
         }
     }
