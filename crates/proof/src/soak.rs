@@ -72,6 +72,7 @@ pub fn run(options: &Options) -> io::Result<(u64, u64)> {
     let mut server = Server::start_zerohop(&options.zerohop, &arguments, Some(&directory))?;
     work::load(&server.address)?;
     let (gauge, alone) = (Gauge::default(), sample(&server, &directory, Duration::ZERO)?);
+    let parts_alone = memory_parts(&server)?;
     let (samples, mut problems) = under_load(&server, &directory, options, &gauge);
     let (left, gone) = await_gone(&server, &directory)?;
     let mut connection = server.connect()?;
@@ -99,6 +100,8 @@ pub fn run(options: &Options) -> io::Result<(u64, u64)> {
         evidence.segments_given_back,
         evidence.expired_keys,
     );
+    println!("memory by INFO before any client: {parts_alone}");
+    println!("memory by INFO when all had gone: {}", memory_parts(&server)?);
     let mut checks = evidence.checks();
     checks.push(verdict::Check::new("it serves all the time", problems.is_empty(), problems.join("; ")));
     for check in &checks {
@@ -109,6 +112,14 @@ pub fn run(options: &Options) -> io::Result<(u64, u64)> {
     std::fs::remove_dir_all(&directory)?;
     let passed = checks.iter().filter(|check| check.holds).count() as u64;
     Ok((passed, checks.len() as u64 - passed))
+}
+
+/// What the server says its memory is for: where to look when it climbs.
+fn memory_parts(server: &Server) -> io::Result<String> {
+    let info = server.connect()?.call_line("INFO memory")?;
+    let text = String::from_utf8_lossy(&info).into_owned();
+    let is_part = |line: &&str| line.starts_with("used_memory_") && !line.contains("human") && !line.contains("peak");
+    Ok(text.lines().filter(is_part).map(|line| line.trim_start_matches("used_memory_")).collect::<Vec<_>>().join(", "))
 }
 
 /// Samples, and what clients met that must not be.

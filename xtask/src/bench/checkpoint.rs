@@ -29,7 +29,7 @@ const SIZE: u64 = 5;
 /// Less than this is no difference: medians of slices of one server differ by as much.
 const NO_DIFFERENCE: f64 = 1.05;
 /// A disturbance that was under way for a smaller share of its slices than this was not measured.
-const SHARE_MIN: f64 = 0.5;
+const SHARE_MIN: f64 = 1.0 / 3.0;
 
 /// What the disturbed slices may show.
 struct Bars {

@@ -30,9 +30,9 @@ pub const SPLIT: Suite = Suite {
 /// The CVE checklist.
 pub const HOSTILE: Suite = Suite {
     name: "hostile",
-    about: "the rows of the CVE checklist that apply to one node: input, memory before login, back-pressure; both backends",
+    about: "the rows of the CVE checklist that apply to one node: input, memory before login, back-pressure, bounds; both backends",
     needs: &[],
-    budget_seconds: 60,
+    budget_seconds: 120,
     turn: Turn::Fixed,
     run: |context| {
         let zerohop = path_text(&context.zerohop()?);

@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn a_leak_climbs_and_a_ripple_does_not() {
         assert!(climb(&samples(1800, 0)).expect("many samples").abs() < 0.002);
-        // 100 bytes of each of 500 connections a second are 30 MB in ten minutes.
-        assert!(climb(&samples(1800, 50_000)).expect("many samples") > 0.2);
+        // 100 bytes of each of 500 connections a second are 30 MB in ten minutes, of 157 that it has in the middle.
+        assert!(climb(&samples(1800, 50_000)).expect("many samples") > 0.15);
         // 2,500 bytes a second are 1.5 MB of 100 in ten minutes.
         let slow = climb(&samples(1800, 2_500)).expect("many samples");
         assert!((0.013..0.017).contains(&slow), "{slow}");

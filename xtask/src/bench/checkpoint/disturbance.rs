@@ -15,11 +15,11 @@ use crate::{Outcome, process};
 /// Keys that expire at one moment, 20 bytes with values of 8.
 const EXPIRING_KEYS: u64 = 1_000_000;
 /// After their load, until they expire: the runs that it made due are made meanwhile.
-const EXPIRE_AFTER: Duration = Duration::from_millis(2500);
+const EXPIRE_AFTER: Duration = Duration::from_millis(1500);
 /// The load generator's own start.
 const GENERATOR_START: Duration = Duration::from_millis(100);
 /// Loads of keys that took longer than the one before, so that they expired too early.
-const TRIES_MAX: usize = 4;
+const TRIES_MAX: u32 = 4;
 const BEGINS_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -68,9 +68,10 @@ impl Stage {
     }
 
     fn expire(&mut self, pace: Pace) -> Outcome<Seen> {
-        for _ in 0..TRIES_MAX {
+        for attempt in 1..=TRIES_MAX {
             let began = Instant::now();
-            let moment = SystemTime::now() + Duration::from_secs_f64(1.5 * self.expiry_load_seconds) + EXPIRE_AFTER;
+            let load = Duration::from_secs_f64(1.25 * self.expiry_load_seconds);
+            let moment = SystemTime::now() + load + attempt * EXPIRE_AFTER;
             load_expiring(&self.server, moment)?;
             self.expiry_load_seconds = began.elapsed().as_secs_f64();
             self.settle()?;

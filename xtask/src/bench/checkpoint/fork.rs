@@ -14,7 +14,7 @@ use super::super::slice::{Entrant, Load, preload, quiet_slice};
 use crate::Outcome;
 
 /// Snapshots; each takes seconds.
-const ROUNDS_MAX: usize = 5;
+const ROUNDS_MAX: usize = 3;
 /// Seconds of load around a snapshot: it is over before the load is.
 const LOAD_SECONDS: f64 = 6.0;
 /// The load is under way before the snapshot begins.

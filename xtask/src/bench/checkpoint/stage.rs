@@ -21,7 +21,7 @@ const STEADY_STRIDES: f64 = 0.5;
 const SLICE_SECONDS_MIN: f64 = 0.1;
 /// Between two looks at INFO, in steady and in disturbed slices alike.
 const LOOK: Duration = Duration::from_millis(25);
-/// A server is at rest when no run has grown for so long.
+/// A server is at rest when no run has grown and no key has expired for so long.
 const AT_REST_FOR: Duration = Duration::from_millis(150);
 /// One that never is gets its slice all the same; what it did in it is looked at.
 const REST_WITHIN: Duration = Duration::from_secs(20);
@@ -140,14 +140,13 @@ impl Stage {
     /// Waits until runs and memory are at rest.
     pub fn settle(&self) -> Outcome<()> {
         let began = Instant::now();
-        let mut last = (f64::NAN, Instant::now());
+        let mut last = ((f64::NAN, f64::NAN), Instant::now());
         while last.1.elapsed() < AT_REST_FOR && began.elapsed() < REST_WITHIN {
             std::thread::sleep(LOOK);
             let info = self.server.ask("INFO maintenance")?;
-            let run_bytes = number_of(&info, "checkpoint_bytes")?;
-            let is_reclaiming = number_of(&info, "reclaim_backlog_bytes")? > 0.0;
-            if run_bytes.to_bits() != last.0.to_bits() || is_reclaiming {
-                last = (run_bytes, Instant::now());
+            let done = (number_of(&info, "checkpoint_bytes")?, number_of(&info, "expiry_keys")?);
+            if done != last.0 || number_of(&info, "reclaim_backlog_bytes")? > 0.0 {
+                last = (done, Instant::now());
             }
         }
         Ok(())
