@@ -14,7 +14,7 @@ mod scan;
 mod tier;
 
 pub use replay::ReadCold;
-pub use scan::ScanCursor;
+pub use scan::{EXPIRED_KEY_COST, ScanCursor};
 pub use tier::Tiered;
 
 use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};

@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use base::Now;
+use storage::EXPIRED_KEY_COST;
 use storage::checkpoint::Life;
 
 use crate::engine::Engine;
@@ -90,7 +91,7 @@ impl Keeper {
             let expired = engine.data.expire_step(now.unix_ms, EXPIRY_STEP_KEYS);
             engine.end_change(now);
             // Where much is due it goes on at once.
-            let pause_us = if expired * 4 > EXPIRY_STEP_KEYS { 0 } else { EXPIRY_US };
+            let pause_us = if expired * EXPIRED_KEY_COST * 4 > EXPIRY_STEP_KEYS { 0 } else { EXPIRY_US };
             self.expiry_due_us = now.monotonic_us + pause_us;
         }
         let Engine { journal: Some(journal), data, uploads, life, .. } = engine else { return };
