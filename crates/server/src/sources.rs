@@ -338,7 +338,8 @@ mod tests {
         assert_eq!((config.memory_bytes_max, config.when_full.redis_name()), (None, "noeviction"));
         let refused = |options: &[(&str, &str)]| resolved(options).unwrap_err().to_string();
         assert!(refused(&[("memory-limit", "much")]).contains("give a size such as 512mb"));
-        assert!(refused(&[("when-full", "tier")]).contains("cannot move to the disk yet"));
+        assert_eq!(resolved(&[("when-full", "tier"), ("dir", "d")]).unwrap().config.when_full, WhenFull::Tier);
+        assert!(refused(&[("when-full", "tier")]).contains("no run to read values from"));
         assert!(refused(&[("when-full", "allkeys-lru")]).contains("give refuse, evict-lru"));
     }
 

@@ -29,6 +29,7 @@ impl Checkpoints {
         let (writer, bytes) = RunWriter::begin(header, view.store.tiers());
         let (begin_sum, clears) = (group.version_sum(), group.clears());
         self.begun += 1;
+        view.store.note_run_begun();
         // A run that the memory limit asked for is not one of the log's turns.
         if self.is_run_due(view.log, view.now) {
             self.set_next_turn(view.log);

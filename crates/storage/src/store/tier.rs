@@ -46,6 +46,8 @@ pub(super) struct Tier {
     is_starved: bool,
     fetched: u64,
     cooled: u64,
+    /// Bytes of values that came back since a run began.
+    fetched_bytes: usize,
 }
 
 impl Store {
@@ -85,6 +87,7 @@ impl Store {
         let cold_before = group.tier.tally.cold.keys;
         let warmed = group.warm(cold, record);
         self.tier.fetched += (cold_before - group.tier.tally.cold.keys) as u64;
+        self.tier.fetched_bytes += cold.bytes;
         if counted {
             self.eviction.note_change(before, group.bytes());
         }
@@ -167,7 +170,20 @@ impl Store {
         }
         let tiered = self.tiered();
         let least = (limit.bytes / CLEAN_SHARE) as u64;
-        tiered.clean_bytes < least && tiered.dirty_bytes > least
+        tiered.dirty_bytes > least && (tiered.clean_bytes < least || self.has_fetched_a_run(&tiered))
+    }
+
+    /// Whether as much came back since a run began as a run writes: what nobody reads keeps what is read out of memory while it
+    /// is dirty, and a run of it costs no more than that did.
+    fn has_fetched_a_run(&self, tiered: &Tiered) -> bool {
+        let value_bytes = tiered.cold_bytes + tiered.clean_bytes + tiered.dirty_bytes;
+        let groups = self.own().count().max(1) as u64;
+        self.tier.fetched_bytes as u64 >= value_bytes / groups
+    }
+
+    /// A run of some group begins.
+    pub(crate) fn note_run_begun(&mut self) {
+        self.tier.fetched_bytes = 0;
     }
 
     /// Whether writers should wait for a run: nothing may go, and something may behind a run.

@@ -262,3 +262,45 @@ fn what_came_while_nothing_was_measured_may_go_too() {
     }
     assert!(rig.store.tiered().cold_keys > 30);
 }
+
+#[test]
+fn what_is_dirty_and_not_read_goes_once_as_much_came_back_as_a_run_writes() {
+    let mut rig = Rig::new(5);
+    let set = |rig: &mut Rig, numbers: std::ops::Range<u64>| {
+        for name in numbers.map(name) {
+            let key = rig.key(&name);
+            rig.store.apply(&key, &Change::put_string(&[7; 1000], Expiry::Clear)).unwrap();
+            rig.written.insert(name, vec![7; 1000]);
+        }
+    };
+    set(&mut rig, 0..KEYS);
+    rig.make_run();
+    rig.cool();
+    set(&mut rig, 0..60);
+    rig.store.note_run_begun();
+    let (mut fetched_bytes, mut wanted) = (0, 0);
+    for number in (60..KEYS).cycle().take(1000) {
+        if number == 60 {
+            rig.cool();
+            rig.limit(100_000);
+        }
+        let before = rig.store.tiered();
+        rig.warm(&name(number));
+        rig.store.end_starvation();
+        let after = rig.store.tiered();
+        fetched_bytes += (before.cold_bytes - after.cold_bytes) as usize;
+        let run_bytes = (after.cold_bytes + after.clean_bytes + after.dirty_bytes) as usize;
+        let is_enough_clean = after.clean_bytes >= 100_000 / 16;
+        if rig.store.wants_run() && is_enough_clean {
+            assert!(fetched_bytes > run_bytes * 9 / 10, "{fetched_bytes} came back, a run writes {run_bytes}");
+            rig.store.note_run_begun();
+            (fetched_bytes, wanted) = (0, wanted + 1);
+            assert!(!rig.store.wants_run(), "one is enough");
+        }
+        assert!(
+            fetched_bytes <= run_bytes || !is_enough_clean,
+            "{fetched_bytes} came back, and nothing asks for a run"
+        );
+    }
+    assert!(wanted > 1, "asked {wanted} times");
+}
