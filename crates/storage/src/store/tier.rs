@@ -86,8 +86,9 @@ impl Store {
         let before = group.bytes();
         let cold_before = group.tier.tally.cold.keys;
         let warmed = group.warm(cold, record);
-        self.tier.fetched += (cold_before - group.tier.tally.cold.keys) as u64;
-        self.tier.fetched_bytes += cold.bytes;
+        let came = cold_before - group.tier.tally.cold.keys;
+        self.tier.fetched += came as u64;
+        self.tier.fetched_bytes += came * cold.bytes;
         if counted {
             self.eviction.note_change(before, group.bytes());
         }
