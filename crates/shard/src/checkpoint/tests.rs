@@ -24,6 +24,9 @@ struct Cores {
     /// Whether a core makes a run, as its disk sees it, and how many have been published.
     makes_run: Vec<bool>,
     published: Vec<usize>,
+    /// Every run fails from now on.
+    is_full: bool,
+    stopped: usize,
     /// The most that did at once.
     most: usize,
     random: Rng,
@@ -52,6 +55,8 @@ impl Cores {
             disk: (0..CORES).map(|_| VecDeque::new()).collect(),
             makes_run: vec![false; usize::from(CORES)],
             published: vec![0; usize::from(CORES)],
+            is_full: false,
+            stopped: 0,
             most: 0,
             random: Rng::new(5),
             now_us: 0,
@@ -101,10 +106,16 @@ impl Cores {
                 Effect::WriteLog { bytes, ordinal, .. } => (0, Event::LogWritten { ordinal, buffer: bytes }),
                 Effect::CreateSegment { segment, .. } => (0, Event::SegmentReady { segment }),
                 Effect::SyncLog { ordinal, .. } => (self.now_us + disk_us, Event::LogSynced { ordinal }),
-                Effect::WriteRun { offset, bytes, .. } => {
+                Effect::WriteRun { offset, bytes, .. } if !self.is_full => {
                     self.makes_run[core] |= offset == 0;
                     (self.now_us + disk_us, Event::RunWritten { buffer: bytes })
                 }
+                Effect::Stop => {
+                    self.stopped += 1;
+                    continue;
+                }
+                Effect::DropRun { .. } => continue,
+                Effect::WriteRun { .. } if self.is_full => (self.now_us + disk_us, full()),
                 Effect::PublishRuns { .. } => (self.now_us + disk_us, Event::RunsPublished),
                 Effect::RemoveFiles { .. } => continue,
                 other => panic!("{other:?}"),
@@ -117,6 +128,10 @@ impl Cores {
     fn alarms(&self) -> u64 {
         self.shards.iter().map(|shard| shard.checkpoints.as_ref().unwrap().alarm().1).sum()
     }
+}
+
+fn full() -> Event {
+    Event::RunFailed { reason: "disk full".to_owned() }
 }
 
 /// A node that keeps up, after a while.
@@ -149,6 +164,25 @@ fn where_runs_fall_behind_all_cores_may_make_one_until_they_do_not() {
     let most = std::mem::take(&mut cores.most);
     cores.go_on(20_000, 20, 100);
     assert!(cores.most <= 2 && most > 2, "{} after {most}", cores.most);
+}
+
+#[test]
+fn a_node_stops_although_no_last_run_can_be_written() {
+    let _turn = turn();
+    let mut cores = Cores::new();
+    cores.go_on(1_000, 2, 10);
+    cores.is_full = true;
+    for core in 0..usize::from(CORES) {
+        cores.disk[core].push_back((0, Event::ShutdownRequested));
+    }
+    for _ in 0..20_000 {
+        let core = cores.random.below(u64::from(CORES)) as usize;
+        cores.tick(core, 10);
+        if cores.stopped > 0 {
+            return;
+        }
+    }
+    panic!("no core stopped");
 }
 
 #[cfg(feature = "planted")]

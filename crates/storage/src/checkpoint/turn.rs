@@ -87,7 +87,11 @@ impl Checkpoints {
         self.due_at_bytes = due_at_bytes + self.limits.phase.next(self.pace.stride_bytes, self.begun);
     }
 
+    /// A failure ends it: on a disk that stays full a core would never stop otherwise.
     pub(super) fn begin_last_run(&mut self, view: &mut View<'_>) {
+        if self.failure.is_some() {
+            return;
+        }
         if let Some(group) = self.dirty_group(view.store) {
             self.begin_run(group, view);
         }
