@@ -155,6 +155,7 @@ impl Client {
             Replayed::Run { .. } | Replayed::Loaded { .. } | Replayed::Versions { .. } => {
                 Err("there is no run".to_owned())
             }
+            Replayed::Forget { .. } => Err("no data command forgets a slot".to_owned()),
             Replayed::Clear { .. } => Err("no data command clears a database".to_owned()),
         };
         let mut read = |_: &str, bytes: &mut Vec<u8>| {

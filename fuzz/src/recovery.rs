@@ -213,6 +213,11 @@ fn start(manifest: &Manifest, files: &Files, groups: u64) -> Started {
             store.set_versions(group, versions);
             Ok(())
         }
+        Replayed::Forget { slot } => {
+            provide_group(&mut store, slot.group());
+            store.replay_forget(slot);
+            Ok(())
+        }
         Replayed::Clear { core, cores, database, spared } => {
             let written = NodeTable::even(STORE_ID, cores, "", 1).map_err(|error| error.to_string())?;
             let goes = |group: &SlotGroupId| (groups & !spared) >> group.number() & 1 == 1;

@@ -13,6 +13,19 @@ const _: () = assert!(SLOTS_PER_GROUP as u32 * SLOT_GROUP_COUNT as u32 == SLOT_C
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoreId(pub u16);
 
+/// One node of a cluster. Never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// One core of one node: what owns slots and holds copies of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstanceName {
+    /// The node.
+    pub node: NodeId,
+    /// Its core.
+    pub core: CoreId,
+}
+
 /// A connection of one core's street. The street hands out the index and changes the generation whenever an index
 /// is used again, so that a late event can never reach a stranger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -19,8 +19,8 @@ pub mod text;
 
 pub use blocks::{BLOCK_BYTES, BlockRange, Blocks};
 pub use ids::{
-    ConnectionId, CoreId, Database, LogOrdinal, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, SegmentNumber, Slot,
-    SlotGroupId, Version,
+    ConnectionId, CoreId, Database, InstanceName, LogOrdinal, NodeId, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP,
+    SegmentNumber, Slot, SlotGroupId, Version,
 };
 pub use street::{Door, Effect, Event, Machine, Now, Span, TickGap, TickInput, TickOutput};
 pub use text::Text;

@@ -97,3 +97,9 @@ const _: () = assert!(LOG_UNIT_BYTES_MAX > REQUEST_BYTES_MAX + ARGUMENTS_MAX / 2
 // bits of a group's length.
 const _: () = assert!(LOG_GROUP_BYTES + LOG_UNIT_BYTES_MAX + 2 * REQUEST_BYTES_MAX < u32::MAX as usize);
 const _: () = assert!(SEGMENT_BYTES > 4 * LOG_PIECE_BYTES_MAX as u64);
+/// Longest frame between nodes, bytes: a log group, its unit and a head.
+pub const FRAME_BYTES_MAX: usize = LOG_UNIT_BYTES_MAX + 2 * LOG_GROUP_BYTES;
+/// Bytes that a link keeps until its follower has persisted them; with more its follower is filled anew.
+pub const LINK_BACKLOG_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a link on their way to its follower, above which nothing is filled.
+pub const LINK_FILL_BYTES_MAX: usize = 4 << 20;

@@ -7,6 +7,12 @@
 pub enum Bug {
     /// A reply leaves before the fsync that `commit` promises.
     M1AckBeforeFsync = 1,
+    /// A reply leaves before the second of the chain has what it says.
+    M2AcknowledgedBeforeSecondary = 2,
+    /// A follower tells that it has what its log does not have yet.
+    M3SecondaryAcknowledgesEarly = 3,
+    /// A follower takes records from who is not first any more.
+    M5NoEpochFence = 5,
     /// Replay forgets the last record.
     M7ReplayDropsLast = 7,
     /// A bad checksum in a run is accepted.
@@ -48,8 +54,11 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 19] = [
+    pub const ALL: [Bug; 22] = [
         Bug::M1AckBeforeFsync,
+        Bug::M2AcknowledgedBeforeSecondary,
+        Bug::M3SecondaryAcknowledgesEarly,
+        Bug::M5NoEpochFence,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
         Bug::M9NoDirectorySync,
@@ -105,6 +114,6 @@ mod tests {
     fn bugs_are_found_by_their_number() {
         assert_eq!(Bug::named("M7"), Some(Bug::M7ReplayDropsLast));
         assert_eq!(Bug::named("M24"), Some(Bug::M24RunForgetsUploads));
-        assert_eq!(Bug::named("M2"), None);
+        assert_eq!(Bug::named("M99"), None);
     }
 }

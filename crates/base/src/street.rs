@@ -54,6 +54,8 @@ pub enum Door {
     Standalone,
     /// Port P+1+i: instance i as a node of a Redis Cluster.
     Cluster,
+    /// Port P+10001+i: instances of other nodes.
+    Node,
 }
 
 /// What happened outside. Closed: it describes I/O and control, never commands.
@@ -69,6 +71,13 @@ pub enum Event {
         peer: String,
         /// Printable address of our end.
         local: String,
+    },
+    /// A [`Effect::Dial`] was done.
+    Dialed {
+        /// The effect's number.
+        token: u64,
+        /// The new connection; `None`: nobody answered.
+        connection: Option<ConnectionId>,
     },
     /// Bytes of a connection; several per tick are possible and come in order.
     Received {
@@ -160,6 +169,13 @@ pub enum Effect {
         connection: ConnectionId,
         /// What; not empty.
         buffer: Vec<u8>,
+    },
+    /// Connect to another node. [`Event::Dialed`] follows, after a while if nobody answers.
+    Dial {
+        /// The asker's number for it.
+        token: u64,
+        /// `host:port`.
+        address: String,
     },
     /// Close once a [`Effect::Send`] under way is done. [`Event::Closed`] follows.
     Close {

@@ -369,6 +369,10 @@ pub fn apply(
             stores[index(table.group_owner(group))].set_versions(group, versions);
             Ok(())
         }
+        Replayed::Forget { slot } => {
+            stores[index(table.owner(slot))].replay_forget(slot);
+            Ok(())
+        }
         Replayed::Clear { core, cores, database, spared } => {
             let written = NodeTable::even([0; 16], cores, "", 1).map_err(|error| error.to_string())?;
             let own = written.groups_of(CoreId(core)).filter(|group| spared >> group.number() & 1 == 0);

@@ -111,6 +111,8 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 Effect::PauseReceive { connection } => self.driver.pause_receive(connection, events),
                 Effect::ResumeReceive { connection } => self.driver.resume_receive(connection, events),
                 Effect::ReleaseMemory => crate::memory::release(),
+                // No node of a cluster runs on this street yet.
+                Effect::Dial { token, .. } => events.push(Event::Dialed { token, connection: None }),
                 Effect::Stop => stop = true,
                 Effect::ReadRun { token, name, offset, bytes } => self.read_run(token, name, (offset, bytes), events),
                 log_effect => match &mut self.log {

@@ -205,6 +205,7 @@ impl LogFiles {
             Effect::DropRun { name } => self.drop_run(&name),
             Effect::RemoveFiles { names } => self.remove(names),
             Effect::Send { .. }
+            | Effect::Dial { .. }
             | Effect::Close { .. }
             | Effect::PauseReceive { .. }
             | Effect::ResumeReceive { .. }

@@ -67,6 +67,7 @@ impl Shard {
     pub(crate) fn commit_horizon(&self) -> LogOrdinal {
         let Some(log) = &self.log else { return LogOrdinal(u64::MAX) };
         let own = if self.durability == Durability::Commit { log.durable() } else { log.sealed() };
+        let own = own.min(self.followers_horizon());
         match self.units.first_pending() {
             Some(pending) => own.min(LogOrdinal(pending.0.saturating_sub(1))),
             None => own,
@@ -104,7 +105,7 @@ impl Shard {
         }
         let has_moved = horizon > self.committed;
         self.committed = self.committed.max(horizon);
-        if self.log.as_ref().is_some_and(|log| log.failure().is_some()) {
+        if self.log.as_ref().is_some_and(|log| log.failure().is_some()) || !self.has_lease() {
             return;
         }
         self.release_hop_replies();
@@ -201,6 +202,7 @@ impl Shard {
             self.has_limits().then_some(self.last_limits_us + LIMITS_INTERVAL_US),
             self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
             self.maintenance_deadline_us(),
+            self.links_deadline_us(),
         ];
         output.deadline_us = match self.stopping {
             true => self.rest_deadline_us(),
@@ -210,6 +212,7 @@ impl Shard {
             || (self.store.has_garbage() && !self.stopping)
             || !self.resume.is_empty()
             || self.may_hand_on()
+            || self.links_have_more()
             || self.put_off.is_noted();
         output.quiet_completions = !self.stopping && self.flush.is_empty();
         let log_is_safe = self
@@ -233,8 +236,8 @@ impl Shard {
 
     /// Changes are tracked until committed while that takes longer than a tick.
     pub(crate) fn update_tracking(&mut self) {
-        self.tracks =
-            self.log.is_some() && (self.durability == Durability::Commit || self.units.first_pending().is_some());
+        let waits = self.durability == Durability::Commit || self.membership.is_some();
+        self.tracks = self.log.is_some() && (waits || self.units.first_pending().is_some());
         let ordinal = self.log.as_ref().filter(|_| self.tracks).map(|log| log.next_ordinal());
         self.store.track_uncommitted(ordinal);
     }

@@ -118,6 +118,13 @@ pub enum Control {
         /// Why its core takes no writes now, if it does not: its log could not hold its part.
         refusal: Option<String>,
     },
+    /// The cluster's table changed.
+    View(std::sync::Arc<placement::ClusterView>),
+    /// The node may serve until then, microseconds of the clock of ticks.
+    Lease {
+        /// The end.
+        until_us: u64,
+    },
     /// To core 0: what this core's store takes, while memory is limited.
     StoreTakes {
         /// Bytes.

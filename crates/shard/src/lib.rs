@@ -5,6 +5,7 @@
 //!            (receive)  (serve)   (route)  (run)      (commit: three stages)
 //!                                    │
 //!                                    ├─ another core ─────► hop
+//!                                    ├─ another node ─────► member        MOVED; links carry what is logged
 //!                                    ├─ several cores ────► unit      lends slot groups
 //!                                    ├─ every core's facts ► gather
 //!                                    ├─ not now ──────────► waiters
@@ -27,6 +28,7 @@ pub mod hop;
 pub mod keyspace;
 pub mod lend;
 mod maintain;
+pub mod member;
 pub mod memory;
 pub mod node;
 mod node_commands;

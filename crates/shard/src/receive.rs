@@ -41,6 +41,7 @@ impl Shard {
             match event {
                 Event::Received { connection, span } => arrivals.push(Arrival { connection, span }),
                 Event::SendDone { connection, buffer } => self.on_send_done(connection, buffer),
+                Event::Accepted { connection, door: Door::Node, .. } => self.on_link(connection),
                 Event::Accepted { connection, door, peer, local } => self.on_accepted(connection, door, peer, local),
                 Event::PeerClosed { connection } => self.on_peer_closing(connection),
                 Event::Closed { connection } => self.on_closed(connection),
@@ -66,6 +67,7 @@ impl Shard {
                     self.end_pin_for_room(&reason);
                     self.with_checkpoints(|runs, view| runs.on_run_failed(reason, view.now));
                 }
+                Event::Dialed { token, connection } => self.on_dialed(token, connection),
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,
             }
@@ -112,7 +114,7 @@ impl Shard {
         if self.spare_buffers.len() < SPARE_BUFFERS_MAX && buffer.capacity() <= SPARE_BUFFER_BYTES_MAX {
             self.spare_buffers.push(buffer);
         }
-        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return self.on_link_sent(id) };
         connection.output.sent();
         if connection.stall == Stall::Output && connection.output.pressure() == Pressure::Ok {
             connection.stall = Stall::None;
@@ -126,6 +128,9 @@ impl Shard {
     /// What came before the end is answered, also when both came in one tick: the end of a client that waits for
     /// nothing is noted once this tick's requests were served.
     fn on_peer_closing(&mut self, id: ConnectionId) {
+        if self.end_link(id) {
+            return;
+        }
         match self.connections.get_mut(id) {
             Some(connection) if !connection.stall.is_waiter() => self.hung_up.push(id),
             _ => self.on_peer_closed(id),
@@ -155,6 +160,9 @@ impl Shard {
     }
 
     fn on_closed(&mut self, id: ConnectionId) {
+        if self.on_link_closed(id) {
+            return;
+        }
         self.forget_waiting(id);
         self.end_backup_of(id);
         if let Some(mut connection) = self.connections.remove(id) {
@@ -245,6 +253,8 @@ impl Shard {
             Control::Ask { gather, question } => self.on_ask(from, gather, question),
             Control::Answer { gather, answer } => self.on_answer(gather, answer),
             Control::Shutdown => self.stopping = true,
+            Control::View(view) => self.set_view(view),
+            Control::Lease { until_us } => self.set_lease(until_us),
             Control::Renewed => self.on_renewed(),
             Control::Maintenance(notice) => self.on_notice(from, notice),
             Control::MayRun => self.on_permit(),

@@ -75,7 +75,7 @@ fn route_away<'a>(slot: Slot, door: Door, core: CoreId, table: &NodeTable) -> Ro
     let owner = table.owner(slot);
     match door {
         _ if owner == core => Route::Parked,
-        Door::Cluster => Route::Moved(slot),
+        Door::Cluster | Door::Node => Route::Moved(slot),
         Door::Standalone => Route::Hop(owner),
     }
 }

@@ -97,6 +97,9 @@ impl Shard {
 
     /// Writes the error of a request that can never run here, whatever its turn; true if there is one.
     pub(crate) fn refuse_place(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
+        if self.membership.is_some() && self.refuse_foreign(index, spec, arguments, None) {
+            return true;
+        }
         let Some(connection) = self.connections.at(index) else { return true };
         let door_database = (connection.session.door(), connection.session.database());
         let place = (self.core, &*self.table, &self.store);
@@ -143,6 +146,9 @@ impl Shard {
 
     #[inline]
     fn run_data(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
+        if self.membership.is_some() && self.refuse_foreign(index, spec, arguments, hint) {
+            return;
+        }
         let Some(connection) = self.connections.at(index) else { return };
         let (door, database) = (connection.session.door(), connection.session.database());
         let place = (self.core, &*self.table, &self.store);
@@ -324,6 +330,6 @@ impl Shard {
 }
 
 /// The host of a printed `host:port`.
-fn host_of(address: &str) -> &str {
+pub(crate) fn host_of(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(host, _)| host)
 }

@@ -17,6 +17,7 @@ use crate::fetch::Fetches;
 use crate::forward::ParkedHop;
 use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
+use crate::member::Membership;
 use crate::memory::Memory;
 use crate::node::Statistics;
 use crate::node_commands::DurableAsk;
@@ -97,6 +98,8 @@ pub struct Shard {
     pub(crate) gathers: Gathers,
     pub(crate) node: NodeState,
     pub(crate) statistics: Statistics,
+    /// What it is in a cluster of several nodes; absent in a node of its own.
+    pub(crate) membership: Option<Box<Membership>>,
     /// What maintenance may do in this tick.
     pub(crate) scheduler: Scheduler,
     /// Core 0 only: who makes a run.
@@ -185,6 +188,7 @@ impl Shard {
             gathers: Gathers::default(),
             node: config.node,
             statistics: Statistics::default(),
+            membership: None,
             scheduler: Scheduler::default(),
             permits: Permits::new(core_count),
             checkpoints,
@@ -252,12 +256,14 @@ impl Machine for Shard {
 
     fn tick(&mut self, input: TickInput<'_, HopBatch>, output: &mut TickOutput<HopBatch>) {
         self.begin(input.now);
-        let arrivals = self.receive(input.events);
+        let mut arrivals = self.receive(input.events);
         self.take_hops(input.hops);
+        self.follow(&mut arrivals, input.received);
         self.serve(arrivals, input.received);
         self.upload();
         self.maintain();
         self.append();
+        self.replicate();
         self.checkpoint();
         self.commit();
         self.reply(output);

@@ -108,7 +108,7 @@ impl Client {
     pub fn new(number: usize, door: Door, core: u16, cores: u16, slowness: u64) -> Client {
         let links = match door {
             Door::Standalone => vec![Link::new(core, door)],
-            Door::Cluster => (0..cores).map(|core| Link::new(core, door)).collect(),
+            Door::Cluster | Door::Node => (0..cores).map(|core| Link::new(core, door)).collect(),
         };
         Client {
             number,
@@ -187,7 +187,7 @@ impl Client {
         self.routes.clear();
         match self.door() {
             Door::Standalone => self.links[0].core %= cores,
-            Door::Cluster => {
+            Door::Cluster | Door::Node => {
                 self.links.truncate(usize::from(cores));
                 for core in self.links.len() as u16..cores {
                     self.links.push(Link::new(core, Door::Cluster));

@@ -40,6 +40,8 @@ impl<N: Node> Street<N> {
     fn effect(&mut self, core: u16, effect: Effect) {
         match effect {
             Effect::Send { connection, buffer } => self.send(core, connection, buffer),
+            // A world has one node so far.
+            Effect::Dial { token, .. } => self.tell(core, Event::Dialed { token, connection: None }),
             Effect::Close { connection } => {
                 if let Some(socket) = self.socket_of(core, connection) {
                     self.connections[socket.0].closing = true;

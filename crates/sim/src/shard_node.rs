@@ -195,6 +195,10 @@ fn replay(manifest: &Manifest, disk: &Disk, shards: &mut [Shard]) -> Result<Reco
             shards[usize::from(table.group_owner(group).0)].store_mut().set_versions(group, versions);
             Ok(())
         }
+        Replayed::Forget { slot } => {
+            shards[usize::from(table.owner(slot).0)].store_mut().replay_forget(slot);
+            Ok(())
+        }
         Replayed::Clear { core, cores, database, spared } => {
             let groups = table_of(manifest.store_id, cores);
             for group in groups.groups_of(CoreId(core)).filter(|group| spared >> group.number() & 1 == 0) {

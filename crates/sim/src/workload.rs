@@ -140,7 +140,7 @@ fn wait(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
 fn unit_keys(client: &Client, swarm: &Swarm, rng: &mut Rng) -> Vec<String> {
     let tagged = || (0..TAGGED_KEYS).map(tagged_key);
     let mut all: Vec<String> = match client.door() {
-        Door::Cluster => tagged().collect(),
+        Door::Cluster | Door::Node => tagged().collect(),
         Door::Standalone => tagged().chain((0..swarm.token_keys).map(token_key)).collect(),
     };
     let count = 2 + rng.below(all.len() as u64 - 1) as usize;

@@ -149,6 +149,8 @@ struct Sequences {
     /// First version whose promise does not hold yet; absent when all of them do.
     uncommitted_from: Version,
     keys: u32,
+    /// Another node serves it: it says what expires.
+    is_followed: bool,
 }
 
 impl SlotGroup {
@@ -292,6 +294,45 @@ impl SlotGroup {
             sequences.removed = sequences.last;
         }
         self.clears = clears;
+    }
+
+    /// Forget all keys of one slot; a run under way is void, as after a clear.
+    pub(crate) fn forget_slot(&mut self, slot: Slot, seed: u64) {
+        self.clears += 1;
+        let wanted = u32::from(slot.in_group());
+        let mut doomed: Vec<(base::Database, Vec<u8>)> = Vec::new();
+        let mut cursor = Some(wanted << 24);
+        while let Some(from) = cursor.filter(|from| from >> 24 == wanted) {
+            cursor = self.index.walk(from, |position, location| {
+                if position >> 24 == wanted {
+                    doomed.push((self.database_at(location), self.record_at(location).key.to_vec()));
+                }
+            });
+        }
+        for (database, name) in doomed {
+            let key = Key::new(&name, database, slot, seed);
+            // A walk may show an entry twice.
+            if let Some(found) = self.find(&key) {
+                self.remove_at(found, database, slot, Version::ABSENT);
+            }
+        }
+        self.removals.forget_all();
+    }
+
+    /// Whether another node serves the slot.
+    pub(crate) fn set_followed(&mut self, slot: Slot, is_followed: bool) {
+        self.sequences[slot.in_group() as usize].is_followed = is_followed;
+    }
+
+    /// Whether another node serves the slot.
+    pub(crate) fn is_followed(&self, slot: Slot) -> bool {
+        self.sequences[slot.in_group() as usize].is_followed
+    }
+
+    /// What a slot's sequence is on the node that it was copied from.
+    pub(crate) fn set_sequence(&mut self, slot: Slot, (last, removed): (Version, Version)) {
+        let sequences = &mut self.sequences[slot.in_group() as usize];
+        (sequences.last, sequences.removed) = (last, removed);
     }
 
     fn into_garbage(self) -> Vec<Garbage> {

@@ -39,5 +39,5 @@ pub use key::Key;
 pub use recency::Recency;
 pub use record::Form;
 pub use store::counters::Lookups;
-pub use store::{EXPIRED_KEY_COST, LentPart, NotApplied, ReadCold, ScanCursor, Store, Tiered};
+pub use store::{EXPIRED_KEY_COST, LentPart, NotApplied, Pass, ReadCold, ScanCursor, Store, Tiered, are_of_slots};
 pub use tiering::ColdValue;

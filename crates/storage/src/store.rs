@@ -8,11 +8,15 @@
 
 pub(crate) mod counters;
 mod evict;
+mod follow;
+mod pass_on;
 mod promise;
 mod replay;
 mod scan;
 mod tier;
 
+pub use follow::are_of_slots;
+pub use pass_on::Pass;
 pub use replay::ReadCold;
 pub use scan::{EXPIRED_KEY_COST, ScanCursor};
 pub use tier::Tiered;

@@ -4,11 +4,13 @@
 //! - [`reply`]: encoder for RESP2 and RESP3; [`reply_parse`]: the decoder that clients, tests and the bench use
 //! - [`registry`]: every command once: name, arity, flags, keys, documentation, executor, oracle
 //! - [`glob`]: the patterns of KEYS, SCAN and COMMAND LIST
+//! - [`frame`]: what nodes say to each other
 //! - [`error`]: the error replies, word for word what clients switch on
 //!
 //! The grammar is written down in `docs/internals/wire.md`.
 
 pub mod error;
+pub mod frame;
 pub mod glob;
 pub mod number;
 pub mod registry;

@@ -200,6 +200,7 @@ impl Journal {
             }
             Event::RunRead { .. } => unreachable!("without a memory limit no value leaves memory"),
             Event::Accepted { .. }
+            | Event::Dialed { .. }
             | Event::Received { .. }
             | Event::PeerClosed { .. }
             | Event::SendDone { .. }

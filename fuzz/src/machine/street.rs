@@ -288,6 +288,7 @@ impl Street {
         let core = &mut self.cores[number];
         let link = |connection: ConnectionId| connection.index as usize;
         match effect {
+            Effect::Dial { .. } => unreachable!("the node is part of no cluster"),
             Effect::Send { connection, buffer } => {
                 let link = &mut self.links[link(connection)];
                 assert!(

@@ -104,6 +104,7 @@ pub const SUITES: &[Suite] = &[
     fuzz::FUZZ,
     dist::ARTEFACTS,
     planted::PLANTED,
+    planted::PLANTED_PROCESSES,
     power::POWER_LOSERS,
 ];
 

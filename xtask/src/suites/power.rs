@@ -34,7 +34,7 @@ pub const POWER_LOSERS: Suite = Suite {
     about: "power cuts that must be noticed: a reply before its sync, Redis without syncs, a disk that nobody flushes",
     needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST, &needs::REDIS],
     budget_seconds: 300,
-    turn: Turn::Shard("planted"),
+    turn: Turn::Shard("losers"),
     run: lose,
 };
 

@@ -230,6 +230,7 @@ impl LineMachine {
             }
             Event::RunsPublished => self.trace.push("runs published".to_owned()),
             Event::RunFailed { reason } => self.trace.push(format!("run failed {reason}")),
+            Event::Dialed { .. } => unreachable!("it dials nobody"),
             Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),
             Event::ShutdownRequested => output.effects.push(Effect::Stop),
         }

@@ -178,7 +178,7 @@ impl Toy {
             Event::LogWritten { .. } => {}
             Event::LogSynced { ordinal } => (self.synced, self.syncing) = (ordinal.0, false),
             Event::SegmentReady { .. } => self.ready = true,
-            Event::TickGap(_) => {}
+            Event::TickGap(_) | Event::Dialed { .. } => {}
             Event::RunWritten { .. } | Event::RunsPublished | Event::RunRead { .. } | Event::RunFailed { .. } => {
                 unreachable!("it makes no runs")
             }

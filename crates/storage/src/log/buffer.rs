@@ -6,13 +6,16 @@ use base::{Blocks, Database, Slot, Version};
 use types::Change;
 
 use super::format::{
-    FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES, UnitMark,
-    Witness, tag, u16_at, u32_at, u64_at,
+    FLAG_COPIED, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES,
+    UnitMark, Witness, tag, u16_at, u32_at, u64_at,
 };
 use crate::key::Key;
 
 /// What stands before a string in its change: kind and expiry. A string of one piece is one record.
 const PUT_HEAD_BYTES_MAX: usize = 10;
+
+/// Offset of a record's flags.
+const FLAGS_AT: usize = 5;
 
 /// See the module.
 #[derive(Debug)]
@@ -89,6 +92,40 @@ impl LogBuffer {
         self.write_header(start, key, version, change.tag(), FLAG_SEALED);
         let (content, checksum) = self.bytes[start..].split_last_chunk_mut().expect("it was just made room for");
         *checksum = base::checksum::crc32c(content).to_le_bytes();
+    }
+
+    /// Append a change that may be known where it is read.
+    pub(crate) fn append_copied(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
+        let start = self.bytes.len();
+        self.append(key, version, change);
+        let last = RecordBytes(&self.bytes[start..]).last().map_or(0, <[u8]>::len);
+        let at = self.bytes.len() - last;
+        self.bytes[at + FLAGS_AT] |= FLAG_COPIED;
+    }
+
+    /// Append that all keys of a slot went.
+    pub(crate) fn append_forget(&mut self, slot: Slot) {
+        let key = Key { bytes: b"", database: Database(0), slot, hash: 0 };
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
+        self.write_header(start, &key, Version::ABSENT, tag::FORGET, 0);
+    }
+
+    /// Append records as another node's log has them.
+    pub(crate) fn append_raw(&mut self, records: &[u8], count: u32) {
+        self.bytes.extend_from_slice(records);
+        self.records += count;
+    }
+
+    /// The records without the room in front of them.
+    pub fn record_slice(&self) -> &[u8] {
+        &self.bytes[GROUP_HEADER_BYTES..]
+    }
+
+    /// Without records, its memory kept.
+    pub fn clear(&mut self) {
+        self.bytes.truncate(GROUP_HEADER_BYTES);
+        self.records = 0;
     }
 
     /// Append a whole record as it stands in another run.

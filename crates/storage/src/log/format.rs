@@ -52,6 +52,8 @@ pub mod tag {
     /// The next part of a long value that is logged before its change; body: stage u64 · offset u64 · bytes. Its slot is
     /// that of the key.
     pub const BLOCK: u8 = 205;
+    /// All keys of the record's slot went: another node will say what it holds.
+    pub const FORGET: u8 = 206;
 }
 
 /// Record flag: pieces before this record are the beginning of its body.
@@ -63,6 +65,9 @@ pub const FLAG_ORIGIN: u8 = 2;
 
 /// Record flag, in runs: the last four bytes of the record are the CRC-32C of all before them, because it may be read alone.
 pub const FLAG_SEALED: u8 = 8;
+/// Record flag: a copy of a key as it was on another node. Its version may be older than the slot's last one, and the key may be
+/// there already, as new or newer.
+pub const FLAG_COPIED: u8 = 16;
 /// Bytes of that checksum.
 pub const RECORD_CHECKSUM_BYTES: usize = 4;
 

@@ -1,7 +1,7 @@
 //! What a start does to the data: runs are loaded, changes behind them are performed again.
 
 use base::planted::{Bug, is_planted};
-use base::{Database, SlotGroupId, Version};
+use base::{Database, Slot, SlotGroupId, Version};
 use types::Change;
 
 use super::Store;
@@ -114,6 +114,19 @@ impl Store {
             if self.eviction.is_limited() {
                 self.eviction.note_change(before, group.bytes());
             }
+        }
+    }
+
+    /// Replay of [`Store::forget_slot`].
+    pub fn replay_forget(&mut self, slot: Slot) {
+        let (seed, limited) = (self.seed, self.eviction.is_limited());
+        let Some(group) = self.groups[slot.group().number() as usize].as_deref_mut() else { return };
+        let before = group.bytes();
+        group.forget_slot(slot, seed);
+        let after = group.bytes();
+        self.lazy_free.add(group.take_garbage());
+        if limited {
+            self.eviction.note_change(before, after);
         }
     }
 

@@ -174,9 +174,9 @@ impl Store {
                 let next = group.index.walk(position, |position, location| {
                     examined += 1;
                     let record = group.record_at(location);
-                    if record.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+                    let slot = group.id().slot((position >> 24) as u8);
+                    if record.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) && !group.is_followed(slot) {
                         examined += EXPIRED_KEY_COST - 1;
-                        let slot = group.id().slot((position >> 24) as u8);
                         due.push((slot, group.database_at(location), record.key.to_vec()));
                     }
                 });

@@ -139,7 +139,7 @@ fn records_that_make_no_sense_are_refused() {
     refused(&[put(0)], "no version");
     refused(&[Record { slot: 16384, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "slot");
     refused(&[Record { database: 16, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "database 16");
-    refused(&[Record { flags: 16, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
+    refused(&[Record { flags: 32, ..Record::new(PUT, 1, b"\x01\x01v") }.bytes()], "flags");
     refused(&[sealed_without_room()], "checksum");
     refused(&[Record::new(13, 1, b"").bytes()], "tag 13");
     refused(&[Record::new(PUT, 1, b"").bytes()], "malformed");

@@ -6,6 +6,7 @@ mod crafted;
 mod damage;
 mod decoders;
 mod disk;
+mod follow;
 mod lives;
 mod model;
 mod node;

@@ -61,6 +61,7 @@ pub fn apply_to_model(model: &mut Model, replayed: Replayed<'_>) -> Result<(), S
             model.apply(database.0, key, &change, version);
         }
         Replayed::Versions { .. } | Replayed::Ahead { .. } | Replayed::Run { .. } => {}
+        Replayed::Forget { slot } => model.keys.retain(|(_, name), _| slot_of(name) != slot),
         Replayed::Clear { core, cores, database, spared } => model.keys.retain(|(number, name), _| {
             let goes = database.is_none_or(|database| database.0 == *number);
             let is_spared = spared >> slot_of(name).group().number() & 1 == 1;
@@ -93,6 +94,7 @@ fn apply_to_stores(stores: &mut [Store], replayed: Replayed<'_>) -> Result<(), S
             }
         }
         Replayed::Run { group, keys } => stores[owner(group.slot(0), now)].expect_keys(group, keys),
+        Replayed::Forget { slot } => stores[owner(slot, now)].replay_forget(slot),
         Replayed::Versions { group, versions } => stores[owner(group.slot(0), now)].set_versions(group, versions),
         Replayed::Clear { core, cores, database, spared } => {
             let is_own = |group: &SlotGroupId| owner(group.slot(0), cores) == usize::from(core);

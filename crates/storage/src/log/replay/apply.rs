@@ -104,6 +104,15 @@ pub(super) fn apply_group(
                 apply(Replayed::Clear { core: chain.core, cores: chain.cores, database, spared })
             }
             tag::BLOCK => applied.stages.add(record),
+            tag::FORGET => {
+                let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
+                if cuts.coverage(slot.group(), place) == Coverage::Whole {
+                    return Ok(());
+                }
+                applied.changed_groups |= 1 << slot.group().number();
+                applied.records += 1;
+                apply(Replayed::Forget { slot })
+            }
             _ => apply_change((record, body), (cuts, place), applied, apply),
         }
     };
@@ -131,7 +140,8 @@ fn apply_change(
         DecodedChange::of(record, body, &mut elements, (&mut applied.stages, &mut blocks))?;
     applied.changed_groups |= 1 << slot.group().number();
     applied.records += 1;
-    let (key, version, may_be_known) = (record.key, record.version, coverage == Coverage::Perhaps);
+    let may_be_known = coverage == Coverage::Perhaps || record.is_copied;
+    let (key, version) = (record.key, record.version);
     apply(Replayed::Change { slot, database, key, version, change, may_be_known })
 }
 

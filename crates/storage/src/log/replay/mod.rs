@@ -49,7 +49,7 @@ use crate::run::load::{Cuts, load_runs};
 
 pub(crate) use apply::{DecodedChange, Step, each_record};
 pub(crate) use files::Files;
-pub(crate) use records::open_record;
+pub(crate) use records::{RawRecord, Records, open_record};
 pub(crate) use stages::Stages;
 
 /// The slot groups that a core owned, of so many cores: bit i is group i.
@@ -207,6 +207,11 @@ pub enum Replayed<'a> {
         group: SlotGroupId,
         /// For every slot: the last version, and that of the last removal.
         versions: &'a [(Version, Version)],
+    },
+    /// All keys of a slot went.
+    Forget {
+        /// Which slot.
+        slot: Slot,
     },
     /// All keys that `core` of `cores` owned then went.
     Clear {

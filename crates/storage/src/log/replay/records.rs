@@ -4,8 +4,8 @@ use base::Version;
 use base::planted::{Bug, is_planted};
 
 use crate::log::format::{
-    FLAG_ORIGIN, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES, u16_at, u32_at,
-    u64_at,
+    FLAG_COPIED, FLAG_ORIGIN, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES,
+    u16_at, u32_at, u64_at,
 };
 
 /// Bytes of an origin: client id, operation sequence.
@@ -20,8 +20,12 @@ pub(crate) struct RawRecord<'a> {
     pub(crate) is_staged: bool,
     /// It may be read alone.
     pub(crate) is_sealed: bool,
+    /// Its change may be known already.
+    pub(crate) is_copied: bool,
     /// Its offset from the group's start.
     pub(crate) at: usize,
+    /// Its length.
+    pub(crate) bytes: usize,
     pub(crate) slot: u16,
     pub(crate) version: Version,
     pub(crate) database: u8,
@@ -32,7 +36,7 @@ pub(crate) struct RawRecord<'a> {
 impl<'a> RawRecord<'a> {
     fn parse(at: usize, record: &'a [u8]) -> Result<RawRecord<'a>, &'static str> {
         let (tag, flags) = (record[4], record[5]);
-        if flags & !(FLAG_PIECES | FLAG_STAGED | FLAG_ORIGIN | FLAG_SEALED) != 0 || record[15] != 0 {
+        if flags & !(FLAG_PIECES | FLAG_STAGED | FLAG_ORIGIN | FLAG_SEALED | FLAG_COPIED) != 0 || record[15] != 0 {
             return Err("a record has flags that this version does not know; use the version that wrote it");
         }
         let origin_bytes = if flags & FLAG_ORIGIN != 0 { ORIGIN_BYTES } else { 0 };
@@ -50,7 +54,9 @@ impl<'a> RawRecord<'a> {
             has_pieces: flags & FLAG_PIECES != 0,
             is_staged: flags & FLAG_STAGED != 0,
             is_sealed: flags & FLAG_SEALED != 0,
+            is_copied: flags & FLAG_COPIED != 0,
             at,
+            bytes: u32_at(record, 0) as usize,
             slot: u16_at(record, 6),
             version: Version(versioned & Version::MAX.0),
             database: (versioned >> 48) as u8,

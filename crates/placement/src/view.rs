@@ -1,0 +1,129 @@
+//! What an instance knows of the cluster's table: who serves which slot, and who has copies of it. Replaced as a whole.
+//!
+//! ```text
+//!   slots 0 … 5460          5461 … 10922          10923 … 16383         sorted, without gaps
+//!   chain [A.0, B.1]        [B.0, C.0]            [C.1, A.1]            the first serves; all of them hold
+//! ```
+
+use base::{InstanceName, NodeId, SLOT_COUNT, Slot};
+
+use crate::table::Endpoint;
+
+/// Distance from a node's port to that of its first instance.
+const INSTANCE_PORT_OFFSET: u16 = 1;
+/// Distance from an instance's port to the one for other nodes.
+const LINK_PORT_OFFSET: u16 = 10_000;
+
+/// Where a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePlace {
+    /// Which node.
+    pub node: NodeId,
+    /// Its announced host.
+    pub host: String,
+    /// Its port P; instance i is at P+1+i, and for other nodes at P+10001+i.
+    pub port: u16,
+}
+
+/// Who holds a slot, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Version of the table that last changed it.
+    pub epoch: u64,
+    /// The first serves; the second is waited for. Empty: nobody serves the slot.
+    pub members: Vec<InstanceName>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterView {
+    cluster: [u8; 16],
+    version: u64,
+    nodes: Vec<NodePlace>,
+    /// First slot of each stretch, ascending from 0, and its chain.
+    stretches: Vec<(Slot, Chain)>,
+}
+
+impl ClusterView {
+    /// A view of version `version`.
+    ///
+    /// # Panics
+    /// When the stretches do not ascend from slot 0, or a member is on no node: the table's invariants.
+    pub fn new(cluster: [u8; 16], version: u64, nodes: Vec<NodePlace>, stretches: Vec<(Slot, Chain)>) -> ClusterView {
+        assert_eq!(stretches.first().map(|(slot, _)| slot.number()), Some(0), "every slot is in a stretch");
+        assert!(stretches.is_sorted_by(|one, next| one.0 < next.0), "stretches ascend");
+        let is_known = |member: &InstanceName| nodes.iter().any(|place| place.node == member.node);
+        assert!(stretches.iter().flat_map(|(_, chain)| &chain.members).all(is_known), "members are on nodes");
+        ClusterView { cluster, version, nodes, stretches }
+    }
+
+    /// Which cluster.
+    pub fn cluster(&self) -> [u8; 16] {
+        self.cluster
+    }
+
+    /// Version of the table.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Who holds `slot`.
+    #[inline]
+    pub fn chain(&self, slot: Slot) -> &Chain {
+        let behind = self.stretches.partition_point(|(first, _)| *first <= slot);
+        &self.stretches[behind - 1].1
+    }
+
+    /// Who serves `slot`.
+    #[inline]
+    pub fn first(&self, slot: Slot) -> Option<InstanceName> {
+        self.chain(slot).members.first().copied()
+    }
+
+    /// Every slot and its chain.
+    pub fn slots(&self) -> impl Iterator<Item = (Slot, &Chain)> {
+        (0..SLOT_COUNT).map(Slot::wrapping).map(|slot| (slot, self.chain(slot)))
+    }
+
+    fn place(&self, instance: InstanceName) -> &NodePlace {
+        self.nodes.iter().find(|place| place.node == instance.node).expect("members are on nodes")
+    }
+
+    /// Where clients reach an instance of this view.
+    pub fn endpoint(&self, instance: InstanceName) -> Endpoint {
+        let place = self.place(instance);
+        Endpoint { host: place.host.clone(), port: place.port + INSTANCE_PORT_OFFSET + instance.core.0 }
+    }
+
+    /// Where other nodes reach an instance of this view: `host:port`.
+    pub fn link_address(&self, instance: InstanceName) -> String {
+        let endpoint = self.endpoint(instance);
+        format!("{}:{}", endpoint.host, endpoint.port + LINK_PORT_OFFSET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::CoreId;
+
+    use super::*;
+
+    #[test]
+    fn every_slot_has_the_chain_of_its_stretch() {
+        let name = |node, core| InstanceName { node: NodeId(node), core: CoreId(core) };
+        let chain = |epoch, members: &[InstanceName]| Chain { epoch, members: members.to_vec() };
+        let place = |node, port| NodePlace { node: NodeId(node), host: "10.0.0.1".to_owned(), port };
+        let stretches = vec![
+            (Slot::wrapping(0), chain(3, &[name(1, 0), name(2, 1)])),
+            (Slot::wrapping(100), chain(4, &[])),
+            (Slot::wrapping(101), chain(5, &[name(2, 1)])),
+        ];
+        let view = ClusterView::new([1; 16], 7, vec![place(1, 7000), place(2, 8000)], stretches);
+        assert_eq!(view.first(Slot::wrapping(99)), Some(name(1, 0)));
+        assert_eq!(view.first(Slot::wrapping(100)), None);
+        assert_eq!(view.first(Slot::wrapping(16383)), Some(name(2, 1)));
+        assert_eq!(view.slots().filter(|(_, chain)| chain.epoch == 5).count(), 16383 - 100);
+        assert_eq!(view.endpoint(name(2, 1)).port, 8002);
+        assert_eq!(view.link_address(name(1, 0)), "10.0.0.1:17001");
+    }
+}

@@ -1,0 +1,237 @@
+//! The end of a link that takes: copies of slots that another instance serves.
+//!
+//! ```text
+//!  frame ─► who says so, and may it? ─► store, own log ─► (the own log's promise) ─► persisted
+//! ```
+
+use std::collections::VecDeque;
+
+use base::planted::{Bug, is_planted};
+use base::{InstanceName, LogOrdinal, Slot, Version};
+use placement::{ClusterView, SlotSet};
+use storage::Store;
+use wire::frame::Frame;
+
+/// What became of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was done.
+    Done,
+    /// It is of a table that is not known here yet: it has to wait.
+    Later,
+    /// The sender is not first of all its slots any more.
+    Refused,
+    /// The link cannot go on: what is wrong.
+    Broken(String),
+}
+
+/// See the module.
+pub struct Follow {
+    from: InstanceName,
+    life: u64,
+    /// The last frame that was done.
+    taken: u64,
+    /// Frames whose log group is not as durable as promised.
+    pending: VecDeque<(u64, LogOrdinal)>,
+    persisted: u64,
+    told: u64,
+}
+
+impl Follow {
+    /// A link from `from` that took nothing yet.
+    pub fn new(from: InstanceName) -> Follow {
+        Follow { from, life: 0, taken: 0, pending: VecDeque::new(), persisted: 0, told: 0 }
+    }
+
+    /// Who leads.
+    pub fn from(&self) -> InstanceName {
+        self.from
+    }
+
+    /// A connection of this life begins; the last frame of it that was done.
+    pub fn greet(&mut self, life: u64) -> u64 {
+        if life != self.life {
+            *self = Follow { life, ..Follow::new(self.from) };
+        }
+        // What was told over another connection may not have arrived.
+        self.told = 0;
+        self.taken
+    }
+
+    /// Nothing of this life is of use any more.
+    pub fn void(&mut self) {
+        self.life = 0;
+    }
+
+    /// Does what a frame says. `me` is who takes it.
+    pub fn take(&mut self, frame: &Frame<'_>, (me, view): (InstanceName, &ClusterView), store: &mut Store) -> Taken {
+        let Some((sequence, table)) = number_of(frame) else {
+            return Taken::Broken("a frame that a link never carries this way".to_owned());
+        };
+        if table > view.version() {
+            return Taken::Later;
+        }
+        if sequence != self.taken + 1 {
+            return Taken::Broken(format!("frame {sequence} follows {}", self.taken));
+        }
+        let holds = |slot: Slot| self.holds(slot, me, view);
+        let done = match *frame {
+            Frame::Forget { slots, .. } => {
+                // Slots that are not held here by now are somebody else's business.
+                let slots = SlotSet::from_words(slots);
+                slots.iter().filter(|slot| holds(*slot)).for_each(|slot| store.forget_slot(slot));
+                Ok(())
+            }
+            Frame::Group { records, .. } if !storage::are_of_slots(records, &holds) => return Taken::Refused,
+            Frame::Group { count, records, .. } => store.follow(records, count),
+            Frame::Fill { slot, .. } if !holds(slot) => return Taken::Refused,
+            Frame::Fill { slot, is_end, count, last, removed, records, .. } => {
+                let done = store.follow(records, count);
+                if is_end && done.is_ok() {
+                    store.end_copy(slot, Version(last), Version(removed));
+                }
+                done
+            }
+            _ => unreachable!("it has no number"),
+        };
+        match done {
+            Ok(()) => {
+                self.taken = sequence;
+                Taken::Done
+            }
+            Err(reason) => Taken::Broken(reason),
+        }
+    }
+
+    fn holds(&self, slot: Slot, me: InstanceName, view: &ClusterView) -> bool {
+        let members = &view.chain(slot).members;
+        let is_led = members.first() == Some(&self.from) || is_planted(Bug::M5NoEpochFence);
+        is_led && members.iter().skip(1).any(|member| *member == me)
+    }
+
+    /// What was done since the last call is in log group `ordinal` at the latest.
+    pub fn note_logged(&mut self, ordinal: LogOrdinal) {
+        let noted = self.pending.back().map_or(self.persisted, |(sequence, _)| *sequence);
+        if self.taken > noted {
+            self.pending.push_back((self.taken, ordinal));
+        }
+    }
+
+    /// The own log's promise holds up to `promised`: what there is to tell.
+    pub fn persisted(&mut self, promised: LogOrdinal) -> Option<u64> {
+        let promised = if is_planted(Bug::M3SecondaryAcknowledgesEarly) { LogOrdinal(u64::MAX) } else { promised };
+        while let Some((sequence, _)) = self.pending.pop_front_if(|(_, ordinal)| *ordinal <= promised) {
+            self.persisted = sequence;
+        }
+        (self.persisted > self.told).then(|| {
+            self.told = self.persisted;
+            self.told
+        })
+    }
+}
+
+/// Its number in the link's life, and the table that it was sent by.
+fn number_of(frame: &Frame<'_>) -> Option<(u64, u64)> {
+    match *frame {
+        Frame::Forget { sequence, table, .. }
+        | Frame::Group { sequence, table, .. }
+        | Frame::Fill { sequence, table, .. } => Some((sequence, table)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_types, reason = "a planted bug is one for the process: tests take turns")]
+
+    use std::sync::Mutex;
+
+    use base::{CoreId, Database, NodeId, SlotGroupId};
+    use placement::{Chain, NodePlace};
+    use storage::SlotGroup;
+    use storage::log::LogBuffer;
+    use types::{Change, Expiry};
+
+    use super::*;
+
+    static TURN: Mutex<()> = Mutex::new(());
+
+    fn name(node: u32) -> InstanceName {
+        InstanceName { node: NodeId(node), core: CoreId(0) }
+    }
+
+    /// A table by which node `first` leads and node `second` follows everywhere.
+    fn view(version: u64, first: u32, second: u32) -> ClusterView {
+        let place = |node| NodePlace { node: NodeId(node), host: String::new(), port: 1 };
+        let chain = Chain { epoch: version, members: vec![name(first), name(second)] };
+        ClusterView::new([0; 16], version, vec![place(1), place(2), place(3)], vec![(Slot::wrapping(0), chain)])
+    }
+
+    fn store() -> Store {
+        let mut store = Store::new(CoreId(0), 1, true);
+        SlotGroupId::all().for_each(|group| store.insert_group(Box::new(SlotGroup::new(group, CoreId(0)))));
+        store
+    }
+
+    /// The records of setting a key of slot 5.
+    fn set(value: &[u8]) -> (u32, Vec<u8>) {
+        let mut log = LogBuffer::default();
+        let store = store();
+        let key = store.key(b"name", Database(0), Slot::wrapping(5));
+        log.append(&key, Version(value.len() as u64), &Change::put_string(value, Expiry::Clear));
+        (log.records(), log.record_slice().to_vec())
+    }
+
+    fn take(follow: &mut Follow, (sequence, table): (u64, u64), known: &ClusterView, store: &mut Store) -> Taken {
+        let (count, records) = set(&vec![b'v'; sequence as usize]);
+        follow.take(&Frame::Group { sequence, table, count, records: &records }, (name(2), known), store)
+    }
+
+    #[test]
+    fn frames_count_in_order_and_by_a_table_that_is_known() {
+        let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (mut follow, mut store) = (Follow::new(name(1)), store());
+        assert_eq!(follow.greet(7), 0);
+        let known = view(4, 1, 2);
+        assert_eq!(take(&mut follow, (1, 5), &known, &mut store), Taken::Later, "a table to come");
+        assert_eq!(take(&mut follow, (1, 4), &known, &mut store), Taken::Done);
+        assert!(matches!(take(&mut follow, (3, 4), &known, &mut store), Taken::Broken(_)), "a gap");
+        assert_eq!(take(&mut follow, (2, 4), &known, &mut store), Taken::Done);
+        assert_eq!(follow.greet(7), 2, "another connection of the same life");
+        assert_eq!(follow.greet(8), 0, "another life");
+    }
+
+    fn a_stranger_is_refused() -> bool {
+        let (mut follow, mut store) = (Follow::new(name(1)), store());
+        follow.greet(7);
+        take(&mut follow, (1, 4), &view(5, 3, 2), &mut store) == Taken::Refused && !store.has_unsealed()
+    }
+
+    fn nothing_is_told_before_it_is_durable() -> bool {
+        let (mut follow, mut store) = (Follow::new(name(1)), store());
+        follow.greet(7);
+        let done = take(&mut follow, (1, 4), &view(4, 1, 2), &mut store) == Taken::Done;
+        follow.note_logged(LogOrdinal(9));
+        done && follow.persisted(LogOrdinal(8)).is_none()
+            && follow.persisted(LogOrdinal(9)) == Some(1)
+            && follow.persisted(LogOrdinal(9)).is_none()
+    }
+
+    #[test]
+    fn who_is_not_first_any_more_is_refused_and_nothing_is_told_early() {
+        let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        assert!(a_stranger_is_refused());
+        assert!(nothing_is_told_before_it_is_durable());
+    }
+
+    #[cfg(feature = "planted")]
+    #[test]
+    fn m3_and_m5_are_caught() {
+        let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        base::planted::plant(Some(Bug::M3SecondaryAcknowledgesEarly));
+        assert!(!nothing_is_told_before_it_is_durable());
+        base::planted::plant(Some(Bug::M5NoEpochFence));
+        assert!(!a_stranger_is_refused());
+        base::planted::plant(None);
+    }
+}

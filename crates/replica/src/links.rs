@@ -1,0 +1,381 @@
+//! All links of an instance: towards those that hold copies of what it serves, and from those whose copies it holds.
+
+use std::sync::Arc;
+
+use base::rng::Rng;
+use base::{ConnectionId, Effect, InstanceName, LogOrdinal, Slot};
+use placement::{ClusterView, SlotSet};
+use storage::Store;
+use wire::frame::{Frame, ParsedFrame};
+
+use crate::follow::{Follow, Taken};
+use crate::lead::Lead;
+use crate::peer::{Peer, Side};
+
+/// Before a connection that broke, or was not made, is tried again, microseconds.
+const RETRY_US: u64 = 50_000;
+
+/// How a link that leads stands with its follower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contact {
+    /// To be dialed at this time, microseconds.
+    None { at_us: u64 },
+    /// Dialed under this number.
+    Dialing { token: u64 },
+    /// Said hello.
+    Greeting { connection: ConnectionId },
+    /// Frames go over it.
+    Going { connection: ConnectionId },
+}
+
+impl Contact {
+    fn connection(self) -> Option<ConnectionId> {
+        match self {
+            Contact::Greeting { connection } | Contact::Going { connection } => Some(connection),
+            Contact::None { .. } | Contact::Dialing { .. } => None,
+        }
+    }
+}
+
+/// See the module.
+pub struct Links {
+    me: InstanceName,
+    rng: Rng,
+    view: Option<Arc<ClusterView>>,
+    leads: Vec<(Lead, Contact)>,
+    follows: Vec<Follow>,
+    peers: Vec<Peer>,
+    tokens: u64,
+    /// The last log group that was looked at.
+    considered: LogOrdinal,
+    /// Connections to be closed.
+    closing: Vec<ConnectionId>,
+}
+
+impl Links {
+    /// Of an instance that is part of no cluster yet.
+    pub fn new(me: InstanceName, seed: u64) -> Links {
+        Links {
+            me,
+            rng: Rng::new(seed),
+            view: None,
+            leads: Vec::new(),
+            follows: Vec::new(),
+            peers: Vec::new(),
+            tokens: 0,
+            considered: LogOrdinal(0),
+            closing: Vec::new(),
+        }
+    }
+
+    /// The newest table that is known.
+    #[inline]
+    pub fn view(&self) -> Option<&Arc<ClusterView>> {
+        self.view.as_ref()
+    }
+
+    /// Who it belongs to.
+    pub fn me(&self) -> InstanceName {
+        self.me
+    }
+
+    /// Whether this instance serves `slot`; without a table it serves none.
+    #[inline]
+    pub fn serves(&self, slot: Slot) -> bool {
+        self.view.as_ref().is_some_and(|view| view.first(slot) == Some(self.me))
+    }
+
+    /// Slots that each follower has whole, in its log.
+    pub fn held(&self) -> impl Iterator<Item = (InstanceName, &SlotSet)> {
+        self.leads.iter().map(|(lead, _)| (lead.to(), lead.held()))
+    }
+
+    /// A table came; an older one than is known is not looked at.
+    pub fn set_view(&mut self, view: Arc<ClusterView>, store: &mut Store, sealed: LogOrdinal) {
+        if self.view.as_ref().is_some_and(|known| known.version() >= view.version()) {
+            return;
+        }
+        self.considered = self.considered.max(sealed);
+        if let Some(known) = &self.view {
+            let me = self.me;
+            let is_promoted = |slot: &Slot| view.first(*slot) == Some(me) && known.first(*slot) != Some(me);
+            view.slots().map(|(slot, _)| slot).filter(is_promoted).for_each(|slot| store.promote(slot));
+        }
+        self.set_leads(&view);
+        self.view = Some(view);
+    }
+
+    fn set_leads(&mut self, view: &ClusterView) {
+        let mut wanted: Vec<(InstanceName, SlotSet, bool)> = Vec::new();
+        for (slot, chain) in view.slots().filter(|(_, chain)| chain.members.first() == Some(&self.me)) {
+            for (place, member) in chain.members.iter().enumerate().skip(1) {
+                let known = wanted.iter().position(|(to, ..)| to == member).unwrap_or_else(|| {
+                    wanted.push((*member, SlotSet::default(), false));
+                    wanted.len() - 1
+                });
+                wanted[known].1.insert(slot);
+                wanted[known].2 |= place == 1;
+            }
+        }
+        for (lead, contact) in &mut self.leads {
+            if !wanted.iter().any(|(to, ..)| *to == lead.to()) {
+                lead.set_slots(SlotSet::default(), false, view.version());
+                self.closing.extend(contact.connection());
+            }
+        }
+        self.leads.retain(|(lead, _)| wanted.iter().any(|(to, ..)| *to == lead.to()));
+        for (to, slots, counts) in wanted {
+            let number = self.leads.iter().position(|(lead, _)| lead.to() == to).unwrap_or_else(|| {
+                let lead = Lead::new(to, self.rng.next_u64() | 1, self.considered);
+                self.leads.push((lead, Contact::None { at_us: 0 }));
+                self.leads.len() - 1
+            });
+            self.leads[number].0.set_slots(slots, counts, view.version());
+        }
+        self.renumber();
+    }
+
+    /// Links have moved in their list.
+    fn renumber(&mut self) {
+        for peer in &mut self.peers {
+            if matches!(peer.side, Side::Lead(_)) {
+                let is_its = |(_, contact): &(Lead, Contact)| contact.connection() == Some(peer.id);
+                match self.leads.iter().position(is_its) {
+                    Some(number) => peer.side = Side::Lead(number),
+                    None => peer.close(),
+                }
+            }
+        }
+    }
+
+    // --- connections ---
+
+    /// Whether a connection is one of a link.
+    #[inline]
+    pub fn knows(&self, id: ConnectionId) -> bool {
+        !self.peers.is_empty() && self.peers.iter().any(|peer| peer.id == id)
+    }
+
+    /// Another node connected.
+    pub fn on_accepted(&mut self, id: ConnectionId) {
+        self.peers.push(Peer::new(id, Side::Unknown));
+    }
+
+    /// What became of a dial.
+    pub fn on_dialed(&mut self, token: u64, connection: Option<ConnectionId>, now_us: u64) {
+        let number = self.leads.iter().position(|(_, contact)| *contact == Contact::Dialing { token });
+        let (Some(number), Some(view)) = (number, &self.view) else {
+            // The link is gone meanwhile.
+            self.closing.extend(connection);
+            self.peers.extend(connection.map(|id| Peer::new(id, Side::Unknown)));
+            return;
+        };
+        let (lead, contact) = &mut self.leads[number];
+        let Some(id) = connection else {
+            *contact = Contact::None { at_us: now_us + RETRY_US };
+            return;
+        };
+        *contact = Contact::Greeting { connection: id };
+        let mut peer = Peer::new(id, Side::Lead(number));
+        peer.send(&hello(self.me, lead, view));
+        self.peers.push(peer);
+    }
+
+    /// The street took what was to be sent.
+    pub fn on_sent(&mut self, id: ConnectionId) {
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) {
+            peer.on_sent();
+        }
+    }
+
+    /// The other end sends no more.
+    pub fn on_peer_closed(&mut self, id: ConnectionId) {
+        self.closing.push(id);
+    }
+
+    /// A connection is gone.
+    pub fn on_closed(&mut self, id: ConnectionId, now_us: u64) {
+        self.peers.retain(|peer| peer.id != id);
+        for (_, contact) in &mut self.leads {
+            if contact.connection() == Some(id) {
+                *contact = Contact::None { at_us: now_us + RETRY_US };
+            }
+        }
+    }
+
+    /// Bytes of a connection.
+    pub fn receive(&mut self, id: ConnectionId, bytes: &[u8]) {
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) {
+            peer.receive(bytes);
+        }
+    }
+
+    // --- frames ---
+
+    /// Does what whole frames say. Whether the store has changed.
+    pub fn take_frames(&mut self, store: &mut Store) -> bool {
+        let mut has_changed = false;
+        for number in 0..self.peers.len() {
+            while let Some((changes, bytes)) = self.take_frame(number, store) {
+                has_changed |= changes;
+                self.peers[number].skip(bytes);
+            }
+        }
+        has_changed
+    }
+
+    /// The next frame of a connection: whether it changed the store, and its bytes. `None`: nothing can be done now.
+    fn take_frame(&mut self, number: usize, store: &mut Store) -> Option<(bool, usize)> {
+        let view = Arc::clone(self.view.as_ref()?);
+        let (frame, bytes) = match self.peers[number].frame() {
+            ParsedFrame::Incomplete => return None,
+            ParsedFrame::Malformed(_) => {
+                self.break_off(number);
+                return None;
+            }
+            ParsedFrame::Whole(frame, bytes) => (frame, bytes),
+        };
+        let (id, side) = (self.peers[number].id, self.peers[number].side);
+        match (side, frame) {
+            (Side::Follow(follow), _) => {
+                let taken = self.follows[follow].take(&frame, (self.me, &view), store);
+                return self.heed(number, taken).then_some((true, bytes));
+            }
+            (Side::Unknown, Frame::Hello { cluster, from, to, life, .. })
+                if cluster == view.cluster() && to == self.me =>
+            {
+                self.welcome(number, from, life, view.version());
+            }
+            (Side::Lead(lead), Frame::Welcome { life, taken, .. }) => self.on_welcome(lead, id, (life, taken)),
+            (Side::Lead(lead), Frame::Persisted { sequence }) => self.leads[lead].0.on_persisted(sequence),
+            // A newer table will come here, too.
+            _ => self.break_off(number),
+        }
+        Some((false, bytes))
+    }
+
+    /// What a follower does after a frame; whether it is done with.
+    fn heed(&mut self, number: usize, taken: Taken) -> bool {
+        match taken {
+            Taken::Done => return true,
+            Taken::Later => return false,
+            Taken::Refused => {
+                let table = self.view.as_ref().map_or(0, |view| view.version());
+                self.peers[number].send(&Frame::Refused { table });
+            }
+            Taken::Broken(_) => {
+                if let Side::Follow(follow) = self.peers[number].side {
+                    self.follows[follow].void();
+                }
+            }
+        }
+        self.break_off(number);
+        false
+    }
+
+    fn welcome(&mut self, number: usize, from: InstanceName, life: u64, table: u64) {
+        let follow = self.follows.iter().position(|follow| follow.from() == from).unwrap_or_else(|| {
+            self.follows.push(Follow::new(from));
+            self.follows.len() - 1
+        });
+        // An older connection of the same link may still bring what was sent before this one.
+        for peer in self.peers.iter_mut().filter(|peer| peer.side == Side::Follow(follow)) {
+            peer.close();
+            self.closing.push(peer.id);
+        }
+        let taken = self.follows[follow].greet(life);
+        let peer = &mut self.peers[number];
+        peer.side = Side::Follow(follow);
+        peer.send(&Frame::Welcome { life, taken, table });
+    }
+
+    fn on_welcome(&mut self, number: usize, id: ConnectionId, (life, taken): (u64, u64)) {
+        let (lead, contact) = &mut self.leads[number];
+        if !lead.can_go_on(life, taken) {
+            // The next connection begins the new life.
+            lead.begin_life(self.rng.next_u64() | 1);
+            self.closing.push(id);
+            return;
+        }
+        lead.go_on_from(taken);
+        *contact = Contact::Going { connection: id };
+    }
+
+    fn break_off(&mut self, number: usize) {
+        self.peers[number].close();
+        self.closing.push(self.peers[number].id);
+    }
+
+    // --- stages of the tick ---
+
+    /// A log group of this instance was sealed.
+    pub fn replicate(&mut self, ordinal: LogOrdinal, group: &[u8], store: &Store) {
+        self.considered = ordinal;
+        for (lead, contact) in &mut self.leads {
+            if !lead.replicate(ordinal, group, store) {
+                lead.begin_life(self.rng.next_u64() | 1);
+                self.closing.extend(contact.connection());
+            }
+        }
+    }
+
+    /// What was taken since the last call is in log group `logged` at the latest; the own log's promise holds up to `promised`.
+    pub fn acknowledge(&mut self, logged: LogOrdinal, promised: LogOrdinal) {
+        for (number, follow) in self.follows.iter_mut().enumerate() {
+            follow.note_logged(logged);
+            let Some(peer) = self.peers.iter_mut().find(|peer| peer.side == Side::Follow(number)) else { continue };
+            if let Some(sequence) = follow.persisted(promised) {
+                peer.send(&Frame::Persisted { sequence });
+            }
+        }
+    }
+
+    /// Dials, fills and sends.
+    pub fn go_on(&mut self, now_us: u64, store: &Store, effects: &mut Vec<Effect>) {
+        let Some(view) = &self.view else { return };
+        for (lead, contact) in &mut self.leads {
+            match *contact {
+                Contact::None { at_us } if at_us <= now_us => {
+                    self.tokens += 1;
+                    *contact = Contact::Dialing { token: self.tokens };
+                    effects.push(Effect::Dial { token: self.tokens, address: view.link_address(lead.to()) });
+                }
+                Contact::Going { connection } => {
+                    lead.fill(store);
+                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == connection) {
+                        lead.send(peer);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.peers.iter_mut().for_each(|peer| peer.flush(effects));
+        self.closing.sort_unstable();
+        self.closing.dedup();
+        effects.extend(self.closing.drain(..).map(|connection| Effect::Close { connection }));
+    }
+
+    /// The last log group that every follower has that replies wait for.
+    #[inline]
+    pub fn horizon(&self) -> LogOrdinal {
+        self.leads.iter().map(|(lead, _)| lead.horizon()).min().unwrap_or(LogOrdinal(u64::MAX))
+    }
+
+    /// Whether the next tick has something to fill.
+    pub fn has_more(&self) -> bool {
+        self.leads.iter().any(|(lead, contact)| matches!(contact, Contact::Going { .. }) && lead.may_fill())
+    }
+
+    /// When something is to be dialed, microseconds.
+    pub fn deadline_us(&self) -> Option<u64> {
+        let due = |(_, contact): &(Lead, Contact)| match contact {
+            Contact::None { at_us } => Some(*at_us),
+            _ => None,
+        };
+        self.leads.iter().filter_map(due).min()
+    }
+}
+
+fn hello<'a>(me: InstanceName, lead: &Lead, view: &ClusterView) -> Frame<'a> {
+    Frame::Hello { cluster: view.cluster(), from: me, to: lead.to(), life: lead.life(), table: view.version() }
+}

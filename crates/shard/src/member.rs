@@ -1,0 +1,257 @@
+//! A core as part of a cluster of several nodes: which slots it serves, and the links that carry what it logs.
+//!
+//! ```text
+//!  request ─► lease? ─► first of its slot? ─► route …        no: CLUSTERDOWN, MOVED
+//!  link    ─► follow ─► store, log ─► append ─► replicate ─► persisted
+//! ```
+
+use std::sync::Arc;
+
+use base::{ConnectionId, Effect, InstanceName, LogOrdinal, NodeId, Slot};
+use placement::{ClusterView, Endpoint, SlotSet};
+use replica::Links;
+use wire::registry::{CommandSpec, key_positions};
+use wire::{Arguments, Reply, error};
+
+use crate::receive::Arrival;
+use crate::route::Hint;
+use crate::run::host_of;
+use crate::shard::Shard;
+
+/// Why a request is not served here.
+pub(crate) enum Foreign {
+    /// Another instance serves the slot.
+    Moved(Slot, Endpoint),
+    /// Nobody is known to, or this node may not answer.
+    Down,
+}
+
+impl Foreign {
+    /// Writes the error; `local_host` stands in for a host that is not announced.
+    pub(crate) fn write(&self, reply: &mut Reply<'_>, local_host: &str) {
+        match self {
+            Foreign::Moved(slot, Endpoint { host, port }) => {
+                error::moved(reply, *slot, if host.is_empty() { local_host } else { host }, *port);
+            }
+            Foreign::Down => reply.error("CLUSTERDOWN", "The cluster is down"),
+        }
+    }
+}
+
+/// See the module.
+pub struct Membership {
+    links: Links,
+    /// The node may serve until then, microseconds; `None`: nobody gave it a lease yet.
+    lease_until_us: Option<u64>,
+    /// What followed is in this log group at the latest.
+    logged: LogOrdinal,
+}
+
+impl Shard {
+    /// Makes the core part of a cluster, in which nothing is served before a table and a lease have come.
+    ///
+    /// # Panics
+    /// In durability `memory`: links carry the log.
+    pub fn join(&mut self, node: NodeId, seed: u64) {
+        assert!(self.log.is_some(), "a node of a cluster has a log");
+        let me = InstanceName { node, core: self.core };
+        let links = Links::new(me, seed);
+        self.membership = Some(Box::new(Membership { links, lease_until_us: None, logged: LogOrdinal(0) }));
+    }
+
+    /// A table came.
+    pub(crate) fn set_view(&mut self, view: Arc<ClusterView>) {
+        let sealed = self.log.as_ref().map_or(LogOrdinal(0), storage::log::LogWriter::sealed);
+        let Some(membership) = &mut self.membership else { return };
+        let me = membership.links.me();
+        let is_lost = |known: &Arc<ClusterView>| {
+            view.slots().any(|(slot, chain)| known.first(slot) == Some(me) && chain.members.first() != Some(&me))
+        };
+        let loses = membership.links.view().is_some_and(is_lost);
+        membership.links.set_view(view, &mut self.store, sealed);
+        if loses {
+            self.abandon_held();
+        }
+        let Some(membership) = &self.membership else { return };
+        let links = &membership.links;
+        self.store.set_followed(|slot| !links.serves(slot));
+        self.put_off.note();
+    }
+
+    /// This core is not first any more of all that it was: nobody will ever know whether what it has not acknowledged counts.
+    fn abandon_held(&mut self) {
+        for index in std::mem::take(&mut self.held) {
+            if let Some(connection) = self.connections.at(index) {
+                (connection.held_listed, connection.abandoned) = (false, true);
+            }
+            self.list_for_flush(index);
+        }
+        self.held_replies.clear();
+    }
+
+    /// The node may serve until then.
+    pub(crate) fn set_lease(&mut self, until_us: u64) {
+        if let Some(membership) = &mut self.membership {
+            membership.lease_until_us = Some(until_us);
+        }
+    }
+
+    /// Whether the node may answer: by this tick's clock.
+    #[inline]
+    pub(crate) fn has_lease(&self) -> bool {
+        let ends = |membership: &Membership| membership.lease_until_us.unwrap_or(0);
+        self.membership.as_deref().is_none_or(|membership| self.now.monotonic_us < ends(membership))
+    }
+
+    /// Version of the cluster's table that is known here.
+    pub fn table_version(&self) -> Option<u64> {
+        self.membership.as_deref()?.links.view().map(|view| view.version())
+    }
+
+    /// What each follower holds of what this core serves, whole and in its log.
+    pub fn held(&self) -> Vec<(InstanceName, SlotSet)> {
+        let held = |membership: &Membership| membership.links.held().map(|(to, held)| (to, held.clone())).collect();
+        self.membership.as_deref().map(held).unwrap_or_default()
+    }
+
+    /// Writes the error of a request for slots that are not served here; true if there is one.
+    pub(crate) fn refuse_foreign(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        hint: Option<Hint>,
+    ) -> bool {
+        let Some(foreign) = self.foreign(spec, arguments, hint) else { return false };
+        let Some(connection) = self.connections.at(index) else { return true };
+        let mut reply = connection.output.reply(connection.session.protocol());
+        foreign.write(&mut reply, host_of(connection.session.local()));
+        self.statistics.counters.errors += 1;
+        true
+    }
+
+    /// Why a request is not served here, if it is not.
+    pub(crate) fn foreign(
+        &self,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        hint: Option<Hint>,
+    ) -> Option<Foreign> {
+        let links = &self.membership.as_deref()?.links;
+        if !self.has_lease() {
+            return Some(Foreign::Down);
+        }
+        let slot = foreign_slot(spec, arguments, hint, links)?;
+        let endpoint = links.view().and_then(|view| Some(view.endpoint(view.first(slot)?)));
+        Some(endpoint.map_or(Foreign::Down, |endpoint| Foreign::Moved(slot, endpoint)))
+    }
+
+    // --- connections of links ---
+
+    pub(crate) fn on_link(&mut self, id: ConnectionId) {
+        match &mut self.membership {
+            Some(membership) => membership.links.on_accepted(id),
+            None => self.effects.push(Effect::Close { connection: id }),
+        }
+    }
+
+    pub(crate) fn on_dialed(&mut self, token: u64, connection: Option<ConnectionId>) {
+        if let Some(membership) = &mut self.membership {
+            membership.links.on_dialed(token, connection, self.now.monotonic_us);
+        }
+    }
+
+    pub(crate) fn on_link_sent(&mut self, id: ConnectionId) {
+        if let Some(membership) = &mut self.membership {
+            membership.links.on_sent(id);
+        }
+    }
+
+    /// The other end sends no more; false: it is no link.
+    pub(crate) fn end_link(&mut self, id: ConnectionId) -> bool {
+        let Some(membership) = self.membership.as_deref_mut().filter(|membership| membership.links.knows(id)) else {
+            return false;
+        };
+        membership.links.on_peer_closed(id);
+        true
+    }
+
+    /// The connection is gone; false: it is no link.
+    pub(crate) fn on_link_closed(&mut self, id: ConnectionId) -> bool {
+        let Some(membership) = self.membership.as_deref_mut().filter(|membership| membership.links.knows(id)) else {
+            return false;
+        };
+        membership.links.on_closed(id, self.now.monotonic_us);
+        true
+    }
+
+    // --- stages of the tick ---
+
+    /// The stage: what other nodes sent is done here as well.
+    pub(crate) fn follow(&mut self, arrivals: &mut Vec<Arrival>, received: &[u8]) {
+        let Some(membership) = &mut self.membership else { return };
+        arrivals.retain(|arrival| {
+            let is_of_link = membership.links.knows(arrival.connection);
+            if is_of_link {
+                membership.links.receive(arrival.connection, arrival.span.of(received));
+            }
+            !is_of_link
+        });
+        // What a failed log cannot hold is not done either.
+        if self.log.as_ref().is_none_or(|log| log.failure().is_none()) && !self.stopping {
+            membership.links.take_frames(&mut self.store);
+        }
+        let logged = self.last_change_ordinal();
+        if let Some(membership) = &mut self.membership {
+            membership.logged = logged;
+        }
+    }
+
+    /// The stage: what was logged goes to the followers, and what followed and is as durable as promised is acknowledged.
+    pub(crate) fn replicate(&mut self) {
+        let promised = self.logged_horizon();
+        let Some(membership) = &mut self.membership else { return };
+        for effect in &self.effects {
+            if let Effect::WriteLog { ordinal, bytes, .. } = effect {
+                membership.links.replicate(*ordinal, bytes, &self.store);
+            }
+        }
+        membership.links.acknowledge(membership.logged, promised);
+        membership.links.go_on(self.now.monotonic_us, &self.store, &mut self.effects);
+    }
+
+    /// The last log group that every follower has that replies wait for.
+    pub(crate) fn followers_horizon(&self) -> LogOrdinal {
+        self.membership.as_deref().map_or(LogOrdinal(u64::MAX), |membership| membership.links.horizon())
+    }
+
+    pub(crate) fn links_have_more(&self) -> bool {
+        self.membership.as_deref().is_some_and(|membership| membership.links.has_more())
+    }
+
+    pub(crate) fn links_deadline_us(&self) -> Option<u64> {
+        self.membership.as_deref().and_then(|membership| membership.links.deadline_us())
+    }
+}
+
+/// The first slot among those of a request's keys that is not served here.
+fn foreign_slot(
+    spec: &'static CommandSpec,
+    arguments: Arguments<'_>,
+    hint: Option<Hint>,
+    links: &Links,
+) -> Option<Slot> {
+    if let Some(Hint { slot, .. }) = hint {
+        return Some(slot).filter(|slot| !links.serves(*slot));
+    }
+    let mut positions = Vec::new();
+    if key_positions(spec, arguments, &mut positions).is_err() {
+        // It gets its own error, and touches nothing.
+        return None;
+    }
+    let mut names = positions.iter().filter_map(|position| arguments.get(position.index));
+    names.find_map(|name| Some(placement::slot_of(name)).filter(|slot| !links.serves(*slot)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! What the first of a chain did, done again by who follows: in memory and in the own log.
+//!
+//! ```text
+//!  records of another node's log ─► decoded as a replay does ─► memory
+//!                                                           └─► own log, as they are
+//! ```
+
+use base::{Blocks, LogOrdinal, Slot, Version};
+
+use super::Store;
+use crate::key::Key;
+use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, tag};
+use crate::log::replay::{DecodedChange, RawRecord, Records, Stages, Step, each_record};
+
+impl Store {
+    /// Performs `count` records and logs them.
+    ///
+    /// # Errors
+    /// What is wrong with a record. Those before it are performed and logged, it and those behind it are not: this store and the
+    /// one that it follows are no copies of each other.
+    pub fn follow(&mut self, records: &[u8], count: u32) -> Result<(), String> {
+        let header = GroupHeader {
+            record_bytes: u32::try_from(records.len()).map_err(|_| "a frame's records are too long".to_owned())?,
+            records: count,
+            ordinal: LogOrdinal(0),
+            durable: LogOrdinal(0),
+            identity: 0,
+            unix_ms: 0,
+        };
+        let mut logged = 0;
+        let mut take = |step: Step<'_>| {
+            let Step::Record(record, body) = step else { return Ok(()) };
+            let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
+            match record.tag {
+                tag::FORGET => self.replay_forget(slot),
+                _ => self.follow_change((record, body), slot)?,
+            }
+            let end = record.at - GROUP_HEADER_BYTES + record.bytes;
+            self.changes += 1;
+            if let Some(log) = &mut self.log {
+                // What is in front of a record since the one before are its pieces.
+                let count = if record.has_pieces { Records::new(&records[logged..end]).count() } else { 1 };
+                log.append_raw(&records[logged..end], count as u32);
+            }
+            logged = end;
+            Ok(())
+        };
+        each_record(("link", 0), (&header, records), &mut take).map(|_| ()).map_err(|damage| damage.reason)
+    }
+
+    fn follow_change(&mut self, (record, body): (&RawRecord<'_>, &[u8]), slot: Slot) -> Result<(), String> {
+        if record.is_staged || record.tag >= tag::PIECE {
+            return Err(format!("a record that no link carries (tag {})", record.tag));
+        }
+        let (mut elements, mut blocks, mut stages) = (Vec::new(), Blocks::default(), Stages::default());
+        let change = DecodedChange::of(record, body, &mut elements, (&mut stages, &mut blocks))?;
+        let key = Key::new(record.key, change.database, slot, self.seed);
+        self.replay(&key, &change.change, record.version, record.is_copied)
+    }
+
+    /// All keys of a slot go: another node will say what it holds.
+    pub fn forget_slot(&mut self, slot: Slot) {
+        self.replay_forget(slot);
+        self.changes += 1;
+        if let Some(log) = &mut self.log {
+            log.append_forget(slot);
+        }
+    }
+
+    /// Everything of a slot was copied; its sequence goes on where the other node's is.
+    pub fn end_copy(&mut self, slot: Slot, last: Version, removed: Version) {
+        if let Some(group) = self.groups[slot.group().number() as usize].as_deref_mut() {
+            group.set_sequence(slot, (last, removed));
+        }
+    }
+
+    /// Of which slots another node says what expires.
+    pub fn set_followed(&mut self, is_followed: impl Fn(Slot) -> bool) {
+        for group in self.groups.iter_mut().flatten() {
+            for position in 0..=u8::MAX {
+                let slot = group.id().slot(position);
+                group.set_followed(slot, is_followed(slot));
+            }
+        }
+    }
+
+    /// A slot's last version, and that of its last removal.
+    pub fn sequence(&self, slot: Slot) -> (Version, Version) {
+        let group = self.group(slot.group());
+        group.map_or_else(Default::default, |group| (group.last_version(slot), group.removed_version(slot)))
+    }
+
+    /// This store is the first of the slot's chain now: no version that the one before may have given is given again.
+    pub fn promote(&mut self, slot: Slot) {
+        if let Some(group) = self.groups[slot.group().number() as usize].as_deref_mut() {
+            let (last, removed) = (group.last_version(slot), group.removed_version(slot));
+            group.set_sequence(slot, (Version(last.0 + PROMOTION_SKIP), removed));
+        }
+    }
+}
+
+/// Versions that a promotion leaves out. 65,536 promotions of a slot use up 48 bits.
+const PROMOTION_SKIP: u64 = 1 << 32;
+
+/// Whether all records of a frame are of such slots. What is no record at all is found when it is performed.
+pub fn are_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> bool {
+    let mut all = Records::new(records).filter_map(|(_, record)| record.ok()).filter(|record| record.tag != tag::PIECE);
+    all.all(|record| Slot::new(record.slot).is_some_and(holds))
+}

@@ -1,0 +1,127 @@
+//! What a follower gets: records of a log group as they are where it has the slot, and keys as they are now where it has not.
+//!
+//! ```text
+//!  group   [append k1] [set k2] [pop k3] …          slot of k1: whole ─► the record
+//!                                                   slot of k2: not   ─► Put k2 = what it is now, or Remove
+//! ```
+//!
+//! A copy says everything about its key, so that it means something to a follower that lacks the rest of the slot. It is newer
+//! than the records behind it in the group, so those of its slot go as copies, too.
+
+use base::{Database, SLOT_COUNT, Slot, Text};
+use types::{Change, Expiry, Kind};
+
+use super::{ScanCursor, Store};
+use crate::group::{Record, Value};
+use crate::key::Key;
+use crate::log::LogBuffer;
+use crate::log::format::{GROUP_HEADER_BYTES, tag};
+use crate::log::replay::Records;
+
+/// How a slot's records are passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Not at all.
+    No,
+    /// As they are.
+    Records,
+    /// As copies of the keys that they change.
+    Copies,
+}
+
+impl Store {
+    /// Passes the records of a sealed group on. A value in pieces or blocks always goes as a copy: its parts have names that mean
+    /// something in this log only.
+    ///
+    /// # Panics
+    /// When the group is not one of this store's log.
+    pub fn pass_on(&self, group: &[u8], pass: &dyn Fn(Slot) -> Pass, out: &mut LogBuffer) {
+        let bytes = u32::from_le_bytes(group[8..12].try_into().expect("four bytes")) as usize;
+        let records = &group[GROUP_HEADER_BYTES..][..bytes];
+        let (mut copied, mut is_cleared) = ([0u64; SLOT_COUNT as usize / 64], false);
+        for (at, record) in Records::new(records) {
+            let record = record.expect("this store sealed it");
+            if record.tag == tag::CLEAR {
+                let database = (record.body != [u8::MAX]).then(|| Database(record.body[0]));
+                self.pass_clear_on(database, pass, out);
+                is_cleared = true;
+                continue;
+            }
+            let slot = Slot::wrapping(record.slot);
+            if record.tag >= tag::PIECE {
+                continue;
+            }
+            let (word, bit) = (usize::from(slot.number() / 64), 1 << (slot.number() % 64));
+            let is_copied = is_cleared || copied[word] & bit != 0;
+            match pass(slot) {
+                Pass::No => {}
+                Pass::Records if !(is_copied || record.has_pieces || record.is_staged) => {
+                    out.append_record(&records[at - GROUP_HEADER_BYTES..][..record.bytes]);
+                }
+                _ => {
+                    copied[word] |= bit;
+                    self.copy_key(&Key::new(record.key, Database(record.database), slot, self.seed), out);
+                }
+            }
+        }
+    }
+
+    /// All keys of the slots went, and what came in the same group behind that is copied.
+    fn pass_clear_on(&self, database: Option<Database>, pass: &dyn Fn(Slot) -> Pass, out: &mut LogBuffer) {
+        for group in self.groups.iter().flatten().filter(|group| group.owner == self.core) {
+            for slot in (0..=u8::MAX).map(|position| group.id().slot(position)).filter(|slot| pass(*slot) != Pass::No) {
+                out.append_forget(slot);
+                if database.is_some() || group.keys_in_slot(slot) > 0 {
+                    let whole = self.copy_slot(Store::slot_range(slot).start, slot, usize::MAX, out);
+                    debug_assert!(whole.is_none(), "nothing limits it");
+                }
+            }
+        }
+    }
+
+    /// Copies a key as it is now.
+    fn copy_key(&self, key: &Key<'_>, out: &mut LogBuffer) {
+        let group = self.group(key.group()).expect("a group whose log this is");
+        match group.find(key) {
+            Some(found) => append_copy(key, group.record(found), out),
+            None => out.append_copied(key, group.last_version(key.slot), &Change::Remove),
+        }
+    }
+
+    /// Copies keys of a slot from `cursor` on, until there are `bytes`; where to go on, or `None` at its end.
+    pub fn copy_slot(&self, cursor: ScanCursor, slot: Slot, bytes: usize, out: &mut LogBuffer) -> Option<ScanCursor> {
+        let group = self.group(slot.group())?;
+        let (group_start, end) = (u64::from(slot.group().number()) << 32, Store::slot_range(slot).end.0);
+        let mut at = cursor.0;
+        while at < end {
+            if out.record_bytes() >= bytes {
+                return Some(ScanCursor(at));
+            }
+            let next = group.index.walk(at as u32, |position, location| {
+                let place = group_start + u64::from(position);
+                if (at..end).contains(&place) {
+                    let record = group.record_at(location);
+                    let key = Key { bytes: record.key, database: group.database_at(location), slot, hash: 0 };
+                    append_copy(&key, record, out);
+                }
+            });
+            at = next.map_or(end, |position| group_start + u64::from(position));
+        }
+        None
+    }
+}
+
+fn append_copy(key: &Key<'_>, record: Record<'_>, out: &mut LogBuffer) {
+    let expiry = record.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
+    let mut encoding = Vec::new();
+    let change = match record.value {
+        Value::String { text: Text::Short(value), .. } => Change::Put { kind: Kind::String, value, expiry },
+        Value::String { text: Text::Long(blocks), .. } => Change::PutBlocks { blocks, staged: None, expiry },
+        Value::List(list) => {
+            list.encode(&mut encoding);
+            Change::Put { kind: Kind::List, value: &encoding, expiry }
+        }
+        Value::Cold => unreachable!("a node of a cluster keeps its values in memory"),
+    };
+    out.append_copied(key, record.version, &change);
+}

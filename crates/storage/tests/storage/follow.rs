@@ -1,0 +1,148 @@
+//! A store that follows another one: in memory, and after a recovery from its own log.
+
+use std::collections::BTreeSet;
+
+use base::rng::Rng;
+use base::{CoreId, Database, LogOrdinal, SegmentNumber, Slot, SlotGroupId};
+use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader};
+use storage::log::{LogBuffer, MANIFEST_FILE_NAME, Manifest};
+use storage::{Pass, SlotGroup, Store};
+
+use crate::changes::{random_change, random_name};
+use crate::disk::Disk;
+use crate::model::{Model, Snapshot, slot_of, snapshot};
+use crate::node::Node;
+
+const STORE_ID: [u8; 16] = [6; 16];
+const NAMES: u64 = 24;
+const VALUE_BYTES_MAX: usize = 300_000;
+
+fn store(seed: u64) -> Store {
+    let mut store = Store::new(CoreId(0), seed, true);
+    SlotGroupId::all().for_each(|group| store.insert_group(Box::new(SlotGroup::new(group, CoreId(0)))));
+    store
+}
+
+fn header(records: u32, bytes: usize) -> GroupHeader {
+    let record_bytes = u32::try_from(bytes).unwrap();
+    let identity = segment().identity();
+    GroupHeader { record_bytes, records, ordinal: LogOrdinal(1), durable: LogOrdinal(0), identity, unix_ms: 0 }
+}
+
+fn segment() -> SegmentHeader {
+    SegmentHeader {
+        store_id: STORE_ID,
+        incarnation: 1,
+        core: 0,
+        cores: 1,
+        segment: SegmentNumber(0),
+        first_ordinal: LogOrdinal(1),
+        room_bytes: 0,
+    }
+}
+
+/// The tick's records as a sealed group; the store goes on with none.
+fn seal(store: &mut Store) -> Vec<u8> {
+    let full = std::mem::take(store.log_mut().unwrap());
+    let (records, bytes) = (full.records(), full.record_bytes());
+    let mut group = full.into_bytes();
+    header(records, bytes).seal(&mut group);
+    group
+}
+
+/// What a recovery makes of a log of these records.
+fn recovered(store: &mut Store) -> Snapshot {
+    let log = store.log_mut().unwrap();
+    let mut group = vec![0; GROUP_HEADER_BYTES];
+    group.extend_from_slice(log.record_slice());
+    header(log.records(), log.record_bytes()).seal(&mut group);
+    let mut disk = Disk::default();
+    let (closed, cuts) = (Vec::new(), Vec::new());
+    let manifest = Manifest { store_id: STORE_ID, incarnation: 1, cores: 1, serving: true, closed, cuts };
+    disk.write(MANIFEST_FILE_NAME, 0, &manifest.encode());
+    disk.write(&segment().file_name(), 0, &[segment().encode().to_vec(), group].concat());
+    Node::open(disk, 2, 4096, false).unwrap().snapshot()
+}
+
+/// Fills a slot, a slice at a time, with changes of others in between if there are more slices.
+fn fill(leader: &Store, follower: &mut Store, slot: Slot) {
+    let mut cursor = Some(Store::slot_range(slot).start);
+    while let Some(from) = cursor {
+        let mut copies = LogBuffer::default();
+        cursor = leader.copy_slot(from, slot, 1, &mut copies);
+        follower.follow(copies.record_slice(), copies.records()).unwrap();
+    }
+    let (last, removed) = leader.sequence(slot);
+    follower.end_copy(slot, last, removed);
+}
+
+#[test]
+fn a_follower_has_what_the_leader_has_and_a_recovery_finds_it() {
+    for seed in 0..25 {
+        let mut rng = Rng::new(seed);
+        let (mut leader, mut follower, mut model) = (store(1), store(2), Model::default());
+        let mut whole: BTreeSet<u16> = BTreeSet::new();
+        let slots: BTreeSet<u16> = (0..NAMES).map(|number| slot_of(&name(number)).number()).collect();
+        for _ in 0..120 {
+            for _ in 0..1 + rng.below(4) {
+                change(&mut rng, &mut leader, &mut model);
+            }
+            let group = seal(&mut leader);
+            let pass = |slot: Slot| match whole.contains(&slot.number()) {
+                true => Pass::Records,
+                false => Pass::Copies,
+            };
+            let mut records = LogBuffer::default();
+            leader.pass_on(&group, &pass, &mut records);
+            follower.follow(records.record_slice(), records.records()).unwrap();
+            let next = slots.iter().find(|slot| !whole.contains(slot));
+            if let Some(slot) = next.copied().filter(|_| rng.chance(1, 3)) {
+                fill(&leader, &mut follower, Slot::wrapping(slot));
+                whole.insert(slot);
+            }
+        }
+        slots.iter().filter(|slot| !whole.contains(slot)).for_each(|slot| {
+            fill(&leader, &mut follower, Slot::wrapping(*slot));
+        });
+        assert_eq!(snapshot(&follower), snapshot(&leader), "seed {seed}");
+        assert_eq!(recovered(&mut follower), snapshot(&leader), "seed {seed}, recovered");
+        // It begins again with nothing, and that survives as well.
+        slots.iter().for_each(|slot| follower.forget_slot(Slot::wrapping(*slot)));
+        assert!(snapshot(&follower).is_empty() && recovered(&mut follower).is_empty(), "seed {seed}, forgotten");
+    }
+}
+
+fn name(number: u64) -> Vec<u8> {
+    format!("name {number}").into_bytes()
+}
+
+fn change(rng: &mut Rng, leader: &mut Store, model: &mut Model) {
+    if rng.chance(1, 60) {
+        leader.clear(None);
+        return model.clear(None);
+    }
+    let name = name(rng.below(NAMES));
+    let key = leader.key(&name, Database(0), slot_of(&name));
+    let most = if rng.chance(1, 20) { VALUE_BYTES_MAX } else { 40 };
+    let change = random_change(rng, model.keys.get(&(0, name.clone())), most);
+    let version = change.with(|change| leader.apply(&key, change)).unwrap();
+    change.with(|change| model.apply(0, &name, change, version));
+}
+
+#[test]
+fn what_is_no_record_or_of_another_slot_is_refused() {
+    let (mut leader, mut follower) = (store(1), store(2));
+    let name = random_name(&mut Rng::new(1), NAMES);
+    let key = leader.key(&name, Database(0), slot_of(&name));
+    leader.apply(&key, &types::Change::put_string(b"value", types::Expiry::Clear)).unwrap();
+    let log = leader.log_mut().unwrap();
+    let (count, records) = (log.records(), log.record_slice().to_vec());
+    assert!(!storage::are_of_slots(&records, &|slot| slot != key.slot));
+    assert!(storage::are_of_slots(&records, &|slot| slot == key.slot));
+    assert!(follower.follow(&records[..records.len() - 1], count).is_err(), "cut short");
+    assert!(follower.follow(&records, count + 1).is_err(), "one is missing");
+    let mut follower = store(2);
+    follower.follow(&records, count).unwrap();
+    assert!(follower.follow(&records, count).is_err(), "the same again");
+    assert_eq!(snapshot(&follower), snapshot(&leader));
+}

@@ -1,0 +1,328 @@
+//! Frames between nodes: what a link carries (docs/internals/cluster.md).
+//!
+//! ```text
+//!  0         4        8      9         10      12
+//!  length    crc32c   kind   version   zero    body …                     little endian; the checksum covers all behind it
+//!  u32       u32      u8     u8 = 1    u16
+//!
+//!  1 hello      cluster [u8;16] · from instance · to instance · life u64 · table u64
+//!  2 welcome    life u64 · taken u64 · table u64
+//!  3 forget     sequence u64 · table u64 · { u64 }×256: bit i is slot i
+//!  4 group      sequence u64 · table u64 · records u32 · bytes of records
+//!  5 fill       sequence u64 · table u64 · slot u16 · is end u8 · zero u8 · records u32 · last u64 · removed u64 · bytes of records
+//!  6 persisted  sequence u64
+//!  7 refused    table u64
+//!  instance     node u32 · core u16 · zero u16
+//! ```
+
+use base::limits::FRAME_BYTES_MAX;
+use base::{CoreId, InstanceName, NodeId, SLOT_COUNT, Slot};
+
+/// Bytes before a frame's body.
+pub const FRAME_HEAD_BYTES: usize = 12;
+/// What both ends must speak.
+pub const FRAME_VERSION: u8 = 1;
+/// Words of a set of slots.
+pub const SLOT_WORDS: usize = SLOT_COUNT as usize / 64;
+
+/// One frame; borrowed from the bytes that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// The first of a connection, from who leads the link.
+    Hello {
+        /// Which cluster.
+        cluster: [u8; 16],
+        /// Who leads.
+        from: InstanceName,
+        /// Who is meant.
+        to: InstanceName,
+        /// The numbers of frames begin again with every life of a link.
+        life: u64,
+        /// Version of the sender's table.
+        table: u64,
+    },
+    /// The answer.
+    Welcome {
+        /// Of the hello.
+        life: u64,
+        /// The last frame of this life that was taken; 0: none.
+        taken: u64,
+        /// Version of the sender's table.
+        table: u64,
+    },
+    /// What the follower has of these slots is no copy: it goes.
+    Forget {
+        /// The frame's number.
+        sequence: u64,
+        /// Version of the table by which the sender is first of them.
+        table: u64,
+        /// 256 words: bit i is slot i.
+        slots: &'a [[u8; 8]; SLOT_WORDS],
+    },
+    /// Records of one log group.
+    Group {
+        /// The frame's number.
+        sequence: u64,
+        /// Version of the table by which the sender is first of their slots.
+        table: u64,
+        /// How many there are.
+        count: u32,
+        /// As a log has them.
+        records: &'a [u8],
+    },
+    /// Keys of a slot as they are.
+    Fill {
+        /// The frame's number.
+        sequence: u64,
+        /// Version of the table by which the sender is first of it.
+        table: u64,
+        /// Which slot.
+        slot: Slot,
+        /// The slot is whole with this.
+        is_end: bool,
+        /// How many records there are.
+        count: u32,
+        /// With the end: the slot's last version.
+        last: u64,
+        /// With the end: the version of its last removal.
+        removed: u64,
+        /// As a log has them.
+        records: &'a [u8],
+    },
+    /// The follower's own log promises everything up to this frame.
+    Persisted {
+        /// The frame's number.
+        sequence: u64,
+    },
+    /// The sender of a group is not first of all its slots.
+    Refused {
+        /// Version of the table that says so.
+        table: u64,
+    },
+}
+
+/// What the beginning of the received bytes is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParsedFrame<'a> {
+    /// Not all of it is here.
+    Incomplete,
+    /// A frame, and how many bytes it took.
+    Whole(Frame<'a>, usize),
+    /// No frame: the connection is of no use any more.
+    Malformed(&'static str),
+}
+
+impl Frame<'_> {
+    /// Append the frame to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
+        out[start + 8] = self.kind();
+        out[start + 9] = FRAME_VERSION;
+        match *self {
+            Frame::Hello { cluster, from, to, life, table } => {
+                out.extend_from_slice(&cluster);
+                put_instance(out, from);
+                put_instance(out, to);
+                put_words(out, &[life, table]);
+            }
+            Frame::Welcome { life, taken, table } => put_words(out, &[life, taken, table]),
+            Frame::Forget { sequence, table, slots } => {
+                put_words(out, &[sequence, table]);
+                out.extend_from_slice(slots.as_flattened());
+            }
+            Frame::Group { sequence, table, count, records } => {
+                put_words(out, &[sequence, table]);
+                out.extend_from_slice(&count.to_le_bytes());
+                out.extend_from_slice(records);
+            }
+            Frame::Fill { sequence, table, slot, is_end, count, last, removed, records } => {
+                put_words(out, &[sequence, table]);
+                out.extend_from_slice(&slot.number().to_le_bytes());
+                out.extend_from_slice(&[u8::from(is_end), 0]);
+                out.extend_from_slice(&count.to_le_bytes());
+                put_words(out, &[last, removed]);
+                out.extend_from_slice(records);
+            }
+            Frame::Persisted { sequence } => put_words(out, &[sequence]),
+            Frame::Refused { table } => put_words(out, &[table]),
+        }
+        let bytes = u32::try_from(out.len() - start).expect("a frame holds a log group at most");
+        out[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
+        let crc = base::checksum::crc32c(&out[start + 8..]);
+        out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// What stands at the start of `bytes`.
+    pub fn parse(bytes: &[u8]) -> ParsedFrame<'_> {
+        let Some(head) = bytes.first_chunk::<FRAME_HEAD_BYTES>() else { return ParsedFrame::Incomplete };
+        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        if !(FRAME_HEAD_BYTES..=FRAME_BYTES_MAX).contains(&length) {
+            return ParsedFrame::Malformed("a frame's length is impossible");
+        }
+        let Some(frame) = bytes.get(..length) else { return ParsedFrame::Incomplete };
+        if base::checksum::crc32c(&frame[8..]).to_le_bytes() != frame[4..8] {
+            return ParsedFrame::Malformed("a frame's checksum is wrong");
+        }
+        if head[9] != FRAME_VERSION {
+            return ParsedFrame::Malformed("a frame of another version");
+        }
+        match Frame::body(head[8], &frame[FRAME_HEAD_BYTES..]) {
+            Some(frame) => ParsedFrame::Whole(frame, length),
+            None => ParsedFrame::Malformed("a frame's body does not fit its kind"),
+        }
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Frame::Hello { .. } => 1,
+            Frame::Welcome { .. } => 2,
+            Frame::Forget { .. } => 3,
+            Frame::Group { .. } => 4,
+            Frame::Fill { .. } => 5,
+            Frame::Persisted { .. } => 6,
+            Frame::Refused { .. } => 7,
+        }
+    }
+
+    fn body(kind: u8, body: &[u8]) -> Option<Frame<'_>> {
+        let mut rest = Rest(body);
+        let frame = match kind {
+            1 => Frame::Hello {
+                cluster: *rest.take::<16>()?,
+                from: rest.instance()?,
+                to: rest.instance()?,
+                life: rest.word()?,
+                table: rest.word()?,
+            },
+            2 => Frame::Welcome { life: rest.word()?, taken: rest.word()?, table: rest.word()? },
+            3 => Frame::Forget { sequence: rest.word()?, table: rest.word()?, slots: rest.slots()? },
+            4 => Frame::Group {
+                sequence: rest.word()?,
+                table: rest.word()?,
+                count: u32::from_le_bytes(*rest.take()?),
+                records: rest.all(),
+            },
+            5 => Frame::Fill {
+                sequence: rest.word()?,
+                table: rest.word()?,
+                slot: Slot::new(u16::from_le_bytes(*rest.take()?))?,
+                is_end: rest.flag()?,
+                count: u32::from_le_bytes(*rest.take()?),
+                last: rest.word()?,
+                removed: rest.word()?,
+                records: rest.all(),
+            },
+            6 => Frame::Persisted { sequence: rest.word()? },
+            7 => Frame::Refused { table: rest.word()? },
+            _ => return None,
+        };
+        rest.0.is_empty().then_some(frame)
+    }
+}
+
+fn put_words(out: &mut Vec<u8>, words: &[u64]) {
+    words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+}
+
+fn put_instance(out: &mut Vec<u8>, name: InstanceName) {
+    out.extend_from_slice(&name.node.0.to_le_bytes());
+    out.extend_from_slice(&name.core.0.to_le_bytes());
+    out.extend_from_slice(&[0; 2]);
+}
+
+/// What is left of a body.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take<const COUNT: usize>(&mut self) -> Option<&'a [u8; COUNT]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn word(&mut self) -> Option<u64> {
+        self.take().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn instance(&mut self) -> Option<InstanceName> {
+        let node = NodeId(u32::from_le_bytes(*self.take()?));
+        let core = CoreId(u16::from_le_bytes(*self.take()?));
+        (*self.take::<2>()? == [0; 2]).then_some(InstanceName { node, core })
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.take::<2>()? {
+            [0, 0] => Some(false),
+            [1, 0] => Some(true),
+            _ => None,
+        }
+    }
+
+    fn slots(&mut self) -> Option<&'a [[u8; 8]; SLOT_WORDS]> {
+        let bytes = self.take::<{ SLOT_WORDS * 8 }>()?;
+        let (words, _) = bytes.as_chunks::<8>();
+        words.try_into().ok()
+    }
+
+    fn all(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames() -> Vec<Frame<'static>> {
+        let name = |node, core| InstanceName { node: NodeId(node), core: CoreId(core) };
+        static SLOTS: [[u8; 8]; SLOT_WORDS] = [[7; 8]; SLOT_WORDS];
+        let slot = Slot::wrapping(16383);
+        vec![
+            Frame::Hello { cluster: [9; 16], from: name(1, 2), to: name(u32::MAX, 3), life: 4, table: 5 },
+            Frame::Welcome { life: u64::MAX, taken: 0, table: 3 },
+            Frame::Forget { sequence: 1, table: 5, slots: &SLOTS },
+            Frame::Group { sequence: 2, table: 6, count: 1, records: b"some records" },
+            Frame::Fill { sequence: 3, table: 6, slot, is_end: true, count: 0, last: 8, removed: 7, records: b"" },
+            Frame::Persisted { sequence: 3 },
+            Frame::Refused { table: 9 },
+        ]
+    }
+
+    #[test]
+    fn frames_round_trip_one_behind_the_other() {
+        let mut bytes = Vec::new();
+        frames().iter().for_each(|frame| frame.encode(&mut bytes));
+        let mut rest = &bytes[..];
+        for frame in frames() {
+            let ParsedFrame::Whole(parsed, length) = Frame::parse(rest) else { panic!("{frame:?}") };
+            assert_eq!(parsed, frame);
+            assert_eq!(Frame::parse(&rest[..length - 1]), ParsedFrame::Incomplete);
+            rest = &rest[length..];
+        }
+        assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        for frame in frames() {
+            let mut bytes = Vec::new();
+            frame.encode(&mut bytes);
+            // A length that became larger waits for more.
+            for bit in 32..bytes.len() * 8 {
+                let mut damaged = bytes.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert!(matches!(Frame::parse(&damaged), ParsedFrame::Malformed(_)), "{frame:?}, bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_impossible_length_is_refused_before_anything_is_kept() {
+        for length in [0, 11, u32::MAX] {
+            let mut bytes = length.to_le_bytes().to_vec();
+            bytes.resize(FRAME_HEAD_BYTES, 0);
+            assert!(matches!(Frame::parse(&bytes), ParsedFrame::Malformed(_)), "{length}");
+        }
+    }
+}
