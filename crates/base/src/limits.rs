@@ -85,6 +85,31 @@ pub const HOPS_PENDING_PER_CONNECTION_MAX: usize = 1024;
 pub const HOP_BATCH_BYTES: usize = 16 << 20;
 /// Batches waiting in one core's mailbox; cores send at most one each per tick, so CORES_MAX x 16 ticks of delay.
 pub const MAILBOX_BATCHES_MAX: usize = 1024;
+/// Nodes of one cluster's table, those that are gone included until room is needed: a thousand and a few.
+pub const NODES_MAX: usize = 1024;
+/// Members of a chain: the longest chain that can be configured. One that is full has no room for the destination of a move.
+pub const CHAIN_MEMBERS_MAX: usize = 5;
+/// Contiguous slot ranges of which one instance is first, so that CLUSTER SLOTS stays small. Plans keep to it; a promotion may
+/// exceed it, because a failover is never refused.
+pub const RANGES_PER_INSTANCE_MAX: usize = 16;
+/// Slot ranges on their way at once: 16 for each of 64 instances of one node that joins.
+pub const MOVES_MAX: usize = 1024;
+/// Bytes of a host's name in the table: DNS's bound.
+pub const HOST_BYTES_MAX: usize = 255;
+/// Bytes of the name of a zone or a machine.
+pub const DOMAIN_BYTES_MAX: usize = 64;
+/// Replacements that one promotion names: as many as there are moves. Chains beyond are filled up by later commands.
+pub const REPLACEMENTS_MAX: usize = 1024;
+/// Who proposed commands lately: managers, and operators' programs of which each is one. Who proposed longest ago is forgotten.
+pub const PROPOSERS_MAX: usize = 256;
+/// Answers that the table remembers for one proposer: more than it has under way at once. With 256 proposers 280 kB at most.
+pub const REQUESTS_PER_PROPOSER_MAX: usize = 32;
+/// Shortest lease of a node, milliseconds: several round trips of a busy network, three times.
+pub const LEASE_MS_MIN: u32 = 50;
+/// The same, unless configured otherwise: a primary that is killed is replaced in about 400 ms.
+pub const LEASE_MS_DEFAULT: u32 = 300;
+/// Longest lease of a node, milliseconds: nobody wants to wait longer for a replacement.
+pub const LEASE_MS_MAX: u32 = 60_000;
 
 const _: () = assert!(BULK_UNAUTHENTICATED_MAX <= INLINE_BYTES_MAX);
 const _: () = assert!(OUTPUT_BYTES_MAX > VALUE_BYTES_MAX);

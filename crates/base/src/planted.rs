@@ -11,8 +11,12 @@ pub enum Bug {
     M2AcknowledgedBeforeSecondary = 2,
     /// A follower tells that it has what its log does not have yet.
     M3SecondaryAcknowledgesEarly = 3,
+    /// A member that lacks something is promoted.
+    M4PromoteShorterLog = 4,
     /// A follower takes records from who is not first any more.
     M5NoEpochFence = 5,
+    /// A node serves on what the clock said when it last looked, not on what it says now.
+    M6LeaseSurvivesStop = 6,
     /// Replay forgets the last record.
     M7ReplayDropsLast = 7,
     /// A bad checksum in a run is accepted.
@@ -48,17 +52,27 @@ pub enum Bug {
     M29OldRunGoesEarly = 29,
     /// One in eight connections that are over is never closed (beyond AT-01's list).
     M30ConnectionsKept = 30,
+    /// Neither side of a lease counts the margin for clocks that run wrong (beyond AT-01's list).
+    M31LeaseWithoutMargin = 31,
+    /// A manager that starts forgets that it may have granted leases (beyond AT-01's list).
+    M32GrantsForgotten = 32,
+    /// The leader promotes without asking a majority of managers (beyond AT-01's list).
+    M33PromoteUnasked = 33,
+    /// A manager that starts grants leases before its table is known to be as new as it was (beyond AT-01's list).
+    M34GrantsOnOldTable = 34,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 22] = [
+    pub const ALL: [Bug; 28] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
+        Bug::M4PromoteShorterLog,
         Bug::M5NoEpochFence,
+        Bug::M6LeaseSurvivesStop,
         Bug::M7ReplayDropsLast,
         Bug::M8ChecksumIgnored,
         Bug::M9NoDirectorySync,
@@ -77,6 +91,10 @@ impl Bug {
         Bug::M28ColdChecksumIgnored,
         Bug::M29OldRunGoesEarly,
         Bug::M30ConnectionsKept,
+        Bug::M31LeaseWithoutMargin,
+        Bug::M32GrantsForgotten,
+        Bug::M33PromoteUnasked,
+        Bug::M34GrantsOnOldTable,
     ];
 
     /// `M7` -> the bug of that number.

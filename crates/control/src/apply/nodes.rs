@@ -1,0 +1,207 @@
+//! Commands about nodes: who comes, is fenced, comes back, leaves; and the settings.
+
+use base::limits::{
+    CHAIN_MEMBERS_MAX, CORES_MAX, DOMAIN_BYTES_MAX, HOST_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, NODES_MAX,
+};
+use base::{CoreId, SlotGroupId};
+use placement::{Epoch, NodeTable};
+
+use crate::chain::{Chain, Member};
+use crate::command::{Comeback, Founding, Settings};
+use crate::node::{Homes, Newcomer, Node, NodeId, NodeState, Place};
+use crate::refusal::{Flaw, Refusal};
+use crate::stretch::{all_slots, slots_of};
+use crate::table::Table;
+
+/// Whether a host and a port can be an address.
+pub(crate) fn is_address(host: &str, port: u16) -> bool {
+    (1..=HOST_BYTES_MAX).contains(&host.len()) && port != 0
+}
+
+/// What is wrong with what a node says of itself.
+pub(crate) fn flaw_of(facts: &Newcomer) -> Option<Flaw> {
+    if !(1..=CORES_MAX).contains(&usize::from(facts.cores)) {
+        return Some(Flaw::Cores);
+    }
+    if !is_address(&facts.host, facts.port) {
+        return Some(Flaw::Address);
+    }
+    if facts.zone.len() > DOMAIN_BYTES_MAX {
+        return Some(Flaw::Zone);
+    }
+    (!(1..=DOMAIN_BYTES_MAX).contains(&facts.machine.len())).then_some(Flaw::Machine)
+}
+
+/// What is wrong with settings.
+pub(crate) fn flaw_of_settings(settings: &Settings) -> Option<Flaw> {
+    if !(LEASE_MS_MIN..=LEASE_MS_MAX).contains(&settings.lease_ms) {
+        return Some(Flaw::Lease);
+    }
+    (!(1..=CHAIN_MEMBERS_MAX).contains(&usize::from(settings.chain_length))).then_some(Flaw::ChainLength)
+}
+
+fn flawless(flaw: Option<Flaw>) -> Result<(), Refusal> {
+    flaw.map_or(Ok(()), |flaw| Err(Refusal::Impossible(flaw)))
+}
+
+/// The core of each group when all groups are split evenly over `cores`.
+fn even_home(cores: u16) -> impl Fn(SlotGroupId) -> CoreId {
+    let split = NodeTable::even([0; 16], cores, "", 1).expect("1 to 64 cores, which was asked");
+    move |group| split.group_owner(group)
+}
+
+impl Table {
+    pub(crate) fn create(&mut self, epoch: Epoch, founding: &Founding) -> Result<(), Refusal> {
+        if self.is_created {
+            return Err(Refusal::Created);
+        }
+        flawless(flaw_of(&founding.node))?;
+        flawless(flaw_of_settings(&founding.settings))?;
+        let mut node = Node::new(founding.node.clone());
+        let home = even_home(node.facts.cores);
+        for group in SlotGroupId::all() {
+            node.homes.set(group, home(group));
+            let owner = Member::whole(Place { node: node.id(), core: home(group) });
+            self.stretches.change(slots_of(group), epoch, |_, _| Chain::of(&[owner]));
+        }
+        self.nodes.insert(node.id(), node);
+        self.is_created = true;
+        self.cluster = founding.cluster;
+        self.settings = founding.settings;
+        self.lease_ms_longest = founding.settings.lease_ms;
+        self.is_relaxed = founding.relaxed;
+        Ok(())
+    }
+
+    pub(crate) fn join(&mut self, newcomer: &Newcomer) -> Result<(), Refusal> {
+        flawless(flaw_of(newcomer))?;
+        if newcomer.id.0 < self.node_floor || self.nodes.contains_key(&newcomer.id) {
+            return Err(Refusal::NumberTaken(newcomer.id));
+        }
+        self.address_is_free(newcomer.id, &newcomer.host, newcomer.port)?;
+        let has_identity = |node: &&Node| {
+            newcomer.identity != [0; 32] && node.state != NodeState::Gone && node.facts.identity == newcomer.identity
+        };
+        if let Some(other) = self.nodes.values().find(has_identity) {
+            return Err(Refusal::IdentityTaken(other.id()));
+        }
+        if self.nodes.len() == NODES_MAX {
+            let gone = self.nodes.values().find(|node| node.state == NodeState::Gone).map(Node::id);
+            let gone = gone.filter(|gone| *gone < newcomer.id).ok_or(Refusal::TooManyNodes)?;
+            self.nodes.remove(&gone);
+            self.node_floor = gone.0 + 1;
+        }
+        self.nodes.insert(newcomer.id, Node::new(newcomer.clone()));
+        Ok(())
+    }
+
+    pub(crate) fn returned(&mut self, epoch: Epoch, comeback: &Comeback) -> Result<(), Refusal> {
+        let Comeback { node: id, incarnation, host, port, cores } = comeback;
+        let node = self.known(*id)?;
+        if node.state != NodeState::Down {
+            return Err(Refusal::NodeIs(*id, node.state));
+        }
+        if *incarnation <= node.facts.incarnation {
+            return Err(Refusal::OtherIncarnation(*id, node.facts.incarnation));
+        }
+        let facts = Newcomer {
+            incarnation: *incarnation,
+            host: host.clone(),
+            port: *port,
+            cores: *cores,
+            ..node.facts.clone()
+        };
+        flawless(flaw_of(&facts))?;
+        self.address_is_free(*id, host, *port)?;
+        if facts.cores != node.facts.cores {
+            self.rehome(epoch, *id, facts.cores);
+        }
+        let node = self.known_mut(*id)?;
+        node.facts = facts;
+        node.state = NodeState::Up;
+        Ok(())
+    }
+
+    /// The node has another number of cores since it started: its groups are split anew, evenly.
+    fn rehome(&mut self, epoch: Epoch, id: NodeId, cores: u16) {
+        let home = even_home(cores);
+        if let Some(node) = self.nodes.get_mut(&id) {
+            let had = node.homes;
+            node.homes = Homes::NONE;
+            let kept = SlotGroupId::all().filter(|&group| had.get(group).is_some());
+            kept.for_each(|group| node.homes.set(group, home(group)));
+        }
+        for group in SlotGroupId::all() {
+            let place = Place { node: id, core: home(group) };
+            self.stretches.change(slots_of(group), epoch, |_, chain| {
+                let moved = chain.iter().map(|member| match member.place.node == id {
+                    true => Member { place, ..*member },
+                    false => *member,
+                });
+                Chain::of(&moved.collect::<Vec<_>>())
+            });
+        }
+    }
+
+    pub(crate) fn fence(&mut self, id: NodeId, incarnation: u64) -> Result<(), Refusal> {
+        let node = self.known_mut(id)?;
+        if !node.state.has_lease() {
+            return Err(Refusal::NodeIs(id, node.state));
+        }
+        if node.facts.incarnation != incarnation {
+            return Err(Refusal::OtherIncarnation(id, node.facts.incarnation));
+        }
+        node.state = NodeState::Fenced;
+        Ok(())
+    }
+
+    pub(crate) fn drain(&mut self, id: NodeId) -> Result<(), Refusal> {
+        let node = self.known_mut(id)?;
+        if node.state != NodeState::Up {
+            return Err(Refusal::NodeIs(id, node.state));
+        }
+        node.state = NodeState::Draining;
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, epoch: Epoch, id: NodeId, abandon: bool) -> Result<(), Refusal> {
+        let node = self.known(id)?;
+        let may_abandon = node.state == NodeState::Down && abandon;
+        if matches!(node.state, NodeState::Fenced | NodeState::Gone) {
+            return Err(Refusal::NodeIs(id, node.state));
+        }
+        let held = self.slots_held(id);
+        if held > 0 && !may_abandon {
+            return Err(Refusal::HoldsSlots(id, held));
+        }
+        self.stretches.change(all_slots(), epoch, |_, chain| chain.without(id));
+        let node = self.known_mut(id)?;
+        node.state = NodeState::Gone;
+        node.homes = Homes::NONE;
+        Ok(())
+    }
+
+    pub(crate) fn weigh(&mut self, id: NodeId, weight: u16) -> Result<(), Refusal> {
+        let node = self.known_mut(id)?;
+        if node.state == NodeState::Gone {
+            return Err(Refusal::NodeIs(id, node.state));
+        }
+        node.facts.weight = weight;
+        Ok(())
+    }
+
+    pub(crate) fn configure(&mut self, settings: Settings) -> Result<(), Refusal> {
+        flawless(flaw_of_settings(&settings))?;
+        self.settings = settings;
+        self.lease_ms_longest = self.lease_ms_longest.max(settings.lease_ms);
+        Ok(())
+    }
+
+    fn address_is_free(&self, newcomer: NodeId, host: &str, port: u16) -> Result<(), Refusal> {
+        let has = |node: &&Node| {
+            let is_other = node.id() != newcomer && node.state != NodeState::Gone;
+            is_other && node.facts.port == port && node.facts.host == host
+        };
+        self.nodes.values().find(has).map_or(Ok(()), |other| Err(Refusal::AddressTaken(other.id())))
+    }
+}

@@ -1,0 +1,141 @@
+//! A node of the table: who it is, where it is, what state it is in, and which core has which slot group.
+
+use base::{CoreId, SLOT_GROUP_COUNT, SlotGroupId};
+
+/// One process on one machine, for ever: a number is not given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl std::fmt::Display for NodeId {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "node {}", self.0)
+    }
+}
+
+/// An instance as the table names it: one core of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Whose core.
+    pub node: NodeId,
+    /// Which core.
+    pub core: CoreId,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "node {} core {}", self.node.0, self.core.0)
+    }
+}
+
+/// Where a node stands. `Up` → (`Fenced` → `Down`) → `Up` with a new incarnation; `Up` → `Draining` → `Gone`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum NodeState {
+    /// Its lease is renewed, and slots may be given to it.
+    Up = 1,
+    /// Its lease is renewed; it gets nothing new, and what it has goes elsewhere.
+    Draining = 2,
+    /// Its lease is renewed no more, and may still run.
+    Fenced = 3,
+    /// Its lease is over, and others have taken its place.
+    Down = 4,
+    /// It never comes back.
+    Gone = 5,
+}
+
+impl NodeState {
+    /// All of them, ascending.
+    pub const ALL: [NodeState; 5] =
+        [NodeState::Up, NodeState::Draining, NodeState::Fenced, NodeState::Down, NodeState::Gone];
+
+    /// The state of that number.
+    pub fn of(number: u8) -> Option<NodeState> {
+        NodeState::ALL.into_iter().find(|state| *state as u8 == number)
+    }
+
+    /// Whether managers renew its lease.
+    pub fn has_lease(self) -> bool {
+        matches!(self, NodeState::Up | NodeState::Draining)
+    }
+
+    /// The word that `status` prints.
+    pub fn word(self) -> &'static str {
+        match self {
+            NodeState::Up => "up",
+            NodeState::Draining => "draining",
+            NodeState::Fenced => "fenced",
+            NodeState::Down => "down",
+            NodeState::Gone => "gone",
+        }
+    }
+}
+
+/// What a node says of itself when it comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Newcomer {
+    /// The number it shall have.
+    pub id: NodeId,
+    /// Counts its starts; a later one is larger.
+    pub incarnation: u64,
+    /// Host of its inter-node port, as others reach it.
+    pub host: String,
+    /// Its inter-node port.
+    pub port: u16,
+    /// Instances it has.
+    pub cores: u16,
+    /// Its share against others'; 0: as many as it has instances.
+    pub weight: u16,
+    /// Failure domain above the machine; empty when there is none, which counts as one zone of its own.
+    pub zone: String,
+    /// Name of the machine, never empty: no two members of a chain are on the same.
+    pub machine: String,
+    /// Fingerprint of its key; zero while there is no security between nodes.
+    pub identity: [u8; 32],
+}
+
+/// For each slot group the core that has it on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Homes([Option<CoreId>; SLOT_GROUP_COUNT as usize]);
+
+impl Homes {
+    /// No group has a home yet.
+    pub const NONE: Homes = Homes([None; SLOT_GROUP_COUNT as usize]);
+
+    /// The core of `group`, if it has one.
+    pub fn get(&self, group: SlotGroupId) -> Option<CoreId> {
+        self.0[usize::from(group.number())]
+    }
+
+    /// Give `group` to `core`.
+    pub fn set(&mut self, group: SlotGroupId, core: CoreId) {
+        self.0[usize::from(group.number())] = Some(core);
+    }
+}
+
+/// A node as the table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Who it is, with the incarnation that is or was last up.
+    pub facts: Newcomer,
+    /// Where it stands.
+    pub state: NodeState,
+    /// Which core has which slot group; kept when a group leaves, because what is on its disk stays there.
+    pub homes: Homes,
+}
+
+impl Node {
+    /// A node that has just come.
+    pub fn new(facts: Newcomer) -> Node {
+        Node { facts, state: NodeState::Up, homes: Homes::NONE }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> NodeId {
+        self.facts.id
+    }
+
+    /// Its part in a sum over all nodes, at least 1.
+    pub fn share(&self) -> u32 {
+        u32::from(if self.facts.weight == 0 { self.facts.cores } else { self.facts.weight })
+    }
+}

@@ -1,0 +1,6 @@
+//! Integration tests of `control`: random histories of the table and what must hold of each, and the rules by example.
+#![allow(clippy::unwrap_used)]
+
+mod histories;
+mod rig;
+mod rules;

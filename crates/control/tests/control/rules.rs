@@ -1,0 +1,278 @@
+//! The rules by example: each command once as it should be, and what it is refused for.
+
+use control::*;
+
+use crate::rig::{Rig, founding, newcomer, place, slots};
+
+/// Three nodes on three machines, chains of two, everything filled: slots 0 to 8191 are 1's with 2 behind, the others 2's
+/// with 3 behind.
+fn trio() -> Rig {
+    let mut rig = Rig::founded(newcomer(1, 1, "", "a"), 2);
+    rig.done(Action::Join(newcomer(2, 1, "", "b")));
+    rig.done(Action::Join(newcomer(3, 1, "", "c")));
+    let epoch = rig.table.version();
+    let places = vec![place(1, 0), place(2, 0)];
+    rig.done(Action::Replace { slots: slots(0, 16383), epoch, places, counted: false });
+    rig.fill();
+    let (whole, epoch) = (slots(8192, 16383), rig.table.version());
+    rig.done(Action::MoveBegin { slots: whole, epoch, from: place(1, 0), to: place(2, 0) });
+    let id = rig.table.moves()[0].id;
+    rig.done(Action::HandOver { id, epoch: rig.table.version() });
+    rig.done(Action::MoveEnd { id });
+    let (epoch, places) = (rig.table.version(), vec![place(2, 0), place(1, 0), place(3, 0)]);
+    rig.done(Action::Replace { slots: whole, epoch, places, counted: false });
+    rig.fill();
+    let (epoch, places) = (rig.table.version(), vec![place(2, 0), place(3, 0)]);
+    let step = Action::Replace { slots: whole, epoch, places, counted: true };
+    rig.done(step);
+    assert_eq!((rig.chain(0), rig.chain(16383)), ("[1.0 2.0]".to_owned(), "[2.0 3.0]".to_owned()));
+    rig
+}
+
+#[test]
+fn a_founder_owns_all_slots_split_over_its_cores() {
+    let mut rig = Rig::founded(newcomer(1, 4, "", "a"), 1);
+    assert_eq!(rig.table.stretches().count(), 4);
+    assert_eq!(rig.chain(4096), "[1.1]");
+    assert_eq!(rig.refused(founding(newcomer(2, 1, "", "b"), 1)), Refusal::Created);
+    assert_eq!(Rig::empty().refused(Action::Drain { node: NodeId(1) }), Refusal::NotCreated);
+}
+
+#[test]
+fn numbers_addresses_and_identities_are_given_once() {
+    let mut rig = trio();
+    assert_eq!(rig.refused(Action::Join(newcomer(3, 1, "", "d"))), Refusal::NumberTaken(NodeId(3)));
+    let mut twin = newcomer(4, 1, "", "d");
+    twin.host = "host-2".to_owned();
+    assert_eq!(rig.refused(Action::Join(twin.clone())), Refusal::AddressTaken(NodeId(2)));
+    (twin.host, twin.identity) = ("host-4".to_owned(), [3; 32]);
+    assert_eq!(rig.refused(Action::Join(twin.clone())), Refusal::IdentityTaken(NodeId(3)));
+    (twin.identity, twin.machine) = ([4; 32], String::new());
+    assert_eq!(rig.refused(Action::Join(twin)), Refusal::Impossible(Flaw::Machine));
+    assert_eq!(rig.table.next_node(), Some(NodeId(4)));
+}
+
+#[test]
+fn who_is_lost_is_replaced_by_who_has_everything() {
+    let mut rig = trio();
+    let replacements = vec![Replacement { slots: slots(0, 16383), place: place(3, 0) }];
+    let promote = Action::Promote { node: NodeId(1), incarnation: 1, replacements };
+    assert_eq!(rig.refused(promote.clone()), Refusal::NodeIs(NodeId(1), NodeState::Up));
+    assert_eq!(rig.refused(Action::Fence { node: NodeId(1), incarnation: 2 }), Refusal::OtherIncarnation(NodeId(1), 1));
+    rig.done(Action::Fence { node: NodeId(1), incarnation: 1 });
+    rig.done(promote);
+    assert_eq!((rig.chain(0), rig.chain(16383)), ("[2.0 ~3.0]".to_owned(), "[2.0 3.0]".to_owned()));
+    // Nobody but 2 has the first half now: when 2 goes, its slots wait for it, and the others do not.
+    rig.kill(2);
+    assert_eq!((rig.chain(0), rig.chain(16383)), ("[2.0]".to_owned(), "[3.0]".to_owned()));
+    let back = Comeback { node: NodeId(2), incarnation: 1, host: "host-2".to_owned(), port: 7000, cores: 2 };
+    assert_eq!(rig.refused(Action::Returned(back.clone())), Refusal::OtherIncarnation(NodeId(2), 1));
+    rig.done(Action::Returned(Comeback { incarnation: 2, ..back }));
+    assert_eq!(rig.table.node(NodeId(2)).unwrap().state, NodeState::Up);
+    assert_eq!((rig.chain(0), rig.chain(8191)), ("[2.0]".to_owned(), "[2.0]".to_owned()));
+    assert_eq!(rig.table.node(NodeId(2)).unwrap().homes.get(slots(16383, 16383).first.group()), Some(place(2, 1).core));
+}
+
+#[test]
+fn a_promotion_waits_for_the_lease_of_the_incarnation_it_names() {
+    let mut rig = trio();
+    rig.kill(1);
+    rig.done(Action::Returned(Comeback { node: NodeId(1), incarnation: 2, host: "h".to_owned(), port: 1, cores: 1 }));
+    rig.done(Action::Fence { node: NodeId(1), incarnation: 2 });
+    let late = Action::Promote { node: NodeId(1), incarnation: 1, replacements: Vec::new() };
+    assert_eq!(rig.refused(late), Refusal::OtherIncarnation(NodeId(1), 2));
+}
+
+#[test]
+fn what_was_planned_for_an_older_chain_is_refused() {
+    let mut rig = trio();
+    let epoch = rig.table.version();
+    rig.kill(3);
+    let places = vec![place(2, 0), place(1, 0)];
+    let (half, planned) = (slots(8192, 16383), rig.table.version());
+    let refusal = rig.refused(Action::Replace { slots: half, epoch, places: places.clone(), counted: false });
+    assert!(matches!(refusal, Refusal::Overtaken(..)), "{refusal}");
+    rig.done(Action::Replace { slots: half, epoch: planned, places, counted: false });
+    let refusal = rig.refused(Action::Whole { slots: half, node: NodeId(1), epoch: planned });
+    assert!(matches!(refusal, Refusal::Overtaken(..)), "{refusal}");
+    let refusal = rig.refused(Action::Whole { slots: half, node: NodeId(1), epoch: planned + 50 });
+    assert!(matches!(refusal, Refusal::FromTheFuture(..)), "{refusal}");
+    rig.fill();
+    assert_eq!(rig.chain(9000), "[2.0 1.0]");
+}
+
+#[test]
+fn who_takes_over_is_who_was_waited_for() {
+    let mut rig = trio();
+    let (half, epoch) = (slots(0, 8191), rig.table.version());
+    let replace = |epoch, nodes: &[u32], counted| {
+        let places = nodes.iter().map(|&node| place(node, 0)).collect();
+        Action::Replace { slots: half, epoch, places, counted }
+    };
+    rig.done(replace(epoch, &[1, 2, 3], false));
+    let epoch = rig.table.version();
+    assert_eq!(rig.refused(replace(epoch, &[1, 3], true)), Refusal::FewerWhole(half.first));
+    assert_eq!(rig.refused(replace(epoch, &[1, 3, 2], true)), Refusal::FillingBefore(half.first, NodeId(2)));
+    rig.fill();
+    assert_eq!(rig.refused(replace(epoch, &[1, 3], false)), Refusal::Uncounted(half.first));
+    assert_eq!(rig.refused(replace(epoch, &[2, 1], true)), Refusal::NotFirst(half.first, place(1, 0)));
+    rig.done(replace(epoch, &[1, 3], true));
+    assert_eq!(rig.chain(0), "[1.0 3.0]");
+}
+
+#[test]
+fn members_are_whole_in_the_order_of_the_chain() {
+    let mut rig = trio();
+    rig.done(Action::Join(newcomer(4, 1, "", "d")));
+    let (all, epoch) = (slots(0, 8191), rig.table.version());
+    let places = vec![place(1, 0), place(2, 0), place(3, 0), place(4, 0)];
+    rig.done(Action::Replace { slots: all, epoch, places, counted: false });
+    let epoch = rig.table.version();
+    let whole = |node| Action::Whole { slots: all, node: NodeId(node), epoch };
+    assert_eq!(rig.refused(whole(4)), Refusal::FillingBefore(all.first, NodeId(4)));
+    rig.done(whole(3));
+    rig.done(whole(4));
+    assert_eq!(rig.table.stretch(all.first).epoch.0, epoch, "the places stay, and so does the epoch");
+}
+
+#[test]
+fn no_two_members_on_one_machine_nor_in_one_zone_while_another_has_room() {
+    let mut rig = Rig::founded(newcomer(1, 1, "z1", "a"), 2);
+    rig.done(Action::Join(newcomer(2, 1, "z1", "a")));
+    rig.done(Action::Join(newcomer(3, 1, "z1", "b")));
+    let behind = |rig: &Rig, node| Action::Replace {
+        slots: slots(0, 16383),
+        epoch: rig.table.version(),
+        places: vec![place(1, 0), place(node, 0)],
+        counted: false,
+    };
+    let action = behind(&rig, 2);
+    assert_eq!(rig.refused(action), Refusal::OneMachine(NodeId(2), NodeId(1)));
+    rig.done(Action::Join(newcomer(4, 1, "z2", "c")));
+    let action = behind(&rig, 3);
+    assert_eq!(rig.refused(action), Refusal::OneZone(NodeId(3), NodeId(1)));
+    rig.done(Action::Drain { node: NodeId(4) });
+    let action = behind(&rig, 3);
+    rig.done(action);
+    assert_eq!(rig.chain(0), "[1.0 ~3.0]");
+}
+
+#[test]
+fn a_slot_group_has_one_core_on_a_node() {
+    let mut rig = Rig::founded(newcomer(1, 2, "", "a"), 1);
+    rig.done(Action::Join(newcomer(2, 2, "", "b")));
+    let begin = |rig: &Rig, first, last, core| Action::MoveBegin {
+        slots: slots(first, last),
+        epoch: rig.table.version(),
+        from: place(1, 0),
+        to: place(2, core),
+    };
+    let action = begin(&rig, 0, 99, 0);
+    rig.done(action);
+    let action = begin(&rig, 100, 199, 1);
+    assert_eq!(rig.refused(action), Refusal::HomeElsewhere(NodeId(2), slots(0, 0).first.group(), place(2, 0).core));
+    let action = begin(&rig, 256, 300, 1);
+    rig.done(action);
+    let action = begin(&rig, 400, 420, 7);
+    assert_eq!(rig.refused(action), Refusal::NoSuchCore(place(2, 7)));
+}
+
+#[test]
+fn a_move_ends_with_the_destination_first_and_the_source_gone() {
+    let mut rig = trio();
+    let (part, epoch) = (slots(0, 99), rig.table.version());
+    rig.done(Action::MoveBegin { slots: part, epoch, from: place(1, 0), to: place(3, 0) });
+    let id = rig.table.moves()[0].id;
+    assert_eq!(rig.chain(0), "[1.0 2.0 ~3.0]");
+    let epoch = rig.table.version();
+    assert_eq!(rig.refused(Action::HandOver { id, epoch }), Refusal::NotWhole(part.first));
+    assert_eq!(rig.refused(Action::MoveEnd { id }), Refusal::MoveNotHandedOver(id));
+    let overlap = Action::MoveBegin { slots: slots(50, 150), epoch, from: place(1, 0), to: place(3, 0) };
+    assert_eq!(rig.refused(overlap), Refusal::Moving(id));
+    rig.fill();
+    rig.done(Action::HandOver { id, epoch });
+    assert_eq!(rig.chain(0), "[3.0 1.0 2.0]");
+    assert_eq!(rig.refused(Action::MoveCancel { id }), Refusal::MoveHandedOver(id));
+    rig.done(Action::MoveEnd { id });
+    assert_eq!((rig.chain(0), rig.chain(100)), ("[3.0 2.0]".to_owned(), "[1.0 2.0]".to_owned()));
+    assert_eq!(rig.refused(Action::MoveEnd { id }), Refusal::MoveUnknown(id));
+}
+
+#[test]
+fn any_end_of_a_move_may_die() {
+    for (dead, handed, expected) in
+        [(1, false, "[2.0 ~3.0]"), (3, false, "[1.0 2.0]"), (1, true, "[3.0 2.0]"), (3, true, "[1.0 2.0]")]
+    {
+        let mut rig = trio();
+        let epoch = rig.table.version();
+        rig.done(Action::MoveBegin { slots: slots(0, 99), epoch, from: place(1, 0), to: place(3, 0) });
+        if handed {
+            rig.fill();
+            let (id, epoch) = (rig.table.moves()[0].id, rig.table.version());
+            rig.done(Action::HandOver { id, epoch });
+        }
+        rig.kill(dead);
+        assert_eq!(rig.chain(0), expected, "node {dead}, handed over: {handed}");
+        assert!(rig.table.moves().is_empty());
+    }
+}
+
+#[test]
+fn a_cancelled_move_leaves_the_chain_as_it_was() {
+    let mut rig = trio();
+    let before = rig.chain(0);
+    rig.done(Action::MoveBegin { slots: slots(0, 99), epoch: rig.table.version(), from: place(1, 0), to: place(3, 0) });
+    let id = rig.table.moves()[0].id;
+    rig.done(Action::MoveCancel { id });
+    assert_eq!(rig.chain(0), before);
+}
+
+#[test]
+fn an_instance_is_first_of_sixteen_ranges_at_most() {
+    let mut rig = Rig::founded(newcomer(1, 1, "", "a"), 1);
+    rig.done(Action::Join(newcomer(2, 1, "", "b")));
+    let begin = |rig: &Rig, first: u16| Action::MoveBegin {
+        slots: slots(first, first),
+        epoch: rig.table.version(),
+        from: place(1, 0),
+        to: place(2, 0),
+    };
+    for number in 0..15 {
+        let action = begin(&rig, 10 + 10 * number);
+        rig.done(action);
+    }
+    let action = begin(&rig, 1000);
+    assert_eq!(rig.refused(action), Refusal::TooManyRanges(place(1, 0)));
+    let action = begin(&rig, 16383);
+    rig.done(action);
+    let action = begin(&rig, 0);
+    assert_eq!(rig.refused(action), Refusal::TooManyRanges(place(2, 0)));
+}
+
+#[test]
+fn a_node_leaves_for_ever_when_nothing_is_its_own() {
+    let mut rig = trio();
+    let remove = |node, abandon| Action::Remove { node: NodeId(node), abandon };
+    assert_eq!(rig.refused(remove(3, true)), Refusal::HoldsSlots(NodeId(3), 8192));
+    rig.kill(3);
+    rig.done(remove(3, false));
+    assert_eq!(rig.refused(Action::Drain { node: NodeId(3) }), Refusal::NodeIs(NodeId(3), NodeState::Gone));
+    assert_eq!(rig.refused(Action::Join(newcomer(3, 1, "", "c"))), Refusal::NumberTaken(NodeId(3)));
+    rig.kill(2);
+    assert_eq!(rig.refused(remove(2, false)), Refusal::HoldsSlots(NodeId(2), 8192));
+    rig.done(remove(2, true));
+    assert_eq!((rig.chain(0), rig.chain(9000)), ("[1.0]".to_owned(), "[]".to_owned()));
+    let (epoch, places) = (rig.table.version(), vec![place(1, 0)]);
+    rig.done(Action::Replace { slots: slots(8192, 16383), epoch, places, counted: false });
+    assert_eq!(rig.chain(9000), "[1.0]");
+}
+
+#[test]
+fn the_longest_lease_that_ever_was_is_remembered() {
+    let mut rig = trio();
+    rig.done(Action::Configure(Settings { lease_ms: 2000, chain_length: 2 }));
+    rig.done(Action::Configure(Settings { lease_ms: 100, chain_length: 3 }));
+    assert_eq!((rig.table.settings().lease_ms, rig.table.lease_ms_longest()), (100, 2000));
+    let refusal = rig.refused(Action::Configure(Settings { lease_ms: 49, chain_length: 3 }));
+    assert_eq!(refusal, Refusal::Impossible(Flaw::Lease));
+}
