@@ -2,6 +2,7 @@
 //!
 //! - [`table`]: [`Table`], and what each command does to it; [`command`]: what may be asked; [`refusal`]: what is answered
 //! - [`node`], [`chain`], [`stretch`], [`moves`]: what the table is made of; [`invariants`]: what always holds of it
+//! - [`plan`]: what the table should be asked for; [`lease`]: who may serve until when, and who is fenced and promoted
 //! - [`code`]: bytes that mean no table or no command
 //!
 //! Nothing here knows the time, the disk or the network: they are arguments, and what is wanted of them is returned.
@@ -12,8 +13,10 @@ pub mod code;
 pub mod command;
 mod command_code;
 pub mod invariants;
+pub mod lease;
 pub mod moves;
 pub mod node;
+pub mod plan;
 pub mod refusal;
 mod requests;
 mod rules;

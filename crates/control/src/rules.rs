@@ -49,13 +49,14 @@ impl Table {
     }
 
     /// Whether `node` may stand in a chain beside `others`: not on one machine, nor in one zone while another has room. A
-    /// zone has room when a node that is up there is on no machine of the chain.
+    /// zone has room when a node that is up there is on no machine of the chain. Who drains is as good as gone.
     pub(crate) fn fits(&self, node: NodeId, others: &Chain) -> Result<(), Refusal> {
         if self.is_relaxed {
             return Ok(());
         }
         let facts = &self.known(node)?.facts;
-        let beside = || others.iter().filter_map(|member| self.nodes.get(&member.place.node)).map(|node| &node.facts);
+        let others = || others.iter().filter_map(|member| self.nodes.get(&member.place.node));
+        let beside = || others().filter(|node| node.state != NodeState::Draining).map(|node| &node.facts);
         if let Some(other) = beside().find(|other| other.machine == facts.machine) {
             return Err(Refusal::OneMachine(node, other.id));
         }
@@ -71,10 +72,12 @@ impl Table {
         }
     }
 
-    /// Whether two nodes are on one machine, where that matters.
+    /// Whether two nodes are on one machine, where that matters: not when one of them is leaving.
     pub(crate) fn clash(&self, one: NodeId, other: NodeId) -> bool {
-        let machine = |node| self.nodes.get(&node).map(|node: &Node| &node.facts.machine);
-        !self.is_relaxed && one != other && machine(one) == machine(other)
+        let (Some(one), Some(other)) = (self.nodes.get(&one), self.nodes.get(&other)) else { return false };
+        let is_leaving = |node: &Node| matches!(node.state, NodeState::Draining | NodeState::Fenced);
+        let is_one_machine = one.id() != other.id() && one.facts.machine == other.facts.machine;
+        is_one_machine && !self.is_relaxed && !is_leaving(one) && !is_leaving(other)
     }
 
     /// The core that already has slots of `group` on `node`: it cannot be another one.

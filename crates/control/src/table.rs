@@ -114,6 +114,14 @@ impl Table {
         }
     }
 
+    /// Obey `action` in a copy that a plan tries things on: no id, and the next version.
+    pub(crate) fn try_out(&mut self, action: &Action) -> Result<(), Refusal> {
+        self.obey(self.version + 1, action)?;
+        self.stretches.merge();
+        self.version += 1;
+        Ok(())
+    }
+
     /// The index of the last command that changed it; 0 before there is a cluster. What is remembered of commands that were
     /// refused does not count.
     pub fn version(&self) -> u64 {
@@ -177,6 +185,12 @@ impl Table {
         self.stretches.of_slot(slot)
     }
 
+    /// Whether a node that has a lease may serve what this table says is its. A node that started again serves by no table
+    /// that does not know that it did: in an older one it may be first of what others have taken over.
+    pub fn lets_serve(&self, node: NodeId, incarnation: u64) -> bool {
+        self.node(node).is_some_and(|node| node.state.has_lease() && node.facts.incarnation == incarnation)
+    }
+
     /// What is on its way, in the order in which it began.
     pub fn moves(&self) -> &[Move] {
         &self.moves
@@ -192,6 +206,20 @@ impl Table {
             }
         }
         ranges
+    }
+
+    /// How many contiguous ranges each instance is first of; instances that are first of none are left out.
+    pub fn range_counts(&self) -> BTreeMap<Place, usize> {
+        let mut counts = BTreeMap::new();
+        let mut last = None;
+        for (_, stretch) in self.stretches.iter() {
+            let first = stretch.chain.primary();
+            if let Some(place) = first.filter(|_| first != last) {
+                *counts.entry(place).or_insert(0) += 1;
+            }
+            last = first;
+        }
+        counts
     }
 
     /// In how many slots' chains `node` is.

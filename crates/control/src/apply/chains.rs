@@ -156,7 +156,7 @@ pub(crate) fn successor(chain: &Chain) -> Option<Place> {
 }
 
 /// What is left of a chain when `lost` is lost: the others, or, when none of them has everything, `lost` as its only member.
-fn after_loss(chain: &Chain, lost: NodeId) -> Chain {
+pub(crate) fn after_loss(chain: &Chain, lost: NodeId) -> Chain {
     let Some(member) = chain.member(lost) else { return *chain };
     let rest = chain.without(lost);
     if rest.whole_count() > 0 {

@@ -92,7 +92,10 @@ impl Table {
         let wanted = usize::from(self.settings.chain_length);
         let leaves = |chain: &Chain| chain.len() > wanted || self.shares_machine(chain, one.from.node);
         for (part, stretch) in self.stretches.within(one.slots).filter(|(_, stretch)| leaves(&stretch.chain)) {
-            if stretch.chain.without(one.from.node).whole_count() < wanted.min(2) {
+            // Two copies on one machine were never more than one.
+            let is_copy = !self.clash(one.from.node, one.to.node);
+            let copies = stretch.chain.whole_count() - usize::from(!is_copy);
+            if stretch.chain.without(one.from.node).whole_count() < wanted.min(2).min(copies) {
                 return Err(Refusal::FewerWhole(part.first));
             }
         }

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod histories;
+mod plans;
 mod rig;
 mod rules;

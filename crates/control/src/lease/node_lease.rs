@@ -1,0 +1,179 @@
+//! The node's side: it renews with every manager, and knows until when it may serve.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use base::planted::{Bug, is_planted};
+
+use super::{Denial, Renewal, Reply, Voters, counted_by_node};
+use crate::node::NodeId;
+
+/// Renewals whose replies are still worth something; three are sent in a lease.
+const SENT_MAX: usize = 8;
+/// Renewals in a lease.
+const RENEWALS_PER_LEASE: u64 = 3;
+
+/// A node's lease, for one incarnation: a node that starts again makes a new one.
+#[derive(Clone, Debug)]
+pub struct NodeLease {
+    node: NodeId,
+    incarnation: u64,
+    voters: Voters,
+    lease_us: u64,
+    next_us: u64,
+    number: u64,
+    sent: VecDeque<(u64, u64)>,
+    /// For each manager until when its latest grant holds, by this node's clock and less what that may be wrong.
+    until_us: BTreeMap<NodeId, u64>,
+    is_over: bool,
+}
+
+impl NodeLease {
+    /// No lease yet; the first renewal goes out with the first [`NodeLease::renewals`]. `lease_us` only sets how often.
+    pub fn new(node: NodeId, incarnation: u64, voters: Voters, lease_us: u64) -> NodeLease {
+        NodeLease {
+            node,
+            incarnation,
+            voters,
+            lease_us,
+            next_us: 0,
+            number: 0,
+            sent: VecDeque::new(),
+            until_us: BTreeMap::new(),
+            is_over: false,
+        }
+    }
+
+    /// Other voters count from now on. Only voters that are agreed may come here, never such as are only proposed.
+    pub fn set_voters(&mut self, voters: Voters) {
+        if voters.version > self.voters.version {
+            self.voters = voters;
+            self.next_us = 0;
+        }
+    }
+
+    /// Leases have another length: how often to renew.
+    pub fn set_lease(&mut self, lease_us: u64) {
+        self.lease_us = lease_us;
+    }
+
+    /// What to send, to whom, if it is time.
+    pub fn renewals(&mut self, now_us: u64) -> Vec<(NodeId, Renewal)> {
+        if now_us < self.next_us || self.is_over {
+            return Vec::new();
+        }
+        self.next_us = now_us + self.lease_us / RENEWALS_PER_LEASE;
+        self.number += 1;
+        self.sent.push_back((self.number, now_us));
+        if self.sent.len() > SENT_MAX {
+            self.sent.pop_front();
+        }
+        let (node, incarnation) = (self.node, self.incarnation);
+        let renewal = Renewal { node, incarnation, number: self.number, voters: self.voters.version };
+        self.voters.all().into_iter().map(|manager| (manager, renewal)).collect()
+    }
+
+    /// When [`NodeLease::renewals`] has something again.
+    pub fn deadline_us(&self) -> u64 {
+        self.next_us
+    }
+
+    /// A manager has answered; `from` is known by its connection.
+    pub fn on_reply(&mut self, from: NodeId, reply: Reply) {
+        match reply {
+            Reply::Granted { number, lease_us } => {
+                let Some((_, sent_us)) = self.sent.iter().find(|(sent, _)| *sent == number) else { return };
+                let until_us = sent_us + counted_by_node(lease_us);
+                let known = self.until_us.entry(from).or_insert(0);
+                *known = until_us.max(*known);
+            }
+            Reply::Denied { why: Denial::Over, .. } => self.is_over = true,
+            Reply::Denied { why: Denial::OldVoters, .. } => self.next_us = 0,
+            Reply::Denied { .. } => {}
+        }
+    }
+
+    /// The moment from which on it may not serve, unless something comes; 0 when it never could. A majority of managers has
+    /// granted up to there.
+    pub fn until_us(&self) -> u64 {
+        if self.is_over {
+            return 0;
+        }
+        let of_set = |set: &Vec<NodeId>| {
+            let mut ends: Vec<u64> =
+                set.iter().map(|manager| self.until_us.get(manager).copied().unwrap_or(0)).collect();
+            ends.sort_unstable_by(|one, other| other.cmp(one));
+            ends.get(set.len() / 2).copied().unwrap_or(0)
+        };
+        self.voters.sets.iter().map(of_set).min().unwrap_or(0)
+    }
+
+    /// Whether it may serve, by the clock of the tick.
+    pub fn may_serve(&self, now_us: u64) -> bool {
+        if is_planted(Bug::M6LeaseSurvivesStop) {
+            return self.until_us() > 0;
+        }
+        now_us < self.until_us()
+    }
+
+    /// Whether this incarnation may never serve again: it was fenced.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease() -> NodeLease {
+        let voters = Voters { version: 1, sets: vec![vec![NodeId(1), NodeId(2), NodeId(3)]] };
+        NodeLease::new(NodeId(9), 5, voters, 300_000)
+    }
+
+    #[test]
+    fn a_majority_grants_and_the_clock_counts_from_when_it_was_asked() {
+        let mut lease = lease();
+        assert_eq!(lease.renewals(1000).len(), 3);
+        assert!(lease.renewals(2000).is_empty() && lease.deadline_us() == 101_000);
+        lease.on_reply(NodeId(1), Reply::Granted { number: 1, lease_us: 300_000 });
+        assert!(!lease.may_serve(50_000), "one of three is no majority");
+        lease.on_reply(NodeId(1), Reply::Granted { number: 1, lease_us: 300_000 });
+        assert!(!lease.may_serve(50_000), "nor is the same one twice");
+        lease.on_reply(NodeId(3), Reply::Granted { number: 1, lease_us: 300_000 });
+        assert_eq!(lease.until_us(), 1000 + 285_000);
+        assert!(lease.may_serve(285_999) && !lease.may_serve(286_000));
+        lease.on_reply(NodeId(2), Reply::Granted { number: 7, lease_us: 300_000 });
+        assert_eq!(lease.until_us(), 286_000, "what was never asked grants nothing");
+    }
+
+    #[test]
+    fn grants_of_different_renewals_add_up_to_the_later_one_of_a_majority() {
+        let mut lease = lease();
+        for now_us in [0, 100_000, 200_000] {
+            lease.renewals(now_us);
+        }
+        for (manager, number) in [(1, 3), (2, 1), (3, 2)] {
+            lease.on_reply(NodeId(manager), Reply::Granted { number, lease_us: 300_000 });
+        }
+        assert_eq!(lease.until_us(), 100_000 + 285_000);
+        lease.on_reply(NodeId(1), Reply::Denied { number: 3, why: Denial::Over });
+        assert!(lease.is_over() && !lease.may_serve(1) && lease.renewals(u64::MAX / 2).is_empty());
+    }
+
+    #[test]
+    fn new_voters_have_to_grant_before_they_count() {
+        let mut lease = lease();
+        lease.renewals(0);
+        for manager in 1..=3 {
+            lease.on_reply(NodeId(manager), Reply::Granted { number: 1, lease_us: 300_000 });
+        }
+        let set = |ids: [u32; 3]| ids.map(NodeId).to_vec();
+        lease.set_voters(Voters { version: 2, sets: vec![set([1, 2, 3]), set([3, 4, 5])] });
+        assert!(!lease.may_serve(1));
+        assert_eq!(lease.renewals(10).len(), 5);
+        lease.on_reply(NodeId(4), Reply::Granted { number: 2, lease_us: 300_000 });
+        assert!(lease.may_serve(20), "3 and 4 of the new set");
+        lease.set_voters(Voters { version: 1, sets: vec![set([1, 2, 3])] });
+        assert_eq!(lease.renewals(1_000_000).len(), 5, "older voters are no news");
+    }
+}

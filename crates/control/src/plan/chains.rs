@@ -1,0 +1,132 @@
+//! Plans for chains: who comes behind a lost member, who fills up a chain, who is surplus.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::limits::REPLACEMENTS_MAX;
+use placement::SlotRange;
+
+use super::filler::{Want, choose};
+use super::loads::{Load, copies, parts, settled};
+use crate::apply::chains::{after_loss, successor};
+use crate::chain::{Chain, Member};
+use crate::command::{Action, Replacement};
+use crate::node::{NodeId, NodeState, Place};
+use crate::table::Table;
+
+/// Who comes behind `lost` when it is promoted away, in every chain that is too short without it and has a first whose lease
+/// runs.
+pub fn replacements(table: &Table, lost: NodeId) -> Vec<Replacement> {
+    let mut wants = Vec::new();
+    for (slots, chain, moving) in parts(table).into_iter().filter(|(_, chain, _)| chain.has(lost)) {
+        let kept = after_loss(&chain, lost);
+        let is_over = moving.is_none_or(|one| one.from.node == lost || one.to.node == lost);
+        let beside = if is_over { kept } else { settled(&kept, moving) };
+        if is_served(table, &kept) && kept.len() < wanted(table) {
+            wants.push(Want { slots, beside, present: kept });
+        }
+    }
+    let mut choices = choose(table, &wants);
+    choices.truncate(REPLACEMENTS_MAX);
+    choices.into_iter().map(|choice| Replacement { slots: choice.slots, place: choice.place }).collect()
+}
+
+/// Members for chains that are shorter than they shall be, wherever somebody is legal.
+pub fn fill_up(table: &Table) -> Vec<Action> {
+    let mut wants = Vec::new();
+    for (slots, chain, moving) in parts(table) {
+        let beside = settled(&chain, moving);
+        if is_served(table, &chain) && beside.len() < wanted(table) && !chain.is_full() {
+            wants.push(Want { slots, beside, present: chain });
+        }
+    }
+    additions(table, &wants)
+}
+
+/// Members for chains in which somebody stands who should not: a node that drains, or one in a zone that is there twice while
+/// another has room. When the new member is whole, [`trim`] lets the other one go.
+pub fn mend(table: &Table) -> Vec<Action> {
+    let mut wants = Vec::new();
+    for (slots, chain, moving) in parts(table) {
+        let is_whole = chain.whole_count() == chain.len();
+        if moving.is_some() || !is_whole || !is_served(table, &chain) || chain.len() != wanted(table) || chain.is_full()
+        {
+            continue;
+        }
+        if let Some(bad) = misplaced(table, &chain) {
+            wants.push(Want { slots, beside: chain.without(bad), present: chain });
+        }
+    }
+    additions(table, &wants)
+}
+
+fn additions(table: &Table, wants: &[Want]) -> Vec<Action> {
+    let epoch = table.version();
+    let action = |choice: super::filler::Choice| {
+        let mut chain = choice.present;
+        chain.push(Member::filling(choice.place));
+        let places = chain.iter().map(|member| member.place).collect();
+        Action::Replace { slots: choice.slots, epoch, places, counted: false }
+    };
+    choose(table, wants).into_iter().map(action).collect()
+}
+
+/// Members that go because a chain has more than it shall, one at a time. Nobody who is whole goes while somebody else is being
+/// filled.
+pub fn trim(table: &Table) -> Vec<Action> {
+    let loads = copies(table);
+    let mut actions: Vec<(SlotRange, Chain, Chain)> = Vec::new();
+    for (slots, chain, moving) in parts(table) {
+        if moving.is_some() || chain.len() <= wanted(table) || !is_served(table, &chain) {
+            continue;
+        }
+        let Some(going) = surplus(table, &chain, &loads) else { continue };
+        if going.whole && chain.whole_count() < chain.len() {
+            continue;
+        }
+        match actions.last_mut() {
+            Some((last, same, _)) if *same == chain && last.last.number() + 1 == slots.first.number() => {
+                last.last = slots.last;
+            }
+            _ => actions.push((slots, chain, chain.without(going.place.node))),
+        }
+    }
+    let epoch = table.version();
+    let action = |(slots, chain, rest): (SlotRange, Chain, Chain)| {
+        let counted = successor(&rest).is_some() && successor(&rest) != successor(&chain);
+        Action::Replace { slots, epoch, places: rest.iter().map(|member| member.place).collect(), counted }
+    };
+    actions.into_iter().map(action).collect()
+}
+
+/// Whom a chain misses least: who drains, who leaves the more zones behind, who is not whole, who is fullest.
+fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<Place, Load>) -> Option<Member> {
+    let zones_without = |id: NodeId| {
+        let rest = chain.without(id);
+        let zones = rest.iter().filter_map(|member| table.node(member.place.node)).map(|node| &node.facts.zone);
+        zones.collect::<BTreeSet<_>>().len()
+    };
+    let fullness = |place: Place| loads.get(&place).map_or(u64::MAX, |load| load.fullness());
+    chain.iter().skip(1).copied().max_by_key(|member| {
+        let id = member.place.node;
+        (is_draining(table, id), zones_without(id), !member.whole, fullness(member.place))
+    })
+}
+
+fn is_draining(table: &Table, id: NodeId) -> bool {
+    table.node(id).is_some_and(|node| node.state == NodeState::Draining)
+}
+
+/// Who, behind the first, should not be in the chain, if anybody: of two in one zone the later one.
+fn misplaced(table: &Table, chain: &Chain) -> Option<NodeId> {
+    let behind = || chain.iter().skip(1).map(|member| member.place.node);
+    let crowded = || behind().rfind(|id| table.fits(*id, &chain.without(*id)).is_err());
+    behind().find(|id| is_draining(table, *id)).or_else(crowded)
+}
+
+fn wanted(table: &Table) -> usize {
+    usize::from(table.settings().chain_length)
+}
+
+fn is_served(table: &Table, chain: &Chain) -> bool {
+    chain.primary().is_some_and(|first| table.has_lease(first.node).is_ok())
+}
