@@ -66,19 +66,19 @@ impl Grants {
 
     /// A node asks, and `table` is what this manager has obeyed.
     pub fn on_renewal(&mut self, now_us: u64, table: &Table, renewal: Renewal) -> Reply {
-        let number = renewal.number;
+        let Renewal { incarnation, number, .. } = renewal;
         if table.node(renewal.node).is_some() {
             let grant = self.grant(now_us, renewal.node);
-            grant.incarnation = grant.incarnation.max(renewal.incarnation);
+            grant.incarnation = grant.incarnation.max(incarnation);
         }
         if let Some(why) = self.denial(table, renewal) {
-            return Reply::Denied { number, why };
+            return Reply { incarnation, number, granted_us: Err(why) };
         }
         let lease_us = u64::from(table.settings().lease_ms) * 1000;
         let grant = self.grant(now_us, renewal.node);
         grant.heard_us = now_us;
         grant.until_us = grant.until_us.max(now_us + counted_by_manager(lease_us));
-        Reply::Granted { number, lease_us }
+        Reply { incarnation, number, granted_us: Ok(lease_us) }
     }
 
     fn denial(&self, table: &Table, renewal: Renewal) -> Option<Denial> {

@@ -3,7 +3,7 @@
 //! ```text
 //!  NodeLease (each node)            Grants (each manager)                  Judge (the leader of the managers)
 //!   │ Renewal ──────────────────────►│ fenced? another incarnation?         │
-//!   │◄──────────────── Reply::Granted│ notes until when                     │
+//!   │◄───────────────── Reply granted│ notes until when                     │
 //!                                    │ Report ─────────────────────────────►│ who was granted nothing for a lease is suspected
 //!                                    │                                      ├─ wishes Fence
 //!                                    │◄─────────────────────────── Question │
@@ -77,21 +77,14 @@ pub struct Renewal {
 
 /// What the manager answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// It holds for `lease_us` from when the renewal was sent, less what the node's clock may be wrong.
-    Granted {
-        /// Of the renewal.
-        number: u64,
-        /// Microseconds.
-        lease_us: u64,
-    },
-    /// It does not.
-    Denied {
-        /// Of the renewal.
-        number: u64,
-        /// Why not.
-        why: Denial,
-    },
+pub struct Reply {
+    /// Of the renewal: a reply to an earlier start of the node is worth nothing.
+    pub incarnation: u64,
+    /// Of the renewal.
+    pub number: u64,
+    /// How long the lease runs from when the renewal was sent, microseconds, less what the node's clock may be wrong; or that
+    /// there is none.
+    pub granted_us: Result<u64, Denial>,
 }
 
 /// Why a lease is not renewed.

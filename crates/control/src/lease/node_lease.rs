@@ -79,16 +79,19 @@ impl NodeLease {
 
     /// A manager has answered; `from` is known by its connection.
     pub fn on_reply(&mut self, from: NodeId, reply: Reply) {
-        match reply {
-            Reply::Granted { number, lease_us } => {
-                let Some((_, sent_us)) = self.sent.iter().find(|(sent, _)| *sent == number) else { return };
+        if reply.incarnation != self.incarnation {
+            return;
+        }
+        match reply.granted_us {
+            Ok(lease_us) => {
+                let Some((_, sent_us)) = self.sent.iter().find(|(sent, _)| *sent == reply.number) else { return };
                 let until_us = sent_us + counted_by_node(lease_us);
                 let known = self.until_us.entry(from).or_insert(0);
                 *known = until_us.max(*known);
             }
-            Reply::Denied { why: Denial::Over, .. } => self.is_over = true,
-            Reply::Denied { why: Denial::OldVoters, .. } => self.next_us = 0,
-            Reply::Denied { .. } => {}
+            Err(Denial::Over) => self.is_over = true,
+            Err(Denial::OldVoters) => self.next_us = 0,
+            Err(Denial::NotReturned | Denial::Unknown | Denial::NotCurrent) => {}
         }
     }
 
@@ -130,20 +133,29 @@ mod tests {
         NodeLease::new(NodeId(9), 5, voters, 300_000)
     }
 
+    fn granted(number: u64) -> Reply {
+        Reply { incarnation: 5, number, granted_us: Ok(300_000) }
+    }
+
     #[test]
     fn a_majority_grants_and_the_clock_counts_from_when_it_was_asked() {
         let mut lease = lease();
         assert_eq!(lease.renewals(1000).len(), 3);
         assert!(lease.renewals(2000).is_empty() && lease.deadline_us() == 101_000);
-        lease.on_reply(NodeId(1), Reply::Granted { number: 1, lease_us: 300_000 });
+        lease.on_reply(NodeId(1), granted(1));
         assert!(!lease.may_serve(50_000), "one of three is no majority");
-        lease.on_reply(NodeId(1), Reply::Granted { number: 1, lease_us: 300_000 });
+        lease.on_reply(NodeId(1), granted(1));
         assert!(!lease.may_serve(50_000), "nor is the same one twice");
-        lease.on_reply(NodeId(3), Reply::Granted { number: 1, lease_us: 300_000 });
+        lease.on_reply(NodeId(3), granted(1));
         assert_eq!(lease.until_us(), 1000 + 285_000);
         assert!(lease.may_serve(285_999) && !lease.may_serve(286_000));
-        lease.on_reply(NodeId(2), Reply::Granted { number: 7, lease_us: 300_000 });
-        assert_eq!(lease.until_us(), 286_000, "what was never asked grants nothing");
+        lease.on_reply(NodeId(2), granted(7));
+        lease.on_reply(NodeId(2), Reply { incarnation: 4, ..granted(1) });
+        assert_eq!(
+            lease.until_us(),
+            286_000,
+            "neither what was never asked grants anything nor what an earlier start asked"
+        );
     }
 
     #[test]
@@ -153,10 +165,10 @@ mod tests {
             lease.renewals(now_us);
         }
         for (manager, number) in [(1, 3), (2, 1), (3, 2)] {
-            lease.on_reply(NodeId(manager), Reply::Granted { number, lease_us: 300_000 });
+            lease.on_reply(NodeId(manager), granted(number));
         }
         assert_eq!(lease.until_us(), 100_000 + 285_000);
-        lease.on_reply(NodeId(1), Reply::Denied { number: 3, why: Denial::Over });
+        lease.on_reply(NodeId(1), Reply { granted_us: Err(Denial::Over), ..granted(3) });
         assert!(lease.is_over() && !lease.may_serve(1) && lease.renewals(u64::MAX / 2).is_empty());
     }
 
@@ -165,13 +177,13 @@ mod tests {
         let mut lease = lease();
         lease.renewals(0);
         for manager in 1..=3 {
-            lease.on_reply(NodeId(manager), Reply::Granted { number: 1, lease_us: 300_000 });
+            lease.on_reply(NodeId(manager), granted(1));
         }
         let set = |ids: [u32; 3]| ids.map(NodeId).to_vec();
         lease.set_voters(Voters { version: 2, sets: vec![set([1, 2, 3]), set([3, 4, 5])] });
         assert!(!lease.may_serve(1));
         assert_eq!(lease.renewals(10).len(), 5);
-        lease.on_reply(NodeId(4), Reply::Granted { number: 2, lease_us: 300_000 });
+        lease.on_reply(NodeId(4), granted(2));
         assert!(lease.may_serve(20), "3 and 4 of the new set");
         lease.set_voters(Voters { version: 1, sets: vec![set([1, 2, 3])] });
         assert_eq!(lease.renewals(1_000_000).len(), 5, "older voters are no news");

@@ -6,7 +6,7 @@ use base::{SLOT_COUNT, Slot};
 use control::*;
 use proptest::prelude::*;
 
-use crate::rig::{Rig, random_action};
+use crate::rig::{Rig, random_action, unplanted};
 
 /// What happened in some histories, so that one can see that they are not empty.
 #[derive(Debug, Default)]
@@ -108,6 +108,7 @@ fn live(seed: u64, steps: usize, seen: &mut Seen) -> Rig {
 
 #[test]
 fn every_command_is_met_in_some_history() {
+    let _unplanted = unplanted();
     let mut seen = Seen::default();
     for seed in 0..60 {
         live(seed, 250, &mut seen);
@@ -121,6 +122,7 @@ proptest! {
 
     #[test]
     fn the_same_history_makes_the_same_bytes(seed in any::<u64>(), steps in 1usize..200) {
+        let _unplanted = unplanted();
         let one = live(seed, steps, &mut Seen::default());
         let other = live(seed, steps, &mut Seen::default());
         prop_assert_eq!(one.table.encode(), other.table.encode());
@@ -130,6 +132,7 @@ proptest! {
     fn bytes_that_were_harmed_mean_no_table_or_one_that_is_written_as_it_was_read(
         seed in any::<u64>(), at in any::<u64>(), byte in any::<u8>(), cut in any::<bool>()
     ) {
+        let _unplanted = unplanted();
         let mut bytes = live(seed, 60, &mut Seen::default()).table.encode();
         let at = (at % bytes.len() as u64) as usize;
         bytes[at] = byte;
@@ -144,6 +147,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_command_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0u8..17) {
+        let _unplanted = unplanted();
         if bytes.len() > 17 {
             bytes[0] = 1;
             bytes[17] = kind;
@@ -152,4 +156,13 @@ proptest! {
             prop_assert_eq!(command.encode(), bytes);
         }
     }
+}
+
+#[cfg(feature = "planted")]
+#[test]
+fn m4_a_promotion_of_a_member_that_lacks_something_is_caught() {
+    let bug = base::planted::Bug::M4PromoteShorterLog;
+    let caught = std::panic::catch_unwind(|| crate::rig::with_planted(bug, || live(0, 250, &mut Seen::default())));
+    let what = caught.err().and_then(|panic| panic.downcast_ref::<String>().cloned());
+    assert!(what.is_some_and(|what| what.contains("by Promote")), "the histories do not see the planted promotion");
 }

@@ -8,7 +8,7 @@ use base::rng::Rng;
 use control::plan::{self, Violation};
 use control::*;
 
-use crate::rig::{Rig, newcomer, place};
+use crate::rig::{Rig, newcomer, place, unplanted};
 
 /// A node somewhere, with any number of cores and any weight.
 fn anybody(rng: &mut Rng, id: u32, (zones, machines): (u64, u64)) -> Newcomer {
@@ -124,6 +124,7 @@ fn grown(seed: u64, nodes: u32, judge: bool) -> Rig {
 
 #[test]
 fn a_join_takes_its_share_and_no_more_for_every_size_up_to_forty() {
+    let _unplanted = unplanted();
     for (seed, nodes) in [(1, 2), (2, 3), (3, 5), (4, 9), (5, 16), (6, 40)] {
         let rig = grown(seed, nodes, true);
         let table = &rig.table;
@@ -136,6 +137,7 @@ fn a_join_takes_its_share_and_no_more_for_every_size_up_to_forty() {
 
 #[test]
 fn a_fourth_equal_node_gets_a_quarter_in_one_piece_of_each() {
+    let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 1, "", "m1"), 2);
     for id in 2..=4 {
         rig.done(Action::Join(newcomer(id, 1, "", &format!("m{id}"))));
@@ -153,6 +155,7 @@ fn a_fourth_equal_node_gets_a_quarter_in_one_piece_of_each() {
 
 #[test]
 fn a_node_of_several_cores_gets_slots_on_each() {
+    let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 4, "", "a"), 1);
     rig.done(Action::Join(newcomer(2, 4, "", "b")));
     plan::join(&rig.table, NodeId(2)).into_iter().for_each(|action| rig.done(action));
@@ -166,6 +169,7 @@ fn a_node_of_several_cores_gets_slots_on_each() {
 
 #[test]
 fn whichever_node_is_lost_every_slot_that_had_two_copies_is_served() {
+    let _unplanted = unplanted();
     for seed in 0..12 {
         let mut rng = Rng::new(seed);
         let rig = grown(100 + seed, 2 + rng.below(9) as u32, false);
@@ -189,6 +193,7 @@ fn whichever_node_is_lost_every_slot_that_had_two_copies_is_served() {
 
 #[test]
 fn a_drained_node_has_nothing_left_and_may_go() {
+    let _unplanted = unplanted();
     for seed in 0..12 {
         let mut rng = Rng::new(seed);
         let mut rig = grown(200 + seed, 3 + rng.below(8) as u32, false);
@@ -218,6 +223,7 @@ fn a_drained_node_has_nothing_left_and_may_go() {
 
 #[test]
 fn rebalancing_comes_to_rest() {
+    let _unplanted = unplanted();
     for seed in 0..10 {
         let mut rng = Rng::new(seed);
         let mut rig = grown(300 + seed, 2 + rng.below(12) as u32, false);
@@ -241,6 +247,7 @@ fn rebalancing_comes_to_rest() {
 
 #[test]
 fn a_zone_that_comes_gets_its_member_and_status_says_so_until_then() {
+    let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 1, "z1", "a"), 2);
     rig.done(Action::Join(newcomer(2, 1, "z1", "b")));
     settle(&mut rig);
@@ -262,6 +269,7 @@ fn a_zone_that_comes_gets_its_member_and_status_says_so_until_then() {
 
 #[test]
 fn what_waits_is_named() {
+    let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 1, "", "a"), 2);
     let all = control::stretch::all_slots();
     assert_eq!(plan::violations(&rig.table), [Violation::OneCopy(all), Violation::Short(all, 1)]);

@@ -221,3 +221,21 @@ fn random_move(table: &Table, rng: &mut Rng, epoch: u64) -> Action {
     let from = stretch.chain.primary().unwrap_or_else(|| place_of(table, rng));
     Action::MoveBegin { slots: part, epoch, from, to }
 }
+
+/// Planted bugs are of the whole process: who plants one is alone, who must not see any waits.
+static PLANTED: std::sync::RwLock<()> = std::sync::RwLock::new(());
+
+/// Held by a test that must not see a planted bug.
+pub fn unplanted() -> std::sync::RwLockReadGuard<'static, ()> {
+    PLANTED.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// What `ask` says in a build that carries `bug`.
+#[cfg(feature = "planted")]
+pub fn with_planted<T>(bug: base::planted::Bug, ask: impl FnOnce() -> T) -> T {
+    let _alone = PLANTED.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    base::planted::plant(Some(bug));
+    let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask));
+    base::planted::plant(None);
+    said.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

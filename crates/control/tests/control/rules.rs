@@ -2,7 +2,7 @@
 
 use control::*;
 
-use crate::rig::{Rig, founding, newcomer, place, slots};
+use crate::rig::{Rig, founding, newcomer, place, slots, unplanted};
 
 /// Three nodes on three machines, chains of two, everything filled: slots 0 to 8191 are 1's with 2 behind, the others 2's
 /// with 3 behind.
@@ -31,6 +31,7 @@ fn trio() -> Rig {
 
 #[test]
 fn a_founder_owns_all_slots_split_over_its_cores() {
+    let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 4, "", "a"), 1);
     assert_eq!(rig.table.stretches().count(), 4);
     assert_eq!(rig.chain(4096), "[1.1]");
@@ -40,6 +41,7 @@ fn a_founder_owns_all_slots_split_over_its_cores() {
 
 #[test]
 fn numbers_addresses_and_identities_are_given_once() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     assert_eq!(rig.refused(Action::Join(newcomer(3, 1, "", "d"))), Refusal::NumberTaken(NodeId(3)));
     let mut twin = newcomer(4, 1, "", "d");
@@ -54,6 +56,7 @@ fn numbers_addresses_and_identities_are_given_once() {
 
 #[test]
 fn who_is_lost_is_replaced_by_who_has_everything() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     let replacements = vec![Replacement { slots: slots(0, 16383), place: place(3, 0) }];
     let promote = Action::Promote { node: NodeId(1), incarnation: 1, replacements };
@@ -75,6 +78,7 @@ fn who_is_lost_is_replaced_by_who_has_everything() {
 
 #[test]
 fn a_promotion_waits_for_the_lease_of_the_incarnation_it_names() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     rig.kill(1);
     rig.done(Action::Returned(Comeback { node: NodeId(1), incarnation: 2, host: "h".to_owned(), port: 1, cores: 1 }));
@@ -85,6 +89,7 @@ fn a_promotion_waits_for_the_lease_of_the_incarnation_it_names() {
 
 #[test]
 fn what_was_planned_for_an_older_chain_is_refused() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     let epoch = rig.table.version();
     rig.kill(3);
@@ -103,6 +108,7 @@ fn what_was_planned_for_an_older_chain_is_refused() {
 
 #[test]
 fn who_takes_over_is_who_was_waited_for() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     let (half, epoch) = (slots(0, 8191), rig.table.version());
     let replace = |epoch, nodes: &[u32], counted| {
@@ -122,6 +128,7 @@ fn who_takes_over_is_who_was_waited_for() {
 
 #[test]
 fn members_are_whole_in_the_order_of_the_chain() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     rig.done(Action::Join(newcomer(4, 1, "", "d")));
     let (all, epoch) = (slots(0, 8191), rig.table.version());
@@ -137,6 +144,7 @@ fn members_are_whole_in_the_order_of_the_chain() {
 
 #[test]
 fn no_two_members_on_one_machine_nor_in_one_zone_while_another_has_room() {
+    let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 1, "z1", "a"), 2);
     rig.done(Action::Join(newcomer(2, 1, "z1", "a")));
     rig.done(Action::Join(newcomer(3, 1, "z1", "b")));
@@ -159,6 +167,7 @@ fn no_two_members_on_one_machine_nor_in_one_zone_while_another_has_room() {
 
 #[test]
 fn a_slot_group_has_one_core_on_a_node() {
+    let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 2, "", "a"), 1);
     rig.done(Action::Join(newcomer(2, 2, "", "b")));
     let begin = |rig: &Rig, first, last, core| Action::MoveBegin {
@@ -179,6 +188,7 @@ fn a_slot_group_has_one_core_on_a_node() {
 
 #[test]
 fn a_move_ends_with_the_destination_first_and_the_source_gone() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     let (part, epoch) = (slots(0, 99), rig.table.version());
     rig.done(Action::MoveBegin { slots: part, epoch, from: place(1, 0), to: place(3, 0) });
@@ -200,6 +210,7 @@ fn a_move_ends_with_the_destination_first_and_the_source_gone() {
 
 #[test]
 fn any_end_of_a_move_may_die() {
+    let _unplanted = unplanted();
     for (dead, handed, expected) in
         [(1, false, "[2.0 ~3.0]"), (3, false, "[1.0 2.0]"), (1, true, "[3.0 2.0]"), (3, true, "[1.0 2.0]")]
     {
@@ -219,6 +230,7 @@ fn any_end_of_a_move_may_die() {
 
 #[test]
 fn a_cancelled_move_leaves_the_chain_as_it_was() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     let before = rig.chain(0);
     rig.done(Action::MoveBegin { slots: slots(0, 99), epoch: rig.table.version(), from: place(1, 0), to: place(3, 0) });
@@ -229,6 +241,7 @@ fn a_cancelled_move_leaves_the_chain_as_it_was() {
 
 #[test]
 fn an_instance_is_first_of_sixteen_ranges_at_most() {
+    let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 1, "", "a"), 1);
     rig.done(Action::Join(newcomer(2, 1, "", "b")));
     let begin = |rig: &Rig, first: u16| Action::MoveBegin {
@@ -251,6 +264,7 @@ fn an_instance_is_first_of_sixteen_ranges_at_most() {
 
 #[test]
 fn a_node_leaves_for_ever_when_nothing_is_its_own() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     let remove = |node, abandon| Action::Remove { node: NodeId(node), abandon };
     assert_eq!(rig.refused(remove(3, true)), Refusal::HoldsSlots(NodeId(3), 8192));
@@ -269,6 +283,7 @@ fn a_node_leaves_for_ever_when_nothing_is_its_own() {
 
 #[test]
 fn the_longest_lease_that_ever_was_is_remembered() {
+    let _unplanted = unplanted();
     let mut rig = trio();
     rig.done(Action::Configure(Settings { lease_ms: 2000, chain_length: 2 }));
     rig.done(Action::Configure(Settings { lease_ms: 100, chain_length: 3 }));
