@@ -40,6 +40,8 @@ static int losses = -1;
 
 struct extent {
     struct extent *next;
+    /* Of all writes, from 1. */
+    uint64_t number;
     char *path;
     uint64_t offset, bytes;
     char *old;
@@ -47,6 +49,7 @@ struct extent {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Newest first. */
 static struct extent *unsynced;
+static uint64_t writes;
 
 __attribute__((constructor)) static void begin(void) {
     const char *file = getenv("FAULTS_CONTROL"), *place = getenv("FAULTS_DIRECTORY"), *loss = getenv("FAULTS_LOSSES");
@@ -116,6 +119,7 @@ static void note_old(int fd, const char *path, uint64_t offset, size_t bytes) {
     if (!extent->path || !extent->old) abort();
     if (syscall(SYS_pread64, fd, extent->old, bytes, offset) < 0) memset(extent->old, 0, bytes);
     pthread_mutex_lock(&lock);
+    extent->number = ++writes;
     extent->next = unsynced;
     unsynced = extent;
     pthread_mutex_unlock(&lock);
@@ -131,14 +135,13 @@ static void put(const void *bytes, size_t count) {
     }
 }
 
-/* A sync of the file that began when `newest` was the newest write is over; what it lost, newest first, is told. */
-static void end_sync(const char *path, struct extent *newest, int is_lost) {
+/* A sync of the file that began behind so many writes is over; what it lost, newest first, is told. The count, not the newest
+ * write itself: a sync of another file may be over meanwhile, and that write with it. */
+static void end_sync(const char *path, uint64_t writes_before, int is_lost) {
     pthread_mutex_lock(&lock);
-    int is_older = 0;
     for (struct extent **place = &unsynced; *place;) {
         struct extent *extent = *place;
-        is_older |= extent == newest;
-        if (!is_older || strcmp(extent->path, path) != 0) {
+        if (extent->number > writes_before || strcmp(extent->path, path) != 0) {
             place = &extent->next;
             continue;
         }
@@ -193,11 +196,11 @@ static int sync_with(sync_type real, int fd) {
     uint32_t kind = control ? kind_of_file(fd, path, sizeof path) : 0;
     if (!kind) return real(fd);
     pthread_mutex_lock(&lock);
-    struct extent *newest = unsynced;
+    uint64_t writes_before = writes;
     pthread_mutex_unlock(&lock);
     int told = verdict(CALL_SYNC, kind);
     if (told == 0 && real(fd) != 0) told = errno;
-    if (kind == LOG && newest) end_sync(path, newest, told != 0);
+    if (kind == LOG) end_sync(path, writes_before, told != 0);
     return told ? fails(told == SHORT ? EIO : told) : 0;
 }
 
