@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use base::rng::mix;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::connection::Connection;
@@ -18,6 +19,11 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a server's output goes, hidden: a directory for a new store is to be empty.
 const OUTPUT_NAME: &str = ".proof-output.txt";
+
+/// Lowest port for servers; they and the ports of their buses are below the system's own, from 32768 on.
+const PORT_MIN: u16 = 10_240;
+/// From a Redis's port to the one for other nodes of its cluster.
+const BUS_PORT_OFFSET: u16 = 10_000;
 
 /// Between two looks at whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -242,18 +248,19 @@ fn absolute(binary: &str) -> io::Result<PathBuf> {
     if binary.contains('/') { std::path::absolute(binary) } else { Ok(PathBuf::from(binary)) }
 }
 
-/// The first of `count` consecutive ports that were free a moment ago.
+/// The first of `count` consecutive ports that were free a moment ago, below those that the system gives to clients: where many
+/// connections come and go these are used up for a minute each.
 ///
 /// # Errors
-/// When the system has none.
+/// When none was found.
 pub fn free_ports(count: u16) -> io::Result<u16> {
-    for _ in 0..100 {
-        let first = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let all_free = first < 65_000 - count
-            && (first..first + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-            && TcpListener::bind(("127.0.0.1", first.wrapping_add(10_000).max(1024))).is_ok();
+    static TRIES: AtomicU64 = AtomicU64::new(0);
+    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    for _ in 0..1000 {
+        let drawn = mix(u64::from(std::process::id()) << 32 | TRIES.fetch_add(1, Ordering::Relaxed));
+        let first = PORT_MIN + (drawn % u64::from(BUS_PORT_OFFSET - count)) as u16;
         // A Redis of a cluster also takes port + 10000.
-        if all_free && first < 55_000 {
+        if (first..first + count).all(is_free) && is_free(first + BUS_PORT_OFFSET) {
             return Ok(first);
         }
     }
