@@ -11,6 +11,7 @@ mod replies;
 mod requests;
 mod settings;
 mod source;
+mod table;
 mod texts;
 mod vocabulary;
 
@@ -22,7 +23,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// Every target by its name; `xtask/src/fuzz/targets.rs` says what each proves.
-const TARGETS: [(&str, Target); 10] = [
+const TARGETS: [(&str, Target); 11] = [
     ("requests", requests::run),
     ("inline", inline::run),
     ("replies", replies::run),
@@ -33,6 +34,7 @@ const TARGETS: [(&str, Target); 10] = [
     ("recovery", recovery::run),
     ("manifest", manifest::run),
     ("settings", settings::run),
+    ("table", table::run),
 ];
 
 static CHOSEN: OnceLock<Target> = OnceLock::new();

@@ -15,11 +15,16 @@ use crate::node::{NodeId, NodeState};
 use crate::stretch::{Stretch, common, groups_of};
 use crate::table::Table;
 
+/// The newest version there can be: a command for every nanosecond of a century leaves room above.
+pub const VERSION_MAX: u64 = 1 << 62;
+
 /// A broken invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// A table before there is a cluster that has something.
     Uncreated,
+    /// A version beyond [`VERSION_MAX`].
+    Version,
     /// Settings outside of their bounds.
     Settings,
     /// A node that says something impossible, or that another one says, too.
@@ -47,6 +52,7 @@ impl fmt::Display for Broken {
         let slots = |range: &SlotRange| format!("slots {} to {}", range.first.number(), range.last.number());
         match self {
             Broken::Uncreated => write!(formatter, "there is no cluster and yet a table"),
+            Broken::Version => write!(formatter, "there are not so many versions"),
             Broken::Settings => write!(formatter, "the settings are impossible"),
             Broken::Node(node) => write!(formatter, "{node} is impossible"),
             Broken::Stretch(range) => write!(formatter, "{} are not one stretch", slots(range)),
@@ -75,6 +81,7 @@ impl Table {
     pub fn check(&self) -> Result<(), Broken> {
         let is_empty = self.nodes.is_empty() && self.moves.is_empty() && self.version == 0 && self.cluster == [0; 16];
         holds(self.is_created || (is_empty && !self.is_relaxed), Broken::Uncreated)?;
+        holds(self.version <= VERSION_MAX, Broken::Version)?;
         let lease_fits = (self.settings.lease_ms..=LEASE_MS_MAX).contains(&self.lease_ms_longest);
         holds(flaw_of_settings(&self.settings).is_none() && lease_fits, Broken::Settings)?;
         self.check_nodes()?;

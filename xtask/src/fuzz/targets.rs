@@ -77,6 +77,12 @@ pub const TARGETS: &[Target] = &[
         gate_runs: 1500,
         length_max: 1024,
     },
+    Target {
+        name: "table",
+        about: "tables and commands: read and written as they were, or refused; commands keep all invariants, plans are granted",
+        gate_runs: 1000,
+        length_max: 1024,
+    },
 ];
 
 /// The target called `name`.

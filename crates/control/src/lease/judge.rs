@@ -111,7 +111,7 @@ impl Judge {
         }
         match answer.may_run_us {
             0 => drop(clear.insert(from)),
-            rest_us => drop(again_us.insert(from, now_us + rest_us)),
+            rest_us => drop(again_us.insert(from, now_us.saturating_add(rest_us))),
         }
     }
 
@@ -180,7 +180,7 @@ impl Judge {
             let reported = self.reports.get(&manager)?;
             let age_us = now_us.saturating_sub(reported.at_us);
             let heard = *reported.nodes.get(&id)?;
-            (age_us < lease_us).then_some(Heard { silent_us: heard.silent_us + age_us, ..heard })
+            (age_us < lease_us).then_some(Heard { silent_us: heard.silent_us.saturating_add(age_us), ..heard })
         };
         let has_restarted = |manager| heard(manager).is_some_and(|heard| heard.incarnation > known);
         let misses = |manager| heard(manager).is_some_and(|heard| heard.silent_us >= lease_us);

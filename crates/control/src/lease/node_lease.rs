@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use base::limits::LEASE_MS_MAX;
 use base::planted::{Bug, is_planted};
 
 use super::{Denial, Renewal, Reply, Voters, counted_by_node};
@@ -85,7 +86,8 @@ impl NodeLease {
         match reply.granted_us {
             Ok(lease_us) => {
                 let Some((_, sent_us)) = self.sent.iter().find(|(sent, _)| *sent == reply.number) else { return };
-                let until_us = sent_us + counted_by_node(lease_us);
+                // No lease is longer, whatever a manager says.
+                let until_us = sent_us + counted_by_node(lease_us.min(u64::from(LEASE_MS_MAX) * 1000));
                 let known = self.until_us.entry(from).or_insert(0);
                 *known = until_us.max(*known);
             }
