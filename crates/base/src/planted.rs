@@ -60,13 +60,15 @@ pub enum Bug {
     M33PromoteUnasked = 33,
     /// A manager that starts grants leases before its table is known to be as new as it was (beyond AT-01's list).
     M34GrantsOnOldTable = 34,
+    /// A failed sync leaves replies that wait for it as they are (beyond AT-01's list).
+    M35HeldForEver = 35,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 28] = [
+    pub const ALL: [Bug; 29] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -95,6 +97,7 @@ impl Bug {
         Bug::M32GrantsForgotten,
         Bug::M33PromoteUnasked,
         Bug::M34GrantsOnOldTable,
+        Bug::M35HeldForEver,
     ];
 
     /// `M7` -> the bug of that number.

@@ -197,6 +197,29 @@ impl Output {
         self.head.is_held()
     }
 
+    /// Whether any reply, in front or behind one that is owed, waits for a log group above `committed`.
+    pub fn is_held_beyond(&self, committed: LogOrdinal) -> bool {
+        let stretches = std::iter::once(&self.head).chain(self.queue.iter().map(|gap| &gap.behind));
+        stretches.into_iter().any(|stretch| stretch.is_held_beyond(committed))
+    }
+
+    /// Takes back what was encoded since `mark`, one reply, before any of it left; the long values in it.
+    pub fn rewind(&mut self, mark: Mark) -> Vec<Blocks> {
+        let mut spent = Vec::new();
+        while self.gaps_opened > mark.gaps {
+            let Some(Gap { reply: Some(reply), .. }) = self.queue.pop_back() else {
+                unreachable!("a reply that was encoded here owes nothing")
+            };
+            self.queued_bytes -= reply.len();
+            self.queued_bytes -= self.queue.back().map_or(0, |last| last.behind.bytes.len());
+            self.gaps_opened -= 1;
+            spent.extend(reply.long.map(BlockRange::into_blocks));
+        }
+        let stretch = self.queue.back_mut().map_or(&mut self.head, |gap| &mut gap.behind);
+        stretch.bytes.truncate(mark.offset);
+        spent
+    }
+
     /// The bytes that may leave now, unless a send is under way or there are none; `spare` gives the empty vector
     /// that takes their place. Bytes of long values are taken off `long_budget`.
     #[inline]

@@ -55,6 +55,11 @@ impl Stretch {
         !self.holds.is_empty()
     }
 
+    /// Whether anything waits for a group above `committed`.
+    pub(crate) fn is_held_beyond(&self, committed: LogOrdinal) -> bool {
+        self.holds.back().is_some_and(|hold| hold.until > committed)
+    }
+
     /// Takes the free bytes out and leaves the rest in `spare`, which must be empty.
     pub(crate) fn take_free(&mut self, mut spare: Vec<u8>) -> Vec<u8> {
         let free = self.free_len();

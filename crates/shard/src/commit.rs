@@ -19,6 +19,9 @@ impl Shard {
     pub(crate) fn append(&mut self) {
         let wants_sync = self.wants_sync() || self.uploads_want_sync() || self.wants_early_sync();
         let gathers = self.gathers();
+        if self.has_log_failed() {
+            return self.drop_unsealed();
+        }
         let Some(log) = &mut self.log else { return };
         if self.stopping
             && let Some(buffer) = self.store.log_mut().filter(|_| !self.node.is_sealed())
@@ -105,7 +108,8 @@ impl Shard {
         }
         let has_moved = horizon > self.committed;
         self.committed = self.committed.max(horizon);
-        if self.log.as_ref().is_some_and(|log| log.failure().is_some()) || !self.has_lease() {
+        // A write failed: the street withholds everything. Without a lease somebody else may serve already.
+        if (self.stopping && self.has_log_failed()) || !self.has_lease() {
             return;
         }
         self.release_hop_replies();
@@ -189,8 +193,9 @@ impl Shard {
     /// When to tick again if nothing happens.
     pub(crate) fn schedule(&mut self, output: &mut TickOutput<HopBatch>) {
         self.statistics.end_tick();
+        let log = self.log.as_ref().filter(|log| log.failure().is_none());
         let unsynced = self.durability == Durability::Interval
-            && self.log.as_ref().is_some_and(|log| log.sealed() > log.durable() && !log.is_syncing());
+            && log.is_some_and(|log| log.sealed() > log.durable() && !log.is_syncing());
         let deadlines = [
             self.waiters.next_deadline_us(),
             self.wide_waits.next_deadline_us(),
@@ -200,7 +205,7 @@ impl Shard {
             self.expiry_due_us(),
             self.paused_until.map(|(until_us, _)| until_us),
             self.has_limits().then_some(self.last_limits_us + LIMITS_INTERVAL_US),
-            self.log.as_ref().filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
+            log.filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
             self.maintenance_deadline_us(),
             self.links_deadline_us(),
         ];
@@ -234,10 +239,11 @@ impl Shard {
         }
     }
 
-    /// Changes are tracked until committed while that takes longer than a tick.
+    /// Changes are tracked until committed while that takes longer than a tick, or will never come.
     pub(crate) fn update_tracking(&mut self) {
-        let waits = self.durability == Durability::Commit || self.membership.is_some();
-        self.tracks = self.log.is_some() && (waits || self.units.first_pending().is_some());
+        let promises_more = self.durability == Durability::Commit || self.membership.is_some();
+        let is_slow = promises_more || self.units.first_pending().is_some();
+        self.tracks = self.log.is_some() && (is_slow || self.has_log_failed());
         let ordinal = self.log.as_ref().filter(|_| self.tracks).map(|log| log.next_ordinal());
         self.store.track_uncommitted(ordinal);
     }

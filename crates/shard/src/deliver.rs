@@ -5,6 +5,7 @@ use session::Mark;
 use wire::{Protocol, Reply};
 
 use crate::connection::Stall;
+use crate::log_failure::{LOST, NEVER};
 use crate::shard::Shard;
 use crate::waiters::Target;
 
@@ -13,8 +14,25 @@ impl Shard {
     pub(crate) fn hold_if_uncommitted(&mut self, index: u32, mark: Mark, changes_before: u64) {
         let Some(until) = self.commitment(changes_before) else { return };
         let Some(connection) = self.connections.at(index) else { return };
-        connection.output.hold(mark, until);
+        match until {
+            LOST => return self.abandon_at(index),
+            NEVER => {
+                let protocol = connection.session.protocol();
+                let spent = connection.output.rewind(mark);
+                self.store.let_go(spent.into_iter());
+                let error = self.unpromised(protocol);
+                let Some(connection) = self.connections.at(index) else { return };
+                return connection.output.reply(protocol).raw(&error);
+            }
+            _ => connection.output.hold(mark, until),
+        }
         self.list_held(index);
+    }
+
+    fn abandon_at(&mut self, index: u32) {
+        if let Some(id) = self.connections.at(index).map(|connection| connection.id) {
+            self.abandon(id);
+        }
     }
 
     /// The log group that has to be committed before a reply may leave; `None` when it depends on none.
@@ -26,6 +44,9 @@ impl Shard {
         }
         if self.log.is_none() || !(wrote || saw) {
             return None;
+        }
+        if self.has_log_failed() {
+            return Some(if wrote { LOST } else { NEVER });
         }
         let until = self.last_change_ordinal();
         // What is committed already will not be committed again: nobody would release the reply.
@@ -73,9 +94,17 @@ impl Shard {
     /// Writes an encoded reply, held until its log group is committed.
     fn write_reply(&mut self, id: ConnectionId, bytes: &[u8], until: Option<LogOrdinal>) {
         let until = until.filter(|until| *until > self.committed);
+        if until == Some(LOST) {
+            return self.abandon(id);
+        }
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let mark = connection.output.mark();
-        connection.output.reply(connection.session.protocol()).raw(bytes);
+        let (mark, protocol) = (connection.output.mark(), connection.session.protocol());
+        if until == Some(NEVER) {
+            let error = self.unpromised(protocol);
+            let Some(connection) = self.connections.get_mut(id) else { return };
+            return connection.output.reply(protocol).raw(&error);
+        }
+        connection.output.reply(protocol).raw(bytes);
         if let Some(until) = until {
             connection.output.hold(mark, until);
             self.list_held(id.index);

@@ -11,6 +11,7 @@ use crate::connection::Stall;
 use crate::fetch::Awaited;
 use crate::gather::Answer;
 use crate::hop::{HopRequest, Origin};
+use crate::log_failure::{LOST, NEVER};
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
 use crate::waiters::{Target, Waiter, Who};
@@ -142,6 +143,14 @@ impl Shard {
         long: Option<BlockRange>,
         until: Option<LogOrdinal>,
     ) {
+        if until == Some(LOST) || until == Some(NEVER) {
+            self.store.let_go(long.into_iter().map(BlockRange::into_blocks));
+            if until == Some(LOST) {
+                return self.abandon_origin(origin);
+            }
+            let error = self.unpromised(wire::Protocol::Resp2);
+            return self.give_hop_reply(origin, &error, None);
+        }
         if bytes.len() > OUTPUT_BYTES_MAX {
             // On its own core the connection would be closed.
             let mut error = Vec::new();

@@ -264,6 +264,9 @@ impl Shard {
 
     fn finish_gather(&mut self, mut gather: Gather) {
         if let Purpose::Run(run) = gather.purpose {
+            if gather.count < gather.cores as u64 {
+                return; // A log failed, and no run is made any more.
+            }
             return self.with_checkpoints(|checkpoints, view| checkpoints.on_settled(run, view));
         }
         if let Purpose::Pins(question) = gather.purpose {

@@ -207,6 +207,13 @@ pub enum Control {
         /// What.
         answer: Answer,
     },
+    /// A sync of one core's log failed: no log of the node takes anything any more.
+    LogFailed {
+        /// The operating system's words, with the file's name.
+        reason: String,
+    },
+    /// A request of this connection will never be answered: it is closed.
+    Abandon(ConnectionId),
     /// Shutdown was asked of one core by a client: all of them stop.
     Shutdown,
     /// To core 0, which keeps the permits for runs.

@@ -27,6 +27,7 @@ pub mod gather;
 pub mod hop;
 pub mod keyspace;
 pub mod lend;
+mod log_failure;
 mod maintain;
 pub mod member;
 pub mod memory;

@@ -78,7 +78,7 @@ impl Shard {
     /// When keys are looked through for expired ones; `None` while no key expires, and while writers wait for the disk or are
     /// refused: it writes, too.
     pub(crate) fn expiry_due_us(&self) -> Option<u64> {
-        let may_log = !self.pace.holds_writers && !self.has_no_log_room();
+        let may_log = !self.pace.holds_writers && !self.logs_nothing();
         (self.store.may_expire() && may_log).then_some(self.last_expiry_us + EXPIRY_INTERVAL_US)
     }
 

@@ -155,7 +155,8 @@ impl Shard {
 
     /// Whether a request of this core's keys may take memory now.
     pub(crate) fn room_for(&mut self, spec: &CommandSpec, bytes: usize) -> Room {
-        match spec.flags.contains(Flags::DENYOOM) && self.memory.is_limited() {
+        // Whoever goes is logged.
+        match spec.flags.contains(Flags::DENYOOM) && self.memory.is_limited() && !self.logs_nothing() {
             true => self.store.make_room(bytes),
             false => Room::Enough,
         }
@@ -176,7 +177,8 @@ impl Shard {
 
     /// Inside MULTI everything takes memory until EXEC, so everything is refused where there is none; as in Redis.
     pub(crate) fn refuses_to_queue(&mut self, index: u32, arguments: Arguments<'_>) -> bool {
-        let room = if self.memory.is_limited() { self.store.make_room(taken_by(arguments)) } else { Room::Enough };
+        let asks = self.memory.is_limited() && !self.logs_nothing();
+        let room = if asks { self.store.make_room(taken_by(arguments)) } else { Room::Enough };
         let refuses = matches!(room, Room::Refused | Room::Run);
         if refuses {
             self.refuse_memory(index);
@@ -230,6 +232,9 @@ impl Shard {
     /// Whether a run is under way, or may begin, behind which more values may leave memory.
     fn may_clean(&mut self) -> bool {
         let mut may = false;
+        if self.has_log_failed() {
+            return false;
+        }
         self.with_checkpoints(|checkpoints, view| {
             may = checkpoints.may_clean(view);
             Asked::Nothing
@@ -248,7 +253,7 @@ impl Shard {
 
     /// Whether nothing makes room for `bytes`.
     pub(crate) fn is_full_for(&mut self, bytes: usize) -> bool {
-        if !self.memory.is_limited() {
+        if !self.memory.is_limited() || self.logs_nothing() {
             return false;
         }
         loop {

@@ -144,7 +144,17 @@ impl Shard {
     /// Answers once everything that was changed so far is durable.
     pub(crate) fn answer_when_durable(&mut self, from: Option<base::CoreId>, gather: u64, answer: Answer) {
         let until = self.last_change_ordinal();
-        self.durable_asks.push(DurableAsk { until, gather, from, answer });
+        let ask = DurableAsk { until, gather, from, answer };
+        match self.has_log_failed() {
+            true => self.refuse_durable_ask(ask),
+            false => self.durable_asks.push(ask),
+        }
+    }
+
+    /// It never will be.
+    pub(crate) fn refuse_durable_ask(&mut self, ask: DurableAsk) {
+        let answer = self.not_durable(&ask.answer);
+        self.give_answer(ask.from, ask.gather, answer);
     }
 
     /// Whether somebody waits for a sync, so that it should not wait for its interval.

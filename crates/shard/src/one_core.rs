@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) more: bool,
     /// Whether the last tick asked for the next one at a time that had come already.
     pub(crate) is_overdue: bool,
+    /// Clients whose connections were closed.
+    pub(crate) closed: Vec<u32>,
     /// What was asked about files, for whoever takes it.
     pub(crate) files: Vec<Effect>,
     /// The most by which a write went beyond the room that its segment was made with, bytes.
@@ -88,6 +90,7 @@ impl Core {
             sent_bytes_max: 0,
             more: false,
             is_overdue: false,
+            closed: Vec::new(),
             files: Vec::new(),
             overrun_bytes_max: 0,
             segments: Segments::Quick,
@@ -143,6 +146,10 @@ impl Core {
                     sent += buffer.len();
                     self.replies.entry(connection.index).or_default().extend_from_slice(&buffer);
                     self.events.push(Event::SendDone { connection, buffer });
+                }
+                Effect::Close { connection } => {
+                    self.closed.push(connection.index);
+                    self.events.push(Event::Closed { connection });
                 }
                 _ => {}
             }

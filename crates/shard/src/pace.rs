@@ -72,7 +72,12 @@ impl Shard {
     pub(crate) fn set_log_bound(&mut self) {
         let room_bytes = self.log.as_ref().map_or(u64::MAX, LogWriter::room_bytes);
         self.put_off.set_room(usize::try_from(room_bytes / ROOM_SHARES).unwrap_or(usize::MAX));
-        self.store.keep_expired(self.has_no_log_room());
+        self.store.keep_expired(self.logs_nothing());
+    }
+
+    /// Whether nothing may be logged, on whoever's behalf: there is no room for it, or the log failed.
+    pub(crate) fn logs_nothing(&self) -> bool {
+        self.has_no_log_room() || self.has_log_failed()
     }
 
     /// Whether writes are refused until there is room for the log.

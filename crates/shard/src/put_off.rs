@@ -123,7 +123,7 @@ impl Shard {
 
     /// Seals what the tick changed so far: what is logged from now on is a group of its own.
     pub(crate) fn seal_group(&mut self) {
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = self.log.as_mut().filter(|log| log.failure().is_none()) else { return };
         let Some(buffer) = self.store.log_mut().filter(|buffer| !buffer.is_empty()) else { return };
         self.put_off.note_sealed(buffer.record_bytes());
         log.seal(buffer, self.now, &mut self.effects);

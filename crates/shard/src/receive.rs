@@ -191,16 +191,6 @@ impl Shard {
         }
     }
 
-    fn on_log_failed(&mut self, reason: String) {
-        // Also in this tick: what it would log is written nowhere any more.
-        self.checks_writes = true;
-        self.log_mut("broken").on_log_failed(reason.clone());
-        self.node.note_log_failure(&reason);
-        // The street has withheld the replies of a failed write: nobody here is served any more. After a failed sync
-        // reads go on and writes are refused.
-        self.stopping |= self.log.as_ref().is_some_and(|log| log.sealed() > log.written());
-    }
-
     /// Messages of other cores: controls first, then answers, then requests.
     pub(crate) fn take_hops(&mut self, hops: &mut Vec<(CoreId, HopBatch)>) {
         for (from, mut batch) in hops.drain(..) {
@@ -255,6 +245,8 @@ impl Shard {
             Control::Shutdown => self.stopping = true,
             Control::View(view) => self.set_view(view),
             Control::Lease { until_us } => self.set_lease(until_us),
+            Control::LogFailed { reason } => self.end_log(&reason),
+            Control::Abandon(connection) => self.abandon(connection),
             Control::Renewed => self.on_renewed(),
             Control::Maintenance(notice) => self.on_notice(from, notice),
             Control::MayRun => self.on_permit(),

@@ -251,7 +251,8 @@ impl Shard {
             "only a unit changes what was lent for it: a part that nobody logs would undo the whole unit"
         );
         self.units.release(unit);
-        self.finish_or_wait(unit, answer, own_ordinal.filter(|_| logged.len() > 1), own_until);
+        let wrote = !logged.is_empty();
+        self.finish_or_wait(unit, (answer, wrote), own_ordinal.filter(|_| logged.len() > 1), own_until);
         self.set_aside_again();
         self.fire_waiters();
         self.try_lends();

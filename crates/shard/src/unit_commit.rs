@@ -7,6 +7,7 @@ use base::{ConnectionId, CoreId, LogOrdinal};
 use storage::log::format::Witness;
 
 use crate::hop::{Control, UnitId};
+use crate::log_failure::{LOST, NEVER};
 use crate::shard::Shard;
 
 /// A unit that is logged here and not committed yet.
@@ -60,10 +61,19 @@ impl Shard {
     pub(crate) fn finish_or_wait(
         &mut self,
         unit: UnitId,
-        answer: Answer,
+        (answer, wrote): (Answer, bool),
         own_ordinal: Option<LogOrdinal>,
         own_until: Option<LogOrdinal>,
     ) {
+        let waits = !answer.missing.is_empty() || own_ordinal.is_some();
+        if self.has_log_failed() && (waits || own_until.is_some()) {
+            // Whoever of its cores logs it, not all of them do.
+            let until = if wrote { LOST } else { NEVER };
+            if let Some(bytes) = answer.reply {
+                self.deliver_unit(answer.connection, &bytes, Some(until));
+            }
+            return;
+        }
         if answer.missing.is_empty() && own_ordinal.is_none() {
             if let Some(bytes) = answer.reply {
                 self.deliver_unit(answer.connection, &bytes, own_until);

@@ -18,6 +18,9 @@ impl Shard {
         let hashes =
             block.keys.iter().map(|name| self.store.key(name, database, placement::slot_of(name)).hash).collect();
         let deadline_us = self.deadline_us(&block);
+        if let Some(text) = self.write_refusal().filter(|_| self.has_log_failed()) {
+            return self.answer(target, |reply| reply.error("MISCONF", &text));
+        }
         if self.waiters.len() >= base::limits::WAITERS_MAX {
             return self.answer(target, |reply| reply.error("BUSY", "too many blocked clients on this core"));
         }

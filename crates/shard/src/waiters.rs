@@ -161,6 +161,11 @@ impl Waiters {
         self.take(|who| who.target() == Some(target))
     }
 
+    /// Where the answer of a request that waits here goes; it waits no longer.
+    pub fn take_request(&mut self) -> Option<Target> {
+        self.take(|who| who.target().is_some()).and_then(|waiter| waiter.who.target())
+    }
+
     /// Those whose deadline has come, oldest deadline first.
     pub fn take_overdue(&mut self, now_us: u64) -> Vec<Waiter> {
         let mut overdue = Vec::new();

@@ -75,7 +75,13 @@ impl Shard {
     ) -> Option<Vec<u8>> {
         let is_full = self.waiters.len() + self.wide_waits.len() >= base::limits::WAITERS_MAX;
         let deadline_us = self.deadline_us(&block);
+        let refusal = self.write_refusal().filter(|_| self.has_log_failed());
         let connection = self.connections.get_mut(id)?;
+        if let Some(text) = refusal {
+            let mut bytes = Vec::new();
+            Reply::new(&mut bytes, connection.session.protocol()).error("MISCONF", &text);
+            return Some(bytes);
+        }
         if is_full {
             let mut bytes = Vec::new();
             let mut reply = Reply::new(&mut bytes, connection.session.protocol());
@@ -200,6 +206,15 @@ impl Shard {
         }
         if let Some((id, _)) = self.end_wide_wait(wait) {
             self.answer(Target::Local(id), |reply| error::UNBLOCKED.write(reply));
+        }
+    }
+
+    /// All of them get this error: no key changes any more.
+    pub(crate) fn end_wide_waits(&mut self, text: &str) {
+        for wait in self.wide_waits.all.keys().copied().collect::<Vec<WaitId>>() {
+            if let Some((id, _)) = self.end_wide_wait(wait) {
+                self.answer(Target::Local(id), |reply| reply.error("MISCONF", text));
+            }
         }
     }
 

@@ -77,6 +77,8 @@ pub struct Abilities {
     pub blocks: bool,
     /// It knows expiry, DEL and FLUSHDB.
     pub keyspace: bool,
+    /// Behind a failed sync it answers or closes whoever waits, and serves reads.
+    pub outlives_syncs: bool,
 }
 
 /// A node under test.

@@ -30,6 +30,8 @@ const PATIENCE_US: u64 = 30_000_000;
 const INTERVAL_US: u64 = 1_000_000;
 /// Virtual time that clients go on working so that a planned fault can come.
 const FAULT_PATIENCE_US: u64 = 5_000_000;
+/// Virtual time from a failed sync to the crash that ends it: a quarter of it may pass before who asked is left unanswered.
+const SILENCE_US: u64 = 4_000_000;
 const RESTART: u64 = 1 << 32;
 const CRASH: u64 = 2 << 32;
 const BACKUP: u64 = 3 << 32;

@@ -83,7 +83,7 @@ impl Node for ShardNode {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { cores_max: 4, cluster: true, waits: true, blocks: true, keyspace: true }
+        Abilities { cores_max: 4, cluster: true, waits: true, blocks: true, keyspace: true, outlives_syncs: true }
     }
 }
 

@@ -295,6 +295,11 @@ impl<N: Node> Street<N> {
         self.log_failed_us
     }
 
+    /// When a sync failed since the start, unless a write did, too: then the street withholds replies.
+    pub fn sync_failed_us(&self) -> Option<u64> {
+        self.log_failed_us.filter(|_| self.log_failed() && !self.cores.iter().any(|core| core.write_failed))
+    }
+
     /// How much later than exactly anything may happen here, microseconds.
     pub fn tolerance_us(&self) -> u64 {
         let weather = &self.weather;

@@ -130,9 +130,9 @@ impl Node {
         self.server.is_alive()
     }
 
-    /// A burst of the load.
+    /// A burst of the load. While the process lives all of it is answered, or its connection ends.
     pub fn burst(&mut self, book: &mut Book, connections: &mut [Connection]) -> Result<Burst, String> {
-        book.burst(connections, connections.len() * BURST, &mut || self.is_over()).map_err(words)
+        book.burst(connections, connections.len() * BURST, &mut || !self.is_alive()).map_err(words)
     }
 
     /// Connections for the load.

@@ -32,7 +32,12 @@ impl<N: Node> Run<N> {
                 return;
             }
         }
-        let idles = self.is_enough();
+        // Who has nothing under way asks now and then, and is refused or reads.
+        let has_failed = self.street.sync_failed_us().is_some();
+        if has_failed && (self.clients[number].pending() > 0 || !self.rng.chance(1, 200)) {
+            return;
+        }
+        let idles = self.is_enough() || has_failed;
         let burst = if idles { 1 } else { 1 + self.rng.below(self.swarm.pipeline_max) };
         for _ in 0..burst {
             if self.clients[number].pending() as u64 >= self.swarm.pipeline_max {
@@ -42,7 +47,7 @@ impl<N: Node> Run<N> {
             if !self.issue(number, action) {
                 return;
             }
-            self.issued += 1;
+            self.issued += u64::from(!has_failed);
         }
     }
 
@@ -131,6 +136,8 @@ impl<N: Node> Run<N> {
         }
         match self.phase {
             Phase::Working => self.fire_planned(),
+            // A crash cuts it short.
+            Phase::Audit { .. } if self.street.log_failed() => {}
             Phase::Audit { ends } if self.clients.last().is_some_and(|auditor| auditor.pending() == 0) => {
                 self.end_audit(ends);
             }
@@ -170,7 +177,8 @@ impl<N: Node> Run<N> {
         let lost = link.break_off();
         let outlived = self.street.is_outlived(socket);
         self.lose(number, &lost, outlived);
-        if matches!(self.phase, Phase::Audit { .. }) && number + 1 == self.clients.len() && self.street.is_up() {
+        let serves = self.street.is_up() && !self.street.log_failed();
+        if matches!(self.phase, Phase::Audit { .. }) && number + 1 == self.clients.len() && serves {
             self.violate("the node closed the auditor's connection".to_owned());
         }
     }

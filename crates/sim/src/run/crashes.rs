@@ -1,6 +1,6 @@
 //! What goes wrong in a run, and how the node comes back: crashes, planned faults, broken links, rotten bytes.
 
-use super::{CRASH, INTERVAL_US, Phase, RESTART, Run};
+use super::{CRASH, INTERVAL_US, Phase, RESTART, Run, SILENCE_US};
 use crate::checker::Base;
 use crate::checker::loss::Loss;
 use crate::damage;
@@ -90,8 +90,28 @@ impl<N: Node> Run<N> {
         if waits {
             return self.street.timer(20_000, token);
         }
+        let outlives = self.street.node.abilities().outlives_syncs;
+        if let Some(failed_us) = self.street.sync_failed_us().filter(|_| outlives) {
+            let left_us = (failed_us + SILENCE_US).saturating_sub(self.street.now_us());
+            if left_us > 0 {
+                return self.street.timer(left_us, token);
+            }
+            self.check_silence(failed_us);
+        }
         let kind = self.street.random_crash_kind();
         self.street.crash(kind);
+    }
+
+    /// Behind a failed sync everybody is answered, or sees the connection end.
+    fn check_silence(&mut self, failed_us: u64) {
+        let links = self.clients.iter().flat_map(|client| &client.links);
+        let oldest = links.filter_map(|link| link.pending.front()).map(|pending| &self.operations[pending.operation]);
+        let waiting = oldest.filter(|operation| operation.invoked_us < failed_us + SILENCE_US / 4);
+        if let Some(action) = waiting.map(|operation| format!("{:?}", operation.action)).next() {
+            self.violate(format!(
+                "a sync failed at {failed_us} us, and this is neither answered nor broken off: {action}"
+            ));
+        }
     }
 
     pub(super) fn fire_planned(&mut self) {

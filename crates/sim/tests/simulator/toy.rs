@@ -50,7 +50,7 @@ impl Node for ToyNode {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { cores_max: 1, cluster: false, waits: false, blocks: false, keyspace: false }
+        Abilities { cores_max: 1, cluster: false, waits: false, blocks: false, keyspace: false, outlives_syncs: false }
     }
 }
 

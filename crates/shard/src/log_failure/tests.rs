@@ -1,0 +1,113 @@
+//! One core whose disk refuses a sync: whoever waited for it is told or closed, and reads go on.
+#![allow(clippy::unwrap_used)]
+
+use base::Event;
+
+use crate::Durability;
+use crate::one_core::{Core, request, turn};
+
+const FAILS: &str = "0.log: disk on fire";
+
+/// Clean keys, one of them long; then the disk takes a sync and says nothing.
+fn core() -> Core {
+    let mut core = Core::new(Durability::Commit, 10);
+    core.tick(9, &request(&[b"SET", b"clean", b"1"]));
+    core.tick(9, &request(&[b"SET", b"long", &[7; 100_000]]));
+    core.come_to_rest();
+    assert_eq!(core.told(9), b"+OK\r\n+OK\r\n");
+    core.disk_is_slow();
+    core
+}
+
+fn fail(core: &mut Core) {
+    core.events.push(Event::LogFailed { reason: FAILS.into() });
+    core.come_to_rest();
+}
+
+fn ask(core: &mut Core, client: u32, words: &[&[u8]]) -> String {
+    core.tick(client, &request(words));
+    core.come_to_rest();
+    String::from_utf8_lossy(&core.told(client)).into_owned()
+}
+
+#[test]
+fn who_waits_for_a_sync_that_fails_is_closed_and_what_came_before_leaves() {
+    let _turn = turn();
+    let mut core = core();
+    // In one pipeline: answered, then held. Behind a long reply: held, too. A unit. A reader of what is not durable.
+    core.tick(0, &[request(&[b"GET", b"clean"]), request(&[b"SET", b"dirty", b"2"])].concat());
+    core.tick(1, &[request(&[b"GET", b"long"]), request(&[b"SET", b"other", b"2"])].concat());
+    core.tick(2, &[request(&[b"MULTI"]), request(&[b"SET", b"third", b"2"]), request(&[b"EXEC"])].concat());
+    core.tick(3, &request(&[b"GET", b"dirty"]));
+    core.tick(4, &request(&[b"GET", b"clean"]));
+    fail(&mut core);
+    core.closed.sort_unstable();
+    assert_eq!(core.closed, [0, 1, 2, 3]);
+    assert_eq!(core.told(0), b"$1\r\n1\r\n");
+    let long = core.told(1);
+    assert!(long.starts_with(b"$100000\r\n") && !long.ends_with(b"+OK\r\n"));
+    assert_eq!(core.told(2), b"+OK\r\n+QUEUED\r\n");
+    assert_eq!((core.told(3), core.told(4)), (Vec::new(), b"$1\r\n1\r\n".to_vec()));
+}
+
+#[test]
+fn reads_go_on_and_what_was_not_committed_is_an_error() {
+    let _turn = turn();
+    let mut core = core();
+    core.tick(0, &request(&[b"SET", b"dirty", &[8; 100_000]]));
+    (0..4).for_each(|_| core.tick(0, b""));
+    core.tick(0, &request(&[b"DEL", b"clean"]));
+    fail(&mut core);
+    assert_eq!(core.closed, [0]);
+    assert_eq!(ask(&mut core, 1, &[b"STRLEN", b"long"]), ":100000\r\n");
+    for words in [&[b"GET".as_slice(), b"dirty"], &[b"GET", b"clean"], &[b"STRLEN", b"dirty"]] {
+        let told = ask(&mut core, 1, words);
+        assert!(told.starts_with("-MISCONF ") && told.contains(FAILS) && told.contains("may be gone"), "{told}");
+    }
+    let told = ask(&mut core, 1, &[b"MGET", b"long", b"dirty"]);
+    assert!(told.starts_with("-MISCONF ") && told.ends_with("\r\n") && told.len() < 300, "{told}");
+    let told = ask(&mut core, 1, &[b"SET", b"new", b"1"]);
+    assert!(told.starts_with("-MISCONF ") && told.contains(FAILS), "{told}");
+    assert_eq!(ask(&mut core, 1, &[b"ECHO", b"in order"]), "$8\r\nin order\r\n");
+    assert_eq!(core.closed, [0], "who only reads stays");
+}
+
+#[test]
+fn who_waits_for_a_key_or_for_durability_is_told() {
+    let _turn = turn();
+    let mut core = core();
+    core.tick(0, &request(&[b"BLPOP", b"list", b"0"]));
+    core.tick(1, &request(&[b"WAITAOF", b"1", b"0", b"0"]));
+    core.tick(2, &request(&[b"SET", b"dirty", b"2"]));
+    core.tick(3, &request(&[b"WAITAOF", b"1", b"0", b"0"]));
+    core.come_to_rest();
+    assert_eq!((core.told(0), core.told(3)), (Vec::new(), Vec::new()));
+    fail(&mut core);
+    let told = String::from_utf8(core.told(0)).unwrap();
+    assert!(told.starts_with("-MISCONF ") && told.contains(FAILS), "{told}");
+    assert_eq!(core.told(3), b"*2\r\n:0\r\n:0\r\n");
+    assert_eq!(core.closed, [2]);
+    assert_eq!(ask(&mut core, 4, &[b"WAITAOF", b"1", b"0", b"0"]), "*2\r\n:0\r\n:0\r\n", "nor is anything later");
+}
+
+#[test]
+fn a_core_whose_log_failed_logs_nothing_and_sleeps() {
+    let _turn = turn();
+    for durability in [Durability::Commit, Durability::Interval] {
+        let mut core = Core::new(durability, 4);
+        core.tick(0, &request(&[b"SET", b"short", b"1", b"PX", b"4000"]));
+        core.come_to_rest();
+        core.disk_is_slow();
+        core.tick(0, &request(&[b"SET", b"dirty", b"1"]));
+        core.pass_us(2_000_000);
+        core.tick(1, b"");
+        fail(&mut core);
+        let position = core.shard.log.as_ref().unwrap().position();
+        for _ in 0..3 {
+            core.pass_us(5_000_000);
+            assert_eq!(ask(&mut core, 2, &[b"GET", b"short"]), "$-1\r\n", "{durability:?}");
+            assert!(!core.more && !core.is_overdue, "{durability:?}: it ticks without end");
+        }
+        assert_eq!(core.shard.log.as_ref().unwrap().position(), position, "{durability:?}");
+    }
+}
