@@ -196,7 +196,7 @@ fn starts_after_a_failed_sync_and_a_power_cut() -> Result<(), String> {
 
 #[test]
 fn m35_who_waits_for_a_sync_that_failed_and_is_forgotten_is_caught() {
-    assert_caught::<ShardNode>(Bug::M35HeldForEver, commit, &["neither answered nor broken off"]);
+    assert_caught_within::<ShardNode>(500, Bug::M35HeldForEver, commit, &["neither answered nor broken off"]);
 }
 
 #[test]
