@@ -1,4 +1,33 @@
-//! Memory that the C library keeps for later, given back to the operating system.
+//! Memory that the C library keeps for later: how much it may be, and giving it back to the operating system.
+
+/// From this size on a block lies in a mapping of its own, which goes when the block does, bytes. Buffers of requests, logs and
+/// runs are shorter: they come and go all the time, and new pages are dear.
+#[cfg(target_env = "gnu")]
+const OWN_MAPPING_BYTES_MIN: i32 = 1 << 20;
+/// What a thread's heap may keep free at its end, bytes: as much as the buffers that come and go.
+#[cfg(target_env = "gnu")]
+const FREE_END_BYTES_MAX: i32 = 1 << 20;
+
+/// Bounds what the C library keeps of blocks that were freed, from now on and for the whole process: a program calls it that
+/// owns its process, a library never. Left alone it learns from the largest block that was ever freed: blocks of that size then
+/// come from the heap of each thread, whose end is given back only above twice as much, so that one table of ten megabytes
+/// leaves a hole of its size in every heap, for good. Where the C library is another one, nothing happens.
+pub fn bound_kept() {
+    #[cfg(target_env = "gnu")]
+    {
+        /// The C library's names for what may be set.
+        const M_TRIM_THRESHOLD: i32 = -1;
+        const M_MMAP_THRESHOLD: i32 = -3;
+        unsafe extern "C" {
+            fn mallopt(parameter: i32, value: i32) -> i32;
+        }
+        for (parameter, bytes) in [(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES_MIN), (M_TRIM_THRESHOLD, FREE_END_BYTES_MAX)] {
+            // SAFETY: mallopt(3) takes the lock of what it changes; both values lie within what it allows.
+            let is_set = unsafe { mallopt(parameter, bytes) };
+            debug_assert_eq!(is_set, 1, "the C library knows parameter {parameter}");
+        }
+    }
+}
 
 /// Gives back whole pages that nothing uses, of all threads. Takes as long as there is to give: milliseconds for a hundred
 /// megabytes, in which threads that allocate wait. Where the C library is another one, nothing happens.
@@ -18,6 +47,25 @@ pub fn release() {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn large_blocks_lie_alone_whatever_was_freed_before() {
+        /// Where a block begins within its first page if it has a mapping of its own: behind two words of the C library.
+        const BEGIN: usize = 16;
+        super::bound_kept();
+        // A thread has a heap of its own; each block is a little shorter than the one that was freed before.
+        let blocks = (0..8).map(|number| {
+            let block = vec![1u8; (10 << 20) - 1000 * number];
+            (vec![1u8; 1000 * number + 1], block.as_ptr().addr() % 4096)
+        });
+        let begins = std::thread::scope(|scope| scope.spawn(|| blocks.collect::<Vec<_>>()).join().unwrap());
+        assert!(
+            begins.iter().all(|(_, begin)| *begin == BEGIN),
+            "{:?}",
+            begins.iter().map(|one| one.1).collect::<Vec<_>>()
+        );
+    }
 
     #[test]
     #[cfg(target_env = "gnu")]

@@ -69,6 +69,8 @@ impl Node {
     pub fn start(config: &NodeConfig, about: &str, progress: &mut Progress<'_>) -> Result<Node, NodeError> {
         #[cfg(feature = "planted")]
         crate::planted::plant_from_environment();
+        // A node has its process to itself.
+        io::memory::bound_kept();
         let other = |error: std::io::Error| NodeError::Other(error.to_string());
         let chosen = config.backend.choose();
         let (backend, passed_over) = chosen.map_err(|reason| {
