@@ -1,12 +1,10 @@
 //! Memory that the C library keeps for later: how much it may be, and giving it back to the operating system.
 
-/// From this size on a block lies in a mapping of its own, which goes when the block does, bytes. Buffers of requests, logs and
-/// runs are shorter: they come and go all the time, and new pages are dear.
+/// What a thread's heap may keep free at its end, bytes, and from which size on a block lies in a mapping of its own, which goes
+/// when the block does: what one tick writes to the log. Buffers of that size come and go with requests, and new pages are dear:
+/// with a megabyte `MSET` of 2.4 MB touched 2,665 new pages a time instead of 27.
 #[cfg(target_env = "gnu")]
-const OWN_MAPPING_BYTES_MIN: i32 = 1 << 20;
-/// What a thread's heap may keep free at its end, bytes: as much as the buffers that come and go.
-#[cfg(target_env = "gnu")]
-const FREE_END_BYTES_MAX: i32 = 1 << 20;
+const KEPT_BYTES_MAX: usize = base::limits::LOG_GROUP_BYTES;
 
 /// Bounds what the C library keeps of blocks that were freed, from now on and for the whole process: a program calls it that
 /// owns its process, a library never. Left alone it learns from the largest block that was ever freed: blocks of that size then
@@ -21,9 +19,9 @@ pub fn bound_kept() {
         unsafe extern "C" {
             fn mallopt(parameter: i32, value: i32) -> i32;
         }
-        for (parameter, bytes) in [(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES_MIN), (M_TRIM_THRESHOLD, FREE_END_BYTES_MAX)] {
-            // SAFETY: mallopt(3) takes the lock of what it changes; both values lie within what it allows.
-            let is_set = unsafe { mallopt(parameter, bytes) };
+        for parameter in [M_MMAP_THRESHOLD, M_TRIM_THRESHOLD] {
+            // SAFETY: mallopt(3) takes the lock of what it changes; the value is below the 32 MiB that it allows.
+            let is_set = unsafe { mallopt(parameter, KEPT_BYTES_MAX as i32) };
             debug_assert_eq!(is_set, 1, "the C library knows parameter {parameter}");
         }
     }
