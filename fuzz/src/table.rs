@@ -5,7 +5,7 @@ use base::{CoreId, Slot};
 use control::plan;
 use control::stretch::range;
 use control::{
-    Action, Comeback, Command, Founding, Newcomer, NodeId, Outcome, Place, Replacement, RequestId, Settings, Table,
+    Action, Comeback, Command, Founding, Newcomer, NodeId, Outcome, InstanceName, Replacement, RequestId, Settings, Table,
 };
 use placement::SlotRange;
 
@@ -156,7 +156,7 @@ fn action(choice: u8, table: &Table, source: &mut Source<'_>) -> Action {
 fn replace(table: &Table, epoch: u64, source: &mut Source<'_>) -> Action {
     let slots = slots(source);
     let chain = table.stretch(slots.first).chain;
-    let mut places: Vec<Place> = chain.iter().map(|member| member.place).collect();
+    let mut places: Vec<InstanceName> = chain.iter().map(|member| member.place).collect();
     match source.below(4) {
         0 => drop(places.pop()),
         1 if places.len() > 2 => places.swap(1, 2),
@@ -172,9 +172,9 @@ fn slots(source: &mut Source<'_>) -> SlotRange {
 }
 
 /// An instance of some node: mostly the one that has the first slot's group.
-fn place(table: &Table, slots: SlotRange, source: &mut Source<'_>) -> Place {
+fn place(table: &Table, slots: SlotRange, source: &mut Source<'_>) -> InstanceName {
     let node = NodeId(1 + source.below(7) as u32);
     let home = table.node(node).and_then(|node| node.homes.get(slots.first.group()));
     let other = CoreId(source.below(5) as u16);
-    Place { node, core: home.filter(|_| source.below(8) != 7).unwrap_or(other) }
+    InstanceName { node, core: home.filter(|_| source.below(8) != 7).unwrap_or(other) }
 }

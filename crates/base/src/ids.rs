@@ -13,9 +13,15 @@ const _: () = assert!(SLOTS_PER_GROUP as u32 * SLOT_GROUP_COUNT as u32 == SLOT_C
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoreId(pub u16);
 
-/// One node of a cluster. Never given twice.
+/// One process on one machine, for ever: a number is not given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
+
+impl std::fmt::Display for NodeId {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "node {}", self.0)
+    }
+}
 
 /// One core of one node: what owns slots and holds copies of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +30,12 @@ pub struct InstanceName {
     pub node: NodeId,
     /// Its core.
     pub core: CoreId,
+}
+
+impl std::fmt::Display for InstanceName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "node {} core {}", self.node.0, self.core.0)
+    }
 }
 
 /// A connection of one core's street. The street hands out the index and changes the generation whenever an index

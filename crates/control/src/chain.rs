@@ -1,33 +1,31 @@
 //! The chain of a slot: who has it, in order. The first writes, the second's acknowledgement is waited for.
 
-use base::CoreId;
 use base::limits::CHAIN_MEMBERS_MAX;
-
-use crate::node::{NodeId, Place};
+use base::{CoreId, InstanceName, NodeId};
 
 /// One member of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Which instance.
-    pub place: Place,
+    pub place: InstanceName,
     /// Whether it has everything that was acknowledged before it came; otherwise it is being filled.
     pub whole: bool,
 }
 
 impl Member {
     /// A member that has everything.
-    pub fn whole(place: Place) -> Member {
+    pub fn whole(place: InstanceName) -> Member {
         Member { place, whole: true }
     }
 
     /// A member that is being filled.
-    pub fn filling(place: Place) -> Member {
+    pub fn filling(place: InstanceName) -> Member {
         Member { place, whole: false }
     }
 }
 
 /// What stands in the unused places of a chain, so that equal chains are equal bytes.
-const NOBODY: Member = Member { place: Place { node: NodeId(0), core: CoreId(0) }, whole: false };
+const NOBODY: Member = Member { place: InstanceName { node: NodeId(0), core: CoreId(0) }, whole: false };
 
 /// Up to five members, in order; none: nobody serves the slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +64,7 @@ impl Chain {
     }
 
     /// Who writes.
-    pub fn primary(&self) -> Option<Place> {
+    pub fn primary(&self) -> Option<InstanceName> {
         self.first().map(|member| member.place)
     }
 
@@ -138,8 +136,8 @@ impl std::fmt::Debug for Chain {
 mod tests {
     use super::*;
 
-    fn place(node: u32) -> Place {
-        Place { node: NodeId(node), core: CoreId(0) }
+    fn place(node: u32) -> InstanceName {
+        InstanceName { node: NodeId(node), core: CoreId(0) }
     }
 
     #[test]

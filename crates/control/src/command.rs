@@ -2,7 +2,8 @@
 
 use placement::SlotRange;
 
-use crate::node::{Newcomer, NodeId, Place};
+use crate::node::Newcomer;
+use base::{InstanceName, NodeId};
 
 /// Who proposes, and which of its commands it is: larger numbers are later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,7 +51,7 @@ pub struct Replacement {
     /// In these slots.
     pub slots: SlotRange,
     /// This instance.
-    pub place: Place,
+    pub place: InstanceName,
 }
 
 /// A node that was down and is up again.
@@ -110,7 +111,7 @@ pub enum Action {
         /// Planned for.
         epoch: u64,
         /// All of the chain, the first included. Who is new comes as filling.
-        places: Vec<Place>,
+        places: Vec<InstanceName>,
         /// The first proposes it itself, and waits already for whoever becomes the next whole one: without that, who takes
         /// over could lack what was acknowledged a moment ago.
         counted: bool,
@@ -122,9 +123,9 @@ pub enum Action {
         /// Planned for.
         epoch: u64,
         /// Who is first of all of it.
-        from: Place,
+        from: InstanceName,
         /// Who becomes that.
-        to: Place,
+        to: InstanceName,
     },
     /// The destination becomes first, the source stands behind it.
     HandOver {

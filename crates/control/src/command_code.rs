@@ -19,8 +19,8 @@ use base::limits::{CHAIN_MEMBERS_MAX, REPLACEMENTS_MAX};
 
 use crate::code::{Damage, Reader, Writer};
 use crate::command::{Action, Comeback, Command, Founding, Replacement, RequestId, Settings};
-use crate::node::NodeId;
 use crate::table_code::{read_facts, read_place, read_slots, write_facts, write_place, write_slots};
+use base::NodeId;
 
 /// The format that is written, and the only one that is read so far.
 const FORMAT: u8 = 1;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use base::limits::{CORES_MAX, LEASE_MS_MAX, MOVES_MAX, NODES_MAX, RANGES_PER_INSTANCE_MAX};
-use base::{SlotGroupId, limits};
+use base::{NodeId, SlotGroupId, limits};
 use placement::SlotRange;
 
 use crate::apply::nodes::{flaw_of, flaw_of_settings};
 use crate::chain::Chain;
 use crate::command::Action;
 use crate::moves::MoveState;
-use crate::node::{NodeId, NodeState};
+use crate::node::NodeState;
 use crate::stretch::{Stretch, common, groups_of};
 use crate::table::Table;
 

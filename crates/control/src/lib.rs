@@ -23,13 +23,15 @@ mod rules;
 pub mod stretch;
 pub mod table;
 mod table_code;
+mod view;
 
+pub use base::{InstanceName, NodeId};
 pub use chain::{Chain, Member};
 pub use code::Damage;
 pub use command::{Action, Comeback, Command, Founding, Replacement, RequestId, Settings};
 pub use invariants::Broken;
 pub use moves::{Move, MoveState};
-pub use node::{Homes, Newcomer, Node, NodeId, NodeState, Place};
+pub use node::{Homes, Newcomer, Node, NodeState};
 pub use refusal::{Flaw, Outcome, Refusal};
 pub use stretch::Stretch;
 pub use table::Table;

@@ -2,7 +2,7 @@
 
 use placement::SlotRange;
 
-use crate::node::Place;
+use base::InstanceName;
 
 /// How far a move is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub struct Move {
     /// What moves.
     pub slots: SlotRange,
     /// Who was first of all of it.
-    pub from: Place,
+    pub from: InstanceName,
     /// Who becomes that.
-    pub to: Place,
+    pub to: InstanceName,
     /// How far it is.
     pub state: MoveState,
 }

@@ -1,31 +1,6 @@
 //! A node of the table: who it is, where it is, what state it is in, and which core has which slot group.
 
-use base::{CoreId, SLOT_GROUP_COUNT, SlotGroupId};
-
-/// One process on one machine, for ever: a number is not given twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
-
-impl std::fmt::Display for NodeId {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "node {}", self.0)
-    }
-}
-
-/// An instance as the table names it: one core of one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    /// Whose core.
-    pub node: NodeId,
-    /// Which core.
-    pub core: CoreId,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "node {} core {}", self.node.0, self.core.0)
-    }
-}
+use base::{CoreId, NodeId, SLOT_GROUP_COUNT, SlotGroupId};
 
 /// Where a node stands. `Up` → (`Fenced` → `Down`) → `Up` with a new incarnation; `Up` → `Draining` → `Gone`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use base::{CoreId, Slot, SlotGroupId};
+use base::{CoreId, InstanceName, NodeId, Slot, SlotGroupId};
 
-use crate::node::{NodeId, NodeState, Place};
+use crate::node::NodeState;
 
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub enum Refusal {
     /// A member that stands before the node is still being filled there.
     FillingBefore(Slot, NodeId),
     /// Another instance is first of this slot.
-    NotFirst(Slot, Place),
+    NotFirst(Slot, InstanceName),
     /// Two nodes are on one machine.
     OneMachine(NodeId, NodeId),
     /// Two nodes are in one zone, while another zone has room.
@@ -112,7 +112,7 @@ pub enum Refusal {
     /// The node has this slot group on another core: this one.
     HomeElsewhere(NodeId, SlotGroupId, CoreId),
     /// The node has no such core.
-    NoSuchCore(Place),
+    NoSuchCore(InstanceName),
     /// Too few members of this slot's chain would be whole.
     FewerWhole(Slot),
     /// Another member would take over this slot than the one that the first waits for.
@@ -130,7 +130,7 @@ pub enum Refusal {
     /// The destination lacks something of this slot.
     NotWhole(Slot),
     /// The instance would be first of more ranges than it may.
-    TooManyRanges(Place),
+    TooManyRanges(InstanceName),
     /// As many ranges are on their way as may be.
     TooManyMoves,
     /// The node is in the chains of so many slots.
@@ -163,7 +163,9 @@ impl Refusal {
             NotFirst(slot, place) => (16, slot_word(slot), place_word(place)),
             OneMachine(one, other) => (17, u64::from(one.0), u64::from(other.0)),
             OneZone(one, other) => (18, u64::from(one.0), u64::from(other.0)),
-            HomeElsewhere(node, group, core) => (19, place_word(Place { node, core }), u64::from(group.number())),
+            HomeElsewhere(node, group, core) => {
+                (19, place_word(InstanceName { node, core }), u64::from(group.number()))
+            }
             NoSuchCore(place) => (20, place_word(place), 0),
             FewerWhole(slot) => (21, slot_word(slot), 0),
             Uncounted(slot) => (22, slot_word(slot), 0),
@@ -227,12 +229,12 @@ impl Refusal {
     }
 }
 
-fn place_word(place: Place) -> u64 {
+fn place_word(place: InstanceName) -> u64 {
     u64::from(place.node.0) << 16 | u64::from(place.core.0)
 }
 
-fn place_of(word: u64) -> Option<Place> {
-    Some(Place { node: NodeId(u32::try_from(word >> 16).ok()?), core: CoreId(word as u16) })
+fn place_of(word: u64) -> Option<InstanceName> {
+    Some(InstanceName { node: NodeId(u32::try_from(word >> 16).ok()?), core: CoreId(word as u16) })
 }
 
 impl fmt::Display for Refusal {

@@ -1,11 +1,11 @@
 //! The rules of placement: who may stand in a chain beside whom, which core has which group, how many ranges are too many.
 
 use base::limits::RANGES_PER_INSTANCE_MAX;
-use base::{CoreId, Slot, SlotGroupId};
+use base::{CoreId, InstanceName, NodeId, Slot, SlotGroupId};
 use placement::{Epoch, SlotRange};
 
 use crate::chain::Chain;
-use crate::node::{Node, NodeId, NodeState, Place};
+use crate::node::{Node, NodeState};
 use crate::refusal::Refusal;
 use crate::stretch::{common, groups_of, slots_of};
 use crate::table::Table;
@@ -31,7 +31,7 @@ impl Table {
     }
 
     /// Whether slots may be given to `place`: the node is up and has the core.
-    pub(crate) fn takes(&self, place: Place) -> Result<(), Refusal> {
+    pub(crate) fn takes(&self, place: InstanceName) -> Result<(), Refusal> {
         let node = self.known(place.node)?;
         match node.state {
             NodeState::Up if place.core.0 < node.facts.cores => Ok(()),
@@ -89,7 +89,7 @@ impl Table {
     }
 
     /// Give the groups of `slots` to `place.core` on its node, unless another core has some of them in use.
-    pub(crate) fn claim(&mut self, slots: SlotRange, place: Place) -> Result<(), Refusal> {
+    pub(crate) fn claim(&mut self, slots: SlotRange, place: InstanceName) -> Result<(), Refusal> {
         for group in groups_of(slots) {
             if let Some(core) = self.home_in_use(place.node, group).filter(|core| *core != place.core) {
                 return Err(Refusal::HomeElsewhere(place.node, group, core));
@@ -107,7 +107,7 @@ impl Table {
 
     /// Whether `slots` may go to `to` and from `from` without either being first of too many ranges, in whatever order all
     /// that is on its way arrives.
-    pub(crate) fn ranges_allow(&self, slots: SlotRange, from: Place, to: Place) -> Result<(), Refusal> {
+    pub(crate) fn ranges_allow(&self, slots: SlotRange, from: InstanceName, to: InstanceName) -> Result<(), Refusal> {
         let owner = |number: Option<u16>| {
             let slot = number.and_then(Slot::new)?;
             let is_moving = self.moves.iter().any(|one| one.slots.contains(slot));
@@ -116,11 +116,11 @@ impl Table {
         let before = owner(slots.first.number().checked_sub(1));
         let after = owner(Some(slots.last.number() + 1));
         let leaves_two = self.is_inside(slots, from);
-        let coming = |place: Place| self.moves.iter().filter(|one| one.to == place).count();
-        let splitting = |place: Place| {
+        let coming = |place: InstanceName| self.moves.iter().filter(|one| one.to == place).count();
+        let splitting = |place: InstanceName| {
             self.moves.iter().filter(|one| one.from == place && self.is_inside(one.slots, place)).count()
         };
-        let most = |place: Place| self.ranges_of(place).len() + coming(place) + splitting(place);
+        let most = |place: InstanceName| self.ranges_of(place).len() + coming(place) + splitting(place);
         if leaves_two && most(from) >= RANGES_PER_INSTANCE_MAX {
             return Err(Refusal::TooManyRanges(from));
         }
@@ -132,7 +132,7 @@ impl Table {
     }
 
     /// Whether `place` is first of the slots on both sides of `slots`.
-    fn is_inside(&self, slots: SlotRange, place: Place) -> bool {
+    fn is_inside(&self, slots: SlotRange, place: InstanceName) -> bool {
         let is_first = |number: Option<u16>| {
             number.and_then(Slot::new).is_some_and(|slot| self.stretches.of_slot(slot).chain.primary() == Some(place))
         };

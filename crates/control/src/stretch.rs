@@ -134,13 +134,13 @@ fn is_equal(one: &Stretch, other: &Stretch) -> bool {
 mod tests {
     use super::*;
     use crate::chain::Member;
-    use crate::node::{NodeId, Place};
     use base::CoreId;
+    use base::{InstanceName, NodeId};
 
     #[test]
     fn a_change_cuts_and_a_merge_heals() {
         let mut stretches = Stretches::nobody();
-        let chain = Chain::of(&[Member::whole(Place { node: NodeId(1), core: CoreId(0) })]);
+        let chain = Chain::of(&[Member::whole(InstanceName { node: NodeId(1), core: CoreId(0) })]);
         let middle = range(100, 299).expect("a range");
         stretches.change(middle, Epoch(5), |_, _| chain);
         let firsts: Vec<u16> = stretches.list().iter().map(|stretch| stretch.first.number()).collect();

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use base::limits::LEASE_MS_DEFAULT;
-use base::{CoreId, Slot};
+use base::{CoreId, InstanceName, NodeId, Slot};
 use placement::{Epoch, SlotRange};
 
 use crate::command::{Action, Command, Settings};
 use crate::moves::Move;
-use crate::node::{Node, NodeId, Place};
+use crate::node::Node;
 use crate::refusal::{Outcome, Refusal};
 use crate::requests::Requests;
 use crate::stretch::{Stretch, Stretches};
@@ -197,7 +197,7 @@ impl Table {
     }
 
     /// The contiguous ranges of which `place` is first.
-    pub fn ranges_of(&self, place: Place) -> Vec<SlotRange> {
+    pub fn ranges_of(&self, place: InstanceName) -> Vec<SlotRange> {
         let mut ranges: Vec<SlotRange> = Vec::new();
         for (slots, _) in self.stretches.iter().filter(|(_, stretch)| stretch.chain.primary() == Some(place)) {
             match ranges.last_mut() {
@@ -209,7 +209,7 @@ impl Table {
     }
 
     /// How many contiguous ranges each instance is first of; instances that are first of none are left out.
-    pub fn range_counts(&self) -> BTreeMap<Place, usize> {
+    pub fn range_counts(&self) -> BTreeMap<InstanceName, usize> {
         let mut counts = BTreeMap::new();
         let mut last = None;
         for (_, stretch) in self.stretches.iter() {
@@ -228,8 +228,8 @@ impl Table {
     }
 
     /// The instances of `node`.
-    pub fn places_of(&self, node: NodeId) -> impl Iterator<Item = Place> {
+    pub fn places_of(&self, node: NodeId) -> impl Iterator<Item = InstanceName> {
         let cores = self.node(node).map_or(0, |node| node.facts.cores);
-        (0..cores).map(move |core| Place { node, core: CoreId(core) })
+        (0..cores).map(move |core| InstanceName { node, core: CoreId(core) })
     }
 }

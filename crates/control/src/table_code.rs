@@ -14,14 +14,14 @@
 //! ```
 
 use base::limits::{CHAIN_MEMBERS_MAX, MOVES_MAX, NODES_MAX, PROPOSERS_MAX, REQUESTS_PER_PROPOSER_MAX};
-use base::{CoreId, SLOT_COUNT, Slot, SlotGroupId};
+use base::{CoreId, InstanceName, NodeId, SLOT_COUNT, Slot, SlotGroupId};
 use placement::{Epoch, SlotRange};
 
 use crate::chain::{Chain, Member};
 use crate::code::{Damage, Reader, Writer};
 use crate::command::Settings;
 use crate::moves::{Move, MoveState};
-use crate::node::{Homes, Newcomer, Node, NodeId, NodeState, Place};
+use crate::node::{Homes, Newcomer, Node, NodeState};
 use crate::refusal::Refusal;
 use crate::requests::{Answer, Proposer, Requests};
 use crate::stretch::{Stretch, Stretches, range};
@@ -127,12 +127,12 @@ pub(crate) fn read_facts(reader: &mut Reader<'_>, id: NodeId) -> Result<Newcomer
     Ok(Newcomer { id, incarnation, host, port, cores, weight, zone, machine, identity })
 }
 
-pub(crate) fn write_place(writer: &mut Writer, place: Place) {
+pub(crate) fn write_place(writer: &mut Writer, place: InstanceName) {
     writer.u32(place.node.0).u16(place.core.0);
 }
 
-pub(crate) fn read_place(reader: &mut Reader<'_>) -> Result<Place, Damage> {
-    Ok(Place { node: NodeId(reader.u32()?), core: CoreId(reader.u16()?) })
+pub(crate) fn read_place(reader: &mut Reader<'_>) -> Result<InstanceName, Damage> {
+    Ok(InstanceName { node: NodeId(reader.u32()?), core: CoreId(reader.u16()?) })
 }
 
 pub(crate) fn write_slots(writer: &mut Writer, slots: SlotRange) {

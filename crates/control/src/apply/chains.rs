@@ -7,10 +7,11 @@ use placement::{Epoch, SlotRange};
 use crate::chain::{Chain, Member};
 use crate::command::Replacement;
 use crate::moves::Move;
-use crate::node::{NodeId, NodeState, Place};
+use crate::node::NodeState;
 use crate::refusal::{Flaw, Refusal};
 use crate::stretch::{all_slots, common};
 use crate::table::Table;
+use base::{InstanceName, NodeId};
 
 impl Table {
     pub(crate) fn promote(
@@ -79,7 +80,7 @@ impl Table {
         &mut self,
         epoch: Epoch,
         (slots, planned): (SlotRange, Epoch),
-        places: &[Place],
+        places: &[InstanceName],
         counted: bool,
     ) -> Result<(), Refusal> {
         let is_repeated = |at: usize| places[..at].iter().any(|place| place.node == places[at].node);
@@ -102,7 +103,7 @@ impl Table {
     }
 
     /// The chain of `part` when it has `places`: who was whole stays that, who is new is filled, or is the first of nothing.
-    fn replaced(&self, part: SlotRange, before: &Chain, places: &[Place]) -> Result<Chain, Refusal> {
+    fn replaced(&self, part: SlotRange, before: &Chain, places: &[InstanceName]) -> Result<Chain, Refusal> {
         let mut after = Chain::EMPTY;
         for (at, &place) in places.iter().enumerate() {
             match before.member(place.node) {
@@ -151,7 +152,7 @@ impl Table {
 }
 
 /// Who takes over when the first is lost: the first whole member behind it.
-pub(crate) fn successor(chain: &Chain) -> Option<Place> {
+pub(crate) fn successor(chain: &Chain) -> Option<InstanceName> {
     chain.iter().skip(1).find(|member| member.whole).map(|member| member.place)
 }
 

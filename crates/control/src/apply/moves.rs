@@ -7,17 +7,17 @@ use placement::SlotRange;
 use crate::apply::chains::successor;
 use crate::chain::{Chain, Member};
 use crate::moves::{Move, MoveState};
-use crate::node::{NodeId, Place};
 use crate::refusal::{Flaw, Refusal};
 use crate::table::Table;
+use base::{InstanceName, NodeId};
 
 impl Table {
     pub(crate) fn move_begin(
         &mut self,
         epoch: Epoch,
         (slots, planned): (SlotRange, Epoch),
-        from: Place,
-        to: Place,
+        from: InstanceName,
+        to: InstanceName,
     ) -> Result<(), Refusal> {
         if from.node == to.node {
             return Err(Refusal::Impossible(Flaw::SameNode));
@@ -156,7 +156,7 @@ impl Table {
         self.moves.iter_mut().filter(|one| one.id == id).for_each(|one| one.state = state);
     }
 
-    fn ranges_are_few(&self, place: Place, before: usize) -> Result<(), Refusal> {
+    fn ranges_are_few(&self, place: InstanceName, before: usize) -> Result<(), Refusal> {
         let now = self.ranges_of(place).len();
         match now > base::limits::RANGES_PER_INSTANCE_MAX && now > before {
             true => Err(Refusal::TooManyRanges(place)),

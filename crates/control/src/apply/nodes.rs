@@ -3,12 +3,12 @@
 use base::limits::{
     CHAIN_MEMBERS_MAX, CORES_MAX, DOMAIN_BYTES_MAX, HOST_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, NODES_MAX,
 };
-use base::{CoreId, SlotGroupId};
+use base::{CoreId, InstanceName, NodeId, SlotGroupId};
 use placement::{Epoch, NodeTable};
 
 use crate::chain::{Chain, Member};
 use crate::command::{Comeback, Founding, Settings};
-use crate::node::{Homes, Newcomer, Node, NodeId, NodeState, Place};
+use crate::node::{Homes, Newcomer, Node, NodeState};
 use crate::refusal::{Flaw, Refusal};
 use crate::stretch::{all_slots, slots_of};
 use crate::table::Table;
@@ -61,7 +61,7 @@ impl Table {
         let home = even_home(node.facts.cores);
         for group in SlotGroupId::all() {
             node.homes.set(group, home(group));
-            let owner = Member::whole(Place { node: node.id(), core: home(group) });
+            let owner = Member::whole(InstanceName { node: node.id(), core: home(group) });
             self.stretches.change(slots_of(group), epoch, |_, _| Chain::of(&[owner]));
         }
         self.nodes.insert(node.id(), node);
@@ -132,7 +132,7 @@ impl Table {
             kept.for_each(|group| node.homes.set(group, home(group)));
         }
         for group in SlotGroupId::all() {
-            let place = Place { node: id, core: home(group) };
+            let place = InstanceName { node: id, core: home(group) };
             self.stretches.change(slots_of(group), epoch, |_, chain| {
                 let moved = chain.iter().map(|member| match member.place.node == id {
                     true => Member { place, ..*member },

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use base::planted::{Bug, is_planted};
 
 use super::{Answer, Denial, Heard, Question, Renewal, Reply, Report, counted_by_manager};
-use crate::node::NodeId;
 use crate::table::Table;
+use base::NodeId;
 
 /// What is known of one node's renewals.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,10 @@ use base::planted::{Bug, is_planted};
 
 use super::{Answer, Heard, Question, Report, Voters, counted_by_manager};
 use crate::command::Action;
-use crate::node::{NodeId, NodeState};
+use crate::node::NodeState;
 use crate::plan;
 use crate::table::Table;
+use base::NodeId;
 
 /// A manager that did not answer is asked again after this part of a lease.
 const ASKS_PER_LEASE: u64 = 10;

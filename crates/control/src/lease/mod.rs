@@ -25,7 +25,7 @@ pub use node_lease::NodeLease;
 
 use base::planted::{Bug, is_planted};
 
-use crate::node::NodeId;
+use base::NodeId;
 
 /// How wrong a clock's rate may be, per cent.
 pub const CLOCK_ERROR_PER_CENT: u64 = 5;

@@ -6,7 +6,7 @@ use base::limits::LEASE_MS_MAX;
 use base::planted::{Bug, is_planted};
 
 use super::{Denial, Renewal, Reply, Voters, counted_by_node};
-use crate::node::NodeId;
+use base::NodeId;
 
 /// Renewals whose replies are still worth something; three are sent in a lease.
 const SENT_MAX: usize = 8;

@@ -10,8 +10,9 @@ use super::loads::{Load, copies, parts, settled};
 use crate::apply::chains::{after_loss, successor};
 use crate::chain::{Chain, Member};
 use crate::command::{Action, Replacement};
-use crate::node::{NodeId, NodeState, Place};
+use crate::node::NodeState;
 use crate::table::Table;
+use base::{InstanceName, NodeId};
 
 /// Who comes behind `lost` when it is promoted away, in every chain that is too short without it and has a first whose lease
 /// runs.
@@ -99,13 +100,13 @@ pub fn trim(table: &Table) -> Vec<Action> {
 }
 
 /// Whom a chain misses least: who drains, who leaves the more zones behind, who is not whole, who is fullest.
-fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<Place, Load>) -> Option<Member> {
+fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<InstanceName, Load>) -> Option<Member> {
     let zones_without = |id: NodeId| {
         let rest = chain.without(id);
         let zones = rest.iter().filter_map(|member| table.node(member.place.node)).map(|node| &node.facts.zone);
         zones.collect::<BTreeSet<_>>().len()
     };
-    let fullness = |place: Place| loads.get(&place).map_or(u64::MAX, |load| load.fullness());
+    let fullness = |place: InstanceName| loads.get(&place).map_or(u64::MAX, |load| load.fullness());
     chain.iter().skip(1).copied().max_by_key(|member| {
         let id = member.place.node;
         (is_draining(table, id), zones_without(id), !member.whole, fullness(member.place))

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use base::SlotGroupId;
+use base::{InstanceName, NodeId, SlotGroupId};
 use placement::SlotRange;
 
 use super::loads::{Load, copies, takers};
 use crate::chain::Chain;
-use crate::node::{Homes, NodeId, Place};
+use crate::node::Homes;
 use crate::stretch::{common, groups_of, slots_of};
 use crate::table::Table;
 
@@ -26,7 +26,7 @@ pub(crate) struct Want {
 pub(crate) struct Choice {
     pub slots: SlotRange,
     pub present: Chain,
-    pub place: Place,
+    pub place: InstanceName,
 }
 
 /// Chooses somebody for each want where anybody is legal.
@@ -56,12 +56,12 @@ fn is_next(one: SlotRange, other: SlotRange) -> bool {
 
 struct Filler<'a> {
     table: &'a Table,
-    loads: BTreeMap<Place, Load>,
+    loads: BTreeMap<InstanceName, Load>,
     homes: BTreeMap<NodeId, Homes>,
     /// How much more an instance is meant to get.
-    quota: BTreeMap<Place, u32>,
+    quota: BTreeMap<InstanceName, u32>,
     /// Who was chosen last: goes on until its quota is used.
-    last: Option<Place>,
+    last: Option<InstanceName>,
 }
 
 impl<'a> Filler<'a> {
@@ -82,7 +82,7 @@ impl<'a> Filler<'a> {
     }
 
     /// The best instance of the legal nodes for a group.
-    fn place(&self, legal: &[(NodeId, bool)], group: SlotGroupId) -> Option<Place> {
+    fn place(&self, legal: &[(NodeId, bool)], group: SlotGroupId) -> Option<InstanceName> {
         let is_any_near = legal.iter().any(|(_, is_near)| *is_near);
         let instances = legal.iter().filter(|(_, is_near)| *is_near == is_any_near).flat_map(|(id, _)| {
             let home = self.homes.get(id).and_then(|homes| homes.get(group));
@@ -95,7 +95,7 @@ impl<'a> Filler<'a> {
         })
     }
 
-    fn give(&mut self, place: Place, group: SlotGroupId, slots: SlotRange) {
+    fn give(&mut self, place: InstanceName, group: SlotGroupId, slots: SlotRange) {
         let count = u32::from(slots.len());
         if let Some(homes) = self.homes.get_mut(&place.node) {
             homes.set(group, place.core);
@@ -108,8 +108,8 @@ impl<'a> Filler<'a> {
 }
 
 /// How the slots would be spread if everybody were legal everywhere: a little at a time to the emptiest.
-fn quotas(loads: &BTreeMap<Place, Load>, slots: u32) -> BTreeMap<Place, u32> {
-    let mut queue: std::collections::BTreeSet<(u64, Place)> =
+fn quotas(loads: &BTreeMap<InstanceName, Load>, slots: u32) -> BTreeMap<InstanceName, u32> {
+    let mut queue: std::collections::BTreeSet<(u64, InstanceName)> =
         loads.iter().filter(|(_, load)| load.target > 0).map(|(&place, load)| (load.fullness(), place)).collect();
     let (mut quotas, mut left) = (BTreeMap::new(), slots);
     let step = (slots / 1024).max(16);

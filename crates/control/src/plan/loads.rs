@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use base::{CoreId, SLOT_COUNT, Slot};
+use base::{CoreId, InstanceName, NodeId, SLOT_COUNT, Slot};
 use placement::SlotRange;
 
 use crate::chain::Chain;
 use crate::moves::Move;
-use crate::node::{Node, NodeId, NodeState, Place};
+use crate::node::{Node, NodeState};
 use crate::stretch::common;
 use crate::table::Table;
 
@@ -36,7 +36,7 @@ impl Load {
 }
 
 /// The share of each instance that takes slots, of `total` slots: by weight, or by instances, and evenly within a node.
-pub(crate) fn shares(table: &Table, total: u32) -> BTreeMap<Place, u32> {
+pub(crate) fn shares(table: &Table, total: u32) -> BTreeMap<InstanceName, u32> {
     let takers = || table.nodes().filter(|node| node.state == NodeState::Up);
     let sum: u64 = takers().map(|node| u64::from(node.share())).sum();
     let of_node = |node: &Node| (u64::from(total) * u64::from(node.share()) / sum.max(1)) as u32;
@@ -45,16 +45,16 @@ pub(crate) fn shares(table: &Table, total: u32) -> BTreeMap<Place, u32> {
         let (whole, cores) = (of_node(node), u32::from(node.facts.cores));
         for core in 0..cores {
             let share = whole / cores + u32::from(core < whole % cores);
-            shares.insert(Place { node: node.id(), core: CoreId(core as u16) }, share);
+            shares.insert(InstanceName { node: node.id(), core: CoreId(core as u16) }, share);
         }
     }
     shares
 }
 
 /// Who is first of each slot when all moves are over.
-pub(crate) fn firsts(table: &Table) -> Vec<Option<Place>> {
+pub(crate) fn firsts(table: &Table) -> Vec<Option<InstanceName>> {
     let mut firsts = vec![None; usize::from(SLOT_COUNT)];
-    let mut set = |slots: SlotRange, place: Option<Place>| {
+    let mut set = |slots: SlotRange, place: Option<InstanceName>| {
         firsts[usize::from(slots.first.number())..=usize::from(slots.last.number())].fill(place);
     };
     table.stretches().for_each(|(slots, stretch)| set(slots, stretch.chain.primary()));
@@ -96,8 +96,8 @@ pub(crate) fn settled(chain: &Chain, moving: Option<Move>) -> Chain {
 }
 
 /// How many slots each instance has in whatever part, and should have of all copies there are.
-pub(crate) fn copies(table: &Table) -> BTreeMap<Place, Load> {
-    let mut held: BTreeMap<Place, u32> = BTreeMap::new();
+pub(crate) fn copies(table: &Table) -> BTreeMap<InstanceName, Load> {
+    let mut held: BTreeMap<InstanceName, u32> = BTreeMap::new();
     let mut total = 0;
     for (slots, chain, moving) in parts(table) {
         for member in settled(&chain, moving).iter() {

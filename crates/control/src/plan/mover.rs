@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::limits::{MOVES_MAX, RANGES_PER_INSTANCE_MAX};
-use base::{SLOT_COUNT, SLOTS_PER_GROUP, Slot};
+use base::{InstanceName, NodeId, SLOT_COUNT, SLOTS_PER_GROUP, Slot};
 use placement::SlotRange;
 
 use super::loads::{Load, firsts, shares};
 use crate::command::Action;
-use crate::node::{NodeId, NodeState, Place};
+use crate::node::NodeState;
 use crate::stretch::range;
 use crate::table::Table;
 
@@ -38,12 +38,12 @@ struct Mover<'a> {
     table: &'a Table,
     /// Where every step is tried: what the table would refuse is no plan.
     scratch: Table,
-    firsts: Vec<Option<Place>>,
+    firsts: Vec<Option<InstanceName>>,
     /// Whether a slot is on its way.
     is_moving: Vec<bool>,
-    loads: BTreeMap<Place, Load>,
+    loads: BTreeMap<InstanceName, Load>,
     legal: BTreeMap<NodeId, Vec<bool>>,
-    hopeless: BTreeSet<(Place, Place)>,
+    hopeless: BTreeSet<(InstanceName, InstanceName)>,
     plan: Vec<Action>,
     /// All has to go, so somebody takes it even beyond his share.
     is_draining: bool,
@@ -56,7 +56,7 @@ impl<'a> Mover<'a> {
         for one in table.moves() {
             is_moving[usize::from(one.slots.first.number())..=usize::from(one.slots.last.number())].fill(true);
         }
-        let mut loads: BTreeMap<Place, Load> = BTreeMap::new();
+        let mut loads: BTreeMap<InstanceName, Load> = BTreeMap::new();
         firsts.iter().flatten().for_each(|place| loads.entry(*place).or_default().slots += 1);
         let total = loads.values().map(|load| load.slots).sum();
         for (place, target) in shares(table, total) {
@@ -76,7 +76,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    fn run(mut self, may_take: impl Fn(Place) -> bool, may_give: impl Fn(Place) -> bool) -> Vec<Action> {
+    fn run(mut self, may_take: impl Fn(InstanceName) -> bool, may_give: impl Fn(InstanceName) -> bool) -> Vec<Action> {
         while self.scratch.moves().len() < MOVES_MAX {
             let Some((from, to, count)) = self.next_pair(&may_take, &may_give) else { break };
             let piece = self.piece(from, to, count);
@@ -91,18 +91,18 @@ impl<'a> Mover<'a> {
     /// Who lacks most takes from who is fullest, and how much.
     fn next_pair(
         &self,
-        may_take: &impl Fn(Place) -> bool,
-        may_give: &impl Fn(Place) -> bool,
-    ) -> Option<(Place, Place, u32)> {
-        let is_up = |place: Place| self.table.node(place.node).is_some_and(|node| node.state == NodeState::Up);
-        let mut takers: Vec<(Place, Load)> = self
+        may_take: &impl Fn(InstanceName) -> bool,
+        may_give: &impl Fn(InstanceName) -> bool,
+    ) -> Option<(InstanceName, InstanceName, u32)> {
+        let is_up = |place: InstanceName| self.table.node(place.node).is_some_and(|node| node.state == NodeState::Up);
+        let mut takers: Vec<(InstanceName, Load)> = self
             .loads
             .iter()
             .map(|(&place, &load)| (place, load))
             .filter(|(place, _)| may_take(*place) && is_up(*place))
             .collect();
         takers.sort_by_key(|(place, load)| (std::cmp::Reverse(load.lack()), load.fullness(), *place));
-        let mut givers: Vec<(Place, Load)> = self.loads.iter().map(|(&place, &load)| (place, load)).collect();
+        let mut givers: Vec<(InstanceName, Load)> = self.loads.iter().map(|(&place, &load)| (place, load)).collect();
         givers.retain(|(place, load)| load.excess() > 0 && may_give(*place) && self.gives(*place));
         givers.sort_by_key(|(place, load)| (std::cmp::Reverse(load.fullness()), *place));
         for (to, load) in takers {
@@ -119,17 +119,17 @@ impl<'a> Mover<'a> {
         None
     }
 
-    fn gives(&self, place: Place) -> bool {
+    fn gives(&self, place: InstanceName) -> bool {
         self.table.has_lease(place.node).is_ok()
     }
 
-    fn scratch_ranges(&self, to: Place) -> usize {
+    fn scratch_ranges(&self, to: InstanceName) -> usize {
         let coming = self.scratch.moves().iter().filter(|one| one.to == to).count();
         self.scratch.ranges_of(to).len() + coming
     }
 
     /// The best contiguous piece of at most `count` slots that may go from one to the other.
-    fn piece(&mut self, from: Place, to: Place, count: u32) -> Option<SlotRange> {
+    fn piece(&mut self, from: InstanceName, to: InstanceName, count: u32) -> Option<SlotRange> {
         let legal = self.legal_slots(to.node);
         let homes = self.scratch.node(to.node)?.homes;
         let may_go = |number: u16| {
@@ -156,7 +156,7 @@ impl<'a> Mover<'a> {
 
     /// The part of `first..end` that is best taken, and how good that is: long, beside what the taker has, and at an end of what
     /// the giver has.
-    fn cut(&self, (first, end): (u16, u16), (from, to): (Place, Place), count: u32) -> (u32, SlotRange) {
+    fn cut(&self, (first, end): (u16, u16), (from, to): (InstanceName, InstanceName), count: u32) -> (u32, SlotRange) {
         let owner =
             |number: Option<u16>| number.and_then(|number| self.firsts.get(usize::from(number)).copied().flatten());
         let (before, after) = (owner(first.checked_sub(1)), owner(Some(end)));
@@ -194,7 +194,7 @@ impl<'a> Mover<'a> {
     }
 
     /// Plan it, if the table would have it.
-    fn take(&mut self, slots: SlotRange, from: Place, to: Place) -> bool {
+    fn take(&mut self, slots: SlotRange, from: InstanceName, to: InstanceName) -> bool {
         let action = |epoch| Action::MoveBegin { slots, epoch, from, to };
         if self.scratch.try_out(&action(self.scratch.version())).is_err() {
             return false;

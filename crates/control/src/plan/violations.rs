@@ -8,10 +8,10 @@ use placement::SlotRange;
 
 use super::loads::{parts, settled};
 use crate::chain::Chain;
-use crate::node::{NodeId, Place};
 use crate::refusal::Refusal;
 use crate::stretch::all_slots;
 use crate::table::Table;
+use base::{InstanceName, NodeId};
 
 /// One thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Violation {
     /// Two members are in one zone, while another has room.
     OneZone(SlotRange, NodeId, NodeId),
     /// An instance is first of more ranges than it should be.
-    ManyRanges(Place, usize),
+    ManyRanges(InstanceName, usize),
 }
 
 impl fmt::Display for Violation {

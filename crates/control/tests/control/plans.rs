@@ -35,11 +35,28 @@ fn settle(rig: &mut Rig) {
             actions = plan::trim(&rig.table);
         }
         if actions.is_empty() && rig.table.moves().is_empty() {
-            return;
+            return assert_view(&rig.table);
         }
         actions.into_iter().for_each(|action| rig.done(action));
     }
     panic!("plans do not come to rest: {:?}", plan::violations(&rig.table));
+}
+
+/// Requests are routed as the table says.
+fn assert_view(table: &Table) {
+    let view = table.view();
+    assert_eq!((view.cluster(), view.version()), (table.cluster(), table.version()));
+    for (slot, chain) in view.slots() {
+        let stretch = table.stretch(slot);
+        let members: Vec<InstanceName> = stretch.chain.iter().map(|member| member.place).collect();
+        assert_eq!((chain.epoch, &chain.members), (stretch.epoch.0, &members));
+        assert_eq!(view.first(slot), stretch.chain.primary());
+        for member in members {
+            let facts = &table.node(member.node).unwrap().facts;
+            let endpoint = view.endpoint(member);
+            assert_eq!((endpoint.host.as_str(), endpoint.port), (facts.host.as_str(), facts.port + 1 + member.core.0));
+        }
+    }
 }
 
 /// Moves that were handed over end, those that need another copy first wait for it.

@@ -36,8 +36,8 @@ pub fn slots(first: u16, last: u16) -> SlotRange {
     range(first, last).expect("a range")
 }
 
-pub fn place(node: u32, core: u16) -> Place {
-    Place { node: NodeId(node), core: CoreId(core) }
+pub fn place(node: u32, core: u16) -> InstanceName {
+    InstanceName { node: NodeId(node), core: CoreId(core) }
 }
 
 impl Rig {
@@ -168,8 +168,8 @@ fn slots_of(rng: &mut Rng) -> SlotRange {
     slots(first, first.saturating_add(length).min(16384) - 1)
 }
 
-fn place_of(table: &Table, rng: &mut Rng) -> Place {
-    let places: Vec<Place> = table.nodes().flat_map(|node| table.places_of(node.facts.id)).collect();
+fn place_of(table: &Table, rng: &mut Rng) -> InstanceName {
+    let places: Vec<InstanceName> = table.nodes().flat_map(|node| table.places_of(node.facts.id)).collect();
     match places.is_empty() || rng.chance(1, 30) {
         true => place(rng.below(9) as u32, rng.below(5) as u16),
         false => places[rng.below(places.len() as u64) as usize],
@@ -195,7 +195,7 @@ fn random_replace(table: &Table, rng: &mut Rng, epoch: u64) -> Action {
     let slots = slots_of(rng);
     let group = slots.first.group();
     let chain = table.stretch(slots.first).chain;
-    let mut places: Vec<Place> = chain.iter().map(|member| member.place).collect();
+    let mut places: Vec<InstanceName> = chain.iter().map(|member| member.place).collect();
     for _ in 0..1 + rng.below(2) {
         let mut new = place_of(table, rng);
         if let Some(home) = table.node(new.node).and_then(|node| node.homes.get(group)) {
