@@ -119,6 +119,12 @@ fn judge_ranges(table: &Table) {
 
 /// A cluster of `nodes` nodes that came one after the other; each join is judged.
 fn grown(seed: u64, nodes: u32, judge: bool) -> Rig {
+    joined(seed, nodes, judge).0
+}
+
+/// The same, with how many slots joins took, and how many shares there were.
+fn joined(seed: u64, nodes: u32, judge: bool) -> (Rig, (u32, u32)) {
+    let (mut taken, mut shares) = (0, 0);
     let mut rng = Rng::new(seed);
     let shape = (1 + rng.below(4), u64::from(nodes) + 2 + rng.below(20));
     let mut rig = Rig::founded(anybody(&mut rng, 1, shape), 1 + rng.below(3) as u8);
@@ -127,6 +133,8 @@ fn grown(seed: u64, nodes: u32, judge: bool) -> Rig {
         let (node, actions) = (NodeId(id), plan::join(&rig.table, NodeId(id)));
         let share = share(&rig.table, node);
         assert!(moved(&actions) <= share, "{node} takes {} of {share}", moved(&actions));
+        taken += moved(&actions);
+        shares += share;
         let is_only_to = |action: &Action| matches!(action, Action::MoveBegin { to, .. } if to.node == node);
         assert!(actions.iter().all(is_only_to), "a join moves to who joins");
         actions.into_iter().for_each(|action| rig.done(action));
@@ -136,14 +144,17 @@ fn grown(seed: u64, nodes: u32, judge: bool) -> Rig {
             judge_places(&rig.table);
         }
     }
-    rig
+    (rig, (taken, shares))
 }
 
 #[test]
 fn a_join_takes_its_share_and_no_more_for_every_size_up_to_forty() {
     let _unplanted = unplanted();
     for (seed, nodes) in [(1, 2), (2, 3), (3, 5), (4, 9), (5, 16), (6, 40)] {
-        let rig = grown(seed, nodes, true);
+        let (rig, (taken, shares)) = joined(seed, nodes, true);
+        // Zones, machines and ranges leave some without all of it.
+        assert!(taken * 2 > shares, "seed {seed}: joins took {taken} of {shares}");
+        println!("seed {seed}: joins took {taken} of {shares}");
         let table = &rig.table;
         let shares = table.nodes().map(|node| (node.id(), share(table, node.id()), firsts(table, node.id())));
         for (node, share, has) in shares {
