@@ -86,7 +86,7 @@ impl Shard {
     }
 
     /// Replies that wait for a group which will not be committed.
-    fn end_held(&mut self) {
+    pub(crate) fn end_held(&mut self) {
         let committed = self.committed;
         let is_held = |connection: &&Connection| connection.output.is_held_beyond(committed);
         let mut ended: Vec<ConnectionId> = self.connections.iter().filter(is_held).map(|held| held.id).collect();

@@ -70,23 +70,13 @@ impl Shard {
         let loses = membership.links.view().is_some_and(is_lost);
         membership.links.set_view(view, &mut self.store, sealed);
         if loses {
-            self.abandon_held();
+            // Whether what it has not acknowledged counts nobody will ever know here.
+            self.end_held();
         }
         let Some(membership) = &self.membership else { return };
         let links = &membership.links;
         self.store.set_followed(|slot| !links.serves(slot));
         self.put_off.note();
-    }
-
-    /// This core is not first any more of all that it was: nobody will ever know whether what it has not acknowledged counts.
-    fn abandon_held(&mut self) {
-        for index in std::mem::take(&mut self.held) {
-            if let Some(connection) = self.connections.at(index) {
-                (connection.held_listed, connection.abandoned) = (false, true);
-            }
-            self.list_for_flush(index);
-        }
-        self.held_replies.clear();
     }
 
     /// The node may serve until then.
