@@ -3,6 +3,7 @@
 use crate::acceptor::Acceptor;
 use crate::clock::Clock;
 use crate::core_loop::CoreLoop;
+use crate::dialer::Dialer;
 use crate::driver::Driver;
 use crate::epoll::Epoll;
 use crate::listener::Listener;
@@ -156,5 +157,6 @@ fn enter<D: Driver, M: Machine>(
     mailbox: Mailbox<M::Message>,
     log: Option<LogFiles>,
 ) -> io::Result<M> {
-    CoreLoop { driver, machine, mailbox, log, clock: Clock::new() }.run()
+    let dialer = Dialer::new(Arc::clone(mailbox.doorbell()));
+    CoreLoop { driver, machine, mailbox, log, dialer, clock: Clock::new() }.run()
 }

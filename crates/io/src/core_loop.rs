@@ -2,6 +2,7 @@
 
 use crate::batch_size::BatchSize;
 use crate::clock::{Clock, monotonic_us};
+use crate::dialer::Dialer;
 use crate::driver::{Collected, Driver, RETRY_US};
 use crate::event_list::EventList;
 use crate::gap_watch::GapWatch;
@@ -24,6 +25,7 @@ pub(crate) struct CoreLoop<D, M: Machine> {
     pub machine: M,
     pub mailbox: Mailbox<M::Message>,
     pub log: Option<LogFiles>,
+    pub dialer: Dialer,
     pub clock: Clock,
 }
 
@@ -89,6 +91,10 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             }
             log.collect(events);
         }
+        while let Some((token, socket)) = self.dialer.ended() {
+            let connection = socket.and_then(|socket| self.driver.admit(socket));
+            events.push(Event::Dialed { token, connection });
+        }
         if self.mailbox.doorbell().take_shutdown() {
             events.push(Event::ShutdownRequested);
         }
@@ -111,8 +117,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 Effect::PauseReceive { connection } => self.driver.pause_receive(connection, events),
                 Effect::ResumeReceive { connection } => self.driver.resume_receive(connection, events),
                 Effect::ReleaseMemory => crate::memory::release(),
-                // No node of a cluster runs on this street yet.
-                Effect::Dial { token, .. } => events.push(Event::Dialed { token, connection: None }),
+                Effect::Dial { token, address } => self.dialer.dial(token, address),
                 Effect::Stop => stop = true,
                 Effect::ReadRun { token, name, offset, bytes } => self.read_run(token, name, (offset, bytes), events),
                 log_effect => match &mut self.log {
@@ -137,7 +142,12 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
 
     /// How long the next collect may sleep.
     fn next_timeout_us(&self, now: Now, output: &TickOutput<M::Message>, events: &EventList) -> Option<u64> {
-        if output.more || events.is_prompt() || self.driver.has_more() || self.mailbox.has_arrivals() {
+        if output.more
+            || self.dialer.has_refused()
+            || events.is_prompt()
+            || self.driver.has_more()
+            || self.mailbox.has_arrivals()
+        {
             return Some(0);
         }
         let until_deadline = output.deadline_us.map(|deadline| deadline.saturating_sub(now.monotonic_us));

@@ -6,6 +6,7 @@ use crate::run_read::RunRead;
 use base::ids::ConnectionId;
 use rustix::io::Errno;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// How a collect went.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +45,9 @@ pub(crate) trait Driver {
 
     /// Receive again.
     fn resume_receive(&mut self, connection: ConnectionId, events: &mut EventList);
+
+    /// Take a socket that somebody else connected; `None`: there is no room for it.
+    fn admit(&mut self, socket: OwnedFd) -> Option<ConnectionId>;
 
     /// Whether it reads runs by itself.
     fn reads_runs(&self) -> bool;

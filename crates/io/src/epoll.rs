@@ -22,7 +22,7 @@ use base::ids::ConnectionId;
 use base::limits::RECEIVE_BUFFERS;
 use base::street::{Event, Span};
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::mem::MaybeUninit;
@@ -178,6 +178,13 @@ fn wanted_interest(connection: &Connection) -> EventFlags {
     wanted
 }
 
+/// Tells of what a new connection brings; whether that is possible.
+fn watch_new(epoll: &OwnedFd, table: &mut ConnectionTable, id: ConnectionId) -> bool {
+    let Some(connection) = table.open(id) else { return false };
+    connection.interest = Some(EventFlags::IN);
+    epoll::add(epoll, connection.socket(), EventData::new_u64(id.as_u64()), EventFlags::IN).is_ok()
+}
+
 impl Driver for Epoll {
     fn collect(
         &mut self,
@@ -214,11 +221,7 @@ impl Driver for Epoll {
         self.ready = room;
         if self.acceptor.has_more() || self.acceptor.is_starved() {
             let epoll = &self.epoll;
-            self.acceptor.accept(&mut self.table, events, |table, id| {
-                let Some(connection) = table.open(id) else { return false };
-                connection.interest = Some(EventFlags::IN);
-                epoll::add(epoll, connection.socket(), EventData::new_u64(id.as_u64()), EventFlags::IN).is_ok()
-            });
+            self.acceptor.accept(&mut self.table, events, |table, id| watch_new(epoll, table, id));
         }
         Ok(Collected { sleep, taken })
     }
@@ -247,6 +250,18 @@ impl Driver for Epoll {
         connection.sending = Some(buffer);
         self.sends_under_way += 1;
         self.watch(id, events);
+    }
+
+    fn admit(&mut self, socket: OwnedFd) -> Option<ConnectionId> {
+        if self.table.is_full() || ioctl_fionbio(&socket, true).is_err() {
+            return None;
+        }
+        let id = self.table.insert(socket);
+        let is_watched = watch_new(&self.epoll, &mut self.table, id);
+        if !is_watched {
+            drop(self.table.release(id));
+        }
+        is_watched.then_some(id)
     }
 
     fn close(&mut self, id: ConnectionId, events: &mut EventList) {

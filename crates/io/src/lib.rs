@@ -32,6 +32,7 @@ mod acceptor;
 mod batch_size;
 mod connection_table;
 mod core_loop;
+mod dialer;
 mod disk_thread;
 mod disk_trouble;
 mod doorbell;

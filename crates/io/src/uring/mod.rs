@@ -39,7 +39,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use token::Operation;
 
@@ -272,6 +272,15 @@ impl Driver for Uring {
         connection.quiet_send_tick = quiet.then_some(tick);
         self.sends_under_way += 1;
         self.push_send(id);
+    }
+
+    fn admit(&mut self, socket: OwnedFd) -> Option<ConnectionId> {
+        if self.table.is_full() {
+            return None;
+        }
+        let id = self.table.insert(socket);
+        self.arm_receive(id);
+        Some(id)
     }
 
     fn close(&mut self, id: ConnectionId, events: &mut EventList) {

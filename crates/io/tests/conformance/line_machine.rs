@@ -44,6 +44,8 @@ pub struct LineMachine {
     created_reply: Option<ConnectionId>,
     /// Who asked for a read, by its number.
     readers: Vec<ConnectionId>,
+    /// Who asked for each dial.
+    dialers: Vec<ConnectionId>,
     log_offset: u64,
     segment: SegmentNumber,
     ordinal: u64,
@@ -67,6 +69,7 @@ impl LineMachine {
             synced_reply: None,
             created_reply: None,
             readers: Vec::new(),
+            dialers: Vec::new(),
             log_offset: 0,
             segment: SegmentNumber(0),
             ordinal: 0,
@@ -159,6 +162,11 @@ impl LineMachine {
                 effects.push(Effect::CreateSegment { segment, header, bytes, zero_fill, recycle });
                 self.created_reply = Some(id);
             }
+            "DIAL" => {
+                let token = self.dialers.len() as u64;
+                self.dialers.push(id);
+                effects.push(Effect::Dial { token, address: rest.to_owned() });
+            }
             "READ" => {
                 let words: Vec<&str> = rest.split(' ').collect();
                 let (offset, bytes) = (words[1].parse().unwrap(), words[2].parse().unwrap());
@@ -230,7 +238,14 @@ impl LineMachine {
             }
             Event::RunsPublished => self.trace.push("runs published".to_owned()),
             Event::RunFailed { reason } => self.trace.push(format!("run failed {reason}")),
-            Event::Dialed { .. } => unreachable!("it dials nobody"),
+            Event::Dialed { token, connection } => {
+                let asker = self.dialers[token as usize];
+                self.reply(asker, if connection.is_some() { b"dialed" } else { b"nobody" });
+                if let Some(connection) = connection {
+                    assert!(self.clients.insert(connection, Client::default()).is_none());
+                    self.reply(connection, format!("token {token}").as_bytes());
+                }
+            }
             Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),
             Event::ShutdownRequested => output.effects.push(Effect::Stop),
         }

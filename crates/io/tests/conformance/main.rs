@@ -3,6 +3,7 @@
 
 mod churn;
 mod connections;
+mod dials;
 mod gaps;
 mod hops;
 mod line_machine;
