@@ -1,11 +1,11 @@
 //! Dials: somebody answers, nobody does, and there is no room.
 
 use crate::node::{Client, Node, Setup, on_each_backend};
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 
 fn accepted(listener: &TcpListener) -> Client {
-    Client { stream: BufReader::new(listener.accept().unwrap().0) }
+    Client::over(listener.accept().unwrap().0)
 }
 
 #[test]

@@ -87,7 +87,10 @@ pub struct Client {
 
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
-        let stream = TcpStream::connect(address).unwrap();
+        Client::over(TcpStream::connect(address).unwrap())
+    }
+
+    pub fn over(stream: TcpStream) -> Client {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(ANSWER_MAX)).unwrap();
         Client { stream: BufReader::new(stream) }
