@@ -5,7 +5,8 @@ use base::{CoreId, Slot};
 use control::plan;
 use control::stretch::range;
 use control::{
-    Action, Comeback, Command, Founding, Newcomer, NodeId, Outcome, InstanceName, Replacement, RequestId, Settings, Table,
+    Action, Comeback, Command, Founding, InstanceName, Newcomer, NodeId, Outcome, Replacement, RequestId, Settings,
+    Table,
 };
 use placement::SlotRange;
 
