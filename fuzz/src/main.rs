@@ -5,6 +5,7 @@ mod changes;
 mod commands;
 mod inline;
 mod machine;
+mod managers;
 mod manifest;
 mod recovery;
 mod replies;
@@ -33,6 +34,7 @@ const TARGETS: [(&str, Target); 11] = [
     ("changes", changes::run),
     ("recovery", recovery::run),
     ("manifest", manifest::run),
+    ("managers", managers::run),
     ("settings", settings::run),
     ("table", table::run),
 ];

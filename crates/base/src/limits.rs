@@ -110,6 +110,25 @@ pub const LEASE_MS_MIN: u32 = 50;
 pub const LEASE_MS_DEFAULT: u32 = 300;
 /// Longest lease of a node, milliseconds: nobody wants to wait longer for a replacement.
 pub const LEASE_MS_MAX: u32 = 60_000;
+/// Members of the managers' group at once, those that only listen included: five vote, and while they change five others do.
+pub const MANAGERS_MAX: usize = 16;
+/// Longest command to the agreed table, bytes, encoded: a promotion with all its replacements takes some 12 KiB.
+pub const COMMAND_BYTES_MAX: usize = 64 << 10;
+/// Longest agreed table, bytes, encoded: 1,024 nodes, 16,384 stretches of five members and the answers remembered take 3 MB.
+pub const TABLE_BYTES_MAX: usize = 16 << 20;
+/// Entries of one frame between managers: with the longest commands 4 MiB.
+pub const APPEND_ENTRIES_MAX: usize = 64;
+/// Longest frame between managers, bytes: a whole table and what stands around it.
+pub const MANAGER_FRAME_BYTES_MAX: usize = TABLE_BYTES_MAX + (64 << 10);
+/// Questions of other managers that one manager works on; what comes then is dropped, as a network drops it. Four of each of
+/// the others.
+pub const MANAGER_QUESTIONS_MAX: usize = 64;
+/// Proposals that one manager has under way; more are refused at once. Every node of a large cluster asks for something.
+pub const PROPOSALS_MAX: usize = 4096;
+/// Entries of the managers' log between two snapshots.
+pub const SNAPSHOT_ENTRIES: u64 = 1024;
+/// Room that the managers' log has at least, bytes: some thousand commands before it is written anew.
+pub const MANAGERS_LOG_BYTES_MIN: u64 = 1 << 20;
 
 const _: () = assert!(BULK_UNAUTHENTICATED_MAX <= INLINE_BYTES_MAX);
 const _: () = assert!(OUTPUT_BYTES_MAX > VALUE_BYTES_MAX);

@@ -62,13 +62,25 @@ pub enum Bug {
     M34GrantsOnOldTable = 34,
     /// A failed sync leaves replies that wait for it as they are (beyond AT-01's list).
     M35HeldForEver = 35,
+    /// A manager acknowledges entries before they are stored (beyond AT-01's list).
+    M40EntryNotYetStored = 40,
+    /// A manager keeps its vote in memory only (beyond AT-01's list).
+    M41VoteInMemory = 41,
+    /// A manager stores entries that replace others, and not that the others are void (beyond AT-01's list).
+    M42CutForgotten = 42,
+    /// A snapshot that ends inside the log is handed to the library, which takes none (beyond AT-01's list).
+    M43InnerSnapshotTaken = 43,
+    /// A replaced leader's task sends a snapshot of its successor, and it is taken (beyond AT-01's list).
+    M44LaterSnapshotTaken = 44,
+    /// A restarted leader goes on leading its term, without what it had not stored (beyond AT-01's list).
+    M45LeaderRestored = 45,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 29] = [
+    pub const ALL: [Bug; 35] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -98,6 +110,12 @@ impl Bug {
         Bug::M33PromoteUnasked,
         Bug::M34GrantsOnOldTable,
         Bug::M35HeldForEver,
+        Bug::M40EntryNotYetStored,
+        Bug::M41VoteInMemory,
+        Bug::M42CutForgotten,
+        Bug::M43InnerSnapshotTaken,
+        Bug::M44LaterSnapshotTaken,
+        Bug::M45LeaderRestored,
     ];
 
     /// `M7` -> the bug of that number.

@@ -72,6 +72,12 @@ pub const TARGETS: &[Target] = &[
         length_max: 512,
     },
     Target {
+        name: "managers",
+        about: "managers' log, snapshot and frames: refused, or read and written as they were; a log that is believed is condensed to the same",
+        gate_runs: 10_000,
+        length_max: 512,
+    },
+    Target {
         name: "settings",
         about: "configuration files: refused with a reason, or printed so that they mean the same again",
         gate_runs: 1500,
