@@ -24,7 +24,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// Every target by its name; `xtask/src/fuzz/targets.rs` says what each proves.
-const TARGETS: [(&str, Target); 11] = [
+const TARGETS: [(&str, Target); 12] = [
     ("requests", requests::run),
     ("inline", inline::run),
     ("replies", replies::run),

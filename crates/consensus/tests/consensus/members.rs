@@ -111,7 +111,7 @@ impl Alone {
             self.propose(token, Proposal::Read);
             self.settle();
             // Reads that were asked before may be answered by now, too.
-            match self.answers.drain(..).last() {
+            match self.answers.drain(..).next_back() {
                 Some((_, Ok(Answer::Readable { index }))) => return index,
                 _ => self.now_ns = self.deadline_ns.expect("a group of one waits for its election"),
             }
