@@ -86,7 +86,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "table",
         about: "tables and commands: read and written as they were, or refused; commands keep all invariants, plans are granted",
-        gate_runs: 1000,
+        gate_runs: 150,
         length_max: 1024,
     },
 ];
