@@ -44,11 +44,6 @@ impl SlotSet {
         self.0[usize::from(slot.number() / 64)] |= 1 << (slot.number() % 64);
     }
 
-    /// Take a slot out.
-    pub fn remove(&mut self, slot: Slot) {
-        self.0[usize::from(slot.number() / 64)] &= !(1 << (slot.number() % 64));
-    }
-
     /// Whether it is in.
     #[inline]
     pub fn contains(&self, slot: Slot) -> bool {
@@ -79,10 +74,16 @@ impl SlotSet {
         set
     }
 
-    /// The smallest one.
-    pub fn first(&self) -> Option<Slot> {
-        let (index, word) = self.0.iter().enumerate().find(|(_, word)| **word != 0)?;
-        Slot::new(index as u16 * 64 + word.trailing_zeros() as u16)
+    /// The smallest one that is in neither of the others.
+    pub fn first_outside(&self, one: &SlotSet, other: &SlotSet) -> Option<Slot> {
+        let outside = |index: usize| self.0[index] & !(one.0[index] | other.0[index]);
+        let index = (0..WORDS).find(|index| outside(*index) != 0)?;
+        Slot::new(index as u16 * 64 + outside(index).trailing_zeros() as u16)
+    }
+
+    /// Whether all of them are in `other`.
+    pub fn is_within(&self, other: &SlotSet) -> bool {
+        self.first_outside(other, other).is_none()
     }
 
     /// All of them, ascending.
@@ -100,13 +101,17 @@ mod tests {
         let slots = [0, 63, 64, 5000, 16383].map(Slot::wrapping);
         let set: SlotSet = slots.into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), slots);
-        assert_eq!((set.count(), set.first()), (5, Some(slots[0])));
+        assert_eq!(set.count(), 5);
         assert_eq!(SlotSet::from_words(&set.words()), set);
         let other: SlotSet = [slots[0], slots[3], Slot::wrapping(7)].into_iter().collect();
         assert_eq!(set.without(&other).count(), 3);
         assert_eq!(set.intersection(&other).iter().collect::<Vec<_>>(), [slots[0], slots[3]]);
-        let mut less = set.clone();
-        slots.into_iter().for_each(|slot| less.remove(slot));
-        assert!(less.is_empty() && less.first().is_none());
+        let none = SlotSet::default();
+        assert_eq!(set.first_outside(&none, &none), Some(slots[0]));
+        assert_eq!(set.first_outside(&other, &none), Some(slots[1]));
+        assert_eq!(set.first_outside(&[slots[1]].into_iter().collect(), &other), Some(slots[2]));
+        assert_eq!(set.first_outside(&set, &none), None);
+        assert!(set.is_within(&set) && none.is_within(&set) && none.is_empty());
+        assert!(!set.is_within(&other) && !other.is_within(&set));
     }
 }

@@ -85,6 +85,9 @@ impl Follow {
             Frame::Group { records, .. } if !storage::are_of_slots(records, &holds) => return Taken::Refused,
             Frame::Group { count, records, .. } => store.follow(records, count),
             Frame::Fill { slot, .. } if !holds(slot) => return Taken::Refused,
+            Frame::Fill { slot, records, .. } if !storage::are_of_slots(records, &|found| found == slot) => {
+                return Taken::Broken(format!("a fill of slot {} has records of others", slot.number()));
+            }
             Frame::Fill { slot, is_end, count, last, removed, records, .. } => {
                 let done = store.follow(records, count);
                 if is_end && done.is_ok() {
@@ -199,6 +202,27 @@ mod tests {
         assert_eq!(take(&mut follow, (2, 4), &known, &mut store), Taken::Done);
         assert_eq!(follow.greet(7), 2, "another connection of the same life");
         assert_eq!(follow.greet(8), 0, "another life");
+    }
+
+    #[test]
+    fn a_fill_brings_its_own_slot_only() {
+        let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (mut follow, mut store, known) = (Follow::new(name(1)), store(), view(4, 1, 2));
+        follow.greet(7);
+        let (count, records) = set(b"value");
+        let fill = |slot| Frame::Fill {
+            sequence: 1,
+            table: 4,
+            slot: Slot::wrapping(slot),
+            is_end: true,
+            count,
+            last: 5,
+            removed: 0,
+            records: &records,
+        };
+        let taken = follow.take(&fill(6), (name(2), &known), &mut store);
+        assert!(matches!(taken, Taken::Broken(_)) && !store.has_unsealed(), "{taken:?}");
+        assert_eq!(follow.take(&fill(5), (name(2), &known), &mut store), Taken::Done);
     }
 
     fn a_stranger_is_refused() -> bool {

@@ -176,7 +176,7 @@ impl Lead {
 
     fn next_to_fill(&self) -> Option<(Slot, ScanCursor)> {
         let begin = |slot| (slot, Store::slot_range(slot).start);
-        self.filling.or_else(|| self.slots.without(&self.whole).without(&self.whole_behind_next).first().map(begin))
+        self.filling.or_else(|| self.slots.first_outside(&self.whole, &self.whole_behind_next).map(begin))
     }
 
     /// Fills the next slots, about a slice of them.
@@ -229,7 +229,7 @@ impl Lead {
                 self.held.insert(slot);
             }
         }
-        if self.slots.without(&self.held).is_empty() {
+        if self.lost_from.is_some() && self.slots.is_within(&self.held) {
             self.lost_from = None;
         }
     }
