@@ -87,6 +87,20 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// The number that a text begins with, as C's `atoi` reads it: spaces, a sign, digits, and then anything. `None` without a
+/// digit and beyond an `i32`.
+pub fn leading_integer(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii_start();
+    let (sign, digits) = match text {
+        [b'-', rest @ ..] => (-1, rest),
+        [b'+', rest @ ..] => (1, rest),
+        _ => (1, text),
+    };
+    let digit_count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = std::str::from_utf8(&digits[..digit_count]).ok()?;
+    digits.parse::<i32>().ok().map(|magnitude| sign * i64::from(magnitude))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +120,17 @@ mod tests {
         let mut out = Vec::new();
         push_unsigned(&mut out, u64::MAX);
         assert_eq!(out, u64::MAX.to_string().as_bytes());
+    }
+
+    #[test]
+    fn a_text_may_begin_with_a_number() {
+        let read = |text: &str| leading_integer(text.as_bytes());
+        for (text, value) in [("7", 7), ("007", 7), (" +2x", 2), ("-3", -3), ("2147483647", 2_147_483_647), ("0", 0)] {
+            assert_eq!(read(text), Some(value), "{text:?}");
+        }
+        for text in ["", "-", "x7", "+-1", "2147483648"] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
     }
 
     #[test]

@@ -104,7 +104,8 @@ pub fn key_positions(
             }
             Find::Number { number, first, step } => {
                 let text = arguments.get(begin + number as usize).ok_or(KeyPositionsError)?;
-                let keys = crate::number::parse_integer(text).filter(|&keys| keys > 0).ok_or(KeyPositionsError)?;
+                // Redis finds the keys of "007", too, and then refuses the number when the command runs.
+                let keys = crate::number::leading_integer(text).filter(|&keys| keys > 0).ok_or(KeyPositionsError)?;
                 let keys = usize::try_from(keys).map_err(|_| KeyPositionsError)?;
                 let (first, step) = (begin + first as usize, step as usize);
                 if keys > count {
