@@ -190,8 +190,7 @@ fn run_sim(seconds: u64) -> Outcome<Verdict> {
     let first = unix_s()? * 10_000;
     let (mut seeds, mut failed) = (0, Vec::new());
     while begun.elapsed().as_secs() < seconds {
-        let mut sim = workspace::cargo();
-        sim.args(["run", "--quiet", "--profile", "checked", "--package", "sim", "--"]);
+        let mut sim = Command::new(workspace::checked_program("sim")?);
         sim.args(["--from", &(first + seeds).to_string(), "--seeds", &SEEDS_AT_ONCE.to_string()]);
         let mut judged = 0;
         process::lines(&mut sim, |line| {
@@ -220,7 +219,7 @@ fn run_kill(options: &Options) -> Outcome<Verdict> {
     let planted = options.planted.as_deref();
     let zerohop = if planted.is_some() { kill::planted_binary()? } else { kill::release_binary()? };
     let seed = options.seed.map_or_else(unix_s, Ok)?;
-    let mut command = kill::command(&kill::proof_binary()?, &zerohop, seed, planted);
+    let mut command = kill::command(&workspace::checked_program("proof")?, &zerohop, seed, planted);
     options.bound(&mut command);
     told(&mut command)
 }
@@ -252,7 +251,7 @@ fn run_soak(options: &Options) -> Outcome<Verdict> {
     let zerohop = if planted.is_some() { kill::planted_binary()? } else { kill::release_binary()? };
     let seed = options.seed.map_or_else(unix_s, Ok)?;
     let seconds = options.seconds.unwrap_or(SOAK_SECONDS);
-    told(&mut kill::soak_command(&kill::proof_binary()?, &zerohop, (seed, seconds), planted))
+    told(&mut kill::soak_command(&workspace::checked_program("proof")?, &zerohop, (seed, seconds), planted))
 }
 
 /// Runs a tool of `proof` that judges rounds; keeps what it says besides each round.

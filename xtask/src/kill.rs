@@ -26,12 +26,6 @@ pub fn planted_binary() -> Outcome<PathBuf> {
     Ok(kept)
 }
 
-/// The tool that kills and judges.
-pub fn proof_binary() -> Outcome<PathBuf> {
-    build(&["--profile", "checked", "--package", "proof"])?;
-    Ok(workspace::target_folder().join("checked/proof"))
-}
-
 /// A campaign of `zerohop` with this seed; `planted` names the bug that it has to notice.
 pub fn command(proof: &Path, zerohop: &Path, seed: u64, planted: Option<&str>) -> Command {
     proof_command("kill", (proof, zerohop), seed, planted)

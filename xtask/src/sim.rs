@@ -1,6 +1,6 @@
 //! `cargo x sim`: the simulator's runner, at release speed with assertions on.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use crate::{Outcome, process, workspace};
 
@@ -10,7 +10,6 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     if !runner.exists() {
         return Err("crates/sim has no runner (src/main.rs) in this tree".to_owned());
     }
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--quiet", "--profile", "checked", "--package", "sim", "--"]).args(arguments);
-    Ok(if process::shown(&mut cargo)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let mut sim = Command::new(workspace::checked_program("sim")?);
+    Ok(if process::shown(sim.args(arguments))? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -25,6 +25,17 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Builds a program of the workspace in profile `checked` and names it. Chosen from the whole workspace, as the tests are: cargo
+/// unites the features of what is chosen, and a choice of its own would build most crates once more.
+pub fn checked_program(name: &str) -> Outcome<PathBuf> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--profile", "checked", "--workspace", "--bin", name]);
+    match process::shown(&mut build)? {
+        true => Ok(target_folder().join("checked").join(name)),
+        false => Err(format!("`{}` failed", process::describe(&build))),
+    }
+}
+
 /// One text file of the repository.
 pub struct TextFile {
     /// Path from the root, with `/`.

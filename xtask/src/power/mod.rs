@@ -8,7 +8,7 @@ mod initramfs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Outcome, kill, needs, peers, process, workspace};
+use crate::{Outcome, needs, peers, process, workspace};
 
 /// Rounds within which a loser must have lost what was promised: nearly every cut takes some.
 pub const LOSER_ROUNDS: u64 = 5;
@@ -47,7 +47,7 @@ pub fn command(subject: &Subject<'_>, seed: u64, planted: Option<&str>) -> Outco
     let guest = debian_guest::find()?;
     let image = workspace::tools_folder().join("power").join(format!("{inside}.img"));
     initramfs::write(&image, &guest, &program, inside)?;
-    let mut command = Command::new(kill::proof_binary()?);
+    let mut command = Command::new(workspace::checked_program("proof")?);
     command.args(["power", "--subject", &name, "--seed", &seed.to_string(), "--kernel"]).arg(&guest.kernel);
     command.arg("--initramfs").arg(&image);
     match planted {

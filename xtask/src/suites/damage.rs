@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Context, Counts, Suite, Turn, commit_number};
-use crate::{Outcome, kill, process};
+use crate::{Outcome, kill, process, workspace};
 
 /// The seed that every commit is asked.
 const FIXED_SEED: u64 = 8;
@@ -16,7 +16,7 @@ pub const DAMAGE: Suite = Suite {
     budget_seconds: 60,
     turn: Turn::Fixed,
     run: |context| {
-        let (proof, zerohop) = (kill::proof_binary()?, context.zerohop()?);
+        let (proof, zerohop) = (workspace::checked_program("proof")?, context.zerohop()?);
         let mut counts = Counts::default();
         for seed in [FIXED_SEED, commit_number(&context.commit)] {
             counts.add(harm(context, (&proof, &zerohop), seed, None)?);

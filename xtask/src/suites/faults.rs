@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{Context, Counts, Suite, Turn, commit_number};
-use crate::{Outcome, kill, needs, process};
+use crate::{Outcome, kill, needs, process, workspace};
 
 /// The seed that every commit is asked; with it a run's end fails while others settle with it.
 const FIXED_SEED: u64 = 1;
@@ -26,7 +26,7 @@ pub const FAULTS: Suite = Suite {
 };
 
 fn run(context: &Context) -> Outcome<Counts> {
-    let (proof, zerohop) = (kill::proof_binary()?, context.zerohop()?);
+    let (proof, zerohop) = (workspace::checked_program("proof")?, context.zerohop()?);
     let tools = (&*proof, &*zerohop);
     let mut command = Command::new(&proof);
     command.args(["faults", "errors"]);

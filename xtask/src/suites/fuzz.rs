@@ -14,7 +14,7 @@ pub const FUZZ: Suite = Suite {
     // The C++ compiler is asked for below: without it this suite fails instead of being skipped.
     needs: &[],
     budget_seconds: 240,
-    turn: Turn::Fixed,
+    turn: Turn::Shard("fuzz"),
     run,
 };
 

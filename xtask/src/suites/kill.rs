@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{Context, Counts, Suite, Turn, commit_number};
-use crate::{Outcome, kill, process};
+use crate::{Outcome, kill, process, workspace};
 
 /// The seed that every commit is asked.
 const FIXED_SEED: u64 = 12;
@@ -24,7 +24,7 @@ pub const KILL: Suite = Suite {
 };
 
 fn run(context: &Context) -> Outcome<Counts> {
-    let (proof, zerohop) = (kill::proof_binary()?, context.zerohop()?);
+    let (proof, zerohop) = (workspace::checked_program("proof")?, context.zerohop()?);
     let mut counts = Counts::default();
     for seed in [FIXED_SEED, commit_number(&context.commit)] {
         counts.add(campaign(context, (&proof, &zerohop), seed, None)?);

@@ -132,12 +132,7 @@ impl Context {
 
     /// Builds the binary `zerohop` with its assertions on (profile `checked`) and names it.
     pub fn zerohop(&self) -> Outcome<PathBuf> {
-        let mut build = workspace::cargo();
-        build.args(["build", "--quiet", "--profile", "checked", "--package", "cli", "--bin", "zerohop"]);
-        if !process::shown(&mut build)? {
-            return Err("the binary zerohop does not build; see above".to_owned());
-        }
-        Ok(workspace::target_folder().join("checked/zerohop"))
+        workspace::checked_program("zerohop")
     }
 
     /// Runs a program whose last line of counts is `N passed, N failed[, N skipped]`, and shows what it prints.

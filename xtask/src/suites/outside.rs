@@ -181,10 +181,8 @@ fn step(command: &mut Command) -> Outcome<()> {
     if process::shown(command)? { Ok(()) } else { Err(format!("`{}` failed", process::describe(command))) }
 }
 
-/// Builds the tool `proof` and names it.
-pub(super) fn proof() -> Outcome<String> {
-    step(workspace::cargo().args(["build", "--quiet", "--profile", "checked", "--package", "proof"]))?;
-    Ok(path_text(&workspace::target_folder().join("checked/proof")))
+fn proof() -> Outcome<String> {
+    workspace::checked_program("proof").map(|program| path_text(&program))
 }
 
 pub(super) fn on_every_backend(context: &Context, run: impl Fn(&str, &String) -> Outcome<Counts>) -> Outcome<Counts> {

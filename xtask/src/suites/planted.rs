@@ -40,7 +40,7 @@ const SOAK_SECONDS: u64 = 10;
 const BUGS_OF_FAULTS: [(&str, &str); 2] = [("M1", "sync of the log"), ("M10", "second round of runs")];
 
 fn process_with_bug(context: &Context) -> Outcome<Counts> {
-    let (proof, zerohop) = (kill::proof_binary()?, kill::planted_binary()?);
+    let (proof, zerohop) = (workspace::checked_program("proof")?, kill::planted_binary()?);
     let mut counts = super::kill::campaign(context, (&proof, &zerohop), 1, Some(BUG_OF_PROCESS))?;
     counts.add(super::damage::harm(context, (&proof, &zerohop), 1, Some(BUG_OF_DISK))?);
     let mut soak = kill::soak_command(&proof, &zerohop, (1, SOAK_SECONDS), Some(BUG_OF_LEAKS));

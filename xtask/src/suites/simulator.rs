@@ -1,6 +1,8 @@
 //! The suite of the simulator: a thousand seeds, the same for every commit, so that a verdict is about the commit. Other
 //! seeds are a campaign: `cargo x sim --seeds N --from S`.
 
+use std::process::Command;
+
 use super::{Context, Counts, Suite, Turn};
 use crate::{Outcome, process, workspace};
 
@@ -20,8 +22,7 @@ pub const SEEDS: Suite = Suite {
 };
 
 fn run(_context: &Context) -> Outcome<Counts> {
-    let mut sim = workspace::cargo();
-    sim.args(["run", "--quiet", "--profile", "checked", "--package", "sim", "--"]);
+    let mut sim = Command::new(workspace::checked_program("sim")?);
     sim.args(["--from", &FIRST_SEED.to_string(), "--seeds", &SEED_COUNT.to_string()]);
     let mut counts = Counts::default();
     let succeeded = process::lines(&mut sim, |line| match verdict(line) {
