@@ -151,13 +151,27 @@ pub enum Event {
         /// The operating system's words, with the file's name.
         reason: String,
     },
+    /// A [`Effect::WriteFile`] or [`Effect::ReplaceFile`] was done: what it wrote survives a power cut.
+    FileDurable {
+        /// The effect's number.
+        token: u64,
+    },
+    /// A [`Effect::WriteFile`] or [`Effect::ReplaceFile`] failed, for example on a full disk. Never retried: of the bytes of a
+    /// write any part may be there or not, now and after a power cut; of a file that was to be replaced there is the old content
+    /// or the new one, whole.
+    FileFailed {
+        /// The effect's number.
+        token: u64,
+        /// The operating system's words, with the file's name.
+        reason: String,
+    },
     /// The core was busy for so long without taking a tick's clock reading.
     TickGap(TickGap),
     /// SIGTERM, SIGINT or SHUTDOWN: finish, seal the log, answer with [`Effect::Stop`].
     ShutdownRequested,
 }
 
-/// What stands behind the name of a run, or of a recycled segment, until it is whole.
+/// What stands behind the name of a run, of a recycled segment or of a replaced file, until it is whole.
 pub const UNFINISHED_SUFFIX: &str = ".new";
 
 /// What a machine asks of the street.
@@ -263,6 +277,31 @@ pub enum Effect {
     RemoveFiles {
         /// Their names.
         names: Vec<String>,
+    },
+    /// Write into a file of the data directory that an earlier [`Effect::ReplaceFile`] made, and make that durable. Off the
+    /// tick; [`Event::FileDurable`] or [`Event::FileFailed`] follows. This and [`Effect::ReplaceFile`] are performed and told of
+    /// in the order in which they were asked for; 64 may be under way, and more fail at once, before those.
+    WriteFile {
+        /// The asker's number for it.
+        token: u64,
+        /// The file.
+        name: String,
+        /// Byte offset in it.
+        offset: u64,
+        /// What; the file gets longer where this goes beyond its end.
+        bytes: Vec<u8>,
+    },
+    /// Make `bytes` the whole content of a file of the data directory, made if absent, and durable, so that a crash at any
+    /// moment leaves the old content or the new one: written to `name` with [`UNFINISHED_SUFFIX`] behind it, synced, renamed,
+    /// the directory synced. Off the tick, in order with [`Effect::WriteFile`]; [`Event::FileDurable`] or [`Event::FileFailed`]
+    /// follows.
+    ReplaceFile {
+        /// The asker's number for it.
+        token: u64,
+        /// The file.
+        name: String,
+        /// Its content from then on.
+        bytes: Vec<u8>,
     },
     /// Give memory that was freed back to the operating system, as far as the allocator kept it; in the tick, because it is the
     /// allocator that the tick works with.

@@ -4,17 +4,20 @@ use crate::acceptor::Acceptor;
 use crate::clock::Clock;
 use crate::core_loop::CoreLoop;
 use crate::dialer::Dialer;
+use crate::disk_thread::Wake;
 use crate::driver::Driver;
 use crate::epoll::Epoll;
 use crate::listener::Listener;
 use crate::log_files::{LogFiles, LogFilesConfig};
 use crate::mailbox::Mailbox;
+use crate::named_files::NamedFiles;
 use crate::thread::pin_current_thread;
 use crate::uring::{self, Uring};
 use base::limits::CONNECTIONS_PER_CORE_MAX;
 use base::street::Machine;
 use rustix::net::SocketFlags;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -96,12 +99,15 @@ pub struct CoreConfig {
     pub connections_refused: Arc<AtomicU64>,
     /// Where its log lies; without, no disk thread is started and log effects fail.
     pub log: Option<LogFilesConfig>,
+    /// The data directory, for a machine that writes and replaces files by name; it exists and is locked by this process.
+    /// Without, no disk thread is started for them and their effects fail.
+    pub files: Option<PathBuf>,
     /// The CPU to stay on.
     pub cpu: Option<usize>,
 }
 
 impl CoreConfig {
-    /// A core with these sockets, no log, not pinned.
+    /// A core with these sockets, no log, no files, not pinned.
     pub fn new(backend: ChosenBackend, listeners: Vec<Listener>) -> CoreConfig {
         let task_work = TaskWork::default();
         CoreConfig {
@@ -111,6 +117,7 @@ impl CoreConfig {
             connections_max: CONNECTIONS_PER_CORE_MAX,
             connections_refused: Arc::default(),
             log: None,
+            files: None,
             cpu: None,
         }
     }
@@ -122,14 +129,13 @@ impl CoreConfig {
 /// When the operating system refuses what the loop cannot do without (memory, descriptors, waiting itself).
 pub fn run_core<M: Machine>(config: CoreConfig, machine: M, mailbox: Mailbox<M::Message>) -> io::Result<M> {
     let doorbell = Arc::clone(mailbox.doorbell());
-    let log = match config.log {
-        Some(log) => {
-            let doorbell = Arc::clone(&doorbell);
-            Some(LogFiles::start(log, mailbox.core(), Arc::new(move || doorbell.ring()))?)
-        }
-        None => None,
+    let wake: Wake = {
+        let doorbell = Arc::clone(&doorbell);
+        Arc::new(move || doorbell.ring())
     };
-    // After the disk thread was started, which would otherwise be kept on this core's CPU too.
+    let log = config.log.map(|log| LogFiles::start(log, mailbox.core(), Arc::clone(&wake))).transpose()?;
+    let files = config.files.map(|directory| NamedFiles::start(directory, mailbox.core(), wake)).transpose()?;
+    // After the disk threads were started, which would otherwise be kept on this core's CPU too.
     if let Some(cpu) = config.cpu {
         pin_current_thread(cpu)?;
     }
@@ -142,11 +148,11 @@ pub fn run_core<M: Machine>(config: CoreConfig, machine: M, mailbox: Mailbox<M::
     match config.backend {
         ChosenBackend::Uring => {
             let driver = Uring::new(config.task_work, acceptor, config.connections_max, doorbell)?;
-            enter(driver, machine, mailbox, log)
+            enter(driver, machine, mailbox, log, files)
         }
         ChosenBackend::Epoll => {
             let driver = Epoll::new(acceptor, config.connections_max, &doorbell)?;
-            enter(driver, machine, mailbox, log)
+            enter(driver, machine, mailbox, log, files)
         }
     }
 }
@@ -156,7 +162,8 @@ fn enter<D: Driver, M: Machine>(
     machine: M,
     mailbox: Mailbox<M::Message>,
     log: Option<LogFiles>,
+    files: Option<NamedFiles>,
 ) -> io::Result<M> {
     let dialer = Dialer::new(Arc::clone(mailbox.doorbell()));
-    CoreLoop { driver, machine, mailbox, log, dialer, clock: Clock::new() }.run()
+    CoreLoop { driver, machine, mailbox, log, files, dialer, clock: Clock::new() }.run()
 }

@@ -8,6 +8,7 @@ use crate::event_list::EventList;
 use crate::gap_watch::GapWatch;
 use crate::log_files::LogFiles;
 use crate::mailbox::Mailbox;
+use crate::named_files::NamedFiles;
 use base::limits::TICK_GAP_TOLD_US;
 use base::street::{Effect, Event, Machine, Now, TickInput, TickOutput};
 use std::io;
@@ -25,6 +26,7 @@ pub(crate) struct CoreLoop<D, M: Machine> {
     pub machine: M,
     pub mailbox: Mailbox<M::Message>,
     pub log: Option<LogFiles>,
+    pub files: Option<NamedFiles>,
     pub dialer: Dialer,
     pub clock: Clock,
 }
@@ -91,6 +93,9 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             }
             log.collect(events);
         }
+        if let Some(files) = &mut self.files {
+            files.collect(events);
+        }
         while let Some((token, socket)) = self.dialer.ended() {
             let connection = socket.and_then(|socket| self.driver.admit(socket));
             events.push(Event::Dialed { token, connection });
@@ -120,9 +125,17 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 Effect::Dial { token, address } => self.dialer.dial(token, address),
                 Effect::Stop => stop = true,
                 Effect::ReadRun { token, name, offset, bytes } => self.read_run(token, name, (offset, bytes), events),
+                Effect::WriteFile { token, name, offset, bytes } => match &mut self.files {
+                    Some(files) => files.write(token, &name, offset, bytes, events),
+                    None => events.push(Event::FileFailed { token, reason: no_directory() }),
+                },
+                Effect::ReplaceFile { token, name, bytes } => match &mut self.files {
+                    Some(files) => files.replace(token, &name, bytes, events),
+                    None => events.push(Event::FileFailed { token, reason: no_directory() }),
+                },
                 log_effect => match &mut self.log {
                     Some(log) => log.perform(log_effect, quiet, events),
-                    None => events.push(Event::LogFailed { reason: String::from("this node has no data directory") }),
+                    None => events.push(Event::LogFailed { reason: no_directory() }),
                 },
             }
         }
@@ -132,7 +145,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
     /// By the driver where it can, and by a thread where not.
     fn read_run(&mut self, token: u64, name: String, (offset, bytes): (u64, u64), events: &mut EventList) {
         let Some(log) = &mut self.log else {
-            return events.push(Event::RunRead { token, read: Err(String::from("this node has no data directory")) });
+            return events.push(Event::RunRead { token, read: Err(no_directory()) });
         };
         match self.driver.reads_runs().then(|| log.run_read(token, &name, (offset, bytes))).flatten() {
             Some(read) => self.driver.read_run(read),
@@ -172,4 +185,8 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             events.reset();
         }
     }
+}
+
+fn no_directory() -> String {
+    String::from("this node has no data directory")
 }

@@ -1,4 +1,5 @@
-//! What a disk makes us wait for, done beside the core: creating segments and syncing them, on a thread each.
+//! What a disk makes us wait for, done beside the core: creating segments and syncing them, on a thread each, and writing a
+//! manager's files on another.
 //!
 //! One thread for both held every reply of durability `commit` back for as long as a segment took to be filled: 14 to
 //! 25 ms once a second at 75,000 writes a second (`zerohop bench`, 50 connections).
@@ -6,7 +7,7 @@
 //! It sleeps in a channel until there is work, and wakes its core when there is a result. It never retries:
 //! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.
 
-use crate::files::remove;
+use crate::files::{remove, replace_file, unfinished, write_file};
 use crate::run_files::RunFiles;
 use crate::segment_files::{NewSegment, create_segment, recycle_segment};
 use base::ids::{LogOrdinal, SegmentNumber};
@@ -74,6 +75,15 @@ pub(crate) enum DiskJob {
     Remove {
         paths: Vec<PathBuf>,
     },
+    WriteFile {
+        path: PathBuf,
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    ReplaceFile {
+        path: PathBuf,
+        bytes: Vec<u8>,
+    },
 }
 
 /// What became of it.
@@ -92,6 +102,8 @@ pub(crate) enum DiskResult {
     RunFailed(String),
     /// Files went, or cost room until the next start.
     Removed,
+    FileDurable,
+    FileFailed(String),
 }
 
 /// The core's end of the thread.
@@ -119,10 +131,10 @@ impl DiskThread {
         Ok(DiskThread { jobs: Some(jobs), results, thread: Some(thread), in_flight: 0 })
     }
 
-    /// Hands over a job; `Err` when the machine asked for more at once than any log needs.
+    /// Hands over a job; `Err` when the machine asked for more at once than it ever needs.
     pub fn submit(&mut self, job: DiskJob) -> Result<(), String> {
         if self.in_flight == JOBS_MAX {
-            return Err(format!("more than {JOBS_MAX} segments or syncs asked for at once"));
+            return Err(format!("more than {JOBS_MAX} jobs for one disk thread asked for at once"));
         }
         let jobs = self.jobs.as_ref().expect("jobs end only when the thread is dropped");
         jobs.send(job).map_err(|_| String::from("the disk thread is gone"))?;
@@ -191,6 +203,22 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
             paths.iter().for_each(|path| complain(path, remove(path)));
             DiskResult::Removed
         }
+        DiskJob::WriteFile { path, offset, bytes } => file_result(&path, write_file(&path, offset, &bytes)),
+        DiskJob::ReplaceFile { path, bytes } => {
+            let result = replace_file(&path, &bytes);
+            if result.is_err() {
+                // What there is of it takes room; that nothing is there to remove is fine.
+                complain(&unfinished(&path), remove(&unfinished(&path)));
+            }
+            file_result(&path, result)
+        }
+    }
+}
+
+fn file_result(path: &Path, result: io::Result<()>) -> DiskResult {
+    match result {
+        Ok(()) => DiskResult::FileDurable,
+        Err(error) => DiskResult::FileFailed(format!("{}: {error}", path.display())),
     }
 }
 

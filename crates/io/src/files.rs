@@ -104,6 +104,16 @@ pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_directory(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })
 }
 
+/// Writes bytes into a file that is there, and makes them durable; it gets longer where they go beyond its end.
+///
+/// # Errors
+/// When the file is not there or cannot be written or synced; any part of the bytes may then be in it or not.
+pub fn write_file(path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    file.write_all_at(bytes, offset)?;
+    file.sync_data()
+}
+
 /// Removes a file; one that is not there is fine.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {

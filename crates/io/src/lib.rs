@@ -12,7 +12,8 @@
 //!
 //! Read in this order: [`backend`] (the choice and [`run_core`]), `core_loop` (the loop), `driver` (what a backend
 //! must do), `epoll` and `uring` (how each does it), `connection_table`, `acceptor`; then `mailbox` and `doorbell`
-//! (between threads), `log_files` and `disk_thread` (the log), `log_street` (the log without a core); at last the helpers of start-up: [`listener`],
+//! (between threads), `log_files` and `disk_thread` (the log), `log_street` (the log without a core), `named_files` (files of a
+//! machine without a log); at last the helpers of start-up: [`listener`],
 //! [`files`], [`thread`], [`process`], [`clock`].
 //!
 //! The contract with the machine is `base::street`. Two things it leaves to the street: all system calls of a tick
@@ -42,6 +43,7 @@ mod event_list;
 mod gap_watch;
 mod log_files;
 mod log_street;
+mod named_files;
 mod receive_slab;
 mod run_files;
 mod run_read;

@@ -122,6 +122,7 @@ impl LogFiles {
                     events.push(Event::RunFailed { reason });
                 }
                 DiskResult::Removed => {}
+                DiskResult::FileDurable | DiskResult::FileFailed(_) => unreachable!("a log replaces no files"),
             }
         }
         while let Some((token, read)) = self.readers.as_mut().and_then(RunReaders::result) {
@@ -209,6 +210,8 @@ impl LogFiles {
             | Effect::Close { .. }
             | Effect::PauseReceive { .. }
             | Effect::ResumeReceive { .. }
+            | Effect::WriteFile { .. }
+            | Effect::ReplaceFile { .. }
             | Effect::ReleaseMemory
             | Effect::Stop => unreachable!("not an effect on the log"),
         }

@@ -68,6 +68,9 @@ impl Shard {
                     self.with_checkpoints(|runs, view| runs.on_run_failed(reason, view.now));
                 }
                 Event::Dialed { token, connection } => self.on_dialed(token, connection),
+                Event::FileDurable { .. } | Event::FileFailed { .. } => {
+                    unreachable!("a shard has no files but its log and runs")
+                }
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,
             }

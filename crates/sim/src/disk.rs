@@ -193,6 +193,13 @@ impl Disk {
         assert!(self.files.insert(to.to_owned(), file).is_none(), "nothing is replaced by another file of its name");
     }
 
+    /// Give a file the name of another one, which is gone with that, and make it durable.
+    pub fn rename_over(&mut self, from: &str, to: &str) {
+        let file = self.files.remove(from).expect("a machine renames only what it wrote");
+        self.files.insert(to.to_owned(), file);
+        self.sync_directory();
+    }
+
     /// Remove a file, if it is there.
     pub fn remove(&mut self, name: &str) {
         if let Some(file) = self.files.remove(name) {

@@ -71,6 +71,7 @@ impl<N: Node> Street<N> {
             }
             Effect::DropRun { name } => self.disk.remove(&unfinished(&name)),
             Effect::RemoveFiles { names } => self.remove_files(&names),
+            effect @ (Effect::WriteFile { .. } | Effect::ReplaceFile { .. }) => self.plan_named_file(core, effect),
             Effect::ReleaseMemory => {}
             Effect::Stop => self.cores[usize::from(core)].stopped = true,
         }
@@ -92,7 +93,7 @@ impl<N: Node> Street<N> {
     }
 
     /// A durable step; whether the node crashed at it.
-    fn durable_step(&mut self) -> bool {
+    pub(crate) fn durable_step(&mut self) -> bool {
         self.durable_steps += 1;
         match self.crash_at {
             Some(point) if point.step == self.durable_steps => {
@@ -335,6 +336,6 @@ impl<N: Node> Street<N> {
 }
 
 /// What a run is called until it is whole.
-fn unfinished(name: &str) -> String {
+pub(crate) fn unfinished(name: &str) -> String {
     format!("{name}{UNFINISHED_SUFFIX}")
 }

@@ -7,6 +7,7 @@
 //!
 //! It keeps the contract of [`base::street`] and nothing more: whatever the contract leaves open is chance.
 
+mod named_files;
 mod sockets;
 mod ticks;
 
@@ -79,6 +80,7 @@ pub(crate) enum Item<M> {
     Synced { core: u16, ordinal: LogOrdinal, files: Vec<(String, SyncSnapshot)> },
     RunsSynced { core: u16, names: Vec<String>, snapshots: Vec<SyncSnapshot> },
     RunDone { core: u16, event: Event },
+    NamedFile { core: u16, effect: Effect },
     Timer(u64),
 }
 
@@ -101,6 +103,7 @@ pub(crate) struct Core<M: Machine> {
     pub stopped: bool,
     /// Segments written since their last sync.
     pub dirty: Vec<SegmentNumber>,
+    pub named_files: named_files::UnderWay,
     ids: ConnectionIds,
     tick_at: Option<u64>,
     stamp: u64,
@@ -123,6 +126,7 @@ impl<M: Machine> Core<M> {
             write_failed: false,
             stopped: false,
             dirty: Vec::new(),
+            named_files: named_files::UnderWay::default(),
             ids: ConnectionIds::default(),
             tick_at: None,
             stamp: 0,

@@ -205,8 +205,12 @@ impl Journal {
             | Event::PeerClosed { .. }
             | Event::SendDone { .. }
             | Event::Closed { .. }
+            | Event::FileDurable { .. }
+            | Event::FileFailed { .. }
             | Event::TickGap(_)
-            | Event::ShutdownRequested => unreachable!("a street for a log knows no connection"),
+            | Event::ShutdownRequested => {
+                unreachable!("a street for a log knows no connection, and no file but the log's")
+            }
         }
     }
 

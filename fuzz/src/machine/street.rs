@@ -345,6 +345,9 @@ impl Street {
             }
             Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
+            Effect::WriteFile { .. } | Effect::ReplaceFile { .. } => {
+                unreachable!("a shard has no files but its log and runs")
+            }
             Effect::ReleaseMemory => {}
             Effect::Stop => core.stopped = true,
         }

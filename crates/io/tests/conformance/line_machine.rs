@@ -1,7 +1,7 @@
 //! A machine that answers lines, so that a street can be tested without a store: each line is a command.
 //!
 //! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `STALL us` | `GAP` | `LOG t` | `SYNC` | `CREATE n`
-//! | `READ name offset bytes`
+//! | `READ name offset bytes` | `PUT name offset text` | `REPLACE name text`
 
 use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
 use base::street::{Effect, Event, Machine, TickInput, TickOutput};
@@ -44,6 +44,8 @@ pub struct LineMachine {
     created_reply: Option<ConnectionId>,
     /// Who asked for a read, by its number.
     readers: Vec<ConnectionId>,
+    /// Who asked for each write into a file, and each replacing of one.
+    file_writers: Vec<ConnectionId>,
     /// Who asked for each dial.
     dialers: Vec<ConnectionId>,
     log_offset: u64,
@@ -69,6 +71,7 @@ impl LineMachine {
             synced_reply: None,
             created_reply: None,
             readers: Vec::new(),
+            file_writers: Vec::new(),
             dialers: Vec::new(),
             log_offset: 0,
             segment: SegmentNumber(0),
@@ -174,6 +177,11 @@ impl LineMachine {
                 self.readers.push(id);
                 effects.push(Effect::ReadRun { token, name: words[0].to_owned(), offset, bytes });
             }
+            "PUT" | "REPLACE" => {
+                let token = self.file_writers.len() as u64;
+                self.file_writers.push(id);
+                effects.push(file_effect(token, word, rest));
+            }
             _ => self.reply(id, b"?"),
         }
     }
@@ -238,6 +246,12 @@ impl LineMachine {
             }
             Event::RunsPublished => self.trace.push("runs published".to_owned()),
             Event::RunFailed { reason } => self.trace.push(format!("run failed {reason}")),
+            Event::FileDurable { token } => {
+                self.reply(self.file_writers[token as usize], format!("{token} durable").as_bytes());
+            }
+            Event::FileFailed { token, reason } => {
+                self.reply(self.file_writers[token as usize], format!("{token} {reason}").as_bytes());
+            }
             Event::Dialed { token, connection } => {
                 let asker = self.dialers[token as usize];
                 self.reply(asker, if connection.is_some() { b"dialed" } else { b"nobody" });
@@ -294,6 +308,16 @@ impl LineMachine {
             }
         }
     }
+}
+
+fn file_effect(token: u64, word: &str, rest: &str) -> Effect {
+    let (name, rest) = rest.split_once(' ').unwrap();
+    let name = name.to_owned();
+    if word == "REPLACE" {
+        return Effect::ReplaceFile { token, name, bytes: rest.as_bytes().to_vec() };
+    }
+    let (offset, text) = rest.split_once(' ').unwrap();
+    Effect::WriteFile { token, name, offset: offset.parse().unwrap(), bytes: text.as_bytes().to_vec() }
 }
 
 /// Of bytes in their order.

@@ -8,4 +8,5 @@ mod gaps;
 mod hops;
 mod line_machine;
 mod log;
+mod named_files;
 mod node;

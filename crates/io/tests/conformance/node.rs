@@ -36,13 +36,15 @@ pub struct Setup {
     pub connections_max: usize,
     /// Directory and file name of each segment.
     pub log: Option<(PathBuf, SegmentName)>,
+    /// Where files are written and replaced by name.
+    pub files: Option<PathBuf>,
     /// A Unix socket that every core takes connections from.
     pub unix: Option<PathBuf>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { cores: 1, connections_max: 1000, log: None, unix: None }
+        Setup { cores: 1, connections_max: 1000, log: None, files: None, unix: None }
     }
 }
 
@@ -61,6 +63,7 @@ impl Node {
             config.connections_max = setup.connections_max;
             config.log =
                 setup.log.clone().map(|(directory, name)| LogFilesConfig { directory, file_name: Box::new(name) });
+            config.files.clone_from(&setup.files);
             let machine = LineMachine::new(CoreId(core as u16), quiet);
             threads.push(std::thread::spawn(move || run_core(config, machine, mailbox).unwrap()));
         }

@@ -22,6 +22,7 @@ impl<N: Node> Street<N> {
             Item::Prepared { core, segment } => self.prepared(core, segment),
             Item::RunsSynced { core, names, snapshots } => self.runs_synced(core, &names, snapshots),
             Item::RunDone { core, event } => self.tell(core, event),
+            Item::NamedFile { core, effect } => self.named_file(core, effect),
             Item::Synced { core, ordinal, files } => self.synced(core, ordinal, files),
             Item::Timer(_) | Item::ToClient(_) => unreachable!("these outlive a node and are handled before"),
         }

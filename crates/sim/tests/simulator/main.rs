@@ -9,6 +9,8 @@ mod checkers;
 #[cfg(not(feature = "planted"))]
 mod lists;
 #[cfg(not(feature = "planted"))]
+mod named_files;
+#[cfg(not(feature = "planted"))]
 mod on_shard;
 #[cfg(not(feature = "planted"))]
 mod on_toy;

@@ -182,6 +182,7 @@ impl Toy {
             Event::RunWritten { .. } | Event::RunsPublished | Event::RunRead { .. } | Event::RunFailed { .. } => {
                 unreachable!("it makes no runs")
             }
+            Event::FileDurable { .. } | Event::FileFailed { .. } => unreachable!("it has no files but its log"),
             Event::LogFailed { .. } | Event::SegmentFailed { .. } => self.failed = true,
             Event::ShutdownRequested => self.stopping = true,
         }
