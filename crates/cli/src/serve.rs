@@ -66,7 +66,11 @@ fn announce_ready(config: &NodeConfig, running: &running::Running) {
     let mut places: Vec<String> =
         config.bind.iter().map(|address| std::net::SocketAddr::from((*address, config.port)).to_string()).collect();
     places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));
-    let (first, last) = (config.port + 1, config.last_port());
+    if let Some(invitation) = running.node().invitation() {
+        let token: String = invitation.token.iter().map(|byte| format!("{byte:02x}")).collect();
+        say::line(&format!("others join with: zerohop serve --join {} --token {token} --dir …", invitation.address));
+    }
+    let (first, last) = (config.port + 1, config.last_client_port());
     let instances = if config.cores == 1 { format!("{first}") } else { format!("{first} to {last}") };
     let process_id = std::process::id();
     say::line(&format!("ready on {}, cluster clients on {instances}, pid {process_id}", places.join(", ")));

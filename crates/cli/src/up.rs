@@ -90,7 +90,7 @@ fn start_on_a_free_port(config: &mut NodeConfig, signals: &StopSignals) -> Resul
 fn announce_ready(config: &NodeConfig, running: &Running) {
     let port = config.port;
     let with_password = if config.password.is_some() { " (AUTH with your password)" } else { "" };
-    let (first, last) = (port + 1, config.last_port());
+    let (first, last) = (port + 1, config.last_client_port());
     let instances = if config.cores == 1 { format!("port {first}") } else { format!("ports {first} to {last}") };
     let data = match &config.directory {
         Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),

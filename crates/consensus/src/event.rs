@@ -158,8 +158,10 @@ pub struct View {
     pub term: u64,
     /// Who leads that term, if it knows.
     pub leader: Option<u64>,
-    /// Who votes: one set, or two while that changes.
+    /// Who votes: one set, or two while that changes; as its log has it, agreed or not.
     pub voters: Vec<BTreeSet<u64>>,
+    /// Index of the entry that says so; 0 if there is none.
+    pub voters_index: u64,
     /// The version of its table: the index of the last command that changed it.
     pub version: u64,
 }

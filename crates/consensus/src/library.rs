@@ -42,6 +42,7 @@ pub fn view(raft: &Raft, version: u64) -> (View, Option<String>) {
         term: metrics.current_term,
         leader: metrics.current_leader,
         voters: metrics.membership_config.membership().get_joint_config().clone(),
+        voters_index: metrics.membership_config.log_id().map_or(0, |id| id.index()),
         version,
     };
     (view, metrics.running_state.as_ref().err().map(|error| format!("{error:?}")))

@@ -211,6 +211,11 @@ impl Member {
         self.machine.applied()
     }
 
+    /// The voters that are agreed and obeyed here, and the index of the entry that says so.
+    pub fn agreed_voters(&self) -> (u64, Vec<BTreeSet<u64>>) {
+        self.machine.agreed_voters()
+    }
+
     /// What is stored, or will be by the writes under way.
     pub fn stored(&self) -> Ref<'_, Stored> {
         self.ledger.stored()

@@ -40,33 +40,39 @@ const TEXT_BYTES_MAX: usize = 1024;
 const _: () = assert!(TEXT_BYTES_MAX > HOST_BYTES_MAX + 4 && TEXT_BYTES_MAX > DOMAIN_BYTES_MAX + 4);
 
 /// Reads bytes from the front.
-pub(crate) struct Reader<'a>(pub &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// The next `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Damage> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(Damage::Short)?;
         self.0 = rest;
         Ok(taken)
     }
 
+    /// The next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Damage::Short)?;
         self.0 = rest;
         Ok(*taken)
     }
 
+    /// The next byte.
     pub fn u8(&mut self) -> Result<u8, Damage> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    /// The next 2 bytes.
     pub fn u16(&mut self) -> Result<u16, Damage> {
         self.array().map(u16::from_le_bytes)
     }
 
+    /// The next 4 bytes.
     pub fn u32(&mut self) -> Result<u32, Damage> {
         self.array().map(u32::from_le_bytes)
     }
 
+    /// The next 8 bytes.
     pub fn u64(&mut self) -> Result<u64, Damage> {
         self.array().map(u64::from_le_bytes)
     }
@@ -102,6 +108,7 @@ impl<'a> Reader<'a> {
         Ok(text.to_owned())
     }
 
+    /// Nothing is left.
     pub fn end(&self) -> Result<(), Damage> {
         if self.0.is_empty() { Ok(()) } else { Err(Damage::Long) }
     }
@@ -109,30 +116,36 @@ impl<'a> Reader<'a> {
 
 /// Writes bytes at the end.
 #[derive(Default)]
-pub(crate) struct Writer(pub Vec<u8>);
+pub struct Writer(pub Vec<u8>);
 
 impl Writer {
+    /// These bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Writer {
         self.0.extend_from_slice(bytes);
         self
     }
 
+    /// One byte.
     pub fn u8(&mut self, value: u8) -> &mut Writer {
         self.bytes(&[value])
     }
 
+    /// 2 bytes.
     pub fn u16(&mut self, value: u16) -> &mut Writer {
         self.bytes(&value.to_le_bytes())
     }
 
+    /// 4 bytes.
     pub fn u32(&mut self, value: u32) -> &mut Writer {
         self.bytes(&value.to_le_bytes())
     }
 
+    /// 8 bytes.
     pub fn u64(&mut self, value: u64) -> &mut Writer {
         self.bytes(&value.to_le_bytes())
     }
 
+    /// 0 or 1.
     pub fn flag(&mut self, value: bool) -> &mut Writer {
         self.u8(u8::from(value))
     }

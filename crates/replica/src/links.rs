@@ -79,6 +79,15 @@ impl Links {
         self.me
     }
 
+    /// It has got its number, which stays.
+    ///
+    /// # Panics
+    /// It has another one already.
+    pub fn set_name(&mut self, me: InstanceName) {
+        assert!(self.view.is_none() || self.me == me, "a node keeps its number");
+        self.me = me;
+    }
+
     /// Whether this instance serves `slot`; without a table it serves none.
     #[inline]
     pub fn serves(&self, slot: Slot) -> bool {
@@ -139,10 +148,10 @@ impl Links {
     fn renumber(&mut self) {
         for peer in &mut self.peers {
             if matches!(peer.side, Side::Lead(_)) {
-                let is_its = |(_, contact): &(Lead, Contact)| contact.connection() == Some(peer.id);
+                let is_its = |(_, contact): &(Lead, Contact)| contact.connection() == Some(peer.id());
                 match self.leads.iter().position(is_its) {
                     Some(number) => peer.side = Side::Lead(number),
-                    None => peer.close(),
+                    None => peer.pipe.close(),
                 }
             }
         }
@@ -153,7 +162,7 @@ impl Links {
     /// Whether a connection is one of a link.
     #[inline]
     pub fn knows(&self, id: ConnectionId) -> bool {
-        !self.peers.is_empty() && self.peers.iter().any(|peer| peer.id == id)
+        !self.peers.is_empty() && self.peers.iter().any(|peer| peer.id() == id)
     }
 
     /// Another node connected.
@@ -183,8 +192,8 @@ impl Links {
 
     /// The street took what was to be sent.
     pub fn on_sent(&mut self, id: ConnectionId) {
-        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) {
-            peer.on_sent();
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == id) {
+            peer.pipe.on_sent();
         }
     }
 
@@ -195,7 +204,7 @@ impl Links {
 
     /// A connection is gone.
     pub fn on_closed(&mut self, id: ConnectionId, now_us: u64) {
-        self.peers.retain(|peer| peer.id != id);
+        self.peers.retain(|peer| peer.id() != id);
         for (_, contact) in &mut self.leads {
             if contact.connection() == Some(id) {
                 *contact = Contact::None { at_us: now_us + RETRY_US };
@@ -205,8 +214,8 @@ impl Links {
 
     /// Bytes of a connection.
     pub fn receive(&mut self, id: ConnectionId, bytes: &[u8]) {
-        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id) {
-            peer.receive(bytes);
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == id) {
+            peer.pipe.receive(bytes);
         }
     }
 
@@ -218,7 +227,7 @@ impl Links {
         for number in 0..self.peers.len() {
             while let Some((changes, bytes)) = self.take_frame(number, store) {
                 has_changed |= changes;
-                self.peers[number].skip(bytes);
+                self.peers[number].pipe.skip(bytes);
             }
         }
         has_changed
@@ -235,7 +244,7 @@ impl Links {
             }
             ParsedFrame::Whole(frame, bytes) => (frame, bytes),
         };
-        let (id, side) = (self.peers[number].id, self.peers[number].side);
+        let (id, side) = (self.peers[number].id(), self.peers[number].side);
         match (side, frame) {
             (Side::Follow(follow), _) => {
                 let taken = self.follows[follow].take(&frame, (self.me, &view), store);
@@ -280,8 +289,8 @@ impl Links {
         });
         // An older connection of the same link may still bring what was sent before this one.
         for peer in self.peers.iter_mut().filter(|peer| peer.side == Side::Follow(follow)) {
-            peer.close();
-            self.closing.push(peer.id);
+            peer.pipe.close();
+            self.closing.push(peer.id());
         }
         let taken = self.follows[follow].greet(life);
         let peer = &mut self.peers[number];
@@ -302,8 +311,8 @@ impl Links {
     }
 
     fn break_off(&mut self, number: usize) {
-        self.peers[number].close();
-        self.closing.push(self.peers[number].id);
+        self.peers[number].pipe.close();
+        self.closing.push(self.peers[number].id());
     }
 
     // --- stages of the tick ---
@@ -342,14 +351,14 @@ impl Links {
                 }
                 Contact::Going { connection } => {
                     lead.fill(store);
-                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == connection) {
+                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == connection) {
                         lead.send(peer);
                     }
                 }
                 _ => {}
             }
         }
-        self.peers.iter_mut().for_each(|peer| peer.flush(effects));
+        self.peers.iter_mut().for_each(|peer| peer.pipe.flush(effects));
         self.closing.sort_unstable();
         self.closing.dedup();
         effects.extend(self.closing.drain(..).map(|connection| Effect::Close { connection }));

@@ -1,7 +1,8 @@
-//! One connection to an instance of another node: bytes in both directions.
+//! One connection to an instance of another node: which link it belongs to, and its frames.
 
-use base::{ConnectionId, Effect};
+use base::ConnectionId;
 use wire::frame::{Frame, ParsedFrame};
+use wire::pipe::Pipe;
 
 /// Bytes that are handed over for sending at once, about: what is behind them stays with the link, which may need it again.
 const OUTPUT_BYTES: usize = 1 << 20;
@@ -18,67 +19,35 @@ pub(crate) enum Side {
 }
 
 pub(crate) struct Peer {
-    pub(crate) id: ConnectionId,
     pub(crate) side: Side,
-    input: Vec<u8>,
-    /// What of `input` was taken.
-    taken: usize,
-    output: Vec<u8>,
-    is_sending: bool,
-    is_closing: bool,
+    pub(crate) pipe: Pipe,
 }
 
 impl Peer {
     pub(crate) fn new(id: ConnectionId, side: Side) -> Peer {
-        Peer { id, side, input: Vec::new(), taken: 0, output: Vec::new(), is_sending: false, is_closing: false }
+        Peer { side, pipe: Pipe::new(id) }
     }
 
-    pub(crate) fn receive(&mut self, bytes: &[u8]) {
-        self.input.drain(..std::mem::take(&mut self.taken));
-        if !self.is_closing {
-            self.input.extend_from_slice(bytes);
-        }
+    #[inline]
+    pub(crate) fn id(&self) -> ConnectionId {
+        self.pipe.id()
     }
 
     /// The next frame that is here whole.
     pub(crate) fn frame(&self) -> ParsedFrame<'_> {
-        match self.is_closing {
-            true => ParsedFrame::Incomplete,
-            false => Frame::parse(&self.input[self.taken..]),
-        }
-    }
-
-    /// The next frame, of so many bytes, is done with.
-    pub(crate) fn skip(&mut self, bytes: usize) {
-        self.taken += bytes;
+        Frame::parse(self.pipe.unread())
     }
 
     pub(crate) fn send(&mut self, frame: &Frame<'_>) {
-        frame.encode(&mut self.output);
+        frame.encode(self.pipe.output());
     }
 
     /// Sends a frame as bytes, if there is room for it; false: later.
     pub(crate) fn offer(&mut self, frame: &[u8]) -> bool {
-        let has_room = self.output.len() < OUTPUT_BYTES && !self.is_closing;
+        let has_room = self.pipe.waiting_bytes() < OUTPUT_BYTES && !self.pipe.is_closing();
         if has_room {
-            self.output.extend_from_slice(frame);
+            self.pipe.output().extend_from_slice(frame);
         }
         has_room
-    }
-
-    pub(crate) fn on_sent(&mut self) {
-        self.is_sending = false;
-    }
-
-    /// Nothing that comes is looked at any more.
-    pub(crate) fn close(&mut self) {
-        self.is_closing = true;
-    }
-
-    pub(crate) fn flush(&mut self, effects: &mut Vec<Effect>) {
-        if !self.is_sending && !self.output.is_empty() {
-            self.is_sending = true;
-            effects.push(Effect::Send { connection: self.id, buffer: std::mem::take(&mut self.output) });
-        }
     }
 }

@@ -48,6 +48,42 @@ impl WhenFull {
     }
 }
 
+/// What makes a node one of a cluster. With nothing of it a node is alone, unless its directory says that it belongs to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// It is the first one.
+    pub is_new: bool,
+    /// `host:port` of other nodes, one of which lets it in.
+    pub join: Vec<String>,
+    /// What they want to see.
+    pub token: Option<[u8; 16]>,
+    /// Name of the machine; empty: its host name.
+    pub machine: String,
+    /// Failure domain above the machine; empty: none.
+    pub zone: String,
+    /// Its share against others'; 0: as many as it has cores.
+    pub weight: u16,
+    /// Members of a chain, as the first node of a cluster says.
+    pub chain_length: u8,
+    /// Chains may have two members on one machine, as the first node says.
+    pub is_relaxed: bool,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> Self {
+        ClusterConfig {
+            is_new: false,
+            join: Vec::new(),
+            token: None,
+            machine: String::new(),
+            zone: String::new(),
+            weight: 0,
+            chain_length: 2,
+            is_relaxed: false,
+        }
+    }
+}
+
 /// Settings of one node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -83,6 +119,8 @@ pub struct NodeConfig {
     pub memory_bytes_max: Option<u64>,
     /// Who goes when that is not enough.
     pub when_full: WhenFull,
+    /// What makes it one of several.
+    pub cluster: ClusterConfig,
 }
 
 impl NodeConfig {
@@ -91,9 +129,22 @@ impl NodeConfig {
         self.announce_port_base.unwrap_or(self.port.saturating_add(1))
     }
 
+    /// The last port that clients of this node use; behind it come, in a cluster, those of other nodes.
+    pub fn last_client_port(&self) -> u32 {
+        u32::from(self.port) + u32::from(self.cores)
+    }
+
+    /// Where other nodes reach the manager of this one; each of its cores comes behind it.
+    pub fn manager_port(&self) -> u32 {
+        u32::from(self.port) + u32::from(manager::PORT_OFFSET)
+    }
+
     /// The last port this node listens on.
     pub fn last_port(&self) -> u32 {
-        u32::from(self.port) + u32::from(self.cores)
+        match crate::cluster::is_member(self) {
+            true => self.manager_port() + u32::from(self.cores),
+            false => self.last_client_port(),
+        }
     }
 }
 
@@ -116,6 +167,7 @@ impl Default for NodeConfig {
             protected_mode: true,
             memory_bytes_max: None,
             when_full: WhenFull::Refuse,
+            cluster: ClusterConfig::default(),
         }
     }
 }

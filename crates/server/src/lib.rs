@@ -6,6 +6,7 @@
 //! ```
 
 pub mod backup;
+pub mod cluster;
 pub mod config;
 pub mod facts;
 pub mod file_limit;

@@ -11,6 +11,7 @@ use shard::{Durability, Shard, ShardConfig};
 use storage::ColdValue;
 use storage::log::{LogIdentity, Recovery};
 
+use crate::cluster::{self, Invitation};
 use crate::config::NodeConfig;
 use crate::facts::node_state;
 use crate::ports::{self, PortError};
@@ -53,6 +54,8 @@ impl From<PortError> for NodeError {
 /// A running node.
 pub struct Node {
     threads: Vec<JoinHandle<Result<Shard, String>>>,
+    manager: Option<JoinHandle<Result<(), String>>>,
+    invitation: Option<Invitation>,
     handle: StreetHandle,
     directory: Option<DataDirectory>,
     recovery: Recovery,
@@ -84,7 +87,11 @@ impl Node {
             Some(path) => Some(DataDirectory::open(path, about)?),
             None => None,
         };
-        let listeners = ports::bind(&config)?;
+        let is_member = cluster::is_member(&config);
+        if is_member {
+            cluster::check(&config).map_err(NodeError::Other)?;
+        }
+        let mut listeners = ports::bind(&config)?;
         let connections = u64::from(config.cores) * base::limits::CONNECTIONS_PER_CORE_MAX as u64;
         io::process::reserve_descriptors(connections).map_err(other)?;
         let fresh_id = [io::thread::random_seed().map_err(other)?, io::thread::random_seed().map_err(other)?];
@@ -95,8 +102,21 @@ impl Node {
             .map_err(|error| NodeError::Other(error.to_string()))?;
         let table = Arc::new(table);
         let seed = io::thread::random_seed().map_err(other)?;
-        let (shards, recovery) = make_shards(&config, &table, seed, (store_id, backend), directory.as_ref(), progress)?;
-        let (mailboxes, handle) = mesh(usize::from(config.cores)).map_err(other)?;
+        let incarnation = directory.as_ref().map_or(0, DataDirectory::next_incarnation);
+        let (mut shards, recovery) =
+            make_shards(&config, &table, seed, (store_id, backend), directory.as_ref(), progress)?;
+        let machines = usize::from(config.cores) + usize::from(is_member);
+        let (mut mailboxes, handle) = mesh(machines).map_err(other)?;
+        let (mut manager, mut invitation) = (None, None);
+        if is_member {
+            let own = cluster::start(&config, incarnation, (seed, fresh_id))?;
+            cluster::refuse_foreign_keys(&own.0, &mut shards)?;
+            shards.iter_mut().for_each(|(identity, shard)| shard.join(seed ^ u64::from(identity.core)));
+            let street = (backend, listeners.pop().expect("the manager's are the last"));
+            let mesh = (mailboxes.pop().expect("the manager's is the last"), handle.clone());
+            manager = Some(cluster::run(&config, own.0, street, mesh)?);
+            invitation = own.1;
+        }
         let mut threads = Vec::new();
         for ((shard, mailbox), listeners) in shards.into_iter().zip(mailboxes).zip(listeners) {
             let core_config = core_config(&config, backend, listeners, &shard, directory.as_ref());
@@ -110,7 +130,12 @@ impl Node {
             };
             threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(other)?);
         }
-        Ok(Node { threads, handle, directory, recovery, backend, passed_over })
+        Ok(Node { threads, manager, invitation, handle, directory, recovery, backend, passed_over })
+    }
+
+    /// What other nodes join this one's cluster with.
+    pub fn invitation(&self) -> Option<&Invitation> {
+        self.invitation.as_ref()
     }
 
     /// What replay found.
@@ -146,7 +171,10 @@ impl Node {
                 Err(_) => failure = failure.or(Some("a core ended by a panic".to_string())),
             }
         }
-        match failure {
+        let ended = self
+            .manager
+            .map_or(Ok(()), |thread| thread.join().unwrap_or_else(|_| Err("the manager ended by a panic".to_owned())));
+        match failure.or(ended.err()) {
             Some(text) => Err(NodeError::Other(text)),
             // Nobody uses the directory from now on; the lock itself goes with the process.
             None => Ok(self.directory.map_or(Ok(()), |directory| directory.announce(""))?),

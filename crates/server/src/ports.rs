@@ -1,4 +1,5 @@
-//! The ports of a node: P for everybody, P+1+i for cluster clients of instance i.
+//! The ports of a node: P for everybody, P+1+i for cluster clients of instance i; in a cluster P+10000 for other managers, and
+//! P+10001+i for their instances.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -7,6 +8,7 @@ use std::time::Duration;
 use base::Door;
 use io::Listener;
 
+use crate::cluster;
 use crate::config::NodeConfig;
 
 /// Blocks that are tried before no free one is believed to exist.
@@ -52,7 +54,7 @@ impl std::fmt::Display for PortError {
 
 impl std::error::Error for PortError {}
 
-/// The listeners of each core. A taken port is tried again for a moment: that of a process killed just now is still
+/// The listeners of each core, and behind them, in a cluster, those of the manager. A taken port is tried again for a moment: that of a process killed just now is still
 /// taken for some milliseconds while the kernel ends its io_uring.
 ///
 /// # Errors
@@ -87,7 +89,20 @@ fn try_bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
         }
         cores[0].push(listener);
     }
+    if cluster::is_member(config) {
+        bind_for_nodes(config, &mut cores)?;
+    }
     Ok(cores)
+}
+
+fn bind_for_nodes(config: &NodeConfig, cores: &mut Vec<Vec<Listener>>) -> Result<(), PortError> {
+    let manager = config.manager_port() as u16;
+    let at = |port: u16| config.bind.iter().map(move |host| tcp(*host, port, cluster::DOOR, false));
+    for (port, listeners) in (manager + 1..).zip(cores.iter_mut()) {
+        listeners.extend(at(port).collect::<Result<Vec<_>, _>>()?);
+    }
+    cores.push(at(manager).collect::<Result<_, _>>()?);
+    Ok(())
 }
 
 /// A port whose block (the port itself and one per core after it) is free now; for `--port 0`.

@@ -1,5 +1,7 @@
 //! The settings a person can give: one table for options, environment, file, help and the printed configuration.
 
+mod cluster;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +64,7 @@ const RUNNING: &str = "How it runs";
 const ACCESS: &str = "Who may come in";
 
 /// All settings, in the order of help.
-pub static SETTINGS: [Setting; 15] = [
+pub static SETTINGS: [Setting; 22] = [
     Setting {
         key: "port",
         heading: LISTENING,
@@ -233,6 +235,13 @@ pub static SETTINGS: [Setting; 15] = [
         set: |config, words| set_boolean(&mut config.protected_mode, words),
         show: |config| Some(config.protected_mode.into()),
     },
+    cluster::CLUSTER,
+    cluster::JOIN,
+    cluster::TOKEN,
+    cluster::MACHINE,
+    cluster::ZONE,
+    cluster::WEIGHT,
+    cluster::CHAIN_LENGTH,
 ];
 
 /// The setting of a key.

@@ -119,12 +119,21 @@ pub enum Control {
         refusal: Option<String>,
     },
     /// The cluster's table changed.
-    View(std::sync::Arc<placement::ClusterView>),
+    View {
+        /// This node's number in it.
+        node: base::NodeId,
+        /// The table.
+        view: std::sync::Arc<placement::ClusterView>,
+    },
     /// The node may serve until then, microseconds of the clock of ticks.
     Lease {
         /// The end.
         until_us: u64,
     },
+    /// From the node's manager: what do this core's followers have?
+    AskHeld,
+    /// To the manager: slots that each follower has whole, in its log.
+    Held(Vec<(base::InstanceName, placement::SlotSet)>),
     /// To core 0: what this core's store takes, while memory is limited.
     StoreTakes {
         /// Bytes.

@@ -56,6 +56,6 @@ pub mod waiters;
 pub mod wide_waits;
 pub mod window;
 
-pub use hop::HopBatch;
+pub use hop::{Control, HopBatch};
 pub use shard::{Durability, Shard, ShardConfig};
 pub use state::NodeState;

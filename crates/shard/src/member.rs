@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
-use base::{ConnectionId, Effect, InstanceName, LogOrdinal, NodeId, Slot};
+use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Slot};
 use placement::{ClusterView, Endpoint, SlotSet};
 use replica::Links;
 use wire::registry::{CommandSpec, key_positions};
 use wire::{Arguments, Reply, error};
 
+use crate::hop::{Control, HopBatch};
 use crate::receive::Arrival;
 use crate::route::Hint;
 use crate::run::host_of;
@@ -45,25 +46,34 @@ pub struct Membership {
     lease_until_us: Option<u64>,
     /// What followed is in this log group at the latest.
     logged: LogOrdinal,
+    /// What the node's manager is told in this tick; in the mesh of hops it comes behind the last core.
+    to_manager: HopBatch,
 }
 
 impl Shard {
-    /// Makes the core part of a cluster, in which nothing is served before a table and a lease have come.
+    /// Makes the core part of a cluster, in which nothing is served before a table and a lease have come. The first table says
+    /// which node this is.
     ///
     /// # Panics
     /// In durability `memory`: links carry the log.
-    pub fn join(&mut self, node: NodeId, seed: u64) {
+    pub fn join(&mut self, seed: u64) {
         assert!(self.log.is_some(), "a node of a cluster has a log");
-        let me = InstanceName { node, core: self.core };
+        let me = InstanceName { node: NodeId(0), core: self.core };
         let links = Links::new(me, seed);
-        self.membership = Some(Box::new(Membership { links, lease_until_us: None, logged: LogOrdinal(0) }));
+        self.membership = Some(Box::new(Membership {
+            links,
+            lease_until_us: None,
+            logged: LogOrdinal(0),
+            to_manager: HopBatch::default(),
+        }));
     }
 
     /// A table came.
-    pub(crate) fn set_view(&mut self, view: Arc<ClusterView>) {
+    pub(crate) fn set_view(&mut self, node: NodeId, view: Arc<ClusterView>) {
         let sealed = self.log.as_ref().map_or(LogOrdinal(0), storage::log::LogWriter::sealed);
         let Some(membership) = &mut self.membership else { return };
-        let me = membership.links.me();
+        let me = InstanceName { node, core: self.core };
+        membership.links.set_name(me);
         let is_lost = |known: &Arc<ClusterView>| {
             view.slots().any(|(slot, chain)| known.first(slot) == Some(me) && chain.members.first() != Some(&me))
         };
@@ -134,6 +144,21 @@ impl Shard {
         let slot = foreign_slot(spec, arguments, hint, links)?;
         let endpoint = links.view().and_then(|view| Some(view.endpoint(view.first(slot)?)));
         Some(endpoint.map_or(Foreign::Down, |endpoint| Foreign::Moved(slot, endpoint)))
+    }
+
+    /// The manager asked what followers have.
+    pub(crate) fn tell_held(&mut self) {
+        let held = self.held();
+        if let Some(membership) = &mut self.membership {
+            membership.to_manager.controls.push(Control::Held(held));
+        }
+    }
+
+    /// What the manager is told in this tick.
+    pub(crate) fn take_for_manager(&mut self) -> Option<(CoreId, HopBatch)> {
+        let manager = CoreId(self.outbox.len() as u16);
+        let membership = self.membership.as_deref_mut().filter(|membership| !membership.to_manager.is_empty())?;
+        Some((manager, std::mem::take(&mut membership.to_manager)))
     }
 
     // --- connections of links ---

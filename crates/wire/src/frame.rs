@@ -1,4 +1,4 @@
-//! Frames between nodes: what a link carries (docs/internals/cluster.md).
+//! Frames between nodes: their envelope, and what a link carries in it (docs/internals/cluster.md).
 //!
 //! ```text
 //!  0         4        8      9         10      12
@@ -14,6 +14,8 @@
 //!  7 refused    table u64
 //!  instance     node u32 · core u16 · zero u16
 //! ```
+//!
+//! Kinds from 32 on are the managers'.
 
 use base::limits::FRAME_BYTES_MAX;
 use base::{CoreId, InstanceName, NodeId, SLOT_COUNT, Slot};
@@ -112,13 +114,61 @@ pub enum ParsedFrame<'a> {
     Malformed(&'static str),
 }
 
+/// What the beginning of the received bytes is, when nothing is known of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened<'a> {
+    /// Not all of it is here.
+    Incomplete,
+    /// A body that its checksum is right for.
+    Whole {
+        /// What it is.
+        kind: u8,
+        /// The body.
+        body: &'a [u8],
+        /// Bytes of the frame.
+        bytes: usize,
+    },
+    /// No frame: the connection is of no use any more.
+    Malformed(&'static str),
+}
+
+/// Append a frame whose body `write` appends.
+pub fn seal(kind: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
+    out[start + 8] = kind;
+    out[start + 9] = FRAME_VERSION;
+    write(out);
+    let bytes = u32::try_from(out.len() - start).expect("a frame is bounded by what it carries");
+    out[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
+    let crc = base::checksum::crc32c(&out[start + 8..]);
+    out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The frame of at most `bytes_max` bytes at the start of `bytes`.
+pub fn open(bytes: &[u8], bytes_max: usize) -> Opened<'_> {
+    let Some(head) = bytes.first_chunk::<FRAME_HEAD_BYTES>() else { return Opened::Incomplete };
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    if !(FRAME_HEAD_BYTES..=bytes_max).contains(&length) {
+        return Opened::Malformed("a frame's length is impossible");
+    }
+    let Some(frame) = bytes.get(..length) else { return Opened::Incomplete };
+    if base::checksum::crc32c(&frame[8..]).to_le_bytes() != frame[4..8] {
+        return Opened::Malformed("a frame's checksum is wrong");
+    }
+    if head[9] != FRAME_VERSION {
+        return Opened::Malformed("a frame of another version");
+    }
+    Opened::Whole { kind: head[8], body: &frame[FRAME_HEAD_BYTES..], bytes: length }
+}
+
 impl Frame<'_> {
     /// Append the frame to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
-        out[start + 8] = self.kind();
-        out[start + 9] = FRAME_VERSION;
+        seal(self.kind(), out, |out| self.encode_body(out));
+    }
+
+    fn encode_body(&self, out: &mut Vec<u8>) {
         match *self {
             Frame::Hello { cluster, from, to, life, table } => {
                 out.extend_from_slice(&cluster);
@@ -147,29 +197,17 @@ impl Frame<'_> {
             Frame::Persisted { sequence } => put_words(out, &[sequence]),
             Frame::Refused { table } => put_words(out, &[table]),
         }
-        let bytes = u32::try_from(out.len() - start).expect("a frame holds a log group at most");
-        out[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
-        let crc = base::checksum::crc32c(&out[start + 8..]);
-        out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
     }
 
     /// What stands at the start of `bytes`.
     pub fn parse(bytes: &[u8]) -> ParsedFrame<'_> {
-        let Some(head) = bytes.first_chunk::<FRAME_HEAD_BYTES>() else { return ParsedFrame::Incomplete };
-        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        if !(FRAME_HEAD_BYTES..=FRAME_BYTES_MAX).contains(&length) {
-            return ParsedFrame::Malformed("a frame's length is impossible");
-        }
-        let Some(frame) = bytes.get(..length) else { return ParsedFrame::Incomplete };
-        if base::checksum::crc32c(&frame[8..]).to_le_bytes() != frame[4..8] {
-            return ParsedFrame::Malformed("a frame's checksum is wrong");
-        }
-        if head[9] != FRAME_VERSION {
-            return ParsedFrame::Malformed("a frame of another version");
-        }
-        match Frame::body(head[8], &frame[FRAME_HEAD_BYTES..]) {
-            Some(frame) => ParsedFrame::Whole(frame, length),
-            None => ParsedFrame::Malformed("a frame's body does not fit its kind"),
+        match open(bytes, FRAME_BYTES_MAX) {
+            Opened::Incomplete => ParsedFrame::Incomplete,
+            Opened::Malformed(why) => ParsedFrame::Malformed(why),
+            Opened::Whole { kind, body, bytes } => match Frame::body(kind, body) {
+                Some(frame) => ParsedFrame::Whole(frame, bytes),
+                None => ParsedFrame::Malformed("a frame's body does not fit its kind"),
+            },
         }
     }
 

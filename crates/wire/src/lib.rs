@@ -13,6 +13,7 @@ pub mod error;
 pub mod frame;
 pub mod glob;
 pub mod number;
+pub mod pipe;
 pub mod registry;
 pub mod reply;
 pub mod reply_parse;

@@ -1,6 +1,7 @@
 //! The library's view of the table: `control` applies what is agreed, in order; snapshots are its bytes.
 
 use std::cell::{Ref, RefCell};
+use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
 
@@ -95,6 +96,12 @@ impl Machine {
     /// Index of the last entry in it.
     pub fn applied(&self) -> Option<u64> {
         self.state.borrow().applied.map(|id| id.index())
+    }
+
+    /// Who votes as of that entry, and the index of the entry that says so; 0: nobody yet.
+    pub fn agreed_voters(&self) -> (u64, Vec<BTreeSet<u64>>) {
+        let members = &self.state.borrow().members;
+        (members.log_id().map_or(0, |id| id.index()), members.membership().get_joint_config().clone())
     }
 
     /// Write the snapshot's file anew as it is; the number to wait for.

@@ -118,6 +118,10 @@ impl Town {
         self.tell(number, Control::Lease { until_us });
     }
 
+    fn tell_view(&mut self, number: usize, view: Arc<ClusterView>) {
+        self.tell(number, Control::View { node: NodeId(number as u32 + 1), view });
+    }
+
     fn tell(&mut self, number: usize, control: Control) {
         let mut batch = HopBatch::default();
         batch.controls.push(control);
@@ -149,7 +153,7 @@ impl Town {
         for _ in 0..4_000 {
             while self.deliver_one(usize::MAX) {}
             while let Some((number, view)) = self.views.pop_front() {
-                self.tell(number, Control::View(view));
+                self.tell_view(number, view);
             }
             for number in 0..self.nodes.len() {
                 self.tick(number);
@@ -389,7 +393,7 @@ impl Town {
         if self.rng.chance(1, 3)
             && let Some((number, view)) = self.views.pop_front()
         {
-            self.tell(number, Control::View(view));
+            self.tell_view(number, view);
         }
         let number = self.rng.below(self.nodes.len() as u64) as usize;
         self.tick(number);
@@ -527,7 +531,7 @@ fn node(number: usize) -> Node {
         log: Some(LogIdentity { store_id: [number as u8; 16], incarnation: 1, core: 0, cores: 1 }),
         node: NodeState::anonymous(),
     });
-    shard.join(NodeId(number as u32 + 1), number as u64);
+    shard.join(number as u64);
     Node {
         shard,
         is_up: true,

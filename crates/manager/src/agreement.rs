@@ -1,0 +1,171 @@
+//! This node as a member of the managers' agreement: its files are the street's, its frames messages.
+
+use base::{Effect, NodeId};
+use consensus::{Damage, Image, Member, Proposal, Role, View};
+use control::lease::Voters;
+
+use crate::message::Message;
+use crate::start::Files;
+
+/// Who waits for what becomes of a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// The judge, about a node.
+    Judge(NodeId),
+    /// A plan; the next one is made when nobody waits for one.
+    Plan,
+    /// A node that proposed.
+    Node { node: NodeId, number: u64 },
+    /// Who wants to become a node.
+    Newcomer(base::ConnectionId),
+    /// Somebody who wants to know how new a table must be; `None`: this manager.
+    Reader { node: Option<NodeId>, number: u64 },
+}
+
+/// See the module.
+pub(crate) struct Agreement {
+    member: Member,
+    /// What is to be told in the next tick.
+    events: Vec<consensus::Event>,
+    askers: Vec<(u64, Asker)>,
+    tokens: u64,
+    view: Option<View>,
+    deadline_us: Option<u64>,
+    /// Why it has fallen silent.
+    failure: Option<String>,
+}
+
+/// What a tick of the agreement leaves to be done.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    pub messages: Vec<(NodeId, Message)>,
+    pub answers: Vec<(Asker, Result<consensus::Answer, consensus::Refusal>)>,
+    pub has_changed: bool,
+}
+
+impl Agreement {
+    /// Of node `id` of `cluster`, on what its files say.
+    pub fn start(id: NodeId, cluster: [u8; 16], seed: u64, files: &Files) -> Result<Agreement, Damage> {
+        let options = consensus::Options::default();
+        let start = consensus::Start { id: u64::from(id.0), cluster, options, seed, is_witnessed: false };
+        let image = Image { log: files.log.as_deref(), snapshot: files.snapshot.as_deref() };
+        Ok(Agreement {
+            member: Member::start(start, image)?,
+            events: Vec::new(),
+            askers: Vec::new(),
+            tokens: 0,
+            view: None,
+            deadline_us: Some(0),
+            failure: None,
+        })
+    }
+
+    /// Something happened.
+    pub fn tell(&mut self, event: consensus::Event) {
+        self.events.push(event);
+    }
+
+    /// Somebody wants something; the answer comes with [`Outgoing::answers`].
+    pub fn propose(&mut self, asker: Asker, proposal: Proposal) {
+        self.tokens += 1;
+        self.askers.push((self.tokens, asker));
+        self.events.push(consensus::Event::Proposed { token: self.tokens, proposal });
+    }
+
+    /// Whether somebody like `asker` waits.
+    pub fn is_asked(&self, asker: Asker) -> bool {
+        self.askers.iter().any(|(_, known)| *known == asker)
+    }
+
+    /// Works until there is nothing to do.
+    pub fn tick(&mut self, now_us: u64, effects: &mut Vec<Effect>) -> Outgoing {
+        let mut outgoing = Outgoing::default();
+        let is_due = self.deadline_us.is_some_and(|at_us| at_us <= now_us);
+        if self.events.is_empty() && !is_due {
+            return outgoing;
+        }
+        let asked = self.member.tick(now_us * 1000, std::mem::take(&mut self.events));
+        self.deadline_us = asked.deadline_ns.map(|ns| ns.div_ceil(1000));
+        for effect in asked.effects {
+            self.perform(effect, effects, &mut outgoing);
+        }
+        outgoing
+    }
+
+    fn perform(&mut self, effect: consensus::Effect, effects: &mut Vec<Effect>, outgoing: &mut Outgoing) {
+        let (log, snapshot) = (Files::NAMES[1].to_owned(), Files::NAMES[2].to_owned());
+        match effect {
+            consensus::Effect::Write { ordinal, offset, bytes } => {
+                effects.push(Effect::WriteFile { token: ordinal, name: log, offset, bytes });
+            }
+            consensus::Effect::ReplaceLog { ordinal, bytes } => {
+                effects.push(Effect::ReplaceFile { token: ordinal, name: log, bytes });
+            }
+            consensus::Effect::ReplaceSnapshot { ordinal, bytes } => {
+                effects.push(Effect::ReplaceFile { token: ordinal, name: snapshot, bytes });
+            }
+            consensus::Effect::Send { to, frame } => {
+                let to = NodeId(u32::try_from(to).expect("managers have the numbers of nodes"));
+                outgoing.messages.push((to, Message::Agreement(frame)));
+            }
+            consensus::Effect::Answered { token, result } => {
+                let number = self.askers.iter().position(|(known, _)| *known == token);
+                let (_, asker) = self.askers.swap_remove(number.expect("what is answered was asked"));
+                outgoing.answers.push((asker, result));
+            }
+            consensus::Effect::Changed(view) => {
+                self.view = Some(view);
+                outgoing.has_changed = true;
+            }
+            consensus::Effect::Failed { reason } => self.failure = Some(reason),
+        }
+    }
+
+    /// When it wants to be called again.
+    pub fn deadline_us(&self) -> Option<u64> {
+        if self.events.is_empty() { self.deadline_us } else { Some(0) }
+    }
+
+    /// Why it has fallen silent, once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// Whether this node was elected; whether it still leads only an answer shows.
+    pub fn leads(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.role == Role::Leader)
+    }
+
+    /// Who leads, as far as it knows.
+    pub fn leader(&self) -> Option<NodeId> {
+        self.view.as_ref().and_then(|view| view.leader).and_then(|leader| u32::try_from(leader).ok()).map(NodeId)
+    }
+
+    /// The voters in its log, agreed or not.
+    pub fn voters(&self) -> Voters {
+        self.view.as_ref().map_or_else(Voters::default, |view| voters(view.voters_index, &view.voters))
+    }
+
+    /// The voters that are agreed.
+    pub fn agreed_voters(&self) -> Voters {
+        let (version, sets) = self.member.agreed_voters();
+        voters(version, &sets)
+    }
+
+    /// The table that it has obeyed.
+    pub fn table(&self) -> std::cell::Ref<'_, control::Table> {
+        self.member.table()
+    }
+
+    /// Index of the last entry that it has obeyed.
+    pub fn applied(&self) -> u64 {
+        self.member.applied().unwrap_or(0)
+    }
+}
+
+fn voters(version: u64, sets: &[std::collections::BTreeSet<u64>]) -> Voters {
+    let set = |set: &std::collections::BTreeSet<u64>| {
+        set.iter().filter_map(|id| u32::try_from(*id).ok()).map(NodeId).collect()
+    };
+    Voters { version, sets: sets.iter().map(set).collect() }
+}

@@ -1,0 +1,292 @@
+//! A node of a cluster, as its manager sees it: what it was told, what it answers, what it keeps.
+//!
+//! ```text
+//!  messages ─► heed ─► agreement ─► refresh ─► lease, judge, plans ─► messages
+//!                │        └─ answers ─┘  └─ table, voters: file, cores, other nodes
+//!                └─ to itself: at once
+//! ```
+
+use base::{Effect, NodeId};
+use consensus::{Answer, Damage, Proposal, Refusal};
+use control::lease::{Grants, Judge, NodeLease};
+use control::{Command, Outcome, Table};
+
+use crate::agreement::{Agreement, Asker};
+use crate::identity::{FILE_NAME, Identity};
+use crate::message::{Message, News, Proposed};
+use crate::proposals::Proposals;
+use crate::start::{Entry, Start};
+
+/// Token of a write of the file that says who this node is; those of the agreement are smaller.
+pub(crate) const IDENTITY_TOKEN: u64 = 1 << 63;
+/// How often a manager that does not know whether its table is current asks, microseconds.
+const READ_AGAIN_US: u64 = 30_000;
+
+/// See the module.
+pub(crate) struct Inside {
+    pub identity: Identity,
+    pub start: Start,
+    /// Which start of the node this is, and how often it was fenced since.
+    pub incarnation: u64,
+    pub agreement: Agreement,
+    pub grants: Grants,
+    pub judge: Judge,
+    pub lease: NodeLease,
+    pub proposals: Proposals,
+    /// Who leads, as somebody said last.
+    pub leader: Option<NodeId>,
+    /// Messages to be sent; those to itself are heeded at once.
+    pub outbox: Vec<(NodeId, Message)>,
+    /// Newcomers to be answered.
+    pub enlisted: Vec<(base::ConnectionId, Message)>,
+    /// The table up to here is current, as the leader said: its answer to this number.
+    current_at: Option<u64>,
+    read_number: u64,
+    read_us: u64,
+    pub report_us: u64,
+    pub plan_us: u64,
+    pub held_us: u64,
+    numbers: u64,
+}
+
+impl Inside {
+    /// A node that knows who it is, on what its files say.
+    pub fn new(now_us: u64, identity: Identity, start: &Start) -> Result<Inside, Damage> {
+        let (node, incarnation) = (identity.node, start.newcomer.incarnation);
+        let agreement = Agreement::start(node, identity.cluster, start.seed, &start.files)?;
+        let (grants, judge) = {
+            let table = agreement.table();
+            let known = if table.is_created() { &*table } else { &identity.table };
+            (Grants::start(now_us, known, 0), Judge::start(now_us, known, agreement.voters()))
+        };
+        let lease_us = lease_us(&identity.table);
+        let lease = NodeLease::new(node, incarnation, identity.voters.clone(), lease_us);
+        Ok(Inside {
+            lease,
+            proposals: Proposals::new(node, incarnation),
+            identity,
+            start: start.clone(),
+            incarnation,
+            agreement,
+            grants,
+            judge,
+            leader: None,
+            outbox: Vec::new(),
+            enlisted: Vec::new(),
+            current_at: None,
+            read_number: 0,
+            read_us: 0,
+            report_us: 0,
+            plan_us: 0,
+            held_us: 0,
+            numbers: 0,
+        })
+    }
+
+    /// This node's number.
+    pub fn me(&self) -> NodeId {
+        self.identity.node
+    }
+
+    /// The newest table that is known here.
+    pub fn table(&self) -> &Table {
+        &self.identity.table
+    }
+
+    /// Whether it votes, as far as it knows.
+    pub fn is_manager(&self) -> bool {
+        self.agreement.voters().all().contains(&self.me())
+    }
+
+    /// To send; `to` may be this node.
+    pub fn post(&mut self, to: NodeId, message: Message) {
+        self.outbox.push((to, message));
+    }
+
+    /// Another node, or this one, says something.
+    pub fn heed(&mut self, now_us: u64, from: NodeId, message: Message) {
+        match message {
+            Message::Agreement(frame) => {
+                self.agreement.tell(consensus::Event::Received { from: u64::from(from.0), frame });
+            }
+            Message::Renewal { renewal, table } if renewal.node == from && self.is_manager() => {
+                let reply = self.grants.on_renewal(now_us, &self.agreement.table(), renewal);
+                self.post(from, Message::Renewed(reply));
+                let news = self.agreement.table().version() > table;
+                if news || self.agreement.agreed_voters().version > renewal.voters {
+                    self.post(from, Message::News(self.news()));
+                }
+            }
+            Message::Renewed(reply) => self.lease.on_reply(from, reply),
+            Message::Report(report) => self.judge.on_report(now_us, from, report),
+            Message::Question(question) => {
+                let answer = self.grants.answer(now_us, &self.agreement.table(), question);
+                self.post(from, Message::Answer(answer));
+            }
+            Message::Answer(answer) => self.judge.on_answer(now_us, from, answer),
+            Message::News(news) => self.adopt(news),
+            Message::Propose { number, command } => self.on_propose((from, number), command),
+            Message::Proposed { number, result } => {
+                if let Proposed::Elsewhere(Some(leader)) = result {
+                    self.leader = Some(leader);
+                }
+                self.proposals.on_proposed(now_us, number, result);
+            }
+            Message::Read { number } if self.agreement.leads() => {
+                self.agreement.propose(Asker::Reader { node: Some(from), number }, Proposal::Read);
+            }
+            Message::Readable { number, index } if number == self.read_number => self.current_at = Some(index),
+            _ => {}
+        }
+    }
+
+    fn on_propose(&mut self, (node, number): (NodeId, u64), command: Command) {
+        match self.agreement.leads() {
+            true => self.agreement.propose(Asker::Node { node, number }, Proposal::Agree(command)),
+            false => {
+                let result = Proposed::Elsewhere(self.agreement.leader());
+                self.post(node, Message::Proposed { number, result });
+            }
+        }
+    }
+
+    /// What is told to whoever lags behind.
+    pub fn news(&self) -> News {
+        let (table, voters) = (self.agreement.table().encode(), self.agreement.agreed_voters());
+        News { leader: self.agreement.leader(), voters, table }
+    }
+
+    /// A manager knows more, perhaps.
+    pub fn adopt(&mut self, news: News) {
+        self.leader = news.leader.or(self.leader);
+        if news.voters.version > self.identity.voters.version {
+            self.identity.voters = news.voters;
+        }
+        if let Ok(table) = Table::decode(&news.table)
+            && table.cluster() == self.identity.cluster
+            && table.version() > self.table().version()
+        {
+            self.identity.table = table;
+        }
+    }
+
+    /// The agreement works, and what it asks for is done.
+    pub fn agree(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
+        let outgoing = self.agreement.tick(now_us, effects);
+        self.outbox.extend(outgoing.messages);
+        for (asker, result) in outgoing.answers {
+            self.on_answer(asker, result);
+        }
+    }
+
+    fn on_answer(&mut self, asker: Asker, result: Result<Answer, Refusal>) {
+        let is_done = matches!(result, Ok(Answer::Agreed { outcome: Outcome::Changed { .. }, .. }));
+        match asker {
+            Asker::Judge(node) if !is_done => self.judge.on_failed(node),
+            Asker::Judge(_) | Asker::Plan => {}
+            Asker::Node { node, number } => {
+                let result = match result {
+                    Ok(_) | Err(Refusal::Refused(_)) => Proposed::Agreed,
+                    Err(Refusal::Elsewhere { leader }) => {
+                        Proposed::Elsewhere(leader.and_then(|leader| u32::try_from(leader).ok()).map(NodeId))
+                    }
+                    Err(Refusal::Unknown | Refusal::Busy) => Proposed::Unknown,
+                };
+                self.post(node, Message::Proposed { number, result });
+            }
+            Asker::Newcomer(connection) => {
+                let answer = self.answer_newcomer(result);
+                self.enlisted.push((connection, answer));
+            }
+            Asker::Reader { node: None, .. } if matches!(result, Ok(Answer::Readable { .. })) => {
+                self.grants.set_current();
+            }
+            Asker::Reader { node: Some(node), number } => {
+                if let Ok(Answer::Readable { index }) = result {
+                    self.post(node, Message::Readable { number, index });
+                }
+            }
+            Asker::Reader { node: None, .. } => {}
+        }
+    }
+
+    /// What the agreement knows is known here.
+    pub fn refresh(&mut self, now_us: u64) {
+        let agreed = self.agreement.agreed_voters();
+        if agreed.version > self.identity.voters.version {
+            self.identity.voters = agreed;
+        }
+        let is_newer = self.agreement.table().version() > self.table().version();
+        if is_newer {
+            self.identity.table = self.agreement.table().clone();
+        }
+        let voters = self.agreement.voters();
+        self.grants.set_voters(voters.version);
+        self.judge.set_voters(now_us, &self.agreement.table(), voters);
+        self.judge.set_leading(self.agreement.leads());
+        self.lease.set_voters(self.identity.voters.clone());
+        self.lease.set_lease(lease_us(self.table()));
+        self.leader = self.agreement.leader().filter(|_| self.is_manager()).or(self.leader);
+        self.become_current(now_us);
+    }
+
+    /// A manager grants nothing before it knows that its table is as new as any it obeyed before it started.
+    fn become_current(&mut self, now_us: u64) {
+        if self.grants.is_current() || !self.is_manager() {
+            return;
+        }
+        if self.current_at.is_some_and(|index| index <= self.agreement.applied()) {
+            return self.grants.set_current();
+        }
+        if now_us < self.read_us {
+            return;
+        }
+        self.read_us = now_us + READ_AGAIN_US;
+        let asker = Asker::Reader { node: None, number: 0 };
+        if self.agreement.leads() {
+            if !self.agreement.is_asked(asker) {
+                self.agreement.propose(asker, Proposal::Read);
+            }
+        } else if let Some(leader) = self.agreement.leader() {
+            self.read_number += 1;
+            self.current_at = None;
+            let number = self.read_number;
+            self.post(leader, Message::Read { number });
+        }
+    }
+
+    /// When a manager that is not current asks again.
+    pub fn read_deadline_us(&self) -> Option<u64> {
+        (!self.grants.is_current() && self.is_manager()).then_some(self.read_us)
+    }
+
+    /// Writes down who this node is and whom it knows.
+    pub fn keep(&self, effects: &mut Vec<Effect>) {
+        let bytes = self.identity.encode();
+        effects.push(Effect::ReplaceFile { token: IDENTITY_TOKEN, name: FILE_NAME.to_owned(), bytes });
+    }
+
+    /// A number for what this manager proposes: larger than all before, at any start.
+    pub fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        (self.incarnation << 20) + self.numbers
+    }
+
+    /// Where the manager of a node is reached.
+    pub fn address(&self, node: NodeId) -> Option<String> {
+        let facts = &self.table().node(node)?.facts;
+        Some(format!("{}:{}", facts.host, u32::from(facts.port) + u32::from(crate::PORT_OFFSET)))
+    }
+
+    /// What the first node of a cluster says, if this is it.
+    pub fn founding(&self) -> Option<control::Founding> {
+        let Entry::Found { settings, relaxed, .. } = &self.start.entry else { return None };
+        let node = control::Newcomer { id: self.me(), ..self.start.newcomer.clone() };
+        let cluster = self.identity.cluster;
+        Some(control::Founding { cluster, settings: *settings, relaxed: *relaxed, node })
+    }
+}
+
+pub(crate) fn lease_us(table: &Table) -> u64 {
+    u64::from(table.settings().lease_ms) * 1000
+}

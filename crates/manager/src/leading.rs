@@ -1,0 +1,167 @@
+//! Leases and judgement, and what who leads the managers plans.
+
+use std::collections::BTreeSet;
+
+use base::NodeId;
+use consensus::Proposal;
+use control::lease::{NodeLease, Wish};
+use control::{Action, Comeback, Command, NodeState, RequestId, Table, plan};
+
+use crate::agreement::Asker;
+use crate::inside::{Inside, lease_us};
+use crate::message::Message;
+use crate::proposals::Proposals;
+
+/// Between two plans, microseconds.
+const PLAN_US: u64 = 50_000;
+/// Actions of a plan that are proposed at a time.
+const ACTIONS_MAX: usize = 16;
+/// Managers of a cluster of so many nodes: five bear two failures.
+const MANAGERS_OF_MANY: usize = 5;
+const MANAGERS_OF_FEW: usize = 3;
+/// Reports to the leader, and looks of the judge, in a lease.
+const LOOKS_PER_LEASE: u64 = 10;
+
+impl Inside {
+    /// Renews this node's lease, and returns when it was fenced.
+    pub fn renew(&mut self, now_us: u64) {
+        if self.lease.is_over() {
+            // Whoever held something of what it served has it from others by now; it comes again as somebody new.
+            self.incarnation += 1;
+            let (node, voters) = (self.me(), self.identity.voters.clone());
+            self.lease = NodeLease::new(node, self.incarnation, voters, lease_us(self.table()));
+            self.proposals = Proposals::new(node, self.incarnation);
+        }
+        let table = self.table().version();
+        for (manager, renewal) in self.lease.renewals(now_us) {
+            self.post(manager, Message::Renewal { renewal, table });
+        }
+        let known = self.table().node(self.me());
+        let is_down =
+            known.is_some_and(|node| node.state == NodeState::Down && node.facts.incarnation < self.incarnation);
+        if is_down && self.proposals.is_empty() {
+            let facts = &self.start.newcomer;
+            self.proposals.add(Action::Returned(Comeback {
+                node: self.me(),
+                incarnation: self.incarnation,
+                host: facts.host.clone(),
+                port: facts.port,
+                cores: facts.cores,
+            }));
+        }
+    }
+
+    /// Until when the cores may answer: nothing without a table that has this incarnation as up.
+    pub fn may_serve_until_us(&self) -> u64 {
+        match self.table().lets_serve(self.me(), self.incarnation) {
+            true => self.lease.until_us(),
+            false => 0,
+        }
+    }
+
+    /// Sends what this node wants agreed to who leads.
+    pub fn send_proposals(&mut self, now_us: u64) {
+        let all = self.identity.voters.all();
+        // Whoever it is sent to says who leads, if it is somebody else.
+        let turn = usize::try_from(now_us / 1000).unwrap_or(0).checked_rem(all.len());
+        let Some(to) = self.leader.or_else(|| turn.map(|turn| all[turn])) else { return };
+        for message in self.proposals.due(now_us) {
+            self.post(to, message);
+        }
+    }
+
+    /// A manager reports, and who leads judges.
+    pub fn judge(&mut self, now_us: u64) {
+        if !self.is_manager() || now_us < self.report_us {
+            return;
+        }
+        self.report_us = now_us + lease_us(self.table()) / LOOKS_PER_LEASE;
+        if let Some(leader) = self.agreement.leader() {
+            let report = self.grants.report(now_us, &self.agreement.table());
+            self.post(leader, Message::Report(report));
+        }
+    }
+
+    /// What the judge wants.
+    pub fn wish(&mut self, now_us: u64) {
+        let wishes = self.judge.wishes(now_us, &self.agreement.table());
+        for wish in wishes {
+            match wish {
+                Wish::Propose { node, action } => self.propose(Asker::Judge(node), action),
+                Wish::Ask { manager, question } => self.post(manager, Message::Question(question)),
+            }
+        }
+    }
+
+    fn propose(&mut self, asker: Asker, action: Action) {
+        // Proposed once, by who leads a term: an id that nobody uses twice.
+        let id = RequestId { proposer: u64::from(self.me().0) | 1 << 62, number: self.next_number() };
+        self.agreement.propose(asker, Proposal::Agree(Command { id, action }));
+    }
+
+    /// Who leads founds the cluster, keeps the managers enough, and the chains full.
+    pub fn plan(&mut self, now_us: u64) {
+        if now_us < self.plan_us || self.agreement.is_asked(Asker::Plan) {
+            return;
+        }
+        self.plan_us = now_us + PLAN_US;
+        if self.agreement.voters().sets.is_empty() {
+            if self.founding().is_some() && !self.table().is_created() {
+                let me = u64::from(self.me().0);
+                self.agreement.propose(Asker::Plan, Proposal::Begin(BTreeSet::from([me])));
+            }
+            return;
+        }
+        if !self.agreement.leads() {
+            return;
+        }
+        let table = self.agreement.table().clone();
+        if !table.is_created() {
+            if let Some(founding) = self.founding() {
+                self.propose(Asker::Plan, Action::Create(founding));
+            }
+            return;
+        }
+        let voters = self.agreement.voters();
+        if let [set] = &voters.sets[..]
+            && let Some(wanted) = managers(&table, set)
+        {
+            let wanted = wanted.into_iter().map(|node| u64::from(node.0)).collect();
+            return self.agreement.propose(Asker::Plan, Proposal::Voters(wanted));
+        }
+        for action in planned(&table) {
+            self.propose(Asker::Plan, action);
+        }
+    }
+}
+
+/// What chains lack. What a first has to propose itself is left to it.
+fn planned(table: &Table) -> Vec<Action> {
+    let is_for_first = |action: &Action| matches!(action, Action::Replace { counted: true, .. });
+    let mut actions = plan::fill_up(table);
+    if actions.is_empty() {
+        actions = plan::mend(table);
+    }
+    actions.retain(|action| !is_for_first(action));
+    actions.truncate(ACTIONS_MAX);
+    actions
+}
+
+/// Who shall vote, if it is not who does: as many as the nodes that are up allow, those who do already first.
+fn managers(table: &Table, now: &[NodeId]) -> Option<BTreeSet<NodeId>> {
+    let up = |node: &&control::Node| node.state == NodeState::Up;
+    let ready: Vec<NodeId> = table.nodes().filter(up).map(control::Node::id).collect();
+    let count = match ready.len() {
+        MANAGERS_OF_MANY.. => MANAGERS_OF_MANY,
+        MANAGERS_OF_FEW.. => MANAGERS_OF_FEW,
+        _ => 1,
+    };
+    if ready.len() < count || now.len() > count {
+        // Fewer than there were: whoever is down may come back.
+        return None;
+    }
+    let (stay, others): (Vec<NodeId>, Vec<NodeId>) = ready.into_iter().partition(|node| now.contains(node));
+    let wanted: BTreeSet<NodeId> = stay.into_iter().chain(others).take(count).collect();
+    let is_same = wanted.len() == now.len() && now.iter().all(|node| wanted.contains(node));
+    (!is_same).then_some(wanted)
+}

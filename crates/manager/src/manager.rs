@@ -1,0 +1,308 @@
+//! The manager of a node as a machine: its tick is the list of its stages.
+
+use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, TickOutput};
+use control::Table;
+use shard::{Control, HopBatch};
+
+use crate::cores::Cores;
+use crate::identity::Identity;
+use crate::inside::{IDENTITY_TOKEN, Inside};
+use crate::message::{Message, News};
+use crate::newcomer::Outside;
+use crate::peers::Peers;
+use crate::start::{Entry, Start};
+
+/// Rounds in which a node talks to itself within one tick.
+const ROUNDS_MAX: usize = 32;
+
+/// See the crate.
+pub struct Manager {
+    start: Start,
+    outside: Outside,
+    inside: Option<Inside>,
+    peers: Peers,
+    cores: Cores,
+    /// Version of the table, and of the voters, that the file has.
+    kept: (u64, u64),
+    /// Version of the table that others were told.
+    told: u64,
+    effects: Vec<Effect>,
+    stopping: bool,
+    failure: Option<String>,
+}
+
+impl Manager {
+    /// Of a node with `cores` cores.
+    ///
+    /// # Errors
+    /// A sentence that names the file: it cannot be what a manager wrote, or is another cluster's.
+    pub fn new(start: Start, cores: u16) -> Result<Manager, String> {
+        let known = start.files.identity.as_deref().map(Identity::decode).transpose()?;
+        let (addresses, token) = match &start.entry {
+            Entry::Join { addresses, token } => (addresses.clone(), *token),
+            Entry::Found { .. } | Entry::Resume => (Vec::new(), [0; 16]),
+        };
+        let identity = match (known, &start.entry) {
+            (Some(known), _) => Some(known),
+            (None, Entry::Found { cluster, token, .. }) => Some(Identity {
+                cluster: *cluster,
+                token: *token,
+                node: NodeId(1),
+                voters: Default::default(),
+                table: Table::new(),
+            }),
+            (None, Entry::Join { .. }) => None,
+            (None, Entry::Resume) => {
+                return Err("this directory is no cluster node's: found a cluster, or join one".to_owned());
+            }
+        };
+        // The clock is not known yet; what counts from the start counts from the first tick.
+        let inside = identity.map(|identity| Inside::new(0, identity, &start)).transpose();
+        let inside = inside.map_err(|damage| damage.to_string())?;
+        let outside = Outside::new(addresses, token, start.seed);
+        Ok(Manager {
+            start,
+            outside,
+            inside,
+            peers: Peers::default(),
+            cores: Cores::new(cores),
+            kept: (0, 0),
+            told: 0,
+            effects: Vec::new(),
+            stopping: false,
+            failure: None,
+        })
+    }
+
+    /// Why it stopped, if it was not asked to.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    // --- stages of the tick ---
+
+    fn receive(&mut self, input: &mut TickInput<'_, HopBatch>) {
+        let now_us = input.now.monotonic_us;
+        for event in input.events.drain(..) {
+            match event {
+                Event::Accepted { connection, .. } => self.peers.on_accepted(now_us, connection),
+                Event::Dialed { token, connection } => self.on_dialed(now_us, token, connection),
+                Event::Received { connection, span } => {
+                    self.peers.receive(now_us, connection, span.of(input.received));
+                }
+                Event::SendDone { connection, .. } => self.peers.on_sent(connection),
+                Event::PeerClosed { connection } => self.peers.close(connection),
+                Event::Closed { connection } => self.peers.on_closed(connection),
+                Event::FileDurable { token } => self.on_durable(token),
+                Event::FileFailed { reason, .. } => self.on_write_failed(reason),
+                Event::ShutdownRequested => self.stopping = true,
+                _ => {}
+            }
+        }
+        for (from, batch) in input.hops.drain(..) {
+            for control in batch.controls {
+                if let (Control::Held(held), Some(inside)) = (control, &mut self.inside) {
+                    inside.on_held(from, &held);
+                }
+            }
+        }
+    }
+
+    fn on_dialed(&mut self, now_us: u64, token: u64, connection: Option<ConnectionId>) {
+        let Some(id) = self.peers.on_dialed(now_us, token, connection) else { return };
+        match &self.inside {
+            Some(inside) => self.peers.reply(id, &hello(inside)),
+            None => self.outside.on_dialed(id, &self.start, &mut self.peers),
+        }
+    }
+
+    fn on_durable(&mut self, token: u64) {
+        if let Some(inside) = self.inside.as_mut().filter(|_| token != IDENTITY_TOKEN) {
+            inside.agreement.tell(consensus::Event::Durable { ordinal: token });
+        }
+    }
+
+    fn on_write_failed(&mut self, reason: String) {
+        if let Some(inside) = &mut self.inside {
+            inside.agreement.tell(consensus::Event::WriteFailed { reason });
+        }
+    }
+
+    /// What others say.
+    fn heed(&mut self, now_us: u64) {
+        for (id, message) in self.peers.messages() {
+            match &mut self.inside {
+                Some(inside) => heed_inside(now_us, inside, &mut self.peers, (id, message)),
+                None => self.heed_outside(now_us, id, message),
+            }
+        }
+    }
+
+    fn heed_outside(&mut self, now_us: u64, id: ConnectionId, message: Message) {
+        match message {
+            Message::Elsewhere { address } => self.outside.go_to(address),
+            Message::Refused { reason } => self.fail(format!("the cluster does not let this node in: {reason}")),
+            Message::Enlisted { cluster, node, news } => self.enter(now_us, cluster, node, &news),
+            _ => {}
+        }
+        self.peers.close(id);
+    }
+
+    /// The cluster let this node in.
+    fn enter(&mut self, now_us: u64, cluster: [u8; 16], node: NodeId, news: &News) {
+        let Ok(table) = Table::decode(&news.table) else { return };
+        let (token, voters) = (self.outside.token(), news.voters.clone());
+        let identity = Identity { cluster, token, node, voters, table };
+        match Inside::new(now_us, identity, &self.start) {
+            Ok(inside) => {
+                inside.keep(&mut self.effects);
+                self.inside = Some(inside);
+            }
+            Err(damage) => self.fail(damage.to_string()),
+        }
+    }
+
+    fn fail(&mut self, reason: String) {
+        self.failure = self.failure.take().or(Some(reason));
+        self.stopping = true;
+    }
+
+    /// The node talks with itself until nothing is left to say, and what others are to hear is on its way.
+    fn agree(&mut self, now_us: u64) {
+        let Some(inside) = &mut self.inside else { return };
+        for _ in 0..ROUNDS_MAX {
+            inside.agree(now_us, &mut self.effects);
+            inside.refresh(now_us);
+            inside.renew(now_us);
+            inside.judge(now_us);
+            inside.wish(now_us);
+            inside.plan(now_us);
+            inside.send_proposals(now_us);
+            let me = inside.me();
+            for (to, message) in std::mem::take(&mut inside.outbox) {
+                match to == me {
+                    true => inside.heed(now_us, me, message),
+                    false => self.peers.send(to, &message),
+                }
+            }
+            if inside.outbox.is_empty() && inside.agreement.deadline_us().is_none_or(|at_us| at_us > now_us) {
+                break;
+            }
+        }
+        for (id, answer) in std::mem::take(&mut inside.enlisted) {
+            self.peers.reply(id, &answer);
+        }
+        if let Some(reason) = inside.agreement.take_failure() {
+            eprintln!("zerohop: this node is a silent manager from now on: {reason}");
+        }
+    }
+
+    /// Connections to whom this node talks first: the managers, or whoever lets it in.
+    fn connect(&mut self, now_us: u64) {
+        self.peers.close_silent(now_us);
+        let Some(inside) = &self.inside else { return self.outside.ask(now_us, &mut self.peers) };
+        let mut managers = inside.identity.voters.all();
+        managers.extend(inside.agreement.voters().all());
+        managers.extend(inside.leader);
+        managers.retain(|node| *node != inside.me() && !self.peers.has(*node));
+        for address in managers.into_iter().filter_map(|node| inside.address(node)) {
+            self.peers.dial(now_us, &address);
+        }
+    }
+
+    /// What is newer goes to the file, to the cores, and, from who leads, to those who do not vote.
+    fn tell(&mut self, now_us: u64, hops: &mut Vec<(CoreId, HopBatch)>) {
+        let Some(inside) = &mut self.inside else { return };
+        let known = (inside.table().version(), inside.identity.voters.version);
+        if self.kept != known {
+            self.kept = known;
+            inside.keep(&mut self.effects);
+        }
+        self.cores.tell(now_us, inside, hops);
+        let version = inside.agreement.table().version();
+        if inside.agreement.leads() && self.told < version {
+            self.told = version;
+            let voters = inside.agreement.voters().all();
+            let news = Message::News(inside.news());
+            let others = self.peers.nodes().into_iter().filter(|node| !voters.contains(node));
+            others.for_each(|node| self.peers.send(node, &news));
+        }
+    }
+
+    fn deadline_us(&self) -> u64 {
+        let Some(inside) = &self.inside else { return self.outside.deadline_us() };
+        let filling = inside.has_filling().then_some(inside.held_us);
+        let managing = inside.is_manager().then_some(inside.report_us);
+        let planning = (inside.agreement.leads() || inside.founding().is_some_and(|_| !inside.table().is_created()))
+            .then_some(inside.plan_us);
+        let all = [
+            inside.agreement.deadline_us(),
+            Some(inside.lease.deadline_us()),
+            inside.proposals.deadline_us(),
+            inside.read_deadline_us(),
+            self.peers.deadline_us(),
+            filling,
+            managing,
+            planning,
+        ];
+        all.into_iter().flatten().min().expect("a lease is renewed")
+    }
+}
+
+impl Machine for Manager {
+    type Message = HopBatch;
+
+    fn tick(&mut self, mut input: TickInput<'_, HopBatch>, output: &mut TickOutput<HopBatch>) {
+        let now_us = input.now.monotonic_us;
+        self.receive(&mut input);
+        self.heed(now_us);
+        self.agree(now_us);
+        self.connect(now_us);
+        self.tell(now_us, &mut output.hops);
+        self.peers.flush(&mut self.effects);
+        output.effects.append(&mut self.effects);
+        output.deadline_us = Some(self.deadline_us().max(now_us + 1));
+        if self.stopping {
+            self.stop(output);
+        }
+    }
+}
+
+impl Manager {
+    fn stop(&mut self, output: &mut TickOutput<HopBatch>) {
+        if self.failure.is_some() {
+            for core in self.cores.all() {
+                let mut batch = HopBatch::default();
+                batch.controls.push(Control::Shutdown);
+                output.hops.retain(|(to, _)| *to != core);
+                output.hops.push((core, batch));
+            }
+        }
+        output.effects.push(Effect::Stop);
+    }
+}
+
+fn hello(inside: &Inside) -> Message {
+    let Identity { cluster, token, node, .. } = inside.identity;
+    Message::Hello { cluster, token, from: node }
+}
+
+fn heed_inside(now_us: u64, inside: &mut Inside, peers: &mut Peers, (id, message): (ConnectionId, Message)) {
+    match message {
+        Message::Hello { cluster, token, from } => {
+            let is_ours = cluster == inside.identity.cluster && token == inside.identity.token;
+            if !is_ours || from == inside.me() {
+                return peers.close(id);
+            }
+            if peers.greet(id, from) {
+                peers.reply(id, &hello(inside));
+            }
+        }
+        Message::Enlist { token, command } => inside.on_enlist(id, token, command),
+        message => match peers.node(id) {
+            Some(from) => inside.heed(now_us, from, message),
+            // Whoever did not say who it is says nothing else.
+            None => peers.close(id),
+        },
+    }
+}

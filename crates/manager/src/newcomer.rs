@@ -1,0 +1,130 @@
+//! Becoming a node: who asks, and who lets it in.
+
+use base::{ConnectionId, NodeId};
+use consensus::{Answer, Proposal, Refusal};
+use control::{Action, Command, Newcomer, Outcome, RequestId};
+
+use crate::agreement::Asker;
+use crate::inside::Inside;
+use crate::message::Message;
+use crate::peers::Peers;
+use crate::start::Start;
+
+/// Between two questions, microseconds.
+const ASK_US: u64 = 100_000;
+
+/// A node that is in no cluster yet.
+pub(crate) struct Outside {
+    addresses: Vec<String>,
+    token: [u8; 16],
+    proposer: u64,
+    number: u64,
+    /// Which address is asked next.
+    turn: usize,
+    asked: Option<ConnectionId>,
+    at_us: u64,
+}
+
+impl Outside {
+    pub fn new(addresses: Vec<String>, token: [u8; 16], seed: u64) -> Outside {
+        Outside { addresses, token, proposer: seed | 1 << 63, number: 0, turn: 0, asked: None, at_us: 0 }
+    }
+
+    /// Asks the next one, if it is time.
+    pub fn ask(&mut self, now_us: u64, peers: &mut Peers) {
+        if now_us < self.at_us {
+            return;
+        }
+        self.at_us = now_us + ASK_US;
+        if let Some(id) = self.asked.take() {
+            peers.close(id);
+        }
+        if let Some(address) = self.addresses.get(self.turn % self.addresses.len().max(1)) {
+            peers.dial(now_us, address);
+            self.turn += 1;
+        }
+    }
+
+    /// Somebody answers the call.
+    pub fn on_dialed(&mut self, id: ConnectionId, start: &Start, peers: &mut Peers) {
+        self.number += 1;
+        self.asked = Some(id);
+        let command = Command {
+            id: RequestId { proposer: self.proposer, number: self.number },
+            action: Action::Join(start.newcomer.clone()),
+        };
+        peers.reply(id, &Message::Enlist { token: self.token, command });
+    }
+
+    /// It was told to ask somebody else; at once, if it knows whom.
+    pub fn go_to(&mut self, address: String) {
+        if !address.is_empty() {
+            self.addresses.retain(|known| *known != address);
+            self.addresses.insert(0, address);
+            (self.turn, self.at_us) = (0, 0);
+        }
+    }
+
+    pub fn token(&self) -> [u8; 16] {
+        self.token
+    }
+
+    pub fn deadline_us(&self) -> u64 {
+        self.at_us
+    }
+}
+
+impl Inside {
+    /// Somebody wants to become a node of this cluster.
+    pub fn on_enlist(&mut self, connection: ConnectionId, token: [u8; 16], command: Command) {
+        let refused = |reason: &str| Message::Refused { reason: reason.to_owned() };
+        let Action::Join(mut newcomer) = command.action else {
+            return self.enlisted.push((connection, refused("only a join may be asked for")));
+        };
+        if token != self.identity.token {
+            let reason = "the token is not this cluster's; `zerohop cluster status` prints the line to join with";
+            return self.enlisted.push((connection, refused(reason)));
+        }
+        if !self.agreement.leads() || !self.agreement.table().is_created() {
+            let leader = self.leader.filter(|leader| *leader != self.me());
+            let address = leader.and_then(|leader| self.address(leader)).unwrap_or_default();
+            return self.enlisted.push((connection, Message::Elsewhere { address }));
+        }
+        if let Some(answer) = self.known_newcomer(&newcomer) {
+            return self.enlisted.push((connection, answer));
+        }
+        let next = self.agreement.table().next_node();
+        let Some(id) = next else {
+            return self.enlisted.push((connection, refused("every number of a node was given away")));
+        };
+        newcomer.id = id;
+        let command = Command { id: command.id, action: Action::Join(newcomer) };
+        self.agreement.propose(Asker::Newcomer(connection), Proposal::Agree(command));
+    }
+
+    /// The answer to who asked before, and is in.
+    fn known_newcomer(&self, newcomer: &Newcomer) -> Option<Message> {
+        let same = |node: &&control::Node| {
+            (&node.facts.host, node.facts.port, node.facts.incarnation)
+                == (&newcomer.host, newcomer.port, newcomer.incarnation)
+        };
+        let node: NodeId = self.agreement.table().nodes().find(same)?.id();
+        Some(Message::Enlisted { cluster: self.identity.cluster, node, news: self.news() })
+    }
+
+    /// What a newcomer is told: that it is in comes with its next question, which the table answers.
+    pub fn answer_newcomer(&self, result: Result<Answer, Refusal>) -> Message {
+        match result {
+            Ok(Answer::Agreed { outcome: Outcome::Refused(why), .. }) if !is_passing(&why) => {
+                Message::Refused { reason: why.to_string() }
+            }
+            Err(Refusal::Refused(reason)) => Message::Refused { reason },
+            _ => Message::Elsewhere { address: self.address(self.me()).unwrap_or_default() },
+        }
+    }
+}
+
+/// Another newcomer got the number first.
+fn is_passing(why: &control::Refusal) -> bool {
+    matches!(why, control::Refusal::NumberTaken(_))
+}

@@ -1,0 +1,207 @@
+//! A node as one of a cluster: what its manager is started with, and the thread it runs on.
+
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+
+use base::limits::{DATABASE_COUNT, LEASE_MS_DEFAULT};
+use base::{Database, Door, NodeId};
+use control::{Newcomer, Settings};
+use io::{ChosenBackend, CoreConfig, Listener, Mailbox, StreetHandle, run_core};
+use manager::{Entry, Files, Manager, Start};
+use shard::{HopBatch, Shard};
+
+use crate::config::{ClusterConfig, NodeConfig};
+use crate::node::NodeError;
+
+/// Bits of an incarnation that are left to the manager.
+const INCARNATION_SHIFT: u32 = 16;
+
+/// Whether a node is one of a cluster: it was told so, or its directory says so.
+pub fn is_member(config: &NodeConfig) -> bool {
+    let ClusterConfig { is_new, join, .. } = &config.cluster;
+    let says_so = |directory: &Path| directory.join(Files::NAMES[0]).exists();
+    *is_new || !join.is_empty() || config.directory.as_deref().is_some_and(says_so)
+}
+
+/// What a node of a cluster cannot be told.
+///
+/// # Errors
+/// A sentence that names the setting and what to do.
+pub fn check(config: &NodeConfig) -> Result<(), String> {
+    let ClusterConfig { is_new, join, token, .. } = &config.cluster;
+    if *is_new && !join.is_empty() {
+        return Err("`cluster` and `join` exclude each other: the first node founds, the others join".to_owned());
+    }
+    if !join.is_empty() && token.is_none() {
+        return Err("`join` needs the `token` that the first node prints".to_owned());
+    }
+    if config.directory.is_none() || config.durability == shard::Durability::Memory {
+        return Err(
+            "a node of a cluster keeps what others rely on: give `dir`, and `durability` interval or commit".to_owned()
+        );
+    }
+    if config.cores != 1 {
+        return Err("a node of a cluster has one core so far: give `cores` 1, and start one node per core".to_owned());
+    }
+    if config.last_port() > u32::from(u16::MAX) {
+        return Err(format!(
+            "the nodes talk on ports from {} on, which do not exist: give a `port` below 55535",
+            config.manager_port()
+        ));
+    }
+    host(config).map(|_| ())
+}
+
+/// As others reach this node.
+fn host(config: &NodeConfig) -> Result<String, String> {
+    if !config.announce_host.is_empty() {
+        return Ok(config.announce_host.clone());
+    }
+    let named = config.bind.iter().find(|address| !address.is_unspecified());
+    let address = named.ok_or("`bind` says every address: give the one that other nodes reach as `announce-host`")?;
+    Ok(if address.is_ipv6() { format!("[{address}]") } else { address.to_string() })
+}
+
+/// What others join with.
+pub struct Invitation {
+    /// `host:port`.
+    pub address: String,
+    /// The cluster's token.
+    pub token: [u8; 16],
+}
+
+/// What the manager of this node is started with, and what others may join it with, if that is known already.
+///
+/// # Errors
+/// A file that cannot be read, a setting that does not fit.
+pub(crate) fn start(
+    config: &NodeConfig,
+    incarnation: u64,
+    (seed, chance): (u64, [u8; 16]),
+) -> Result<(Start, Option<Invitation>), NodeError> {
+    let other = NodeError::Other;
+    check(config).map_err(other)?;
+    let directory = config.directory.as_deref().expect("a node of a cluster has a directory");
+    let read = |name: &str| match std::fs::read(directory.join(name)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(NodeError::Other(format!("{}: {error}", directory.join(name).display()))),
+    };
+    let [identity, log, snapshot] = Files::NAMES.map(read);
+    let files = Files { identity: identity?, log: log?, snapshot: snapshot? };
+    let host = host(config).map_err(NodeError::Other)?;
+    let address = format!("{host}:{}", config.port);
+    let entry = entry(config, chance);
+    let known = files.identity.as_deref().map(manager::identity::Identity::decode).transpose();
+    let token = match (known.map_err(NodeError::Other)?, &entry) {
+        (Some(identity), _) => Some(identity.token),
+        (None, Entry::Found { token, .. }) => Some(*token),
+        (None, _) => None,
+    };
+    let newcomer = Newcomer {
+        id: NodeId(0),
+        incarnation: incarnation << INCARNATION_SHIFT,
+        host,
+        port: config.port,
+        cores: config.cores,
+        weight: config.cluster.weight,
+        zone: config.cluster.zone.clone(),
+        machine: machine(&config.cluster),
+        identity: [0; 32],
+    };
+    let invitation = token.map(|token| Invitation { address, token });
+    Ok((Start { entry, newcomer, files, seed }, invitation))
+}
+
+/// A node that joins brings no keys: what others have would hide them, or they it.
+///
+/// # Errors
+/// It has some.
+pub(crate) fn refuse_foreign_keys<T>(start: &Start, shards: &mut [(T, Shard)]) -> Result<(), NodeError> {
+    let joins = matches!(start.entry, Entry::Join { .. }) && start.files.identity.is_none();
+    let of_store =
+        |store: &storage::Store| -> u64 { (0..DATABASE_COUNT).map(|number| store.count(Database(number)).keys).sum() };
+    let keys: u64 = shards.iter_mut().map(|(_, shard)| of_store(shard.store_mut())).sum();
+    if !joins || keys == 0 {
+        return Ok(());
+    }
+    let text = format!("this directory holds {keys} keys, and a node that joins brings none: give an empty `dir`");
+    Err(NodeError::Other(text))
+}
+
+fn entry(config: &NodeConfig, chance: [u8; 16]) -> Entry {
+    let ClusterConfig { is_new, join, token, chain_length, is_relaxed, .. } = &config.cluster;
+    if *is_new {
+        let settings = Settings { lease_ms: LEASE_MS_DEFAULT, chain_length: *chain_length };
+        // Two numbers by chance out of one: the name is known to everybody, the token is not.
+        let [name, token] = [0xC1, 0x70].map(|salt| {
+            let halves = [0, 1].map(|half| base::rng::mix(u64::from_le_bytes(half_of(chance, half)) ^ salt));
+            [halves[0].to_le_bytes(), halves[1].to_le_bytes()].as_flattened().try_into().expect("two times eight")
+        });
+        return Entry::Found { cluster: name, token, settings, relaxed: *is_relaxed };
+    }
+    match token {
+        Some(token) if !join.is_empty() => {
+            Entry::Join { addresses: join.iter().map(|address| manager_address(address)).collect(), token: *token }
+        }
+        _ => Entry::Resume,
+    }
+}
+
+fn half_of(chance: [u8; 16], half: usize) -> [u8; 8] {
+    chance[8 * half..8 * half + 8].try_into().expect("half of sixteen")
+}
+
+/// People say the port that clients use.
+fn manager_address(address: &str) -> String {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
+    let port = port.parse::<u32>().unwrap_or(0) + u32::from(manager::PORT_OFFSET);
+    format!("{host}:{port}")
+}
+
+fn machine(config: &ClusterConfig) -> String {
+    if !config.machine.is_empty() {
+        return config.machine.clone();
+    }
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy();
+    if name.is_empty() { "localhost".to_owned() } else { name.chars().take(64).collect() }
+}
+
+/// Starts the manager on a thread of its own, behind the cores in the mesh.
+///
+/// # Errors
+/// A file that no manager of this cluster wrote.
+pub(crate) fn run(
+    config: &NodeConfig,
+    start: Start,
+    (backend, listeners): (ChosenBackend, Vec<Listener>),
+    (mailbox, others): (Mailbox<HopBatch>, StreetHandle),
+) -> Result<JoinHandle<Result<(), String>>, NodeError> {
+    let mut street = CoreConfig::new(backend, listeners);
+    street.files.clone_from(&config.directory);
+    let (cores, (tell, told)) = (config.cores, sync_channel(1));
+    let run = move || {
+        // It stays on this thread: what it hosts is shared by nobody.
+        let manager = match Manager::new(start, cores) {
+            Ok(manager) => manager,
+            Err(reason) => {
+                tell.send(Err(reason)).ok();
+                return Ok(());
+            }
+        };
+        tell.send(Ok(())).ok();
+        let ended = run_core(street, manager, mailbox);
+        others.request_shutdown();
+        let manager = ended.map_err(|error| error.to_string())?;
+        manager.failure().map_or(Ok(()), |reason| Err(reason.to_owned()))
+    };
+    let thread = std::thread::Builder::new().name("manager".to_owned()).spawn(run);
+    let thread = thread.map_err(|error| NodeError::Other(error.to_string()))?;
+    let told = told.recv().unwrap_or_else(|_| Err("the manager's thread ended by a panic".to_owned()));
+    told.map(|()| thread).map_err(NodeError::Other)
+}
+
+/// The listener of the manager is one for nodes, like those of the cores.
+pub(crate) const DOOR: Door = Door::Node;
