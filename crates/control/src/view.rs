@@ -2,14 +2,21 @@
 
 use placement::{Chain, ClusterView, NodePlace};
 
-use crate::node::Node;
+use crate::node::{Node, NodeState};
 use crate::table::Table;
 
 impl Table {
     /// The part of the table that requests are routed by.
     pub fn view(&self) -> ClusterView {
-        let place = |node: &Node| NodePlace { node: node.id(), host: node.facts.host.clone(), port: node.facts.port };
-        let places = self.nodes().map(place);
+        let place = |node: &Node| NodePlace {
+            node: node.id(),
+            host: node.facts.host.clone(),
+            port: node.facts.port,
+            cores: node.facts.cores,
+            is_up: node.state.has_lease(),
+        };
+        // Who is gone is in no chain, and nobody should look for it.
+        let places = self.nodes().filter(|node| node.state != NodeState::Gone).map(place);
         let stretches = self.stretches().map(|(slots, stretch)| {
             let members = stretch.chain.iter().map(|member| member.place).collect();
             (slots.first, Chain { epoch: stretch.epoch.0, members })

@@ -8,7 +8,7 @@
 //! Ranges end at slot groups, so that no group is ever shared by two cores.
 
 use base::limits::CORES_MAX;
-use base::{CoreId, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, Slot, SlotGroupId};
+use base::{CoreId, InstanceName, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, Slot, SlotGroupId};
 
 /// Version of a table. Larger is newer; every inter-node message will carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,20 +21,31 @@ pub struct InstanceId([u8; 20]);
 impl InstanceId {
     /// The id of core `core` of the store `store_id`: the same after every restart, different for every core.
     pub fn derive(store_id: [u8; 16], core: CoreId) -> InstanceId {
-        InstanceId::derive_labelled(store_id, core, b'i')
+        InstanceId::derive_labelled(store_id, core.0.into(), b'i')
+    }
+
+    /// The id of an instance of the cluster `cluster`: the same for whoever asks, on whichever node.
+    pub fn derive_in_cluster(cluster: [u8; 16], name: InstanceName) -> InstanceId {
+        InstanceId::derive_labelled(cluster, number_in_cluster(name), b'i')
+    }
+
+    /// The id of the shard that an instance of the cluster `cluster` leads.
+    pub fn derive_shard_in_cluster(cluster: [u8; 16], name: InstanceName) -> InstanceId {
+        InstanceId::derive_labelled(cluster, number_in_cluster(name), b's')
     }
 
     /// The id of the shard (the chain of replicas) that the instance leads.
     fn derive_shard(store_id: [u8; 16], core: CoreId) -> InstanceId {
-        InstanceId::derive_labelled(store_id, core, b's')
+        InstanceId::derive_labelled(store_id, core.0.into(), b's')
     }
 
-    /// Three rounds of a 64-bit mixer (splitmix64) over store, core and label. Ids need to be distinct, not secret.
-    fn derive_labelled(store_id: [u8; 16], core: CoreId, label: u8) -> InstanceId {
+    /// Three rounds of a 64-bit mixer (splitmix64) over store or cluster, number in it and label. Ids need to be distinct, not
+    /// secret.
+    fn derive_labelled(store_id: [u8; 16], number: u64, label: u8) -> InstanceId {
         let (low, high) = store_id.split_at(8);
         let word = |bytes: &[u8]| bytes.iter().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
         let mut state = mix(word(low)) ^ word(high);
-        state = mix(state ^ u64::from(core.0) << 8 ^ u64::from(label));
+        state = mix(state ^ number << 8 ^ u64::from(label));
         let mut id = [0u8; 20];
         for chunk in id.chunks_mut(8) {
             state = mix(state);
@@ -57,6 +68,11 @@ impl std::fmt::Display for InstanceId {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.to_hex())
     }
+}
+
+/// Node and core in 48 bits.
+fn number_in_cluster(name: InstanceName) -> u64 {
+    u64::from(name.node.0) << 16 | u64::from(name.core.0)
 }
 
 fn mix(value: u64) -> u64 {
@@ -285,6 +301,13 @@ mod tests {
         assert_eq!(ids.len(), 128);
         assert_eq!(table(4), table(4));
         assert_ne!(InstanceId::derive([1; 16], CoreId(0)), InstanceId::derive([2; 16], CoreId(0)));
+    }
+
+    #[test]
+    fn ids_stay_what_they_were() {
+        // Clients and scripts have written them down.
+        let id = InstanceId::derive([7; 16], CoreId(1)).to_hex();
+        assert_eq!(id, "7ff40304a31f751978b7ebb97fe866f969b0ac05");
     }
 
     #[test]

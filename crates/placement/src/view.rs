@@ -23,6 +23,10 @@ pub struct NodePlace {
     pub host: String,
     /// Its port P; instance i is at P+1+i, and for other nodes at P+10001+i.
     pub port: u16,
+    /// Its instances.
+    pub cores: u16,
+    /// Whether its lease is renewed, as far as the table says: it is neither fenced nor down.
+    pub is_up: bool,
 }
 
 /// Who holds a slot, in order.
@@ -65,6 +69,16 @@ impl ClusterView {
     /// Version of the table.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Nodes that are part of the cluster.
+    pub fn nodes(&self) -> &[NodePlace] {
+        &self.nodes
+    }
+
+    /// First slot of each stretch, and its chain.
+    pub(crate) fn chains(&self) -> &[(Slot, Chain)] {
+        &self.stretches
     }
 
     /// Who holds `slot`.
@@ -112,7 +126,8 @@ mod tests {
     fn every_slot_has_the_chain_of_its_stretch() {
         let name = |node, core| InstanceName { node: NodeId(node), core: CoreId(core) };
         let chain = |epoch, members: &[InstanceName]| Chain { epoch, members: members.to_vec() };
-        let place = |node, port| NodePlace { node: NodeId(node), host: "10.0.0.1".to_owned(), port };
+        let place =
+            |node, port| NodePlace { node: NodeId(node), host: "10.0.0.1".to_owned(), port, cores: 2, is_up: true };
         let stretches = vec![
             (Slot::wrapping(0), chain(3, &[name(1, 0), name(2, 1)])),
             (Slot::wrapping(100), chain(4, &[])),

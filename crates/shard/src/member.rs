@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
-use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Slot};
+use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now, Slot};
 use placement::{ClusterView, Endpoint, SlotSet};
 use replica::Links;
 use wire::registry::{CommandSpec, key_positions};
 use wire::{Arguments, Reply, error};
 
 use crate::hop::{Control, HopBatch};
+use crate::node::ClusterFacts;
 use crate::receive::Arrival;
 use crate::route::Hint;
 use crate::run::host_of;
@@ -48,6 +49,19 @@ pub struct Membership {
     logged: LogOrdinal,
     /// What the node's manager is told in this tick; in the mesh of hops it comes behind the last core.
     to_manager: HopBatch,
+}
+
+impl Membership {
+    #[inline]
+    fn has_lease(&self, now: Now) -> bool {
+        now.monotonic_us < self.lease_until_us.unwrap_or(0)
+    }
+
+    /// What CLUSTER answers from.
+    pub(crate) fn facts(&self, now: Now) -> ClusterFacts<'_> {
+        let view = self.links.view().map(Arc::as_ref);
+        ClusterFacts { me: self.links.me(), view, has_lease: self.has_lease(now) }
+    }
 }
 
 impl Shard {
@@ -99,8 +113,7 @@ impl Shard {
     /// Whether the node may answer: by this tick's clock.
     #[inline]
     pub(crate) fn has_lease(&self) -> bool {
-        let ends = |membership: &Membership| membership.lease_until_us.unwrap_or(0);
-        self.membership.as_deref().is_none_or(|membership| self.now.monotonic_us < ends(membership))
+        self.membership.as_deref().is_none_or(|membership| membership.has_lease(self.now))
     }
 
     /// Version of the cluster's table that is known here.

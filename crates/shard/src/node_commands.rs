@@ -58,6 +58,7 @@ impl Shard {
         out: &mut Vec<u8>,
     ) -> NodeOutcome {
         let process = self.node.process();
+        let cluster = self.membership.as_deref().map(|membership| membership.facts(self.now));
         let Some(connection) = self.connections.get_mut(id) else { return NodeOutcome::Done };
         let facts = NodeFacts {
             now: self.now,
@@ -68,6 +69,7 @@ impl Shard {
             process,
             config: &self.node.config,
             table: &self.table,
+            cluster,
             cores,
         };
         execute(spec, arguments, &facts, &mut Reply::new(out, connection.session.protocol()))

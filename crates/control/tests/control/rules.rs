@@ -282,6 +282,31 @@ fn a_node_leaves_for_ever_when_nothing_is_its_own() {
 }
 
 #[test]
+fn instances_are_told_who_serves_where_and_who_is_up() {
+    let _unplanted = unplanted();
+    let mut rig = trio();
+    let told = |rig: &Rig| {
+        let view = rig.table.view();
+        assert_eq!((view.version(), view.cluster()), (rig.table.version(), [7; 16]));
+        let nodes = view.nodes().iter().map(|place| (place.node.0, place.host.clone(), place.cores, place.is_up));
+        (
+            nodes.collect::<Vec<_>>(),
+            view.stretches().map(|(slots, chain)| (slots.last.number(), chain.members.clone())).collect::<Vec<_>>(),
+        )
+    };
+    let node = |id: u32, is_up| (id, format!("host-{id}"), 1, is_up);
+    let chains = vec![(8191, vec![place(1, 0), place(2, 0)]), (16383, vec![place(2, 0), place(3, 0)])];
+    assert_eq!(told(&rig), (vec![node(1, true), node(2, true), node(3, true)], chains.clone()));
+    rig.done(Action::Drain { node: NodeId(1) });
+    rig.done(Action::Fence { node: NodeId(3), incarnation: 1 });
+    assert_eq!(told(&rig), (vec![node(1, true), node(2, true), node(3, false)], chains));
+    rig.done(Action::Promote { node: NodeId(3), incarnation: 1, replacements: Vec::new() });
+    assert_eq!(told(&rig).0[2], node(3, false));
+    rig.done(Action::Remove { node: NodeId(3), abandon: false });
+    assert_eq!(told(&rig).0, [node(1, true), node(2, true)]);
+}
+
+#[test]
 fn the_longest_lease_that_ever_was_is_remembered() {
     let _unplanted = unplanted();
     let mut rig = trio();

@@ -48,6 +48,32 @@ fn a_node_without_a_lease_answers_nothing_else() {
     assert!(reply.starts_with(b"-CLUSTERDOWN "), "{}", reply.escape_ascii());
 }
 
+#[test]
+fn every_node_tells_clients_the_same_cluster() {
+    let _turn = crate::one_core::turn();
+    let mut town = Town::new(3, 1);
+    let ask = |town: &mut Town, at: usize, subcommand: &str| {
+        let request = format!("*2\r\n$7\r\nCLUSTER\r\n${}\r\n{subcommand}\r\n", subcommand.len());
+        String::from_utf8(town.ask(at, request.as_bytes())).unwrap()
+    };
+    assert_eq!(ask(&mut town, 0, "SLOTS"), "*0\r\n", "no table has come yet");
+    assert!(ask(&mut town, 0, "INFO").contains("cluster_state:fail\r\n"));
+    town.settle().unwrap();
+    let slots = ask(&mut town, 0, "SLOTS");
+    assert!(slots.starts_with("*3\r\n*3\r\n:0\r\n:5460\r\n*4\r\n$8\r\n10.0.0.1\r\n:1001\r\n$40\r\n"), "{slots}");
+    let nodes = ask(&mut town, 0, "NODES");
+    for at in 0..3 {
+        assert_eq!(ask(&mut town, at, "SLOTS"), slots);
+        assert_eq!(ask(&mut town, at, "NODES").replace("myself,", ""), nodes.replace("myself,", ""));
+        let id = ask(&mut town, at, "MYID")[5..45].to_owned();
+        let address = format!("{id} 10.0.0.1:{port}@{bus} ", port = 1001 + 10 * at, bus = 11001 + 10 * at);
+        assert!(nodes.contains(&address), "{address} in {nodes}");
+        assert!(ask(&mut town, at, "INFO").contains("cluster_state:ok\r\n"));
+    }
+    town.end_lease(NodeId(2));
+    assert!(ask(&mut town, 1, "INFO").contains("cluster_state:fail\r\n"), "it may not answer");
+}
+
 /// A planted bug must be noticed.
 #[cfg(feature = "planted")]
 fn is_caught(bug: base::planted::Bug) {

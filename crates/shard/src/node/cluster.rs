@@ -1,9 +1,10 @@
-//! CLUSTER: the table in every form that clients ask for. Both personalities answer; all instances answer alike.
+//! CLUSTER: the table in every form that clients ask for. Both personalities answer; all instances that know the same table
+//! answer alike.
 
 use super::facts::NodeFacts;
 use super::outcome::NodeOutcome;
-use base::{SLOT_COUNT, Slot};
-use placement::{Instance, SlotRange, slot_of};
+use base::Slot;
+use placement::{AddressBook, Listed, slot_of};
 use std::fmt::Write;
 use wire::number::parse_integer;
 use wire::registry::{CommandId as Id, CommandSpec, spec as registry_entry, write_help};
@@ -17,112 +18,155 @@ pub(super) fn execute(
     reply: &mut Reply<'_>,
 ) -> NodeOutcome {
     match spec.id {
-        Id::ClusterSlots => write_slots(facts, reply),
-        Id::ClusterShards => write_shards(facts, reply),
-        Id::ClusterNodes => {
-            let text = facts.table.nodes_text(facts.core, facts.local_host());
-            reply.verbatim(b"txt", text.as_bytes());
-        }
-        Id::ClusterInfo => reply.verbatim(b"txt", info_text(facts).as_bytes()),
-        Id::ClusterMyid => reply.bulk(myself(facts).id.to_hex().as_bytes()),
-        Id::ClusterMyshardid => reply.bulk(myself(facts).shard_id.to_hex().as_bytes()),
         Id::ClusterKeyslot => reply.integer(i64::from(slot_of(&arguments[2]).number())),
         Id::ClusterCountkeysinslot => return count_keys(&arguments[2], reply),
         Id::ClusterGetkeysinslot => return get_keys(&arguments[2], &arguments[3], reply),
         Id::ClusterLinks => reply.array(0),
-        Id::ClusterReplicas | Id::ClusterSlaves => about_instance(&arguments[2], facts, reply, |reply| reply.array(0)),
-        Id::ClusterCountFailureReports => about_instance(&arguments[2], facts, reply, |reply| reply.integer(0)),
         Id::ClusterHelp => write_help(registry_entry(Id::Cluster), reply),
         Id::ClusterSlotStats => reply.error("ERR", "CLUSTER SLOT-STATS is not available: use CLUSTER COUNTKEYSINSLOT"),
-        _ => refuse_change(spec, reply),
+        Id::ClusterSlots
+        | Id::ClusterShards
+        | Id::ClusterNodes
+        | Id::ClusterInfo
+        | Id::ClusterMyid
+        | Id::ClusterMyshardid
+        | Id::ClusterReplicas
+        | Id::ClusterSlaves
+        | Id::ClusterCountFailureReports => describe(spec, arguments, (facts, &facts.book()), reply),
+        _ => refuse_change(spec, facts, reply),
     }
     NodeOutcome::Done
 }
 
-/// The table of one node is decided by its cores.
-fn refuse_change(spec: &CommandSpec, reply: &mut Reply<'_>) {
-    let verb = spec.name.to_ascii_uppercase();
-    let text = format!(
-        "CLUSTER {verb} is not available: a node's slots follow its cores; restart with 'zerohop serve --cores N'"
-    );
-    reply.error("ERR", &text);
-}
-
-fn myself<'a>(facts: &'a NodeFacts<'_>) -> &'a Instance {
-    facts.table.instance(facts.core).expect("the table has an instance for every core")
-}
-
-fn host_of<'a>(instance: &'a Instance, facts: &'a NodeFacts<'_>) -> &'a [u8] {
-    let announced = instance.endpoint.host.as_str();
-    if announced.is_empty() { facts.local_host().as_bytes() } else { announced.as_bytes() }
-}
-
-/// One entry per range: first, last, then the primary as host, port, id and metadata.
-fn write_slots(facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
-    let instances = facts.table.instances();
-    reply.array(instances.iter().map(|instance| instance.ranges.len()).sum());
-    let ranges = instances.iter().flat_map(|instance| instance.ranges.iter().map(move |range| (instance, range)));
-    for (instance, range) in ranges {
-        reply.array(3);
-        reply.integer(i64::from(range.first.number()));
-        reply.integer(i64::from(range.last.number()));
-        reply.array(4);
-        reply.bulk(host_of(instance, facts));
-        reply.integer(i64::from(instance.endpoint.port));
-        reply.bulk(instance.id.to_hex().as_bytes());
-        reply.map(0);
+/// What is asked of the whole table, or of an instance in it.
+fn describe(
+    spec: &CommandSpec,
+    arguments: Arguments<'_>,
+    (facts, book): (&NodeFacts<'_>, &AddressBook),
+    reply: &mut Reply<'_>,
+) {
+    let myself = &book.entries()[book.myself()];
+    match spec.id {
+        Id::ClusterSlots => write_slots(facts, book, reply),
+        Id::ClusterShards => write_shards(facts, book, reply),
+        Id::ClusterNodes => reply.verbatim(b"txt", book.nodes_text(facts.local_host()).as_bytes()),
+        Id::ClusterInfo => reply.verbatim(b"txt", info_text(facts, book).as_bytes()),
+        Id::ClusterMyid => reply.bulk(myself.id.to_hex().as_bytes()),
+        Id::ClusterMyshardid => reply.bulk(myself.shard_id.to_hex().as_bytes()),
+        _ => match place_of(&arguments[2], book) {
+            None => reply.error_bytes("ERR", &[b"Unknown node ", &arguments[2]].concat()),
+            Some(_) if spec.id == Id::ClusterCountFailureReports => reply.integer(0),
+            Some(place) => write_replicas(place, facts, book, reply),
+        },
     }
 }
 
-fn write_shards(facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
-    let offset = facts.counters().log_bytes as i64;
-    reply.array(facts.table.instances().len());
-    for instance in facts.table.instances() {
+/// Who has which slots is no client's to change.
+fn refuse_change(spec: &CommandSpec, facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
+    let verb = spec.name.to_ascii_uppercase();
+    let reason = match facts.cluster {
+        None => "a node's slots follow its cores; restart with 'zerohop serve --cores N'",
+        Some(_) => "the cluster's managers decide who has which slots",
+    };
+    reply.error("ERR", &format!("CLUSTER {verb} is not available: {reason}"));
+}
+
+/// Place of the instance of that id.
+fn place_of(id: &[u8], book: &AddressBook) -> Option<usize> {
+    book.entries().iter().position(|entry| id == entry.id.to_hex().as_bytes())
+}
+
+fn write_replicas(place: usize, facts: &NodeFacts<'_>, book: &AddressBook, reply: &mut Reply<'_>) {
+    if book.entries()[place].primary.is_some() {
+        return reply.error("ERR", "The specified node is not a master");
+    }
+    reply.array(book.replicas(place).count());
+    book.replicas(place).for_each(|replica| reply.bulk(book.node_line(replica, facts.local_host()).as_bytes()));
+}
+
+/// One entry per range: first, last, then the primary and its replicas.
+fn write_slots(facts: &NodeFacts<'_>, book: &AddressBook, reply: &mut Reply<'_>) {
+    reply.array(book.holders().len());
+    for holders in book.holders() {
+        reply.array(3 + holders.replicas.len());
+        reply.integer(i64::from(holders.range.first.number()));
+        reply.integer(i64::from(holders.range.last.number()));
+        let places = std::iter::once(&holders.first).chain(&holders.replicas);
+        places.for_each(|place| write_node_of_slots(&book.entries()[*place], facts, reply));
+    }
+}
+
+/// Host, port, id and what else is known of its network.
+fn write_node_of_slots(entry: &Listed, facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
+    reply.array(4);
+    reply.bulk(entry.endpoint.host_or(facts.local_host()).as_bytes());
+    reply.integer(i64::from(entry.endpoint.port));
+    reply.bulk(entry.id.to_hex().as_bytes());
+    reply.map(usize::from(entry.endpoint.host_name().is_some()));
+    write_host_name(entry, reply);
+}
+
+fn write_host_name(entry: &Listed, reply: &mut Reply<'_>) {
+    if let Some(name) = entry.endpoint.host_name() {
+        reply.bulk(b"hostname");
+        reply.bulk(name.as_bytes());
+    }
+}
+
+/// One entry per primary: its ranges, then itself and its replicas.
+fn write_shards(facts: &NodeFacts<'_>, book: &AddressBook, reply: &mut Reply<'_>) {
+    let primaries = || book.entries().iter().enumerate().filter(|(_, entry)| entry.primary.is_none());
+    reply.array(primaries().count());
+    for (place, primary) in primaries() {
         reply.map(2);
         reply.bulk(b"slots");
-        reply.array(2 * instance.ranges.len());
-        for range in &instance.ranges {
+        reply.array(2 * primary.ranges.len());
+        for range in &primary.ranges {
             reply.integer(i64::from(range.first.number()));
             reply.integer(i64::from(range.last.number()));
         }
         reply.bulk(b"nodes");
-        reply.array(1);
-        let host = host_of(instance, facts);
-        let is_myself = instance.core == facts.core;
-        reply.map(7);
-        reply.bulk(b"id");
-        reply.bulk(instance.id.to_hex().as_bytes());
-        reply.bulk(b"port");
-        reply.integer(i64::from(instance.endpoint.port));
-        reply.bulk(b"ip");
-        reply.bulk(host);
-        reply.bulk(b"endpoint");
-        reply.bulk(host);
-        reply.bulk(b"role");
-        reply.bulk(b"master");
-        reply.bulk(b"replication-offset");
-        reply.integer(if is_myself { offset } else { 0 });
-        reply.bulk(b"health");
-        reply.bulk(b"online");
+        reply.array(1 + book.replicas(place).count());
+        std::iter::once(place).chain(book.replicas(place)).for_each(|place| write_node(place, facts, book, reply));
     }
 }
 
-fn info_text(facts: &NodeFacts<'_>) -> String {
-    let instances = facts.table.instances().len();
-    let assigned: usize =
-        facts.table.instances().iter().flat_map(|instance| &instance.ranges).map(|range| range_len(*range)).sum();
-    let state = if assigned == usize::from(SLOT_COUNT) { "ok" } else { "fail" };
-    let epoch = facts.table.epoch().0;
+fn write_node(place: usize, facts: &NodeFacts<'_>, book: &AddressBook, reply: &mut Reply<'_>) {
+    let entry = &book.entries()[place];
+    let host = entry.endpoint.host_or(facts.local_host()).as_bytes();
+    reply.map(7 + usize::from(entry.endpoint.host_name().is_some()));
+    reply.bulk(b"id");
+    reply.bulk(entry.id.to_hex().as_bytes());
+    reply.bulk(b"port");
+    reply.integer(i64::from(entry.endpoint.port));
+    reply.bulk(b"ip");
+    reply.bulk(host);
+    reply.bulk(b"endpoint");
+    reply.bulk(host);
+    write_host_name(entry, reply);
+    reply.bulk(b"role");
+    reply.bulk(if entry.primary.is_some() { b"replica" } else { b"master" });
+    reply.bulk(b"replication-offset");
+    reply.integer(if place == book.myself() { facts.counters().log_bytes as i64 } else { 0 });
+    reply.bulk(b"health");
+    reply.bulk(if entry.is_online { b"online" } else { b"failed" });
+}
+
+fn info_text(facts: &NodeFacts<'_>, book: &AddressBook) -> String {
+    let (served, lost) = (book.slots_of(true), book.slots_of(false));
+    let may_serve = facts.cluster.is_none_or(|cluster| cluster.has_lease);
+    let state = if book.is_whole() && may_serve { "ok" } else { "fail" };
+    let serving = book.entries().iter().filter(|entry| !entry.ranges.is_empty()).count();
     let mut text = format!("cluster_enabled:1\r\ncluster_state:{state}\r\n");
     for (name, number) in [
-        ("cluster_slots_assigned", assigned as u64),
-        ("cluster_slots_ok", assigned as u64),
+        ("cluster_slots_assigned", u64::from(served + lost)),
+        ("cluster_slots_ok", served.into()),
         ("cluster_slots_pfail", 0),
-        ("cluster_slots_fail", 0),
-        ("cluster_known_nodes", instances as u64),
-        ("cluster_size", instances as u64),
-        ("cluster_current_epoch", epoch),
-        ("cluster_my_epoch", epoch),
+        ("cluster_slots_fail", lost.into()),
+        ("cluster_known_nodes", book.entries().len() as u64),
+        ("cluster_size", serving as u64),
+        ("cluster_current_epoch", book.version()),
+        ("cluster_my_epoch", book.entries()[book.myself()].epoch),
         ("cluster_stats_messages_sent", 0),
         ("cluster_stats_messages_received", 0),
         ("total_cluster_links_buffer_limit_exceeded", 0),
@@ -130,10 +174,6 @@ fn info_text(facts: &NodeFacts<'_>) -> String {
         write!(text, "{name}:{number}\r\n").expect("writing to a String cannot fail");
     }
     text
-}
-
-fn range_len(range: SlotRange) -> usize {
-    usize::from(range.len())
 }
 
 fn read_slot(text: &[u8]) -> Option<Option<Slot>> {
@@ -159,14 +199,4 @@ fn get_keys(slot: &[u8], count: &[u8], reply: &mut Reply<'_>) -> NodeOutcome {
         _ => error::NOT_INTEGER.write(reply),
     }
     NodeOutcome::Done
-}
-
-/// Answers about the instance of that id, if it is one.
-fn about_instance(id: &[u8], facts: &NodeFacts<'_>, reply: &mut Reply<'_>, answer: impl FnOnce(&mut Reply<'_>)) {
-    let is_known = facts.table.instances().iter().any(|instance| id == instance.id.to_hex().as_bytes());
-    if is_known {
-        answer(reply);
-    } else {
-        reply.error_bytes("ERR", &[b"Unknown node ", id].concat());
-    }
 }

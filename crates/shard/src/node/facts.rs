@@ -4,8 +4,8 @@
 use super::config::Config;
 use super::statistics::{Counters, Gauges, KeyspaceFacts, Statistics};
 use base::limits::DATABASE_COUNT;
-use base::{CoreId, Door, Now};
-use placement::NodeTable;
+use base::{CoreId, Door, InstanceName, Now};
+use placement::{AddressBook, ClusterView, NodeTable};
 
 /// What does not change while the node runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +66,17 @@ pub struct CoreFacts {
     pub keyspace: [KeyspaceFacts; DATABASE_COUNT as usize],
 }
 
+/// What an instance of a cluster of several nodes knows of it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterFacts<'a> {
+    /// Which instance answers.
+    pub me: InstanceName,
+    /// Who serves what; `None`: no table has come yet.
+    pub view: Option<&'a ClusterView>,
+    /// Whether the node may answer requests for keys.
+    pub has_lease: bool,
+}
+
 /// All that an answer may depend on, apart from the request.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeFacts<'a> {
@@ -83,8 +94,10 @@ pub struct NodeFacts<'a> {
     pub process: ProcessFacts,
     /// Settings.
     pub config: &'a Config,
-    /// Who owns what.
+    /// Who owns what on this node.
     pub table: &'a NodeTable,
+    /// The cluster that the node is part of; `None`: it is on its own.
+    pub cluster: Option<ClusterFacts<'a>>,
     /// Of every core when [`super::plan`] said so, otherwise of this one or none.
     pub cores: &'a [CoreFacts],
 }
@@ -102,6 +115,29 @@ impl NodeFacts<'_> {
         let mut sum = Gauges::default();
         self.cores.iter().for_each(|core| sum.add(&core.gauges));
         sum
+    }
+
+    /// Who has which slots, as far as this instance knows.
+    ///
+    /// # Panics
+    /// When the table has no such core.
+    pub(super) fn book(&self) -> AddressBook {
+        match self.cluster {
+            None => AddressBook::of_node(self.table, self.core),
+            Some(ClusterFacts { view: None, .. }) => AddressBook::without_slots(self.table, self.core),
+            Some(ClusterFacts { view: Some(view), me, .. }) => {
+                let mine = self.table.instance(self.core).expect("the table has an instance for every core");
+                AddressBook::of_cluster(view, me, &mine.endpoint)
+            }
+        }
+    }
+
+    /// Version of the table that decides who serves what; 0 before one has come.
+    pub(super) fn table_version(&self) -> u64 {
+        match self.cluster {
+            None => self.table.epoch().0,
+            Some(cluster) => cluster.view.map_or(0, ClusterView::version),
+        }
     }
 
     /// Host of our address as the asking connection sees it; loopback on a Unix socket.

@@ -314,5 +314,5 @@ fn write_zerohop(facts: &NodeFacts<'_>, text: &mut InfoText) {
         ("fetch_waits", gauges.fetch_waits),
         ("fetch_failures", gauges.fetch_failures),
     ]);
-    text.line("table_epoch", facts.table.epoch().0);
+    text.line("table_epoch", facts.table_version());
 }

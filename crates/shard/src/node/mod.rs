@@ -26,7 +26,7 @@ mod tests;
 
 pub use config::{Config, ConfigChange, parse_bytes};
 pub use config_keys::{ConfigKey, KEYS, Kind, Role};
-pub use facts::{CoreFacts, NodeFacts, NodeIdentity, ProcessFacts};
+pub use facts::{ClusterFacts, CoreFacts, NodeFacts, NodeIdentity, ProcessFacts};
 pub use outcome::{BackupRequest, KeysKind, NodeOutcome, NodePlan, plan};
 pub use statistics::{Calls, Counters, Gauges, KeyspaceFacts, Statistics};
 

@@ -2,17 +2,27 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use base::{CoreId, Door, Now, Slot, Span};
-use placement::NodeTable;
+use base::{CoreId, Door, InstanceName, Now, Slot, Span};
+use placement::{ClusterView, NodeTable};
 use wire::registry::{Family, Resolved, resolve};
 use wire::reply_parse::{Value, parse_reply};
 use wire::{Protocol, Reply};
+
+mod members;
+
+/// The node is part of a cluster.
+struct Member {
+    me: InstanceName,
+    view: Option<ClusterView>,
+    has_lease: bool,
+}
 
 struct Node {
     identity: NodeIdentity,
     process: ProcessFacts,
     config: Config,
     table: NodeTable,
+    member: Option<Member>,
     cores: Vec<CoreFacts>,
     door: Door,
     protocol: Protocol,
@@ -51,11 +61,17 @@ impl Node {
             },
             config: Config::default(),
             table: NodeTable::even([7; 16], 2, "", 6380).unwrap(),
+            member: None,
             cores,
             door: Door::Standalone,
             protocol: Protocol::Resp2,
             outcome: NodeOutcome::Done,
         }
+    }
+
+    fn cluster(&self) -> Option<ClusterFacts<'_>> {
+        let Member { me, view, has_lease } = self.member.as_ref()?;
+        Some(ClusterFacts { me: *me, view: view.as_ref(), has_lease: *has_lease })
     }
 
     /// Executes one request of words; a change of settings is applied.
@@ -82,6 +98,7 @@ impl Node {
             process: self.process,
             config: &self.config,
             table: &self.table,
+            cluster: self.cluster(),
             cores: &self.cores,
         };
         self.outcome = execute(spec, arguments, &facts, &mut Reply::new(&mut out, self.protocol));

@@ -551,7 +551,13 @@ fn name(number: usize) -> InstanceName {
 }
 
 fn place(number: usize) -> NodePlace {
-    NodePlace { node: NodeId(number as u32 + 1), host: "10.0.0.1".to_owned(), port: PORT + number as u16 * 10 }
+    NodePlace {
+        node: NodeId(number as u32 + 1),
+        host: "10.0.0.1".to_owned(),
+        port: PORT + number as u16 * 10,
+        cores: 1,
+        is_up: true,
+    }
 }
 
 fn key_name(key: u64) -> Vec<u8> {
