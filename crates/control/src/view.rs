@@ -19,7 +19,7 @@ impl Table {
         let places = self.nodes().filter(|node| node.state != NodeState::Gone).map(place);
         let stretches = self.stretches().map(|(slots, stretch)| {
             let members = stretch.chain.iter().map(|member| member.place).collect();
-            (slots.first, Chain { epoch: stretch.epoch.0, members })
+            (slots.first, Chain { epoch: stretch.epoch.0, members, whole: stretch.chain.whole_count() })
         });
         ClusterView::new(self.cluster(), self.version(), places.collect(), stretches.collect())
     }

@@ -99,9 +99,15 @@ impl Inside {
         self.agreement.propose(asker, Proposal::Agree(Command { id, action }));
     }
 
+    /// Whether a plan is due at some time: who waits for what became of the last one makes none.
+    pub fn has_to_plan(&self) -> bool {
+        let founds = !self.table().is_created() && self.founding().is_some();
+        (self.agreement.leads() || founds) && !self.agreement.is_asked(Asker::Plan)
+    }
+
     /// Who leads founds the cluster, keeps the managers enough, and the chains full.
     pub fn plan(&mut self, now_us: u64) {
-        if now_us < self.plan_us || self.agreement.is_asked(Asker::Plan) {
+        if now_us < self.plan_us || !self.has_to_plan() {
             return;
         }
         self.plan_us = now_us + PLAN_US;

@@ -231,10 +231,9 @@ impl Manager {
 
     fn deadline_us(&self) -> u64 {
         let Some(inside) = &self.inside else { return self.outside.deadline_us() };
-        let filling = inside.has_filling().then_some(inside.held_us);
+        let filling = (inside.has_filling() && inside.proposals.is_empty()).then_some(inside.held_us);
         let managing = inside.is_manager().then_some(inside.report_us);
-        let planning = (inside.agreement.leads() || inside.founding().is_some_and(|_| !inside.table().is_created()))
-            .then_some(inside.plan_us);
+        let planning = inside.has_to_plan().then_some(inside.plan_us);
         let all = [
             inside.agreement.deadline_us(),
             Some(inside.lease.deadline_us()),

@@ -48,8 +48,9 @@ impl Peers {
         }
     }
 
-    /// Closes connections that are silent.
+    /// Closes connections that are silent, and forgets until when addresses were not to be tried.
     pub fn close_silent(&mut self, now_us: u64) {
+        self.not_before_us.retain(|(_, at_us)| *at_us > now_us);
         let is_silent = |peer: &&Peer| now_us.saturating_sub(peer.heard_us) >= SILENCE_US;
         let silent: Vec<ConnectionId> = self.list.iter().filter(is_silent).map(|peer| peer.pipe.id()).collect();
         silent.into_iter().for_each(|id| self.close(id));

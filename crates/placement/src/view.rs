@@ -36,6 +36,8 @@ pub struct Chain {
     pub epoch: u64,
     /// The first serves; the second is waited for. Empty: nobody serves the slot.
     pub members: Vec<InstanceName>,
+    /// How many of them, from the first on, have everything; the others are being filled.
+    pub whole: usize,
 }
 
 /// See the module.
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn every_slot_has_the_chain_of_its_stretch() {
         let name = |node, core| InstanceName { node: NodeId(node), core: CoreId(core) };
-        let chain = |epoch, members: &[InstanceName]| Chain { epoch, members: members.to_vec() };
+        let chain = |epoch, members: &[InstanceName]| Chain { epoch, members: members.to_vec(), whole: members.len() };
         let place =
             |node, port| NodePlace { node: NodeId(node), host: "10.0.0.1".to_owned(), port, cores: 2, is_up: true };
         let stretches = vec![

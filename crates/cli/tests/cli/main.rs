@@ -4,6 +4,7 @@
 mod backup;
 mod check;
 mod client;
+mod cluster;
 mod directories;
 mod embedded;
 mod help;

@@ -16,7 +16,7 @@ fn place(node: u32, cores: u16) -> NodePlace {
 /// Stretches by first slot, epoch and members.
 fn view(nodes: Vec<NodePlace>, stretches: &[(u16, u64, &[InstanceName])]) -> ClusterView {
     let stretch = |&(first, epoch, members): &(u16, u64, &[InstanceName])| {
-        (Slot::wrapping(first), Chain { epoch, members: members.to_vec() })
+        (Slot::wrapping(first), Chain { epoch, members: members.to_vec(), whole: members.len() })
     };
     ClusterView::new([9; 16], 50, nodes, stretches.iter().map(stretch).collect())
 }

@@ -163,6 +163,7 @@ fn info_text(facts: &NodeFacts<'_>, book: &AddressBook) -> String {
         ("cluster_slots_ok", served.into()),
         ("cluster_slots_pfail", 0),
         ("cluster_slots_fail", lost.into()),
+        ("cluster_slots_degraded", u64::from(facts.slots_degraded())),
         ("cluster_known_nodes", book.entries().len() as u64),
         ("cluster_size", serving as u64),
         ("cluster_current_epoch", book.version()),

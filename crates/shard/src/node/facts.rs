@@ -117,6 +117,12 @@ impl NodeFacts<'_> {
         sum
     }
 
+    /// Slots of which there is one whole copy, so that the next failure loses them; of a node on its own that is no news.
+    pub(super) fn slots_degraded(&self) -> u16 {
+        let view = self.cluster.and_then(|cluster| cluster.view);
+        view.map_or(0, |view| view.slots().filter(|(_, chain)| chain.whole < 2).count() as u16)
+    }
+
     /// Who has which slots, as far as this instance knows.
     ///
     /// # Panics

@@ -94,7 +94,8 @@ impl Town {
         let clients = (0..CLIENTS).map(|_| Client::default()).collect();
         let places = (0..count).map(place).collect();
         let third = |number: usize| Slot::wrapping(number as u16 * 16384 / count as u16);
-        let chain = |number: usize| Chain { epoch: 1, members: vec![name(number), name((number + 1) % count)] };
+        let chain =
+            |number: usize| Chain { epoch: 1, members: vec![name(number), name((number + 1) % count)], whole: 1 };
         let stretches = (0..count).map(|number| (third(number), chain(number))).collect();
         let view = Arc::new(ClusterView::new(CLUSTER, 1, places, stretches));
         let views = (0..count).map(|number| (number, Arc::clone(&view))).collect();
@@ -213,7 +214,7 @@ impl Town {
                 members.extend(replacement);
             }
             let epoch = if members == chain.members { chain.epoch } else { version };
-            let chain = Chain { epoch, members };
+            let chain = Chain { epoch, members, whole: 1 };
             if stretches.last().is_none_or(|(_, last)| *last != chain) {
                 stretches.push((slot, chain));
             }

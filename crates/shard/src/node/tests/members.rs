@@ -18,7 +18,7 @@ fn place(node: u32) -> NodePlace {
 
 fn view(nodes: Vec<NodePlace>, stretches: &[(u16, u64, &[InstanceName])]) -> ClusterView {
     let stretch = |&(first, epoch, members): &(u16, u64, &[InstanceName])| {
-        (Slot::wrapping(first), Chain { epoch, members: members.to_vec() })
+        (Slot::wrapping(first), Chain { epoch, members: members.to_vec(), whole: members.len() })
     };
     ClusterView::new([9; 16], 50, nodes, stretches.iter().map(stretch).collect())
 }
@@ -332,7 +332,7 @@ fn any_view(rng: &mut Rng) -> ClusterView {
                 members.push(name(place.node.0, rng.below(u64::from(place.cores)) as u16));
             }
         }
-        Chain { epoch: 1 + rng.below(9), members }
+        Chain { epoch: 1 + rng.below(9), whole: members.len(), members }
     };
     let stretches = starts.into_iter().map(|first| (Slot::wrapping(first), chain())).collect();
     ClusterView::new([9; 16], 50, nodes.clone(), stretches)

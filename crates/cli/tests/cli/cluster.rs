@@ -1,0 +1,161 @@
+//! Three processes as one store: founded, joined, killed, come back.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::process::{Scratch, Server, run};
+
+/// How long anything may take before it is believed never to happen; no verdict hangs on how long it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const KEYS: usize = 100;
+
+/// Three nodes that say they are on different machines.
+struct Three {
+    scratch: Scratch,
+    token: String,
+    nodes: Vec<Option<Server>>,
+}
+
+impl Three {
+    fn new() -> Three {
+        let scratch = Scratch::new();
+        let first = Server::serve(&["--dir", &scratch.at("0"), "--machine", "m0", "--cluster", "new"]);
+        let token = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap().to_owned();
+        let mut three = Three { scratch, token, nodes: vec![Some(first), None, None] };
+        for number in 1..3 {
+            let address = format!("127.0.0.1:{}", three.node(0).port);
+            let (directory, machine) = (three.scratch.at(&number.to_string()), format!("m{number}"));
+            let told = ["--dir", &directory, "--machine", &machine, "--join", &address, "--token", &three.token];
+            three.nodes[number] = Some(Server::serve(&told));
+        }
+        three
+    }
+
+    fn node(&self, number: usize) -> &Server {
+        self.nodes[number].as_ref().unwrap()
+    }
+
+    /// Kills a node as a crash would.
+    fn kill(&mut self, number: usize) -> u16 {
+        let node = self.nodes[number].take().unwrap();
+        let port = node.port;
+        node.kill();
+        port
+    }
+
+    /// Starts it again where it was.
+    fn start(&mut self, number: usize, port: u16) {
+        let directory = self.scratch.at(&number.to_string());
+        let server = Server::start(&["serve", "--port", &port.to_string(), "--dir", &directory]);
+        self.nodes[number] = Some(server);
+    }
+
+    /// What a cluster client is answered: redirected until somebody serves the key.
+    fn ask(&self, words: &[&str]) -> String {
+        let begun = Instant::now();
+        let mut ports: Vec<u16> = self.nodes.iter().flatten().map(|node| node.port + 1).collect();
+        let mut last = String::new();
+        while begun.elapsed() < PATIENCE {
+            let port = ports[0].to_string();
+            let run = run(&[&["cli", "-p", &port], words].concat());
+            last = format!("{}{}", run.output.trim_end(), run.errors.trim_end());
+            match last.split_once("MOVED ").and_then(|(_, rest)| rest.rsplit_once(':')) {
+                Some((_, port)) => ports.insert(0, port.trim().parse().unwrap()),
+                None if run.code == 0 && !last.contains("CLUSTERDOWN") => return last,
+                None => {
+                    ports.rotate_left(1);
+                    // A client that was told that nobody serves asks somebody else, and not at once.
+                    std::thread::yield_now();
+                }
+            }
+            let alive: Vec<u16> = self.nodes.iter().flatten().map(|node| node.port + 1).collect();
+            ports.retain(|port| alive.contains(port));
+            ports.dedup();
+            if ports.is_empty() {
+                ports = alive;
+            }
+        }
+        panic!("{words:?} was never answered: {last}");
+    }
+
+    fn await_state(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
+        let mut last = String::new();
+        while begun.elapsed() < PATIENCE {
+            let told = |node: &Server| run(&["cli", "-p", &(node.port + 1).to_string(), "cluster", "info"]).output;
+            let all: Vec<String> = self.nodes.iter().flatten().map(told).collect();
+            if all.iter().all(|told| is_so(told)) {
+                return;
+            }
+            last = all.join("\n");
+            std::thread::yield_now();
+        }
+        panic!("{what} never happened:\n{last}");
+    }
+
+    fn write(&self, round: &str) {
+        for key in 0..KEYS {
+            assert_eq!(self.ask(&["set", &format!("key:{key}"), &format!("{round}:{key}")]), "OK");
+        }
+    }
+
+    fn expect(&self, round: &str) {
+        for key in 0..KEYS {
+            assert_eq!(self.ask(&["get", &format!("key:{key}")]), format!("{round}:{key}"));
+        }
+    }
+}
+
+fn has_two_copies(told: &str) -> bool {
+    told.contains("cluster_state:ok") && told.contains("cluster_slots_degraded:0")
+}
+
+#[test]
+fn what_was_acknowledged_outlives_every_node_in_turn() {
+    let mut three = Three::new();
+    three.await_state("that everything has two copies", has_two_copies);
+    three.write("first");
+    let port = three.kill(0);
+    three.expect("first");
+    three.write("second");
+    three.start(0, port);
+    three.expect("second");
+    three.await_state("that everything has two copies again", has_two_copies);
+    let port = three.kill(1);
+    three.expect("second");
+    three.write("third");
+    three.start(1, port);
+    for node in &mut three.nodes {
+        let (code, said) = node.take().unwrap().stop(Signal::TERM);
+        assert_eq!(code, Some(0), "{said}");
+    }
+}
+
+#[test]
+fn a_wrong_token_and_settings_that_make_no_cluster_are_refused() {
+    let scratch = Scratch::new();
+    let first = Server::serve(&["--dir", &scratch.at("0"), "--cluster", "new"]);
+    let (address, other) = (format!("127.0.0.1:{}", first.port), scratch.at("1"));
+    let token = "0".repeat(32);
+    let refused = run(&["serve", "--port", "0", "--dir", &other, "--join", &address, "--token", &token]);
+    assert!(refused.code != 0 && refused.errors.contains("the token is not this cluster's"), "{}", refused.errors);
+    for (arguments, reason) in [
+        (&["--cluster", "new"][..], "give `dir`"),
+        (&["--cluster", "new", "--dir", &other, "--cores", "2"], "one core so far"),
+        (&["--join", &address, "--dir", &other], "needs the `token`"),
+        (&["--cluster", "new", "--join", &address, "--dir", &other], "exclude each other"),
+        (&["--cluster", "old", "--dir", &other], "give new"),
+    ] {
+        let refused = run(&[&["serve", "--port", "0"], arguments].concat());
+        assert!(refused.code != 0 && refused.errors.contains(reason), "{arguments:?}: {}", refused.errors);
+    }
+    // A key of its own would hide what others have.
+    let alone = Server::serve(&["--dir", &other]);
+    assert_eq!(alone.ask(&["set", "mine", "1"]), "OK");
+    assert_eq!(alone.stop(Signal::TERM).0, Some(0));
+    let told = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap();
+    let refused = run(&["serve", "--port", "0", "--dir", &other, "--join", &address, "--token", told]);
+    assert!(refused.code != 0 && refused.errors.contains("this directory holds 1 keys"), "{}", refused.errors);
+}
