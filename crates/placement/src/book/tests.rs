@@ -89,11 +89,13 @@ fn slots_of_nobody_and_of_nodes_that_are_down_are_not_served() {
     let down = NodePlace { is_up: false, ..place(2, 1) };
     let view = view(
         vec![place(1, 1), down, place(3, 1)],
-        &[(0, 1, &[a, c]), (10, 1, &[]), (11, 1, &[a]), (12, 1, &[b]), (20, 1, &[a, c])],
+        &[(0, 1, &[a, c]), (10, 1, &[]), (11, 1, &[a, c]), (12, 1, &[b]), (20, 1, &[a, c])],
     );
     let book = book(&view, a);
     assert_eq!((book.slots_of(true), book.slots_of(false), book.is_whole()), (16384 - 9, 8, false));
     assert_eq!(ranges(&book, 0), [(0, 9), (11, 11), (20, 16383)]);
+    let served = [(0, 9, 0, vec![2]), (11, 11, 0, vec![2]), (12, 19, 1, vec![]), (20, 16383, 0, vec![2])];
+    assert_eq!(holders(&book), served);
     let text = book.nodes_text("");
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].ends_with(" 10.0.0.1:7001@17001 myself,master - 0 0 1 connected 0-9 11 20-16383"), "{text}");
