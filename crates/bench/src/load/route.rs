@@ -116,6 +116,17 @@ mod tests {
     }
 
     #[test]
+    fn replicas_get_no_requests() {
+        let node = |port: &str| {
+            Reply::List(vec![text("10.0.0.1"), text(port), text("id"), Reply::List(vec![text("hostname"), text("a")])])
+        };
+        let with_replicas = Reply::List(vec![text("0"), text("16383"), node("7001"), node("7002"), node("7003")]);
+        let found = from_slots(&Reply::List(vec![with_replicas]), "127.0.0.1").expect("well formed");
+        let targets: Vec<&Target> = found.iter().map(|destination| &destination.target).collect();
+        assert_eq!(targets, [&Target::Tcp("10.0.0.1:7001".into())]);
+    }
+
+    #[test]
     fn slots_out_of_range_are_refused() {
         assert!(from_slots(&Reply::List(vec![entry("0", "16384", "7001")]), "h").is_err());
         assert!(from_slots(&Reply::List(vec![text("0")]), "h").is_err());
