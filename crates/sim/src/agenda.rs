@@ -63,8 +63,18 @@ impl<T> Agenda<T> {
     /// The next thing; the clock moves to it.
     pub fn pop(&mut self) -> Option<T> {
         let entry = self.heap.pop()?;
-        self.now_us = entry.at_us;
+        self.now_us = self.now_us.max(entry.at_us);
         Some(entry.item)
+    }
+
+    /// When the next thing happens.
+    pub fn next_us(&self) -> Option<u64> {
+        self.heap.peek().map(|entry| entry.at_us)
+    }
+
+    /// Moves the clock to a moment before which nothing is planned, because something happened elsewhere.
+    pub fn advance(&mut self, now_us: u64) {
+        self.now_us = self.now_us.max(now_us);
     }
 }
 
@@ -83,5 +93,8 @@ mod tests {
         agenda.at(2, 'd');
         assert_eq!(agenda.pop(), Some('d'));
         assert_eq!(agenda.now_us(), 5, "the clock never goes back");
+        agenda.after(10, 'e');
+        agenda.advance(12);
+        assert_eq!((agenda.next_us(), agenda.now_us()), (Some(15), 12));
     }
 }

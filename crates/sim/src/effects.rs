@@ -7,7 +7,7 @@ use base::{Effect, Event, LogOrdinal, SegmentNumber};
 use crate::disk::{CrashKind, SyncSnapshot};
 use crate::faults::Fault;
 use crate::node::Node;
-use crate::street::{Item, Street, Work};
+use crate::street::{Dial, Item, Street, Work};
 
 /// One of so many writes of runs fails.
 const RUN_WRITES_PER_FAILURE: u64 = 100;
@@ -40,8 +40,10 @@ impl<N: Node> Street<N> {
     fn effect(&mut self, core: u16, effect: Effect) {
         match effect {
             Effect::Send { connection, buffer } => self.send(core, connection, buffer),
-            // A world has one node so far.
-            Effect::Dial { token, .. } => self.tell(core, Event::Dialed { token, connection: None }),
+            Effect::Dial { token, address } => match &mut self.dials {
+                Some(dials) => dials.push(Dial { core, token, address }),
+                None => self.tell(core, Event::Dialed { token, connection: None }),
+            },
             Effect::Close { connection } => {
                 if let Some(socket) = self.socket_of(core, connection) {
                     self.connections[socket.0].closing = true;

@@ -33,6 +33,20 @@ pub enum Fault {
     Shutdown,
     /// Closed parts of the log rot: a flipped bit, a page of zeros, two files in each other's place.
     Damage,
+    /// A node's process stands still for longer than its lease.
+    Paused,
+    /// A node is cut off from the managers, and perhaps from others.
+    Isolated,
+    /// The same, one way only.
+    IsolatedOneWay,
+    /// The ways between two nodes are cut.
+    Parted,
+    /// One of them.
+    PartedOneWay,
+    /// Connections between nodes stop one after the other, and are let go in another order.
+    Swizzled,
+    /// All nodes go at once.
+    Blackout,
 }
 
 impl From<CrashKind> for Fault {

@@ -6,6 +6,7 @@
 //! - [`swarm`], [`workload`], [`client`], [`history`]: what is done
 //! - [`checker`], [`own_model`], [`waiters`]: what must hold
 //! - [`run`]: seed in, verdict out; [`coverage`]: what many seeds met
+//! - [`town`]: the same for several nodes, with a network between them
 //!
 //! `docs/internals/simulator.md` says what each fault means and what the simulator cannot see.
 
@@ -26,6 +27,7 @@ pub mod run;
 pub mod shard_node;
 pub mod street;
 pub mod swarm;
+pub mod town;
 pub mod trace;
 pub mod waiters;
 pub mod workload;

@@ -12,6 +12,7 @@ use sim::run::{Verdict, run};
 use sim::shard_node::ShardNode;
 use sim::street::CrashPoint;
 use sim::swarm::Wish;
+use sim::town;
 
 /// Run the node on a virtual clock, network and disk, with faults, and judge what its clients saw.
 #[derive(Parser)]
@@ -49,6 +50,9 @@ struct Options {
     /// That crash is a power cut instead of a kill.
     #[arg(long)]
     power_cut: bool,
+    /// Worlds of so many nodes, or of `any` number, with a network between them.
+    #[arg(long)]
+    nodes: Option<String>,
     /// Write the last run's history, in the shape that Elle reads.
     #[arg(long)]
     history: Option<PathBuf>,
@@ -67,6 +71,9 @@ fn main() -> ExitCode {
         }
     };
     let seeds = options.seed.map_or(options.from..options.from + options.seeds, |seed| seed..seed + 1);
+    if let Some(nodes) = &options.nodes {
+        return towns(&options, nodes, durability, seeds);
+    }
     let kind = if options.power_cut { CrashKind::PowerCut } else { CrashKind::Kill };
     let crash = options.crash_at_step.map(|step| CrashPoint { step, kind });
     let (mut coverage, mut failed) = (Coverage::default(), Vec::new());
@@ -88,6 +95,32 @@ fn main() -> ExitCode {
         if let Some(Err(error)) = options.history.as_ref().map(|path| write_history(path, &verdict)) {
             eprintln!("--history: {error}");
             return ExitCode::FAILURE;
+        }
+    }
+    print!("{coverage}");
+    println!("{} failed {failed:?}", failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn towns(options: &Options, nodes: &str, durability: Option<Durability>, seeds: std::ops::Range<u64>) -> ExitCode {
+    let nodes = match nodes {
+        "any" => None,
+        number => match number.parse() {
+            Ok(count @ 2..=9) => Some(count),
+            _ => {
+                eprintln!("--nodes {number}: say 2 to 9, or any");
+                return ExitCode::FAILURE;
+            }
+        },
+    };
+    let (mut coverage, mut failed) = (town::Coverage::default(), Vec::new());
+    for seed in seeds {
+        let wish = town::Wish { nodes, durability, faults: !options.no_faults, ..town::Wish::of(seed) };
+        let verdict = town::run(&wish, options.trace);
+        println!("{verdict}");
+        coverage.add(&verdict);
+        if !verdict.is_good() {
+            failed.push(seed);
         }
     }
     print!("{coverage}");

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use base::rng::Rng;
-use base::{CoreId, SegmentNumber};
+use base::{CoreId, NodeId, SegmentNumber};
 use placement::NodeTable;
 use shard::{NodeState, Shard, ShardConfig};
 use storage::ColdValue;
@@ -29,12 +29,19 @@ const RUN_BOUNDS: [(u64, usize); 3] = [(1, 1), (200, 40), (u64::MAX, 1 << 16)];
 pub struct ShardNode {
     incarnation: u64,
     password: Option<Vec<u8>>,
+    /// Which node of a cluster it is.
+    member: Option<NodeId>,
 }
 
 impl ShardNode {
     /// A node that asks for a password.
     pub fn with_password(password: &[u8]) -> ShardNode {
-        ShardNode { incarnation: 0, password: Some(password.to_vec()) }
+        ShardNode { password: Some(password.to_vec()), ..ShardNode::default() }
+    }
+
+    /// A node of a cluster, of one core; it serves nothing before a table and a lease have come.
+    pub fn member(node: NodeId) -> ShardNode {
+        ShardNode { member: Some(node), ..ShardNode::default() }
     }
 }
 
@@ -79,7 +86,7 @@ impl Node for ShardNode {
     }
 
     fn another(&self) -> Option<ShardNode> {
-        Some(ShardNode { incarnation: 0, password: self.password.clone() })
+        Some(ShardNode { password: self.password.clone(), ..ShardNode::default() })
     }
 
     fn abilities(&self) -> Abilities {
@@ -126,6 +133,9 @@ impl ShardNode {
             shard.set_segment_bytes(boot.segment_bytes);
             let (stride_bytes_max, slice_bytes) = RUN_BOUNDS[(boot.seed % RUN_BOUNDS.len() as u64) as usize];
             shard.set_run_bounds(stride_bytes_max, slice_bytes);
+            if let Some(node) = self.member {
+                shard.join(node, boot.seed ^ 0x11_4C5);
+            }
             shard
         };
         (0..boot.cores).map(shard).collect()

@@ -7,7 +7,11 @@
 //!
 //! It keeps the contract of [`base::street`] and nothing more: whatever the contract leaves open is chance.
 
+<<<<<<< HEAD
 mod named_files;
+=======
+mod neighbours;
+>>>>>>> aac747f (The simulator has worlds of several nodes: streets on one clock, a network between them, an oracle for managers)
 mod sockets;
 mod ticks;
 
@@ -59,6 +63,17 @@ pub enum Happening {
     Stopped,
     /// Nothing for the driver.
     Quiet,
+}
+
+/// A machine wants a connection to another node.
+#[derive(Debug)]
+pub struct Dial {
+    /// Its core.
+    pub core: u16,
+    /// Its number for it.
+    pub token: u64,
+    /// `host:port`.
+    pub address: String,
 }
 
 /// The moment of a crash: at the n-th durable step.
@@ -154,6 +169,11 @@ pub struct Street<N: Node> {
     pub(crate) connections: Vec<Connection>,
     pub(crate) boot: u32,
     monotonic_offset_us: u64,
+    clock_error_ppm: i64,
+    /// Until then the process stands still; what is around it goes on.
+    paused_until_us: u64,
+    /// Connections that machines asked for; `None`: there is nobody else in this world.
+    pub(crate) dials: Option<Vec<Dial>>,
     pub(crate) durable_steps: u64,
     pub(crate) crash_at: Option<CrashPoint>,
     pub(crate) fail_next_sync: bool,
@@ -179,6 +199,9 @@ impl<N: Node> Street<N> {
             connections: Vec::new(),
             boot: 0,
             monotonic_offset_us: 0,
+            clock_error_ppm: 0,
+            paused_until_us: 0,
+            dials: None,
             durable_steps: 0,
             crash_at: None,
             fail_next_sync: false,
@@ -211,6 +234,7 @@ impl<N: Node> Street<N> {
         }
         let machines = opened?;
         self.log_failed_us = None;
+        self.paused_until_us = 0;
         assert_eq!(machines.len(), usize::from(cores), "one machine per core");
         self.cores = machines.into_iter().map(|machine| Core::new(machine, usize::from(cores))).collect();
         (0..cores).for_each(|core| self.wake(core));
@@ -235,7 +259,16 @@ impl<N: Node> Street<N> {
     /// The clock as machines read it.
     pub fn now(&self) -> Now {
         let us = self.agenda.now_us();
-        Now { monotonic_us: us + self.monotonic_offset_us, unix_ms: UNIX_START_MS + us / 1000 }
+        let error_us = (us as i128 * i128::from(self.clock_error_ppm)).div_euclid(1_000_000) as i64;
+        let monotonic_us = us.saturating_add_signed(error_us) + self.monotonic_offset_us;
+        Now { monotonic_us, unix_ms: UNIX_START_MS + us / 1000 }
+    }
+
+    /// When the machines' monotonic clock shows `monotonic_us` at the earliest.
+    fn moment_of(&self, monotonic_us: u64) -> u64 {
+        let shown_us = u128::from(monotonic_us.saturating_sub(self.monotonic_offset_us));
+        let rate = 1_000_000 + self.clock_error_ppm;
+        u64::try_from((shown_us * 1_000_000).div_ceil(rate as u128)).unwrap_or(u64::MAX)
     }
 
     /// How many durable steps there were.

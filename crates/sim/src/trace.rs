@@ -9,12 +9,19 @@ pub struct Trace {
     hash: u64,
     lines: u64,
     prints: bool,
+    /// Printed before each line: whose it is, where there are several.
+    label: String,
 }
 
 impl Trace {
     /// A trace that prints its lines if asked.
     pub fn new(prints: bool) -> Trace {
-        Trace { hash: 0, lines: 0, prints }
+        Trace { prints, ..Trace::default() }
+    }
+
+    /// One of several in a world, whose lines bear a label.
+    pub fn labelled(prints: bool, label: String) -> Trace {
+        Trace { prints, label, ..Trace::default() }
     }
 
     /// Note that something happened: `what` and its numbers and bytes.
@@ -26,7 +33,7 @@ impl Trace {
         }
         self.hash = mix(hash ^ u64::from(crc32c(bytes)) ^ ((bytes.len() as u64) << 32));
         if self.prints {
-            println!("{now_us:>12} {what:<12} {numbers:?} {}", bytes.escape_ascii());
+            println!("{now_us:>12} {}{what:<12} {numbers:?} {}", self.label, bytes.escape_ascii());
         }
     }
 

@@ -31,8 +31,13 @@ impl<N: Node> Street<N> {
 
     /// A client writes no more and reads on.
     pub fn half_close(&mut self, socket: Socket) {
-        self.connections[socket.0].half_closed = true;
         self.faults.fired(Fault::HalfClose);
+        self.end_of_peer(socket);
+    }
+
+    /// The other end of a connection between nodes says no more.
+    pub fn end_of_peer(&mut self, socket: Socket) {
+        self.connections[socket.0].half_closed = true;
         self.plan_to_server(socket);
     }
 

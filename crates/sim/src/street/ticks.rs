@@ -16,6 +16,11 @@ impl<N: Node> Street<N> {
                 self.wake(to);
             }
             Item::Unblock(core) => {
+                // A process that stands still asks for nothing more.
+                let rest_us = self.paused_until_us.saturating_sub(self.agenda.now_us());
+                if rest_us > 0 {
+                    return self.after(rest_us, Item::Unblock(core));
+                }
                 self.cores[usize::from(core)].blocked = false;
                 self.perform(core);
             }
@@ -29,12 +34,16 @@ impl<N: Node> Street<N> {
     }
 
     pub(super) fn tick(&mut self, core: u16, stamp: u64) {
-        let now = self.now();
+        let (now, now_us) = (self.now(), self.agenda.now_us());
         let place = &mut self.cores[usize::from(core)];
         if place.stamp != stamp || place.stopped {
             return;
         }
         place.tick_at = None;
+        if self.paused_until_us > now_us {
+            let until_us = self.paused_until_us;
+            return self.tick_by(core, until_us);
+        }
         if place.blocked {
             place.missed_tick = true;
             return;
@@ -60,7 +69,7 @@ impl<N: Node> Street<N> {
             self.wake(core);
         } else if let Some(deadline_us) = deadline_us {
             let late_us = self.rng.below(self.weather.tick_us_max + 1);
-            self.tick_by(core, deadline_us.saturating_sub(self.monotonic_offset_us) + late_us);
+            self.tick_by(core, self.moment_of(deadline_us).saturating_add(late_us));
         }
     }
 

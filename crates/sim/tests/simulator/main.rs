@@ -16,3 +16,5 @@ mod on_shard;
 mod on_toy;
 #[cfg(feature = "planted")]
 mod planted;
+#[cfg(not(feature = "planted"))]
+mod towns;

@@ -1,0 +1,193 @@
+//! Which town a seed draws.
+
+use base::rng::Rng;
+use control::Settings;
+
+use crate::node::Durability;
+use crate::street::Weather;
+use crate::swarm::{Feature, Swarm};
+
+/// What a run is asked for; the rest is the seed's.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// All chance.
+    pub seed: u64,
+    /// Nodes, at least 2; `None`: 2 to 5.
+    pub nodes: Option<usize>,
+    /// Operations of all clients.
+    pub steps: u64,
+    /// Whether anything goes wrong.
+    pub faults: bool,
+    /// Instead of the seed's choice, which may be another one for each node.
+    pub durability: Option<Durability>,
+}
+
+impl Wish {
+    /// Everything by the seed.
+    pub fn of(seed: u64) -> Wish {
+        Wish { seed, nodes: None, steps: 400, faults: true, durability: None }
+    }
+}
+
+/// What goes wrong with a town; most of it for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// `kill -9` of a node, which starts again.
+    Kill,
+    /// Loss of power of a node, which starts again.
+    PowerCut,
+    /// A node's process stands still for longer than its lease.
+    Pause,
+    /// A node is cut off from the managers, and perhaps from others; both ways, or one.
+    Isolate,
+    /// The ways between two nodes are cut; both ways, or one.
+    Part,
+    /// Wires stop one after the other, and are let go in another order.
+    Swizzle,
+    /// A wire breaks.
+    Reset,
+    /// All nodes are killed at once, or lose their power where everything is in `commit`.
+    Blackout,
+}
+
+impl Trouble {
+    /// Whether who is hit may lose its place: what is promised holds for one of these at a time.
+    pub fn loses_a_node(self) -> bool {
+        matches!(self, Trouble::Kill | Trouble::PowerCut | Trouble::Pause | Trouble::Isolate)
+    }
+}
+
+/// One seed's town.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    /// What clients do, and the delays.
+    pub swarm: Swarm,
+    /// How many nodes.
+    pub nodes: usize,
+    /// What the table obeys.
+    pub settings: Settings,
+    /// Of each node.
+    pub durability: Vec<Durability>,
+    /// How wrong each node's clock runs, and at the end the managers', millionths.
+    pub clock_error_ppm: Vec<i64>,
+    /// Longest way between two nodes, beside the weather's, microseconds.
+    pub way_us_max: u64,
+    /// What goes wrong, in this order.
+    pub troubles: Vec<Trouble>,
+    /// Longest quiet between two troubles, microseconds.
+    pub quiet_us_max: u64,
+}
+
+const FEATURES: [Feature; 10] = [
+    Feature::Append,
+    Feature::Get,
+    Feature::Compare,
+    Feature::Unit,
+    Feature::UnitRead,
+    Feature::Increment,
+    Feature::Count,
+    Feature::Push,
+    Feature::Pop,
+    Feature::Echo,
+];
+
+impl Draw {
+    /// The town of a seed.
+    pub fn of(wish: &Wish) -> Draw {
+        let mut rng = Rng::new(wish.seed ^ 0x7044_5EED);
+        let rng = &mut rng;
+        let nodes = wish.nodes.unwrap_or([2, 3, 3, 3, 4, 5][rng.below(6) as usize]).max(2);
+        let chain_length = if nodes > 2 && rng.chance(1, 4) { 3 } else { 2 };
+        let lease_ms = [100, 300, 300, 600][rng.below(4) as usize];
+        let all_commit = rng.chance(1, 3);
+        let mut durability = |_| match wish.durability {
+            Some(durability) => durability,
+            None if all_commit || rng.chance(1, 2) => Durability::Commit,
+            None => Durability::Interval,
+        };
+        let durability: Vec<Durability> = (0..nodes).map(&mut durability).collect();
+        let clock_error_ppm = (0..=nodes).map(|_| draw_clock(rng)).collect();
+        let all_commit = durability.iter().all(|one| *one == Durability::Commit);
+        let troubles = if wish.faults { draw_troubles((chain_length, all_commit), rng) } else { Vec::new() };
+        Draw {
+            swarm: draw_swarm(nodes, rng),
+            nodes,
+            settings: Settings { lease_ms, chain_length },
+            durability,
+            clock_error_ppm,
+            way_us_max: [0, 500, 5_000][rng.below(3) as usize],
+            troubles,
+            quiet_us_max: [20_000, 200_000, 600_000][rng.below(3) as usize],
+        }
+    }
+
+    /// Whether everything that was acknowledged is on a disk.
+    pub fn is_all_commit(&self) -> bool {
+        self.durability.iter().all(|durability| *durability == Durability::Commit)
+    }
+}
+
+/// Right in half of the cases, else wrong by up to 5 %, mostly by all of it.
+fn draw_clock(rng: &mut Rng) -> i64 {
+    match rng.below(6) {
+        0 => 50_000,
+        1 => -50_000,
+        2 => rng.below(100_001) as i64 - 50_000,
+        _ => 0,
+    }
+}
+
+fn draw_troubles((chain_length, all_commit): (u8, bool), rng: &mut Rng) -> Vec<Trouble> {
+    let count = [1, 3, 5, 8][rng.below(4) as usize];
+    let mut draw = || match rng.below(16) {
+        0..3 => Trouble::Kill,
+        3..5 => Trouble::PowerCut,
+        5..7 => Trouble::Pause,
+        7..10 => Trouble::Isolate,
+        10..12 => Trouble::Part,
+        12..14 => Trouble::Swizzle,
+        // Of three the last one may lag, and nobody knows who was first when all start again.
+        14 if chain_length == 2 => Trouble::Blackout,
+        _ => Trouble::Reset,
+    };
+    let mut troubles: Vec<Trouble> = (0..count).map(|_| draw()).collect();
+    if all_commit && chain_length == 2 && rng.chance(1, 2) {
+        troubles.push(Trouble::Blackout);
+    }
+    troubles
+}
+
+fn draw_swarm(nodes: usize, rng: &mut Rng) -> Swarm {
+    let mut weights: Vec<(Feature, u64)> = Vec::new();
+    for feature in FEATURES {
+        let always = matches!(feature, Feature::Append | Feature::Get);
+        if always || rng.chance(1, 2) {
+            weights.push((feature, 1 + rng.below(8)));
+        }
+    }
+    Swarm {
+        cores: nodes as u16,
+        durability: Durability::Commit,
+        clients: 2 + rng.below(5) as usize,
+        pipeline_max: [1, 1, 4][rng.below(3) as usize],
+        token_keys: 2 + rng.below(6),
+        other_keys: 1 + rng.below(3),
+        cluster_of_8: 8,
+        think_us_max: [2_000, 10_000, 40_000][rng.below(3) as usize],
+        weather: Weather {
+            network_us_max: [10, 300, 3_000][rng.below(3) as usize],
+            tick_us_max: [0, 20, 1_000][rng.below(3) as usize],
+            hop_us_max: 1,
+            write_us_max: [0, 0, 300][rng.below(3) as usize],
+            sync_us_max: [100, 2_000, 20_000][rng.below(3) as usize],
+            whole_segments_of_8: [4, 7, 8][rng.below(3) as usize],
+        },
+        segment_bytes: [64 << 10, 256 << 10, 1 << 20][rng.below(3) as usize],
+        weights,
+        plan: Vec::new(),
+        long_of_16: 0,
+        memory: None,
+        backups: false,
+        reads_fail: false,
+    }
+}

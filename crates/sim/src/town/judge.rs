@@ -1,0 +1,148 @@
+//! The end of a town: everything comes back within a bounded time, all keys are read, and copies are equal.
+
+use base::{Database, SLOT_COUNT, Slot};
+use control::NodeState;
+use storage::Value;
+
+use super::oracle::number_of;
+use super::{Item, LIVENESS_US, Phase, Town};
+use crate::checker::{self, Base};
+use crate::client::Client;
+use crate::history::{Action, Answer};
+use crate::workload;
+
+/// Between two looks, microseconds.
+const LOOK_US: u64 = 20_000;
+
+/// What a member has of a key: version, expiry, value.
+type Copy = Option<(u64, Option<u64>, Vec<u8>)>;
+
+impl Town {
+    /// The last client is done, and nothing goes wrong any more.
+    pub(super) fn begin_healing(&mut self) {
+        self.phase = Phase::Healing { since_us: self.now_us() };
+        self.agenda.after(LOOK_US, Item::Liveness);
+    }
+
+    pub(super) fn liveness_turn(&mut self) {
+        self.agenda.after(LOOK_US, Item::Liveness);
+        let now_us = self.now_us();
+        match self.phase {
+            Phase::Working => {}
+            Phase::Healing { .. } if self.is_well() => self.begin_audit(),
+            Phase::Healing { since_us } if now_us > since_us + LIVENESS_US => self.violate(self.complaint()),
+            Phase::Audit { .. } if self.clients.last().is_some_and(|auditor| auditor.pending() == 0) => {
+                self.end_audit()
+            }
+            Phase::Audit { since_us } if now_us > since_us + LIVENESS_US => {
+                self.violate("an auditor waits for ever".to_owned());
+            }
+            Phase::Copies { since_us } => match self.compare_copies() {
+                Ok(()) => self.is_finished = true,
+                Err(words) if now_us > since_us + LIVENESS_US => self.violate(words),
+                Err(_) => {}
+            },
+            Phase::Healing { .. } | Phase::Audit { .. } => {}
+        }
+    }
+
+    /// Everybody is up, every chain is as long as it shall be and whole, and nobody waits for a reply.
+    fn is_well(&self) -> bool {
+        let table = self.oracle.table();
+        let wanted = usize::from(table.settings().chain_length);
+        let is_long = |(_, stretch): (_, &control::Stretch)| stretch.chain.len() == wanted;
+        table.nodes().all(|node| node.state == NodeState::Up)
+            && table.stretches().all(is_long)
+            && self.is_settled()
+            && self.members.iter().all(super::nodes::Member::may_serve)
+            && self.clients.iter().all(|client| client.pending() == 0)
+    }
+
+    fn complaint(&self) -> String {
+        let nodes: Vec<_> = self.oracle.table().nodes().map(|node| (node.id().0, node.state)).collect();
+        let stretches = self.oracle.table().stretches();
+        let chains: Vec<_> = stretches.map(|(slots, stretch)| (slots.first.number(), stretch.chain)).collect();
+        let knows: Vec<_> =
+            self.members.iter().map(|member| member.street.machine(0).and_then(|m| m.table_version())).collect();
+        let version = self.oracle.table().version();
+        format!("not whole again after {LIVENESS_US} us: {nodes:?} {chains:?} table {version} known {knows:?}")
+    }
+
+    fn begin_audit(&mut self) {
+        self.phase = Phase::Audit { since_us: self.now_us() };
+        let number = self.clients.len();
+        self.clients.push(Client::new(number, base::Door::Cluster, 0, self.draw.nodes as u16, 1));
+        for action in workload::audit(&self.draw.swarm) {
+            let slot = placement::slot_of(action.first_key().expect("an audit reads keys").as_bytes());
+            let first = self.oracle.table().stretch(slot).chain.primary();
+            let node = first.map_or(0, |place| number_of(place.node));
+            if let (true, Action::Get { key }) = (self.rng.chance(1, 2), &action) {
+                // Writes are served again, too.
+                let (key, token) = (key.clone(), self.clients[number].token());
+                self.issue((number, node), Action::Append { key, token });
+            }
+            self.issue((number, node), action);
+        }
+    }
+
+    fn end_audit(&mut self) {
+        let auditor = self.clients.len() - 1;
+        let unanswered = |operation: &&crate::history::Operation| {
+            operation.client == auditor && !matches!(operation.answer, Answer::Reply(_))
+        };
+        if let Some(words) = self.operations.iter().find(unanswered).map(|operation| format!("{operation:?}")) {
+            return self.violate(format!("everything is whole, and yet: {words}"));
+        }
+        let audit: Vec<_> = self.operations.iter().filter(|operation| operation.client == auditor).cloned().collect();
+        let judged = checker::check_span(&self.operations, &Base::default());
+        let judged = judged.and_then(|()| checker::unit::check_base(&self.operations, &Base::of(&audit)));
+        if let Err(words) = judged {
+            return self.violate(words);
+        }
+        self.phase = Phase::Copies { since_us: self.now_us() };
+    }
+
+    /// Every member of every chain has the same keys, versions and values, and nobody else has any.
+    fn compare_copies(&self) -> Result<(), String> {
+        let stores: Vec<_> =
+            self.members.iter().map(|member| member.street.machine(0).map(shard::Shard::store)).collect();
+        let keys_in = |node: usize, slot: Slot| {
+            stores[node].and_then(|store| store.group(slot.group())).map_or(0, |group| group.keys_in_slot(slot))
+        };
+        for slot in (0..SLOT_COUNT).map(Slot::wrapping) {
+            let chain = self.oracle.table().stretch(slot).chain;
+            let counts: Vec<u32> = chain.iter().map(|member| keys_in(number_of(member.place.node), slot)).collect();
+            if counts.iter().any(|count| *count != counts[0]) {
+                return Err(format!("slot {} has {counts:?} keys at {chain:?}", slot.number()));
+            }
+        }
+        for action in workload::audit(&self.draw.swarm) {
+            let key = action.first_key().expect("an audit reads keys");
+            let chain = self.oracle.table().stretch(placement::slot_of(key.as_bytes())).chain;
+            let copies: Vec<Copy> = chain
+                .iter()
+                .map(|member| stores[number_of(member.place.node)].and_then(|store| copy(store, key)))
+                .collect();
+            if copies.iter().any(|copy| *copy != copies[0]) {
+                return Err(format!("{key} differs between {chain:?}: {copies:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn copy(store: &storage::Store, key: &str) -> Copy {
+    let key = store.key(key.as_bytes(), Database(0), placement::slot_of(key.as_bytes()));
+    let group = store.group(key.group())?;
+    let record = group.record(group.find(&key)?);
+    let value = match record.value {
+        Value::String { text, .. } => text.pieces(0..text.len()).flatten().copied().collect(),
+        Value::List(list) => {
+            let mut encoding = Vec::new();
+            list.encode(&mut encoding);
+            encoding
+        }
+        Value::Cold => Vec::new(),
+    };
+    Some((record.version.0, record.expire_at_ms, value))
+}

@@ -1,0 +1,179 @@
+//! The nodes of a town: how they start and die, and the resident of each, who keeps its lease.
+
+use control::lease::NodeLease;
+
+use super::network::MANAGERS;
+use super::oracle::{Ask, MANAGER, Tell, id_of, voters};
+use super::{Draw, Item, Phase, Town};
+use crate::disk::CrashKind;
+use crate::node::{Durability, Refusal};
+use crate::shard_node::ShardNode;
+use crate::street::Street;
+use crate::trace::Trace;
+use shard::HopBatch;
+use shard::hop::Control;
+
+/// Turns of a resident, and of the oracle, in a lease.
+const TURNS_PER_LEASE: u64 = 10;
+
+/// See the module.
+pub(super) struct Member {
+    pub street: Street<ShardNode>,
+    pub durability: Durability,
+    segment_bytes: u64,
+    lease: NodeLease,
+    /// Cut off from the managers; as often as somebody did that.
+    pub isolated: u32,
+}
+
+impl Member {
+    /// Not started.
+    pub fn new(number: usize, draw: &Draw, seed: u64, prints: bool) -> Member {
+        let trace = Trace::labelled(prints, format!("node {number} "));
+        let mut street = Street::new(ShardNode::member(id_of(number)), draw.swarm.weather, seed, trace);
+        street.join_world(draw.clock_error_ppm[number]);
+        let lease = NodeLease::new(id_of(number), 0, voters(), 0);
+        let (durability, segment_bytes) = (draw.durability[number], draw.swarm.segment_bytes);
+        Member { street, durability, segment_bytes, lease, isolated: 0 }
+    }
+}
+
+impl Member {
+    /// Whether its lease runs.
+    pub fn may_serve(&self) -> bool {
+        self.lease.may_serve(self.street.now().monotonic_us)
+    }
+}
+
+impl Town {
+    pub(super) fn start(&mut self, node: usize) {
+        if self.members[node].street.is_up() {
+            return;
+        }
+        let (durability, segment_bytes) = (self.members[node].durability, self.members[node].segment_bytes);
+        let may_crash = self.phase == Phase::Working && self.wish.faults && self.now_us() > 0;
+        if may_crash && self.rng.chance(1, 6) {
+            let operations = self.rng.below(4);
+            self.street(node).disk.crash_recovery_after(operations);
+        }
+        let started = self.street(node).start(1, durability, segment_bytes);
+        self.street(node).disk.forget_recovery_crash();
+        match started {
+            Ok(()) => {
+                let boot = self.members[node].street.boot_number();
+                let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
+                self.members[node].lease = NodeLease::new(id_of(node), u64::from(boot), voters(), lease_us);
+                self.agenda.after(1, Item::Resident { node, boot });
+            }
+            Err(Refusal::Crashed) => {
+                let kind = self.street(node).random_crash_kind();
+                let street = &mut self.members[node].street;
+                street.disk.crash(kind, &mut self.rng);
+                let delay_us = 1 + self.rng.below(100_000);
+                self.agenda.after(delay_us, Item::Start(node));
+            }
+            Err(Refusal::Damaged(words)) => self.violate(format!("node {node} does not start again: {words}")),
+        }
+    }
+
+    pub(super) fn crashed(&mut self, node: usize, kind: CrashKind) {
+        self.note("crashed", &[node as u64]);
+        self.faults.fired(kind.into());
+        self.lose_wires(node, kind);
+        // Sometimes it is there again before anybody noticed.
+        let most_us = [1_000, 100_000, 2_000_000][self.rng.below(3) as usize];
+        let delay_us = 1 + self.rng.below(most_us);
+        self.agenda.after(delay_us, Item::Start(node));
+    }
+
+    // --- the resident ---
+
+    pub(super) fn resident_turn(&mut self, node: usize, boot: u32) {
+        let street = self.street(node);
+        if street.boot_number() != boot || !street.is_up() {
+            return;
+        }
+        let now_us = self.now_us();
+        let paused_until_us = self.members[node].street.paused_until_us();
+        if paused_until_us > now_us {
+            return self.agenda.at(paused_until_us, Item::Resident { node, boot });
+        }
+        let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
+        self.agenda.after(lease_us / TURNS_PER_LEASE, Item::Resident { node, boot });
+        let clock_us = self.street(node).now().monotonic_us;
+        for (_, renewal) in self.members[node].lease.renewals(clock_us) {
+            let machine = self.members[node].street.machine(0).expect("it is up");
+            let (knows, held) = (machine.table_version().unwrap_or(0), machine.held());
+            let ask = Ask { node, boot, renewal, knows, held };
+            if !self.network.is_cut(node, MANAGERS) {
+                let delay_us = self.way_us();
+                self.agenda.after(delay_us, Item::Ask(Box::new(ask)));
+            }
+        }
+    }
+
+    /// How long something small is on its way.
+    pub(super) fn way_us(&mut self) -> u64 {
+        let most_us = self.draw.way_us_max + self.draw.swarm.weather.network_us_max;
+        1 + self.rng.below(most_us + 1)
+    }
+
+    pub(super) fn ask_oracle(&mut self, ask: Ask) {
+        let clock_us = self.oracle_clock_us();
+        let node = ask.node;
+        let tell = self.oracle.hear(clock_us, ask);
+        if !self.network.is_cut(MANAGERS, node) {
+            let delay_us = self.way_us();
+            self.agenda.after(delay_us, Item::Tell(Box::new(tell)));
+        }
+    }
+
+    /// Who stands still gets it when it goes on: it lies in the kernel until then.
+    pub(super) fn told(&mut self, tell: Tell) {
+        let Tell { node, boot, reply, view } = tell;
+        let street = self.street(node);
+        if street.boot_number() != boot || !street.is_up() {
+            return;
+        }
+        let paused_until_us = street.paused_until_us();
+        if paused_until_us > self.now_us() {
+            let again = Item::Tell(Box::new(Tell { node, boot, reply, view }));
+            return self.agenda.at(paused_until_us, again);
+        }
+        let lease = &mut self.members[node].lease;
+        lease.on_reply(MANAGER, reply);
+        if lease.is_over() {
+            // What it was is over for good: it starts again as who it is now.
+            self.note("over", &[node as u64]);
+            return self.crash(node, CrashKind::Kill);
+        }
+        let mut batch = HopBatch::default();
+        batch.controls.extend(view.map(Control::View));
+        batch.controls.push(Control::Lease { until_us: lease.until_us() });
+        self.street(node).tell_from_resident(0, batch);
+    }
+
+    // --- the oracle ---
+
+    fn oracle_clock_us(&self) -> u64 {
+        let now_us = self.now_us();
+        let error_ppm = self.draw.clock_error_ppm[self.draw.nodes];
+        now_us.saturating_add_signed(now_us as i64 / 1_000 * error_ppm / 1_000)
+    }
+
+    pub(super) fn oracle_turn(&mut self) {
+        let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
+        self.agenda.after(lease_us / TURNS_PER_LEASE, Item::Oracle);
+        let down = |town: &Town| {
+            let nodes = town.oracle.table().nodes();
+            nodes.filter(|node| node.state == control::NodeState::Down).count()
+        };
+        let (before, clock_us) = (down(self), self.oracle_clock_us());
+        let version = self.oracle.table().version();
+        self.oracle.turn(clock_us);
+        if self.oracle.table().version() != version {
+            self.note("table", &[self.oracle.table().version()]);
+        }
+        self.met.promotions += down(self).saturating_sub(before) as u64;
+    }
+}
