@@ -296,7 +296,8 @@ impl SlotGroup {
         self.clears = clears;
     }
 
-    /// Forget all keys of one slot; a run under way is void, as after a clear.
+    /// Forget all keys of one slot; a run under way is void, as after a clear. Versions begin anew: what comes has those of who
+    /// serves it now, who may never have known how far they went here.
     pub(crate) fn forget_slot(&mut self, slot: Slot, seed: u64) {
         self.clears += 1;
         let wanted = u32::from(slot.in_group());
@@ -317,6 +318,7 @@ impl SlotGroup {
             }
         }
         self.removals.forget_all();
+        self.set_sequence(slot, (Version::ABSENT, Version::ABSENT));
     }
 
     /// Whether another node serves the slot.

@@ -112,6 +112,26 @@ fn a_follower_has_what_the_leader_has_and_a_recovery_finds_it() {
     }
 }
 
+/// Who was first for a while gave versions that nobody else knows; who is first now goes on below them.
+#[test]
+fn what_was_forgotten_says_nothing_about_the_versions_that_come() {
+    let mut rng = Rng::new(1);
+    let (mut leader, mut follower, mut model) = (store(1), store(2), Model::default());
+    let slots: BTreeSet<u16> = (0..NAMES).map(|number| slot_of(&name(number)).number()).collect();
+    slots.iter().for_each(|slot| follower.promote(Slot::wrapping(*slot)));
+    (0..60).for_each(|_| change(&mut rng, &mut follower, &mut Model::default()));
+    slots.iter().for_each(|slot| follower.forget_slot(Slot::wrapping(*slot)));
+    slots.iter().for_each(|slot| fill(&leader, &mut follower, Slot::wrapping(*slot)));
+    for _ in 0..60 {
+        change(&mut rng, &mut leader, &mut model);
+        let (group, mut records) = (seal(&mut leader), LogBuffer::default());
+        leader.pass_on(&group, &|_| Pass::Records, &mut records);
+        follower.follow(records.record_slice(), records.records()).unwrap();
+    }
+    assert_eq!(snapshot(&follower), snapshot(&leader));
+    assert_eq!(recovered(&mut follower), snapshot(&leader), "recovered");
+}
+
 fn name(number: u64) -> Vec<u8> {
     format!("name {number}").into_bytes()
 }
