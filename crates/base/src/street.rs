@@ -127,6 +127,18 @@ pub enum Event {
         /// The operating system's words, with the file's name.
         reason: String,
     },
+    /// A [`Effect::ExtendSegment`] is complete.
+    RoomReady {
+        /// Which.
+        segment: SegmentNumber,
+        /// Room that is reserved, header included.
+        bytes: u64,
+    },
+    /// A [`Effect::ExtendSegment`] failed, for example on a full disk. It may be asked for again.
+    RoomFailed {
+        /// The operating system's words, with the file's name.
+        reason: String,
+    },
     /// Writing or syncing failed. Never retried: the machine stops acknowledging writes at once.
     LogFailed {
         /// The operating system's words, with the file's name.
@@ -220,6 +232,14 @@ pub enum Effect {
         /// A segment of this log that nobody needs any more: its file becomes the new one, and what it says behind the header
         /// stays. It has its blocks, and mostly its pages in the cache.
         recycle: Option<SegmentNumber>,
+    },
+    /// Reserve room in a segment that is there, for `bytes` from its beginning. Off the tick; [`Event::RoomReady`] or
+    /// [`Event::RoomFailed`] follows.
+    ExtendSegment {
+        /// Which.
+        segment: SegmentNumber,
+        /// Room to reserve, header included.
+        bytes: u64,
     },
     /// Write a log group at `offset`; done before any later effect of this list.
     WriteLog {

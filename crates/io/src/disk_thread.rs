@@ -9,7 +9,7 @@
 
 use crate::files::{remove, replace_file, unfinished, write_file};
 use crate::run_files::RunFiles;
-use crate::segment_files::{NewSegment, create_segment, recycle_segment};
+use crate::segment_files::{NewSegment, create_segment, extend_segment, recycle_segment};
 use base::ids::{LogOrdinal, SegmentNumber};
 use std::fs::File;
 use std::io;
@@ -60,6 +60,11 @@ pub(crate) enum DiskJob {
         path: PathBuf,
         recycle: Option<PathBuf>,
     },
+    /// Room in a segment that is there.
+    Extend {
+        file: Arc<SegmentFile>,
+        bytes: u64,
+    },
     Sync(LogSync),
     WriteRun {
         path: PathBuf,
@@ -93,6 +98,11 @@ pub(crate) enum DiskResult {
         segment: SegmentNumber,
         reason: String,
     },
+    Extended {
+        segment: SegmentNumber,
+        bytes: u64,
+    },
+    NotExtended(String),
     Synced(LogSyncDone),
     /// The thread is gone.
     Failed(String),
@@ -186,6 +196,10 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
                 Err(error) => DiskResult::NotCreated { segment, reason: format!("{}: {error}", path.display()) },
             }
         }
+        DiskJob::Extend { file, bytes } => match extend_segment(&file.file, bytes) {
+            Ok(()) => DiskResult::Extended { segment: file.segment, bytes },
+            Err(error) => DiskResult::NotExtended(format!("{}: {error}", file.path.display())),
+        },
         DiskJob::Sync(sync) => DiskResult::Synced(sync.perform()),
         DiskJob::WriteRun { path, offset, bytes } => {
             let result = runs.write(&path, offset, &bytes);

@@ -6,13 +6,14 @@ pub(crate) struct DiskTrouble {
     /// Whether anybody reads it.
     is_told: bool,
     lacks_segment: bool,
+    lacks_room: bool,
     lacks_run: bool,
     has_failed: bool,
 }
 
 impl DiskTrouble {
     pub fn new(is_told: bool) -> DiskTrouble {
-        DiskTrouble { is_told, lacks_segment: false, lacks_run: false, has_failed: false }
+        DiskTrouble { is_told, lacks_segment: false, lacks_room: false, lacks_run: false, has_failed: false }
     }
 
     pub fn segment_is_not_made(&mut self, reason: &str) {
@@ -27,6 +28,21 @@ impl DiskTrouble {
     pub fn segment_is_made(&mut self) {
         if std::mem::take(&mut self.lacks_segment) {
             self.tell("the log has its next segment: writes go on");
+        }
+    }
+
+    pub fn room_is_not_made(&mut self, reason: &str) {
+        if !std::mem::replace(&mut self.lacks_room, true) {
+            self.tell(&format!(
+                "the log has no room for a long change: {reason}; it waits, and writes are refused: free room on its disk, and \
+                 they go on without a restart"
+            ));
+        }
+    }
+
+    pub fn room_is_made(&mut self) {
+        if std::mem::take(&mut self.lacks_room) {
+            self.tell("the log has room for the long change: writes go on");
         }
     }
 

@@ -110,6 +110,14 @@ impl LogFiles {
                     self.told.segment_is_not_made(&reason);
                     events.push(Event::SegmentFailed { segment, reason });
                 }
+                DiskResult::Extended { segment, bytes } => {
+                    self.told.room_is_made();
+                    events.push(Event::RoomReady { segment, bytes });
+                }
+                DiskResult::NotExtended(reason) => {
+                    self.told.room_is_not_made(&reason);
+                    events.push(Event::RoomFailed { reason });
+                }
                 DiskResult::Synced(done) => self.end_sync(done, events),
                 DiskResult::Failed(reason) => self.fail(reason, events),
                 DiskResult::RunWritten(buffer) => events.push(Event::RunWritten { buffer }),
@@ -197,6 +205,7 @@ impl LogFiles {
             Effect::WriteLog { segment, offset, bytes, ordinal } => {
                 self.write(segment, offset, bytes, ordinal, quiet, events);
             }
+            Effect::ExtendSegment { segment, bytes } => self.extend(segment, bytes, events),
             Effect::SyncLog { segment, ordinal } => self.sync(segment, ordinal, events),
             Effect::WriteRun { name, offset, bytes } => self.write_run(&name, offset, bytes, events),
             Effect::ReadRun { token, name, offset, bytes } => {
@@ -221,6 +230,14 @@ impl LogFiles {
         let (path, recycle) = (self.path_of(new.segment), recycle.map(|segment| self.path_of(segment)));
         if let Err(reason) = self.segments.submit(DiskJob::Create { segment: new, path, recycle }) {
             self.fail(reason, events);
+        }
+    }
+
+    /// Reserves room for a long group.
+    fn extend(&mut self, segment: SegmentNumber, bytes: u64, events: &mut EventList) {
+        let job = self.segment_file(segment).map(|file| DiskJob::Extend { file, bytes });
+        if let Err(reason) = job.and_then(|job| self.segments.submit(job)) {
+            events.push(Event::RoomFailed { reason });
         }
     }
 

@@ -100,6 +100,11 @@ fn fill_segment(file: &File, new: &NewSegment) -> io::Result<()> {
     file.sync_data()
 }
 
+/// Room for a group that goes beyond what the segment was made with.
+pub(crate) fn extend_segment(file: &File, bytes: u64) -> io::Result<()> {
+    reserve(file, bytes)
+}
+
 /// Room, so that no write finds the disk full, and length, so that a file that was cut off is shorter than it says.
 fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     match fallocate(file, FallocateFlags::empty(), 0, bytes) {
@@ -143,6 +148,16 @@ mod tests {
         assert_eq!(content[..8], *b"head 2\x07\x07");
         assert_eq!(content.len(), 1 << 20, "what it had grown by is given back");
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+
+        // Room for a long group leaves what is there, and never makes a file shorter.
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        for (asked, is) in [(3 << 20, 3 << 20), (1 << 20, 3 << 20)] {
+            extend_segment(&file, asked).unwrap();
+            assert_eq!(file.metadata().unwrap().len(), is);
+        }
+        let extended = fs::read(&path).unwrap();
+        assert!(extended[..1 << 20] == content && extended[1 << 20..].iter().all(|byte| *byte == 0));
+        file.set_len(1 << 20).unwrap();
 
         // One that is not there any more does no harm, and none that is there is replaced.
         let third = recycle_segment(&from, &directory.join("3.log"), &new(3, b"head 3")).unwrap();

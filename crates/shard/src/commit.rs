@@ -4,6 +4,7 @@ use base::limits::OUTPUT_UNAUTHENTICATED_MAX;
 use base::planted::{Bug, is_planted};
 use base::{Effect, LogOrdinal, TickOutput};
 use session::Pressure;
+use storage::log::LogWriter;
 
 use crate::connection::Stall;
 use crate::hop::HopBatch;
@@ -37,7 +38,7 @@ impl Shard {
         if let Some(buffer) =
             self.store.log_mut().filter(|buffer| !buffer.is_empty() && must_seal(buffer.record_bytes()))
         {
-            log.seal(buffer, self.now, &mut self.effects);
+            log.seal_or_wait(buffer, self.now, self.tracks, &mut self.effects);
         }
         if log.wants_retry() && self.now.monotonic_us >= self.last_segment_try_us + SYNC_INTERVAL_US {
             log.retry_segment(&mut self.effects);
@@ -48,7 +49,7 @@ impl Shard {
             Durability::Interval if self.stopping || wants_sync => true,
             Durability::Interval => self.now.monotonic_us >= self.last_sync_us + SYNC_INTERVAL_US,
         };
-        if due && !log.is_syncing() && log.sealed() > log.durable() {
+        if due && !log.is_syncing() && log.given() > log.durable() {
             self.last_sync_us = self.now.monotonic_us;
             log.sync(&mut self.effects);
         }
@@ -63,13 +64,13 @@ impl Shard {
     /// Something waits for the next tick's sync.
     fn is_gathering(&self) -> bool {
         self.gathers()
-            && (self.store.has_unsealed() || self.log.as_ref().is_some_and(|log| log.sealed() > log.durable()))
+            && (self.store.has_unsealed() || self.log.as_ref().is_some_and(|log| log.given() > log.durable()))
     }
 
     /// The highest group whose promise holds once this tick's effects are done in order.
     pub(crate) fn commit_horizon(&self) -> LogOrdinal {
         let Some(log) = &self.log else { return LogOrdinal(u64::MAX) };
-        let own = if self.durability == Durability::Commit { log.durable() } else { log.sealed() };
+        let own = if self.durability == Durability::Commit { log.durable() } else { log.given() };
         let own = own.min(self.followers_horizon());
         match self.units.first_pending() {
             Some(pending) => own.min(LogOrdinal(pending.0.saturating_sub(1))),
@@ -90,7 +91,7 @@ impl Shard {
     /// Highest group that is as durable as promised on this core alone.
     pub(crate) fn logged_horizon(&self) -> LogOrdinal {
         let Some(log) = &self.log else { return LogOrdinal(u64::MAX) };
-        if self.durability == Durability::Commit { log.durable() } else { log.sealed() }
+        if self.durability == Durability::Commit { log.durable() } else { log.given() }
     }
 
     /// Releases what waited for groups that are committed now.
@@ -196,7 +197,7 @@ impl Shard {
         self.statistics.end_tick();
         let log = self.log.as_ref().filter(|log| log.failure().is_none());
         let unsynced = self.durability == Durability::Interval
-            && log.is_some_and(|log| log.sealed() > log.durable() && !log.is_syncing());
+            && log.is_some_and(|log| log.given() > log.durable() && !log.is_syncing());
         let deadlines = [
             self.waiters.next_deadline_us(),
             self.wide_waits.next_deadline_us(),
@@ -221,10 +222,8 @@ impl Shard {
             || self.links_have_more()
             || self.put_off.is_noted();
         output.quiet_completions = !self.stopping && self.flush.is_empty();
-        let log_is_safe = self
-            .log
-            .as_ref()
-            .is_none_or(|log| log.failure().is_some() || (self.node.is_sealed() && log.durable() == log.sealed()));
+        let log_is_safe =
+            self.log.as_ref().is_none_or(|log| log.failure().is_some() || (self.node.is_sealed() && log.is_settled()));
         if self.stopping && log_is_safe && self.has_last_runs() {
             output.effects.push(Effect::Stop);
         }
@@ -243,7 +242,8 @@ impl Shard {
     /// Changes are tracked until committed while that takes longer than a tick, or will never come.
     pub(crate) fn update_tracking(&mut self) {
         let promises_more = self.durability == Durability::Commit || self.membership.is_some();
-        let is_slow = promises_more || self.units.first_pending().is_some();
+        let awaits_room = self.log.as_ref().is_some_and(LogWriter::has_waiting);
+        let is_slow = promises_more || awaits_room || self.units.first_pending().is_some();
         self.tracks = self.log.is_some() && (is_slow || self.has_log_failed());
         let ordinal = self.log.as_ref().filter(|_| self.tracks).map(|log| log.next_ordinal());
         self.store.track_uncommitted(ordinal);

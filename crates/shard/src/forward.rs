@@ -119,6 +119,7 @@ impl Shard {
             self.send_hop_reply(origin, &bytes, None, None);
             return self.store.let_go(request.take_long().into_iter());
         }
+        self.begin_long_request(request.spec, request.arguments(), database);
         let changes = self.store.changes();
         let reply = Reply::with_long(&mut bytes, protocol, &mut long);
         match self.run_into(commands::execute, &request, database, true, reply) {

@@ -63,7 +63,8 @@ impl Shard {
         confirm: bool,
     ) {
         groups.into_iter().for_each(|group| self.store.insert_group(group));
-        if logged.len() > 1 {
+        // A long part may wait for room: nobody is to see it before.
+        if logged.len() > 1 || part.log.record_bytes() > self.put_off.log_bytes_max() {
             self.begin_unit_group();
         } else {
             self.make_log_room(part.log.record_bytes());

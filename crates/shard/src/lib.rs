@@ -28,6 +28,7 @@ pub mod hop;
 pub mod keyspace;
 pub mod lend;
 mod log_failure;
+mod long_unit;
 mod maintain;
 pub mod member;
 pub mod memory;

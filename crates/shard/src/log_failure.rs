@@ -33,7 +33,7 @@ impl Shard {
     /// The street wrote or synced in vain.
     pub(crate) fn on_log_failed(&mut self, reason: String) {
         let Some(log) = &self.log else { unreachable!("no log was ever asked for anything") };
-        if log.sealed() > log.written() {
+        if log.given() > log.written() {
             // The street has withheld the replies of a failed write: nobody here is served any more.
             self.stopping = true;
             self.note_log_failure(&reason);

@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) more: bool,
     /// Whether the last tick asked for the next one at a time that had come already.
     pub(crate) is_overdue: bool,
+    /// Whether it asked to stop.
+    pub(crate) has_stopped: bool,
     /// Clients whose connections were closed.
     pub(crate) closed: Vec<u32>,
     /// What was asked about files, for whoever takes it.
@@ -49,6 +51,7 @@ pub(crate) struct Core {
     segments: Segments,
     /// Segments that are late, and the room of those that are there.
     late_segments: Vec<SegmentNumber>,
+    late_room: Option<(SegmentNumber, u64)>,
     rooms: BTreeMap<SegmentNumber, u64>,
     now_us: u64,
     /// While the disk is slow: its answers.
@@ -95,6 +98,8 @@ impl Core {
             overrun_bytes_max: 0,
             segments: Segments::Quick,
             late_segments: Vec::new(),
+            late_room: None,
+            has_stopped: false,
             rooms: BTreeMap::new(),
             now_us: 0,
             late: None,
@@ -141,6 +146,8 @@ impl Core {
                     self.make_segment(segment);
                     self.files.push(effect);
                 }
+                Effect::ExtendSegment { segment, bytes } => self.make_room(segment, bytes),
+                Effect::Stop => self.has_stopped = true,
                 Effect::RemoveFiles { .. } => self.files.push(effect),
                 Effect::Send { connection, buffer } => {
                     sent += buffer.len();
@@ -173,9 +180,25 @@ impl Core {
         }
     }
 
+    fn make_room(&mut self, segment: SegmentNumber, bytes: u64) {
+        match self.segments {
+            Segments::Quick => {
+                self.rooms.insert(segment, bytes);
+                self.events.push(Event::RoomReady { segment, bytes });
+            }
+            Segments::Late => self.late_room = Some((segment, bytes)),
+            Segments::Refused => {
+                self.events.push(Event::RoomFailed { reason: format!("{}.log: disk full", segment.0) })
+            }
+        }
+    }
+
     /// From now on; those that are late are made so, too.
     pub(crate) fn segments_are(&mut self, segments: Segments) {
         self.segments = segments;
+        if let Some((segment, bytes)) = self.late_room.take() {
+            self.make_room(segment, bytes);
+        }
         std::mem::take(&mut self.late_segments).into_iter().for_each(|segment| self.make_segment(segment));
     }
 

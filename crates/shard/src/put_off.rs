@@ -126,7 +126,7 @@ impl Shard {
         let Some(log) = self.log.as_mut().filter(|log| log.failure().is_none()) else { return };
         let Some(buffer) = self.store.log_mut().filter(|buffer| !buffer.is_empty()) else { return };
         self.put_off.note_sealed(buffer.record_bytes());
-        log.seal(buffer, self.now, &mut self.effects);
+        log.seal_or_wait(buffer, self.now, self.tracks, &mut self.effects);
         if self.tracks {
             self.store.track_uncommitted(Some(log.next_ordinal()));
         }

@@ -59,6 +59,15 @@ impl Shard {
                     self.end_pin_for_room(&reason);
                     self.log_mut("extended").on_segment_failed(reason);
                 }
+                Event::RoomReady { segment, bytes } => {
+                    let Some(log) = &mut self.log else { continue };
+                    log.on_room_ready(segment, bytes, &mut self.effects);
+                }
+                Event::RoomFailed { reason } => {
+                    self.last_segment_try_us = self.now.monotonic_us;
+                    self.end_pin_for_room(&reason);
+                    self.log_mut("extended").on_room_failed(reason);
+                }
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::RunWritten { buffer } => self.on_run_written(buffer),
                 Event::RunRead { token, read } => self.on_run_read(token, read),

@@ -183,6 +183,9 @@ impl Shard {
     ) {
         let random = self.rng.next_u64();
         let Some(connection) = self.connections.at(index) else { return };
+        let database = connection.session.database();
+        self.begin_long_request(spec, arguments, database);
+        let Some(connection) = self.connections.at(index) else { return };
         let mark = self.tracks.then(|| connection.output.mark());
         let changes = self.store.changes();
         let mut unit = Unit {

@@ -158,6 +158,8 @@ impl Shard {
 
     /// Everything is on this core: no other core needs to know.
     fn run_local_unit(&mut self, id: ConnectionId, work: &UnitWork) {
+        let database = self.connections.get_mut(id).map_or_else(Default::default, |c| c.session.database());
+        self.begin_long_unit(work, database);
         let changes = self.store.changes();
         self.memory.note_lenders(false);
         let reply = self.run_work(id, work, &[]);

@@ -82,6 +82,7 @@ impl Shard {
             }
         }
         let mut bytes = Vec::new();
+        self.begin_long_request(request.spec, request.arguments(), database);
         let changes = self.store.changes();
         let outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));
         if outcome == Outcome::Done {

@@ -120,6 +120,12 @@ impl Disk {
         disk
     }
 
+    /// Make a file longer, with zeros; a power cut may undo that.
+    pub fn extend(&mut self, name: &str, bytes: u64) {
+        let file = self.file_mut(name);
+        file.volatile.resize(file.volatile.len().max(bytes as usize), 0);
+    }
+
     /// Write to the volatile side.
     pub fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) {
         self.file_mut(name).write(offset as usize, bytes);

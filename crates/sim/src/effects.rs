@@ -11,6 +11,8 @@ use crate::street::{Dial, Item, Street, Work};
 
 /// One of so many writes of runs fails.
 const RUN_WRITES_PER_FAILURE: u64 = 100;
+/// One of so many extensions of a segment fails.
+const EXTENSIONS_PER_FAILURE: u64 = 20;
 /// One of so many reads of runs fails, and one brings a wrong bit.
 const RUN_READS_PER_FAILURE: u64 = 100;
 
@@ -62,6 +64,11 @@ impl<N: Node> Street<N> {
             }
             Effect::WriteLog { segment, offset, bytes, ordinal } => {
                 self.write_log(core, segment, offset, bytes, ordinal);
+            }
+            Effect::ExtendSegment { segment, bytes } => {
+                self.trace.note(self.now_us(), "extend", &[u64::from(core), segment.0, bytes], &[]);
+                let delay_us = self.chance_us(self.weather.sync_us_max);
+                self.after(delay_us, Item::Extended { core, segment, bytes });
             }
             Effect::SyncLog { segment, ordinal } => self.sync_log(core, segment, ordinal),
             Effect::WriteRun { name, offset, bytes } => self.write_run(core, &name, offset, bytes),
@@ -159,6 +166,18 @@ impl<N: Node> Street<N> {
         if !self.durable_step() {
             self.tell(core, Event::SegmentReady { segment });
         }
+    }
+
+    /// Room for a long group, or none this time.
+    pub(crate) fn extended(&mut self, core: u16, segment: SegmentNumber, bytes: u64) {
+        let name = self.node.file_name(core, segment);
+        if self.rng.chance(1, EXTENSIONS_PER_FAILURE) {
+            self.faults.fired(Fault::RoomFails);
+            let reason = format!("{name}: No space left on device");
+            return self.tell(core, Event::RoomFailed { reason });
+        }
+        self.disk.extend(&name, bytes);
+        self.tell(core, Event::RoomReady { segment, bytes });
     }
 
     fn write_log(&mut self, core: u16, segment: SegmentNumber, offset: u64, bytes: Vec<u8>, ordinal: LogOrdinal) {

@@ -17,6 +17,8 @@ pub enum Fault {
     SyncFails,
     /// A write to the log is short.
     WriteFails,
+    /// There is no room for a long log group, for a while.
+    RoomFails,
     /// A write of a run is short.
     RunFails,
     /// A read of a run fails.

@@ -93,6 +93,7 @@ pub(crate) enum Item<M> {
     Unblock(u16),
     Prepared { core: u16, segment: SegmentNumber },
     Synced { core: u16, ordinal: LogOrdinal, files: Vec<(String, SyncSnapshot)> },
+    Extended { core: u16, segment: SegmentNumber, bytes: u64 },
     RunsSynced { core: u16, names: Vec<String>, snapshots: Vec<SyncSnapshot> },
     RunDone { core: u16, event: Event },
     NamedFile { core: u16, effect: Effect },

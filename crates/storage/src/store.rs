@@ -22,11 +22,11 @@ pub use scan::{EXPIRED_KEY_COST, ScanCursor};
 pub use tier::Tiered;
 
 use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};
-use base::{Blocks, CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
+use base::{BLOCK_BYTES, Blocks, CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
 use evict::Eviction;
 use types::Change;
 
-use crate::group::{DatabaseCount, GroupBytes, Record, SlotGroup};
+use crate::group::{DatabaseCount, GroupBytes, Record, SlotGroup, Value};
 use crate::heap::HeapFull;
 use crate::key::Key;
 use crate::lazy_free::{Garbage, LazyFree};
@@ -453,6 +453,29 @@ impl Store {
         self.read(key, now_ms)?;
         let group = self.group_of(key);
         group.find(key).map(|found| group.bytes_of(found))
+    }
+
+    /// Bytes that a copy of the key's value would log, about; 0 without one.
+    pub fn value_bytes(&self, key: &Key<'_>) -> usize {
+        self.value_of(key, |value| match value {
+            Value::String { text, .. } => text.len(),
+            Value::List(list) => list.heap_bytes(),
+            Value::Cold => BLOCK_BYTES,
+        })
+    }
+
+    /// Bytes of the longer one of the elements at a list's ends; 0 without one.
+    pub fn end_bytes(&self, key: &Key<'_>) -> usize {
+        let len = |element: Option<&[u8]>| element.map_or(0, <[u8]>::len);
+        self.value_of(key, |value| match value {
+            Value::List(list) => len(list.get(0)).max(len(list.get(list.len() - 1))),
+            Value::String { .. } | Value::Cold => 0,
+        })
+    }
+
+    fn value_of(&self, key: &Key<'_>, bytes: impl Fn(&Value<'_>) -> usize) -> usize {
+        let Some(group) = self.groups[key.group().number() as usize].as_deref() else { return 0 };
+        group.find(key).map_or(0, |found| bytes(&group.record(found).value))
     }
 
     /// Bytes of the records of this tick, or of the unit under way; 0 in durability `memory`.

@@ -198,6 +198,7 @@ impl Journal {
             Event::RunFailed { reason } => {
                 self.with_checkpoints((store, uploads), life, now, |runs, view| runs.on_run_failed(reason, view.now));
             }
+            Event::RoomReady { .. } | Event::RoomFailed { .. } => unreachable!("no group here waits for room"),
             Event::RunRead { .. } => unreachable!("without a memory limit no value leaves memory"),
             Event::Accepted { .. }
             | Event::Dialed { .. }

@@ -1,6 +1,6 @@
 //! A machine that answers lines, so that a street can be tested without a store: each line is a command.
 //!
-//! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `STALL us` | `GAP` | `LOG t` | `SYNC` | `CREATE n`
+//! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `STALL us` | `GAP` | `LOG t` | `SYNC` | `CREATE n` | `EXTEND bytes`
 //! | `READ name offset bytes` | `PUT name offset text` | `REPLACE name text`
 
 use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
@@ -170,6 +170,10 @@ impl LineMachine {
                 self.dialers.push(id);
                 effects.push(Effect::Dial { token, address: rest.to_owned() });
             }
+            "EXTEND" => {
+                effects.push(Effect::ExtendSegment { segment: self.segment, bytes: rest.parse().unwrap() });
+                self.created_reply = Some(id);
+            }
             "READ" => {
                 let words: Vec<&str> = rest.split(' ').collect();
                 let (offset, bytes) = (words[1].parse().unwrap(), words[2].parse().unwrap());
@@ -233,7 +237,12 @@ impl LineMachine {
                 let id = self.created_reply.take().unwrap();
                 self.reply(id, b"created");
             }
-            Event::SegmentFailed { reason, .. } | Event::LogFailed { reason } => {
+            Event::RoomReady { segment, bytes } => {
+                self.trace.push(format!("room {} {bytes}", segment.0));
+                let id = self.created_reply.take().unwrap();
+                self.reply(id, b"extended");
+            }
+            Event::SegmentFailed { reason, .. } | Event::RoomFailed { reason } | Event::LogFailed { reason } => {
                 self.trace.push(format!("failed {reason}"));
                 if let Some(id) = self.created_reply.take().or(self.synced_reply.take()) {
                     self.reply(id, b"refused");

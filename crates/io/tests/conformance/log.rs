@@ -44,6 +44,28 @@ fn segments_are_made_written_and_synced_in_order() {
 }
 
 #[test]
+fn room_is_reserved_behind_a_segment_or_refused_and_nothing_is_lost() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("room");
+        let node = node_with_log(&scratch, backend, quiet);
+        let mut client = node.client();
+        assert_eq!(client.ask("CREATE 1"), "created");
+        assert_eq!(client.ask("LOG first"), "logged");
+        // More than any disk has.
+        assert_eq!(client.ask(&format!("EXTEND {}", 1u64 << 62)), "refused");
+        assert_eq!(client.ask(&format!("EXTEND {}", 5 << 20)), "extended");
+        assert_eq!(client.ask("LOG second"), "logged");
+        let path = scratch.path().join("log-1");
+        let content = fs::read(&path).unwrap();
+        assert!(content.starts_with(b"headfirst\nsecond\n") && content.len() == 5 << 20);
+        assert!(fs::metadata(&path).unwrap().blocks() * 512 >= 5 << 20);
+        let trace = node.stop().remove(0).trace;
+        assert!(trace[2].starts_with("failed ") && trace[2].contains("log-1: "), "{trace:?}");
+        assert_eq!(trace[3], format!("room 1 {}", 5 << 20));
+    });
+}
+
+#[test]
 fn a_log_left_by_an_earlier_run_is_continued() {
     on_each_backend(|backend, quiet| {
         let scratch = Scratch::new("continue");

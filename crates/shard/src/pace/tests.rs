@@ -160,6 +160,97 @@ fn the_log_stays_in_its_room_while_the_next_segment_is_made() {
     }
 }
 
+/// Long units, each with the client that sends it, and what it is told.
+fn long_units() -> Vec<(u32, Vec<u8>, &'static [u8])> {
+    let long = [7; 3 * SEGMENT_BYTES as usize];
+    let both: &[&[u8]] = &[b"MSET", b"first", &long, b"second", &long];
+    let exec = [request(&[b"MULTI"]), request(&[b"COPY", b"long", b"other"]), request(&[b"EXEC"])].concat();
+    vec![
+        (0, request(&[b"SET", b"long", &long]), b"+OK\r\n"),
+        (1, request(&[b"COPY", b"long", b"copy"]), b":1\r\n"),
+        (0, request(&[b"RENAME", b"copy", b"moved"]), b"+OK\r\n"),
+        (1, request(both), b"+OK\r\n"),
+        (0, exec, b"+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"),
+        (1, request(&[b"RPUSH", b"list", b"x", &long]), b":2\r\n"),
+        (0, request(&[b"RPOPLPUSH", b"list", b"target"]), &[b'$', b'1', b'2', b'2', b'8', b'8']),
+    ]
+}
+
+#[test]
+fn a_unit_beyond_the_room_waits_for_room_and_nobody_sees_it_before() {
+    let _turn = turn();
+    for durability in [Durability::Interval, Durability::Commit] {
+        let mut core = Core::with(durability, 4, |shard| shard.set_segment_bytes(SEGMENT_BYTES));
+        core.tick(2, &request(&[b"SET", b"short", b"1"]));
+        core.come_to_rest();
+        core.told(2);
+        for (client, unit, told) in long_units() {
+            core.segments_are(Segments::Late);
+            core.tick(client, &unit);
+            core.come_to_rest();
+            let early = core.told(client);
+            assert!(!early.starts_with(told), "{durability:?}: told before it is logged: {}", told.escape_ascii());
+            // A reader of something else is answered; another writer waits, and so does who sees what waits.
+            core.tick(2, &request(&[b"GET", b"short"]));
+            core.tick(3, &request(&[b"STRLEN", b"long"]));
+            core.come_to_rest();
+            assert_eq!(core.told(2), b"$1\r\n1\r\n", "{durability:?}");
+            let is_first = told == b"+OK\r\n" && unit.starts_with(b"*3\r\n$3\r\nSET");
+            assert_eq!(core.told(3).is_empty(), is_first, "{durability:?}: {}", unit[..30].escape_ascii());
+            assert!(core.shard.log.as_ref().unwrap().has_waiting());
+            core.segments_are(Segments::Quick);
+            core.come_to_rest();
+            let all = [early, core.told(client)].concat();
+            assert!(all.starts_with(told), "{durability:?}: {}", all[..all.len().min(60)].escape_ascii());
+            core.told(3);
+            assert_eq!(core.overrun_bytes_max, 0, "{durability:?}: what a full disk would refuse");
+        }
+    }
+}
+
+#[test]
+fn on_a_full_disk_a_long_unit_waits_and_others_are_refused_until_there_is_room() {
+    let _turn = turn();
+    for durability in [Durability::Interval, Durability::Commit] {
+        for stops in [false, true] {
+            let mut core = Core::with(durability, 4, |shard| shard.set_segment_bytes(SEGMENT_BYTES));
+            let (_, unit, told) = long_units().swap_remove(0);
+            core.segments_are(Segments::Refused);
+            core.tick(0, &unit);
+            core.come_to_rest();
+            core.tick(1, &request(&[b"SET", b"short", b"1"]));
+            core.tick(2, &request(&[b"GET", b"short"]));
+            core.come_to_rest();
+            assert_eq!((core.told(0), core.told(2)), (Vec::new(), b"$-1\r\n".to_vec()));
+            let refusal = String::from_utf8(core.told(1)).unwrap();
+            assert!(refusal.starts_with("-MISCONF ") && refusal.contains("log: disk full"), "{refusal}");
+            for _ in 0..3 {
+                core.pass_us(1_000_000);
+                core.tick(2, b"");
+                core.come_to_rest();
+                assert!(!core.more && !core.is_overdue, "it ticks without end");
+            }
+            if stops {
+                core.events.push(Event::ShutdownRequested);
+                core.come_to_rest();
+                core.pass_us(3_000_000);
+                core.tick(2, b"");
+                core.come_to_rest();
+                assert!(core.has_stopped && core.told(0).is_empty(), "{durability:?}: a stop waits for no room");
+                continue;
+            }
+            core.segments_are(Segments::Quick);
+            core.pass_us(1_000_000);
+            core.tick(2, b"");
+            core.come_to_rest();
+            assert_eq!((core.told(0), core.overrun_bytes_max), (told.to_vec(), 0));
+            core.tick(1, &request(&[b"SET", b"short", b"1"]));
+            core.come_to_rest();
+            assert_eq!(core.told(1), b"+OK\r\n");
+        }
+    }
+}
+
 #[test]
 fn on_a_full_disk_writes_are_refused_readers_log_nothing_and_room_ends_it() {
     let _turn = turn();

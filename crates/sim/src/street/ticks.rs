@@ -25,6 +25,7 @@ impl<N: Node> Street<N> {
                 self.perform(core);
             }
             Item::Prepared { core, segment } => self.prepared(core, segment),
+            Item::Extended { core, segment, bytes } => self.extended(core, segment, bytes),
             Item::RunsSynced { core, names, snapshots } => self.runs_synced(core, &names, snapshots),
             Item::RunDone { core, event } => self.tell(core, event),
             Item::NamedFile { core, effect } => self.named_file(core, effect),

@@ -183,6 +183,7 @@ impl Toy {
                 unreachable!("it makes no runs")
             }
             Event::FileDurable { .. } | Event::FileFailed { .. } => unreachable!("it has no files but its log"),
+            Event::RoomReady { .. } | Event::RoomFailed { .. } => unreachable!("it asks for none"),
             Event::LogFailed { .. } | Event::SegmentFailed { .. } => self.failed = true,
             Event::ShutdownRequested => self.stopping = true,
         }

@@ -4,12 +4,13 @@
 //!   segment n   [header][group 41][group 42]······         half full: CreateSegment n+1
 //!   segment n+1 [header][group 43]                          full and n+1 ready: move on
 //!
-//!   sealed ≥ written ≥ durable      (ordinals)
+//!   sealed ≥ given ≥ written ≥ durable      (ordinals)
 //! ```
 //!
 //! Room is reserved, so a write into it never finds the disk full. Whoever writes is therefore to wait while the present
 //! segment is nearly full and the next one is being made ([`LogWriter::awaits_segment`]), and is refused while it cannot be made
-//! ([`LogWriter::refusal`]). What comes all the same, one long unit, makes the segment grow. A segment that nobody needs
+//! ([`LogWriter::refusal`]). What comes all the same, one long unit, waits for room of its own if nobody was promised its write
+//! (see `room`), and otherwise makes the segment grow. A segment that nobody needs
 //! any more becomes the next: neither the file system nor the page cache has anything to make or to give back.
 
 use std::collections::VecDeque;
@@ -50,6 +51,10 @@ impl LogIdentity {
         }
     }
 }
+
+mod room;
+
+use room::Waiting;
 
 /// A segment that is there.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +97,11 @@ pub struct LogWriter {
     next_requested: bool,
     next_ready: bool,
     next_failed: Option<String>,
+    /// Groups beyond the room, and those behind them.
+    waiting: Waiting,
     sealed: LogOrdinal,
+    /// Highest group whose write was asked for.
+    given: LogOrdinal,
     written: LogOrdinal,
     durable: LogOrdinal,
     syncing: Option<LogOrdinal>,
@@ -124,7 +133,9 @@ impl LogWriter {
             next_requested: false,
             next_ready: false,
             next_failed: None,
+            waiting: Waiting::default(),
             sealed: LogOrdinal(0),
+            given: LogOrdinal(0),
             written: LogOrdinal(0),
             durable: LogOrdinal(0),
             syncing: None,
@@ -161,6 +172,11 @@ impl LogWriter {
     /// Highest group that survives a power cut.
     pub fn durable(&self) -> LogOrdinal {
         self.durable
+    }
+
+    /// Highest group whose write was asked for: with this tick's effects it is handed to the operating system.
+    pub fn given(&self) -> LogOrdinal {
+        self.given
     }
 
     /// Highest group sealed.
@@ -200,6 +216,18 @@ impl LogWriter {
 
     /// Seal the tick's records into a group and ask for its write. `buffer` is replaced by an empty one.
     pub fn seal(&mut self, buffer: &mut LogBuffer, now: Now, effects: &mut Vec<Effect>) -> LogOrdinal {
+        self.seal_or_wait(buffer, now, false, effects)
+    }
+
+    /// As [`LogWriter::seal`]; a group beyond the room that is reserved is written once there is room for it, if it `may_wait`:
+    /// if nothing was promised that depends on its write before [`LogWriter::given`] tells of it.
+    pub fn seal_or_wait(
+        &mut self,
+        buffer: &mut LogBuffer,
+        now: Now,
+        may_wait: bool,
+        effects: &mut Vec<Effect>,
+    ) -> LogOrdinal {
         debug_assert!(!buffer.is_empty(), "an empty group would waste a header");
         let full = std::mem::replace(buffer, LogBuffer::reusing(self.spare.pop().unwrap_or_default()));
         let (records, record_bytes) = (full.records(), full.record_bytes());
@@ -222,18 +250,19 @@ impl LogWriter {
             let end = self.offset as usize + stride;
             bytes.resize(end.next_multiple_of(PAGE_BYTES) - self.offset as usize, 0);
         }
-        effects.push(Effect::WriteLog { segment: self.segment, offset: self.offset, bytes, ordinal: self.sealed });
+        let write = Effect::WriteLog { segment: self.segment, offset: self.offset, bytes, ordinal: self.sealed };
         self.offset += stride as u64;
         self.bytes_total += stride as u64;
+        self.write_or_wait(write, stride as u64, may_wait, effects);
         self.sealed
     }
 
-    /// Ask for a sync of everything sealed so far, unless one is under way or nothing is new.
+    /// Ask for a sync of everything given so far, unless one is under way or nothing is new.
     pub fn sync(&mut self, effects: &mut Vec<Effect>) {
-        if self.syncing.is_none() && self.sealed > self.durable && self.failed.is_none() {
-            self.syncing = Some(self.sealed);
-            self.bytes_syncing = self.bytes_total;
-            effects.push(Effect::SyncLog { segment: self.segment, ordinal: self.sealed });
+        if self.syncing.is_none() && self.given > self.durable && self.failed.is_none() {
+            self.syncing = Some(self.given);
+            self.bytes_syncing = self.bytes_total - self.waiting.bytes();
+            effects.push(Effect::SyncLog { segment: self.segment, ordinal: self.given });
         }
     }
 
@@ -269,13 +298,16 @@ impl LogWriter {
 
     /// Why the log takes no more changes for now: the current segment is nearly full and there is no room for the next.
     pub fn refusal(&self) -> Option<&str> {
-        self.next_failed.as_deref().filter(|_| self.is_nearly_full())
+        self.waiting.failure().or(self.next_failed.as_deref().filter(|_| self.is_nearly_full()))
     }
 
-    /// Whether changes should wait: the current segment is nearly full, and the next one is being made. An event ends it.
+    /// Whether changes should wait: the current segment is nearly full, and the next one is being made, or room for a long
+    /// group is. An event ends it.
     #[inline]
     pub fn awaits_segment(&self) -> bool {
-        self.next_requested && !self.next_ready && self.next_failed.is_none() && self.is_nearly_full()
+        let awaits_next =
+            self.next_requested && !self.next_ready && self.next_failed.is_none() && self.is_nearly_full();
+        awaits_next || self.waiting.is_under_way()
     }
 
     /// Bytes of groups, however they are cut, that fit where room is reserved.
@@ -292,16 +324,17 @@ impl LogWriter {
         self.offset + self.capacity() / 8 > self.capacity()
     }
 
-    /// Whether the next segment has to be asked for again ([`LogWriter::retry_segment`]).
+    /// Whether the next segment, or room, has to be asked for again ([`LogWriter::retry_segment`]).
     pub fn wants_retry(&self) -> bool {
-        self.next_failed.is_some() && !self.next_requested
+        (self.next_failed.is_some() && !self.next_requested) || self.waiting.wants_retry()
     }
 
-    /// Ask for the next segment again.
+    /// Ask for it again.
     pub fn retry_segment(&mut self, effects: &mut Vec<Effect>) {
-        if self.wants_retry() {
+        if self.next_failed.is_some() && !self.next_requested {
             self.request_next(effects);
         }
+        self.retry_room(effects);
     }
 
     /// Writing or syncing failed: from now on nothing is acknowledged (fsync is never retried: the kernel may have
@@ -365,7 +398,11 @@ impl LogWriter {
 
     /// Nominal bytes of the present segment.
     fn capacity(&self) -> u64 {
-        if self.segment.0 == 0 { self.segment_bytes.min(FIRST_SEGMENT_BYTES) } else { self.segment_bytes }
+        self.capacity_of(self.segment)
+    }
+
+    fn capacity_of(&self, segment: SegmentNumber) -> u64 {
+        if segment.0 == 0 { self.segment_bytes.min(FIRST_SEGMENT_BYTES) } else { self.segment_bytes }
     }
 
     fn choose_segment(&mut self, stride: u64, effects: &mut Vec<Effect>) {
