@@ -204,12 +204,13 @@ impl Shard {
         if connection.output.has_long() {
             connection.output.settle_long();
         }
+        if let Outcome::Block(block) = outcome {
+            return self.wait(Target::Local(id), database, OwnedRequest::new(spec, arguments), block);
+        }
         if let Some(mark) = mark {
             self.hold_if_uncommitted(index, mark, changes);
         }
-        if let Outcome::Block(block) = outcome {
-            self.wait(Target::Local(id), database, OwnedRequest::new(spec, arguments), block);
-        } else if !self.waiters.is_empty() {
+        if !self.waiters.is_empty() {
             self.fire_waiters();
         }
     }

@@ -18,6 +18,8 @@ impl Shard {
         let hashes =
             block.keys.iter().map(|name| self.store.key(name, database, placement::slot_of(name)).hash).collect();
         let deadline_us = self.deadline_us(&block);
+        // What it saw it tells nobody before it runs again.
+        self.store.take_saw_uncommitted();
         if let Some(text) = self.write_refusal().filter(|_| self.has_log_failed()) {
             return self.answer(target, |reply| reply.error("MISCONF", &text));
         }

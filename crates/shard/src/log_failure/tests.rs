@@ -91,6 +91,21 @@ fn who_waits_for_a_key_or_for_durability_is_told() {
 }
 
 #[test]
+fn who_would_wait_after_the_failure_is_told_once_whatever_it_saw() {
+    let _turn = turn();
+    let mut core = core();
+    core.tick(0, &request(&[b"SET", b"dirty", b"2"]));
+    fail(&mut core);
+    // It looks at what was not committed, and has no reply that would show that.
+    for words in [&[b"ZH.WAIT".as_slice(), b"dirty", b"NE", b"2", b"0"], &[b"ZH.WAIT", b"clean", b"NE", b"1", b"0"]] {
+        let told = ask(&mut core, 1, words);
+        assert_eq!(told.matches('\n').count(), 1, "{told}");
+        assert!(told.starts_with("-MISCONF writes are refused "), "{told}");
+        assert_eq!(ask(&mut core, 1, &[b"STRLEN", b"long"]), ":100000\r\n", "the next one did not see it");
+    }
+}
+
+#[test]
 fn a_core_whose_log_failed_logs_nothing_and_sleeps() {
     let _turn = turn();
     for durability in [Durability::Commit, Durability::Interval] {
