@@ -46,8 +46,10 @@ pub struct Lead {
     /// and is in the follower's log.
     held: SlotSet,
     filling: Option<(Slot, ScanCursor)>,
-    /// Slots that were filled with changes that no log group had yet: the next one goes as copies still.
-    whole_behind_next: SlotSet,
+    /// Slots of which the follower has what is newer than the last log group that was passed on: groups up to
+    /// `ahead_until` go as copies still.
+    ahead: SlotSet,
+    ahead_until: LogOrdinal,
     life: u64,
     /// Version of the table by which it leads.
     table: u64,
@@ -73,7 +75,8 @@ impl Lead {
             whole: SlotSet::default(),
             held: SlotSet::default(),
             filling: None,
-            whole_behind_next: SlotSet::default(),
+            ahead: SlotSet::default(),
+            ahead_until: LogOrdinal(0),
             life,
             table: 0,
             sequence: 0,
@@ -105,7 +108,7 @@ impl Lead {
         let added = slots.without(&self.slots);
         (self.whole, self.held) = (self.whole.intersection(&slots), self.held.intersection(&slots));
         self.filling = self.filling.filter(|(slot, _)| slots.contains(*slot));
-        self.whole_behind_next = self.whole_behind_next.intersection(&slots);
+        self.ahead = self.ahead.intersection(&slots);
         (self.slots, self.counts, self.table) = (slots, counts, table);
         if !added.is_empty() {
             self.push_forget(&added);
@@ -117,7 +120,7 @@ impl Lead {
         let first_lost = self.backlog.iter().find_map(|entry| entry.ordinal);
         self.lost_from = self.lost_from.or(first_lost);
         (self.whole, self.held) = (SlotSet::default(), SlotSet::default());
-        (self.filling, self.whole_behind_next) = (None, SlotSet::default());
+        (self.filling, self.ahead) = (None, SlotSet::default());
         self.backlog.clear();
         (self.backlog_bytes, self.sequence, self.sent, self.life) = (0, 0, 0, life);
         let slots = self.slots.clone();
@@ -148,25 +151,38 @@ impl Lead {
         self.backlog.push_back(Entry { sequence: self.sequence, ordinal, ends, bytes });
     }
 
-    /// Passes a sealed log group on. False: more is on its way than may be, and a new life has to begin.
-    pub fn replicate(&mut self, ordinal: LogOrdinal, group: &[u8], store: &Store) -> bool {
+    /// Passes a sealed log group on; `newest` has the last change that the store knows. False: more is on its way than may be,
+    /// and a new life has to begin.
+    pub fn replicate(&mut self, ordinal: LogOrdinal, group: &[u8], store: &Store, newest: LogOrdinal) -> bool {
         let mut records = LogBuffer::default();
         let pass = |slot| match (self.slots.contains(slot), self.whole.contains(slot)) {
             (false, _) => Pass::No,
             (true, false) => Pass::Copies,
             (true, true) => Pass::Records,
         };
-        store.pass_on(group, &pass, &mut records);
+        let copied = store.pass_on(group, &pass, &mut records);
         self.considered = ordinal;
-        if !self.whole_behind_next.is_empty() {
-            let slots = std::mem::take(&mut self.whole_behind_next);
+        if !self.ahead.is_empty() && ordinal >= self.ahead_until {
+            let slots = std::mem::take(&mut self.ahead);
             slots.iter().for_each(|slot| self.whole.insert(slot));
+        }
+        if newest > ordinal {
+            // A copy is of what the store has now.
+            let mut ahead = SlotSet::default();
+            copied.into_iter().filter(|slot| self.whole.contains(*slot)).for_each(|slot| ahead.insert(slot));
+            self.whole = self.whole.without(&ahead);
+            ahead.iter().for_each(|slot| self.note_ahead(slot, newest));
         }
         if !records.is_empty() {
             let (count, records, table) = (records.records(), records.record_slice(), self.table);
             self.push(Some(ordinal), None, |sequence| Frame::Group { sequence, table, count, records });
         }
         self.backlog_bytes <= LINK_BACKLOG_BYTES_MAX
+    }
+
+    fn note_ahead(&mut self, slot: Slot, newest: LogOrdinal) {
+        self.ahead.insert(slot);
+        self.ahead_until = newest;
     }
 
     /// Whether a slot waits to be filled, and there is room for it on the way.
@@ -176,11 +192,11 @@ impl Lead {
 
     fn next_to_fill(&self) -> Option<(Slot, ScanCursor)> {
         let begin = |slot| (slot, Store::slot_range(slot).start);
-        self.filling.or_else(|| self.slots.first_outside(&self.whole, &self.whole_behind_next).map(begin))
+        self.filling.or_else(|| self.slots.first_outside(&self.whole, &self.ahead).map(begin))
     }
 
-    /// Fills the next slots, about a slice of them.
-    pub fn fill(&mut self, store: &Store) {
+    /// Fills the next slots, about a slice of them; `newest` is the log group of the store's last change.
+    pub fn fill(&mut self, store: &Store, newest: LogOrdinal) {
         let mut bytes = 0;
         while bytes < FILL_SLICE_BYTES && self.may_fill() {
             let (slot, cursor) = self.next_to_fill().expect("it may fill");
@@ -203,8 +219,10 @@ impl Lead {
             self.push(None, is_end.then_some(slot), fill);
             self.filling = next.map(|cursor| (slot, cursor));
             if is_end {
-                let sent = if store.has_unsealed() { &mut self.whole_behind_next } else { &mut self.whole };
-                sent.insert(slot);
+                match newest > self.considered {
+                    true => self.note_ahead(slot, newest),
+                    false => self.whole.insert(slot),
+                }
             }
         }
     }
@@ -244,3 +262,6 @@ impl Lead {
         first.map_or(self.considered, |first| LogOrdinal(first.0 - 1))
     }
 }
+
+#[cfg(test)]
+mod tests;

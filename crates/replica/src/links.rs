@@ -99,12 +99,13 @@ impl Links {
         self.leads.iter().map(|(lead, _)| (lead.to(), lead.held()))
     }
 
-    /// A table came; an older one than is known is not looked at.
-    pub fn set_view(&mut self, view: Arc<ClusterView>, store: &mut Store, sealed: LogOrdinal) {
+    /// A table came; an older one than is known is not looked at. `given`: groups up to this one were passed on, or are in
+    /// this tick.
+    pub fn set_view(&mut self, view: Arc<ClusterView>, store: &mut Store, given: LogOrdinal) {
         if self.view.as_ref().is_some_and(|known| known.version() >= view.version()) {
             return;
         }
-        self.considered = self.considered.max(sealed);
+        self.considered = self.considered.max(given);
         if let Some(known) = &self.view {
             let me = self.me;
             let is_promoted = |slot: &Slot| view.first(*slot) == Some(me) && known.first(*slot) != Some(me);
@@ -221,20 +222,24 @@ impl Links {
 
     // --- frames ---
 
-    /// Does what whole frames say. Whether the store has changed.
-    pub fn take_frames(&mut self, store: &mut Store) -> bool {
-        let mut has_changed = false;
+    /// Does what whole frames say. Those that change the store wait while its log buffer has `log_bytes_max` and more; whether
+    /// there may be such.
+    pub fn take_frames(&mut self, store: &mut Store, log_bytes_max: usize) -> bool {
+        let mut has_more = false;
         for number in 0..self.peers.len() {
-            while let Some((changes, bytes)) = self.take_frame(number, store) {
-                has_changed |= changes;
+            let is_full = |peer: &Peer, store: &Store| peer.side.changes_store() && store.log_bytes() >= log_bytes_max;
+            while !is_full(&self.peers[number], store)
+                && let Some(bytes) = self.take_frame(number, store)
+            {
                 self.peers[number].pipe.skip(bytes);
             }
+            has_more |= is_full(&self.peers[number], store);
         }
-        has_changed
+        has_more
     }
 
-    /// The next frame of a connection: whether it changed the store, and its bytes. `None`: nothing can be done now.
-    fn take_frame(&mut self, number: usize, store: &mut Store) -> Option<(bool, usize)> {
+    /// Does the next frame of a connection; its bytes. `None`: nothing can be done now.
+    fn take_frame(&mut self, number: usize, store: &mut Store) -> Option<usize> {
         let view = Arc::clone(self.view.as_ref()?);
         let (frame, bytes) = match self.peers[number].frame() {
             ParsedFrame::Incomplete => return None,
@@ -248,7 +253,7 @@ impl Links {
         match (side, frame) {
             (Side::Follow(follow), _) => {
                 let taken = self.follows[follow].take(&frame, (self.me, &view), store);
-                return self.heed(number, taken).then_some((true, bytes));
+                return self.heed(number, taken).then_some(bytes);
             }
             (Side::Unknown, Frame::Hello { cluster, from, to, life, .. })
                 if cluster == view.cluster() && to == self.me =>
@@ -260,7 +265,7 @@ impl Links {
             // A newer table will come here, too.
             _ => self.break_off(number),
         }
-        Some((false, bytes))
+        Some(bytes)
     }
 
     /// What a follower does after a frame; whether it is done with.
@@ -317,11 +322,11 @@ impl Links {
 
     // --- stages of the tick ---
 
-    /// A log group of this instance was sealed.
-    pub fn replicate(&mut self, ordinal: LogOrdinal, group: &[u8], store: &Store) {
+    /// A log group of this instance is written; `newest` has the last change that the store knows.
+    pub fn replicate(&mut self, ordinal: LogOrdinal, group: &[u8], store: &Store, newest: LogOrdinal) {
         self.considered = ordinal;
         for (lead, contact) in &mut self.leads {
-            if !lead.replicate(ordinal, group, store) {
+            if !lead.replicate(ordinal, group, store, newest) {
                 lead.begin_life(self.rng.next_u64() | 1);
                 self.closing.extend(contact.connection());
             }
@@ -339,8 +344,8 @@ impl Links {
         }
     }
 
-    /// Dials, fills and sends.
-    pub fn go_on(&mut self, now_us: u64, store: &Store, effects: &mut Vec<Effect>) {
+    /// Dials, fills and sends; `newest` is the log group of the store's last change.
+    pub fn go_on(&mut self, now_us: u64, (store, newest): (&Store, LogOrdinal), effects: &mut Vec<Effect>) {
         let Some(view) = &self.view else { return };
         for (lead, contact) in &mut self.leads {
             match *contact {
@@ -350,7 +355,7 @@ impl Links {
                     effects.push(Effect::Dial { token: self.tokens, address: view.link_address(lead.to()) });
                 }
                 Contact::Going { connection } => {
-                    lead.fill(store);
+                    lead.fill(store, newest);
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == connection) {
                         lead.send(peer);
                     }

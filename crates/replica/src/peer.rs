@@ -18,6 +18,13 @@ pub(crate) enum Side {
     Lead(usize),
 }
 
+impl Side {
+    /// Whether frames of this connection change what is stored.
+    pub(crate) fn changes_store(self) -> bool {
+        matches!(self, Side::Follow(_))
+    }
+}
+
 pub(crate) struct Peer {
     pub(crate) side: Side,
     pub(crate) pipe: Pipe,

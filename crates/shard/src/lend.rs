@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use base::SlotGroupId;
+use storage::log::LogWriter;
 use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
 
@@ -38,11 +39,13 @@ impl Shard {
         self.units.lend_queue = still_waiting;
     }
 
-    /// Whether a unit may have these groups of this core now. One that holds and needs no other core's groups waits for
+    /// Whether a unit may have these groups of this core now; not while room is made for a long log group. One that holds and needs no other core's groups waits for
     /// claims; any other one must not, or it and the claim's unit could wait for each other.
     pub(crate) fn may_take(&self, mask: u64, alone: bool) -> bool {
         let has_groups = if alone { has_all(&self.store, mask) } else { self.has_all_at_home(mask) };
-        self.units.holder.is_none() && has_groups
+        // What they would log waits for room as well, and nothing but this says how much of it there may be.
+        let awaits_room = self.log.as_ref().is_some_and(LogWriter::awaits_room);
+        self.units.holder.is_none() && has_groups && !awaits_room
     }
 
     #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]

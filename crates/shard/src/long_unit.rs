@@ -30,14 +30,13 @@ impl Shard {
             UnitWork::Command(request) => self.begin_long_request(request.spec, request.arguments(), database),
             UnitWork::Exec(transaction) if !self.tracks && self.log.is_some() => {
                 let brought: usize = transaction.commands().map(|command| extent(command.arguments)).sum();
-                let carried = transaction.commands().map(|command| {
-                    match carries(command.spec.id) {
-                        // It may carry what came with another command.
-                        true => brought + self.carried_bytes(command.spec.id, command.arguments, database),
-                        false => 0,
-                    }
-                });
-                if brought + carried.sum::<usize>() > self.put_off.log_bytes_max() {
+                let carriers = || transaction.commands().filter(|command| carries(command.spec.id));
+                let carried = carriers()
+                    .map(|command| self.carried_bytes(command.spec.id, command.arguments, database))
+                    .max()
+                    .map_or(0, |longest| longest + brought);
+                // Each may carry what others brought, or carried before.
+                if brought + carriers().count() * carried > self.put_off.log_bytes_max() {
                     self.begin_unit_group();
                 }
             }

@@ -84,7 +84,7 @@ impl Shard {
 
     /// A table came.
     pub(crate) fn set_view(&mut self, node: NodeId, view: Arc<ClusterView>) {
-        let sealed = self.log.as_ref().map_or(LogOrdinal(0), storage::log::LogWriter::sealed);
+        let given = self.log.as_ref().map_or(LogOrdinal(0), storage::log::LogWriter::given);
         let Some(membership) = &mut self.membership else { return };
         let me = InstanceName { node, core: self.core };
         membership.links.set_name(me);
@@ -92,7 +92,7 @@ impl Shard {
             view.slots().any(|(slot, chain)| known.first(slot) == Some(me) && chain.members.first() != Some(&me))
         };
         let loses = membership.links.view().is_some_and(is_lost);
-        membership.links.set_view(view, &mut self.store, sealed);
+        membership.links.set_view(view, &mut self.store, given);
         if loses {
             // Whether what it has not acknowledged counts nobody will ever know here.
             self.end_held();
@@ -217,6 +217,9 @@ impl Shard {
 
     /// The stage: what other nodes sent is done here as well.
     pub(crate) fn follow(&mut self, arrivals: &mut Vec<Arrival>, received: &[u8]) {
+        let awaits_room = self.log.as_ref().is_some_and(|log| log.awaits_segment() || log.refusal().is_some());
+        // Nobody but this core's log says how much may come from elsewhere: the rest waits with its connection.
+        let log_bytes_max = if awaits_room { 0 } else { self.put_off.log_bytes_max() };
         let Some(membership) = &mut self.membership else { return };
         arrivals.retain(|arrival| {
             let is_of_link = membership.links.knows(arrival.connection);
@@ -227,7 +230,10 @@ impl Shard {
         });
         // What a failed log cannot hold is not done either.
         if self.log.as_ref().is_none_or(|log| log.failure().is_none()) && !self.stopping {
-            membership.links.take_frames(&mut self.store);
+            let has_more = membership.links.take_frames(&mut self.store, log_bytes_max);
+            if has_more && !awaits_room {
+                self.put_off.note();
+            }
         }
         let logged = self.last_change_ordinal();
         if let Some(membership) = &mut self.membership {
@@ -237,15 +243,15 @@ impl Shard {
 
     /// The stage: what was logged goes to the followers, and what followed and is as durable as promised is acknowledged.
     pub(crate) fn replicate(&mut self) {
-        let promised = self.logged_horizon();
+        let (promised, newest) = (self.logged_horizon(), self.last_change_ordinal());
         let Some(membership) = &mut self.membership else { return };
         for effect in &self.effects {
             if let Effect::WriteLog { ordinal, bytes, .. } = effect {
-                membership.links.replicate(*ordinal, bytes, &self.store);
+                membership.links.replicate(*ordinal, bytes, &self.store, newest);
             }
         }
         membership.links.acknowledge(membership.logged, promised);
-        membership.links.go_on(self.now.monotonic_us, &self.store, &mut self.effects);
+        membership.links.go_on(self.now.monotonic_us, (&self.store, newest), &mut self.effects);
     }
 
     /// The last log group that every follower has that replies wait for.

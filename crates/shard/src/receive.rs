@@ -1,6 +1,6 @@
 //! Receive: what happened outside, one handler per kind of event.
 
-use base::{ConnectionId, CoreId, Door, Event, Now, Span};
+use base::{ConnectionId, CoreId, Door, Event, Now, SegmentNumber, Span};
 use session::{Opening, Pressure, Session};
 use storage::Checkpoints;
 
@@ -36,7 +36,7 @@ impl Shard {
 
     /// Handles control events; arrivals of bytes are returned for the next stages.
     pub(crate) fn receive(&mut self, events: &mut Vec<Event>) -> Vec<Arrival> {
-        let mut arrivals = std::mem::take(&mut self.arrivals_scratch);
+        let (mut arrivals, mut room) = (std::mem::take(&mut self.arrivals_scratch), None);
         for event in events.drain(..) {
             match event {
                 Event::Received { connection, span } => arrivals.push(Arrival { connection, span }),
@@ -59,15 +59,8 @@ impl Shard {
                     self.end_pin_for_room(&reason);
                     self.log_mut("extended").on_segment_failed(reason);
                 }
-                Event::RoomReady { segment, bytes } => {
-                    let Some(log) = &mut self.log else { continue };
-                    log.on_room_ready(segment, bytes, &mut self.effects);
-                }
-                Event::RoomFailed { reason } => {
-                    self.last_segment_try_us = self.now.monotonic_us;
-                    self.end_pin_for_room(&reason);
-                    self.log_mut("extended").on_room_failed(reason);
-                }
+                Event::RoomReady { segment, bytes } => room = Some(Ok((segment, bytes))),
+                Event::RoomFailed { reason } => room = Some(Err(reason)),
                 Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::RunWritten { buffer } => self.on_run_written(buffer),
                 Event::RunRead { token, read } => self.on_run_read(token, read),
@@ -84,8 +77,27 @@ impl Shard {
                 Event::ShutdownRequested => self.stopping = true,
             }
         }
+        // Behind all others: what fits is written now, unless the log failed.
+        if let Some(room) = room {
+            self.on_room(room);
+        }
         self.set_pace();
         arrivals
+    }
+
+    /// Room for a long group was made, or not.
+    fn on_room(&mut self, room: Result<(SegmentNumber, u64), String>) {
+        // Units that wait with it.
+        self.units.freed = true;
+        if let Err(reason) = &room {
+            self.last_segment_try_us = self.now.monotonic_us;
+            self.end_pin_for_room(reason);
+        }
+        let Some(log) = &mut self.log else { return };
+        match room {
+            Ok((segment, bytes)) => log.on_room_ready(segment, bytes, &mut self.effects),
+            Err(reason) => log.on_room_failed(reason),
+        }
     }
 
     fn log_mut(&mut self, what: &str) -> &mut storage::log::LogWriter {

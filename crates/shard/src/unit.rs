@@ -85,7 +85,7 @@ pub struct Units {
     /// The one unit, own or another core's, that has this core's groups now. It has them until its part is in this
     /// core's log, so units that share two cores stand in the same order in both logs.
     pub(crate) holder: Option<UnitId>,
-    /// The holder let go: who waits may try again.
+    /// The holder let go, or the log has room again: who waits may try again.
     pub(crate) freed: bool,
     pub(crate) lend_queue: VecDeque<(UnitId, u64, bool)>,
     pub(crate) pending: VecDeque<Pending>,

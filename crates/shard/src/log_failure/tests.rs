@@ -4,7 +4,7 @@
 use base::Event;
 
 use crate::Durability;
-use crate::one_core::{Core, request, turn};
+use crate::one_core::{Core, Segments, request, turn};
 
 const FAILS: &str = "0.log: disk on fire";
 
@@ -102,6 +102,32 @@ fn who_would_wait_after_the_failure_is_told_once_whatever_it_saw() {
         assert_eq!(told.matches('\n').count(), 1, "{told}");
         assert!(told.starts_with("-MISCONF writes are refused "), "{told}");
         assert_eq!(ask(&mut core, 1, &[b"STRLEN", b"long"]), ":100000\r\n", "the next one did not see it");
+    }
+}
+
+#[test]
+fn what_waits_for_room_is_not_written_behind_a_sync_that_failed_and_readers_stay() {
+    let _turn = turn();
+    for is_together in [false, true] {
+        let mut core = Core::with(Durability::Commit, 4, |shard| shard.set_segment_bytes(4096));
+        core.tick(2, &request(&[b"SET", b"short", b"1"]));
+        core.come_to_rest();
+        core.segments_are(Segments::Late);
+        core.tick(0, &request(&[b"SET", b"dirty", &[7; 20_000]]));
+        core.come_to_rest();
+        let log = core.shard.log.as_ref().unwrap();
+        let written = log.written();
+        assert!(log.has_waiting());
+        if is_together {
+            core.segments_are(Segments::Quick);
+        }
+        fail(&mut core);
+        core.segments_are(Segments::Quick);
+        core.come_to_rest();
+        let log = core.shard.log.as_ref().unwrap();
+        assert_eq!((log.written(), log.has_waiting()), (written, false), "together: {is_together}");
+        assert!(!core.shard.stopping && core.closed == [0], "together: {is_together}");
+        assert_eq!(ask(&mut core, 1, &[b"GET", b"short"]), "$1\r\n1\r\n");
     }
 }
 

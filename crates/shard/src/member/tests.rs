@@ -38,6 +38,32 @@ fn the_worlds_meet_what_they_are_for() {
     assert!(sum(|town| town.met.refused_by_lease) > 2);
 }
 
+/// A world in which some groups wait for room in the log, on either end of a link.
+fn world_with_long_values(seed: u64) -> Result<Town, String> {
+    let mut town = Town::with_long_values(3, seed, 12);
+    town.go_on(3_000)?;
+    town.settle()?;
+    town.judge()?;
+    Ok(town)
+}
+
+#[test]
+fn what_waits_for_room_in_a_log_is_not_acknowledged_and_not_lost_and_breaks_no_link() {
+    let _turn = crate::one_core::turn();
+    let towns: Vec<Town> = (0..20).map(|seed| world_with_long_values(seed).unwrap()).collect();
+    let waits: u64 = towns.iter().map(|town| town.met.waits_for_room).sum();
+    assert!(waits > 200, "{waits}");
+}
+
+#[test]
+fn a_follower_whose_disk_is_full_takes_no_more_than_it_can_hold() {
+    let _turn = crate::one_core::turn();
+    let mut town = Town::with_long_values(2, 1, 0);
+    let (unwritten_bytes_max, [before, behind]) = town.flood_a_full_follower(100);
+    assert!(unwritten_bytes_max < 64 << 10, "{unwritten_bytes_max}");
+    assert_eq!((before, behind), (0, 100));
+}
+
 #[test]
 fn a_node_without_a_lease_answers_nothing_else() {
     let _turn = crate::one_core::turn();

@@ -1,9 +1,10 @@
 //! One core whose disk is slow: writers wait for it, readers do not, and nobody is forgotten.
 #![allow(clippy::unwrap_used)]
 
-use base::Event;
+use base::{CoreId, Event};
 
 use crate::Durability;
+use crate::hop::UnitId;
 use crate::one_core::{Core, Segments, request, turn};
 
 const SEGMENT_BYTES: u64 = 4096;
@@ -205,6 +206,24 @@ fn a_unit_beyond_the_room_waits_for_room_and_nobody_sees_it_before() {
             core.told(3);
             assert_eq!(core.overrun_bytes_max, 0, "{durability:?}: what a full disk would refuse");
         }
+    }
+}
+
+#[test]
+fn no_groups_are_lent_while_room_is_made_and_all_who_asked_get_them_then() {
+    let _turn = turn();
+    for ends_with in [Segments::Quick, Segments::Refused] {
+        let mut core = Core::with(Durability::Interval, 1, |shard| shard.set_segment_bytes(SEGMENT_BYTES));
+        core.segments_are(Segments::Late);
+        let (client, unit, _) = long_units().swap_remove(0);
+        core.tick(client, &unit);
+        core.come_to_rest();
+        core.shard.units.lend_queue.push_back((UnitId::new(CoreId(0), 1), 1, false));
+        core.shard.try_lends();
+        assert_eq!(core.shard.units.lend_queue.len(), 1, "what it would log waits for room, too");
+        core.segments_are(ends_with);
+        core.come_to_rest();
+        assert!(core.shard.units.lend_queue.is_empty(), "{ends_with:?}");
     }
 }
 

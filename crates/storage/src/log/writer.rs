@@ -307,7 +307,7 @@ impl LogWriter {
     pub fn awaits_segment(&self) -> bool {
         let awaits_next =
             self.next_requested && !self.next_ready && self.next_failed.is_none() && self.is_nearly_full();
-        awaits_next || self.waiting.is_under_way()
+        awaits_next || self.awaits_room()
     }
 
     /// Bytes of groups, however they are cut, that fit where room is reserved.
@@ -341,6 +341,7 @@ impl LogWriter {
     /// dropped the pages; "Can Applications Recover from fsync Failures?", ATC 2020).
     pub fn on_log_failed(&mut self, reason: String) {
         self.failed.get_or_insert(reason);
+        self.waiting = Waiting::default();
     }
 
     /// The next segment to be removed, because nobody needs the groups up to `covered` any more; one of them is kept, to

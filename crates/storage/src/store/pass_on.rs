@@ -31,19 +31,19 @@ pub enum Pass {
 
 impl Store {
     /// Passes the records of a sealed group on. A value in pieces or blocks always goes as a copy: its parts have names that mean
-    /// something in this log only.
+    /// something in this log only. The slots of which there are copies.
     ///
     /// # Panics
     /// When the group is not one of this store's log.
-    pub fn pass_on(&self, group: &[u8], pass: &dyn Fn(Slot) -> Pass, out: &mut LogBuffer) {
+    pub fn pass_on(&self, group: &[u8], pass: &dyn Fn(Slot) -> Pass, out: &mut LogBuffer) -> Vec<Slot> {
         let bytes = u32::from_le_bytes(group[8..12].try_into().expect("four bytes")) as usize;
         let records = &group[GROUP_HEADER_BYTES..][..bytes];
-        let (mut copied, mut is_cleared) = ([0u64; SLOT_COUNT as usize / 64], false);
+        let (mut copied, mut slots, mut is_cleared) = ([0u64; SLOT_COUNT as usize / 64], Vec::new(), false);
         for (at, record) in Records::new(records) {
             let record = record.expect("this store sealed it");
             if record.tag == tag::CLEAR {
                 let database = (record.body != [u8::MAX]).then(|| Database(record.body[0]));
-                self.pass_clear_on(database, pass, out);
+                slots.extend(self.pass_clear_on(database, pass, out));
                 is_cleared = true;
                 continue;
             }
@@ -59,17 +59,23 @@ impl Store {
                     out.append_record(&records[at - GROUP_HEADER_BYTES..][..record.bytes]);
                 }
                 _ => {
-                    copied[word] |= bit;
+                    if copied[word] & bit == 0 {
+                        copied[word] |= bit;
+                        slots.push(slot);
+                    }
                     self.copy_key(&Key::new(record.key, Database(record.database), slot, self.seed), out);
                 }
             }
         }
+        slots
     }
 
-    /// All keys of the slots went, and what came in the same group behind that is copied.
-    fn pass_clear_on(&self, database: Option<Database>, pass: &dyn Fn(Slot) -> Pass, out: &mut LogBuffer) {
+    /// All keys of the slots went, and what came in the same group behind that is copied. Which slots.
+    fn pass_clear_on(&self, database: Option<Database>, pass: &dyn Fn(Slot) -> Pass, out: &mut LogBuffer) -> Vec<Slot> {
+        let mut slots = Vec::new();
         for group in self.groups.iter().flatten().filter(|group| group.owner == self.core) {
             for slot in (0..=u8::MAX).map(|position| group.id().slot(position)).filter(|slot| pass(*slot) != Pass::No) {
+                slots.push(slot);
                 out.append_forget(slot);
                 if database.is_some() || group.keys_in_slot(slot) > 0 {
                     let whole = self.copy_slot(Store::slot_range(slot).start, slot, usize::MAX, out);
@@ -77,6 +83,7 @@ impl Store {
                 }
             }
         }
+        slots
     }
 
     /// Copies a key as it is now.

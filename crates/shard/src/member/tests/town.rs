@@ -33,6 +33,8 @@ struct Node {
     is_up: bool,
     /// It lost its lease and nobody tells it.
     is_zombie: bool,
+    /// Whether its disk is not full.
+    has_room: bool,
     events: Vec<Event>,
     received: Vec<u8>,
     hops: Vec<(CoreId, HopBatch)>,
@@ -68,6 +70,8 @@ pub struct Met {
     pub cuts: u64,
     pub moved: u64,
     pub refused_by_lease: u64,
+    pub waits_for_room: u64,
+    pub refused_for_room: u64,
 }
 
 /// See the module.
@@ -84,8 +88,13 @@ pub struct Town {
     asked: BTreeMap<u64, Vec<u64>>,
     /// By key: the longest value that was read, which nothing may take back.
     read: BTreeMap<u64, Vec<u8>>,
+    /// One of so many values that are appended is longer than a segment; 0: none.
+    long_of: u64,
     pub met: Met,
 }
+
+/// Bytes of a segment where long values are appended.
+const SEGMENT_BYTES: u64 = 4096;
 
 impl Town {
     /// So many nodes; the first three share the slots.
@@ -109,9 +118,17 @@ impl Town {
             acknowledged: BTreeMap::new(),
             asked: BTreeMap::new(),
             read: BTreeMap::new(),
+            long_of: 0,
             met: Met::default(),
         };
         (0..count).for_each(|number| town.give_lease(number, u64::MAX));
+        town
+    }
+
+    /// As [`Town::new`]; segments are short, and one of so many values is longer than a segment.
+    pub fn with_long_values(count: usize, seed: u64, long_of: u64) -> Town {
+        let mut town = Town { long_of, ..Town::new(count, seed) };
+        town.nodes.iter_mut().for_each(|node| node.shard.set_segment_bytes(SEGMENT_BYTES));
         town
     }
 
@@ -268,7 +285,9 @@ impl Town {
             true => (Asked::Get { key }, command(&[b"GET", &key_name(key)])),
             false => {
                 self.asked.entry(key).or_default().push(token);
-                let text = format!("{token},");
+                let is_long = self.long_of > 0 && self.rng.chance(1, self.long_of);
+                let width = if is_long { 2 * SEGMENT_BYTES as usize } else { 0 };
+                let text = format!("{token:0width$},");
                 (Asked::Append { key, token }, command(&[b"APPEND", &key_name(key), text.as_bytes()]))
             }
         };
@@ -306,6 +325,35 @@ impl Town {
         panic!("no reply");
     }
 
+    /// Many requests of one client to node 1, whose follower's disk is full for a while: the most that this one has not
+    /// written, bytes, and how many were answered before and behind that.
+    pub fn flood_a_full_follower(&mut self, requests: usize) -> (u64, [usize; 2]) {
+        self.settle().expect("nothing is wrong yet");
+        self.nodes[1].has_room = false;
+        let key = (0..).map(key_name).find(|key| self.view.first(placement::slot_of(key)) == Some(name(0)));
+        let key = key.expect("it serves some");
+        let request = command(&[b"APPEND", &key, &[b'0'; 3 * SEGMENT_BYTES as usize]]);
+        let connection = self.nodes[0].accept(Door::Cluster);
+        let mut unwritten_bytes_max = 0;
+        let mut answered = [0; 2];
+        for phase in 0..2 {
+            for round in 0..20_000 {
+                if phase == 0 && round < requests {
+                    self.write(0, connection, &request);
+                }
+                while self.deliver_one(usize::MAX) {}
+                self.tick(0);
+                self.tick(1);
+                let log = self.nodes[1].shard.log.as_ref().expect("it has one");
+                unwritten_bytes_max = unwritten_bytes_max.max(log.unsynced_bytes());
+            }
+            let replies = self.nodes[0].replies.remove(&connection).unwrap_or_default();
+            answered[phase] = replies.iter().filter(|byte| **byte == b':').count();
+            self.nodes[1].has_room = true;
+        }
+        (unwritten_bytes_max, answered)
+    }
+
     fn look_at_replies(&mut self) -> Result<(), String> {
         for number in 0..CLIENTS {
             let Some((at, asked)) = self.clients[number].asked else { continue };
@@ -315,6 +363,7 @@ impl Town {
             match (reply[0], asked) {
                 (b'-', _) if reply.starts_with(b"-MOVED") => self.met.moved += 1,
                 (b'-', _) if reply.starts_with(b"-CLUSTERDOWN") => self.met.refused_by_lease += 1,
+                (b'-', _) if reply.starts_with(b"-MISCONF") => self.met.refused_for_room += 1,
                 (b':', Asked::Append { key, token }) => {
                     self.met.acknowledged += 1;
                     self.acknowledged.entry(key).or_default().push(token);
@@ -461,11 +510,19 @@ impl Town {
             Effect::WriteLog { bytes, ordinal, .. } => {
                 node.disk.push_back((0, Event::LogWritten { ordinal, buffer: bytes }))
             }
+            Effect::ExtendSegment { segment, bytes } => {
+                self.met.waits_for_room += 1;
+                let is_there = node.has_room && !self.rng.chance(1, 16);
+                let reason = || Event::RoomFailed { reason: "disk full".to_owned() };
+                let event = is_there.then_some(Event::RoomReady { segment, bytes }).unwrap_or_else(reason);
+                node.disk.push_back((at_us, event));
+            }
             Effect::CreateSegment { segment, .. } => node.disk.push_back((0, Event::SegmentReady { segment })),
             Effect::SyncLog { ordinal, .. } => node.disk.push_back((at_us, Event::LogSynced { ordinal })),
             Effect::WriteRun { bytes, .. } => node.disk.push_back((0, Event::RunWritten { buffer: bytes })),
             Effect::PublishRuns { .. } => node.disk.push_back((at_us, Event::RunsPublished)),
             Effect::RemoveFiles { .. } | Effect::DropRun { .. } => {}
+            Effect::PauseReceive { .. } | Effect::ResumeReceive { .. } => {}
             Effect::Send { connection, buffer } => match node.pipes.get_mut(&connection) {
                 Some(pipe) => pipe.bytes.extend(buffer),
                 None => {
@@ -537,6 +594,7 @@ fn node(number: usize) -> Node {
         shard,
         is_up: true,
         is_zombie: false,
+        has_room: true,
         events: Vec::new(),
         received: Vec::new(),
         hops: Vec::new(),

@@ -115,6 +115,12 @@ impl LogWriter {
         self.durable == self.sealed || (self.waiting.failure().is_some() && self.durable == self.given)
     }
 
+    /// Whether room for a long group is being made. An event ends it.
+    #[inline]
+    pub fn awaits_room(&self) -> bool {
+        self.waiting.is_under_way()
+    }
+
     /// Whether groups wait for room.
     pub fn has_waiting(&self) -> bool {
         !self.waiting.writes.is_empty()

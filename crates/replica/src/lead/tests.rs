@@ -1,0 +1,151 @@
+//! One link without a connection: a store that leads, one that follows, and log groups that are passed on late.
+
+use base::{CoreId, Database, NodeId, SlotGroupId};
+use placement::{Chain, ClusterView, NodePlace};
+use storage::SlotGroup;
+use storage::log::format::GroupHeader;
+use types::{Change, Expiry};
+use wire::frame::ParsedFrame;
+
+use super::*;
+use crate::follow::{Follow, Taken};
+
+fn slot() -> Slot {
+    Slot::wrapping(5)
+}
+
+fn name(node: u32) -> InstanceName {
+    InstanceName { node: NodeId(node), core: CoreId(0) }
+}
+
+fn store() -> Store {
+    let mut store = Store::new(CoreId(0), 1, true);
+    SlotGroupId::all().for_each(|group| store.insert_group(Box::new(SlotGroup::new(group, CoreId(0)))));
+    store
+}
+
+struct Rig {
+    store: Store,
+    lead: Lead,
+    /// Sealed, and not passed on.
+    groups: VecDeque<Vec<u8>>,
+    sealed: u64,
+    follow: Follow,
+    copy: Store,
+    view: ClusterView,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        let mut slots = SlotSet::default();
+        slots.insert(slot());
+        let mut lead = Lead::new(name(2), 7, LogOrdinal(0));
+        lead.set_slots(slots, true, 1);
+        let place = |node| NodePlace { node: NodeId(node), host: String::new(), port: 1 };
+        let chain = Chain { epoch: 1, members: vec![name(1), name(2)] };
+        let view = ClusterView::new([0; 16], 1, vec![place(1), place(2)], vec![(Slot::wrapping(0), chain)]);
+        let mut follow = Follow::new(name(1));
+        follow.greet(7);
+        Rig { store: store(), lead, groups: VecDeque::new(), sealed: 0, follow, copy: store(), view }
+    }
+
+    fn newest(&self) -> LogOrdinal {
+        LogOrdinal(self.sealed + u64::from(self.store.has_unsealed()))
+    }
+
+    fn set(&mut self, key: &[u8], bytes: usize) {
+        let key = self.store.key(key, Database(0), slot());
+        let value = vec![bytes as u8; bytes];
+        self.store.apply(&key, &Change::put_string(&value, Expiry::Clear)).expect("there is room");
+    }
+
+    fn seal(&mut self) {
+        let full = std::mem::take(self.store.log_mut().expect("it has a log"));
+        self.sealed += 1;
+        let header = GroupHeader {
+            record_bytes: full.record_bytes() as u32,
+            records: full.records(),
+            ordinal: LogOrdinal(self.sealed),
+            durable: LogOrdinal(0),
+            identity: 0,
+            unix_ms: 0,
+        };
+        let mut group = full.into_bytes();
+        header.seal(&mut group);
+        self.groups.push_back(group);
+    }
+
+    fn fill(&mut self) {
+        while self.lead.may_fill() {
+            self.lead.fill(&self.store, self.newest());
+        }
+    }
+
+    /// The oldest group that waits is passed on.
+    fn pass(&mut self) {
+        let group = self.groups.pop_front().expect("one was sealed");
+        let ordinal = LogOrdinal(self.lead.considered.0 + 1);
+        assert!(self.lead.replicate(ordinal, &group, &self.store, self.newest()));
+    }
+
+    /// The follower takes all frames, and has what the leader has.
+    fn compare(&mut self, keys: &[&[u8]]) {
+        while let Some(entry) = self.lead.backlog.front() {
+            let ParsedFrame::Whole(frame, _) = wire::frame::Frame::parse(&entry.bytes) else { panic!("a whole frame") };
+            assert_eq!(self.follow.take(&frame, (name(2), &self.view), &mut self.copy), Taken::Done);
+            let sequence = entry.sequence;
+            self.lead.on_persisted(sequence);
+        }
+        for key in keys {
+            let has = |store: &Store| {
+                let key = store.key(key, Database(0), slot());
+                let group = store.group(key.group()).expect("it has all");
+                group.find(&key).map(|found| (group.record(found).version, store.value_bytes(&key)))
+            };
+            assert!(has(&self.store).is_some());
+            assert_eq!(has(&self.copy), has(&self.store), "{}", key.escape_ascii());
+        }
+        assert!(self.lead.held().contains(slot()) && self.lead.horizon() == self.lead.considered);
+    }
+}
+
+#[test]
+fn groups_that_a_fill_has_already_go_as_copies_however_many_wait() {
+    let mut rig = Rig::new();
+    rig.set(b"one", 10);
+    rig.seal();
+    rig.set(b"two", 20);
+    rig.seal();
+    rig.set(b"one", 11);
+    // Two groups wait for the disk, and one is to come.
+    rig.fill();
+    (0..2).for_each(|_| rig.pass());
+    rig.seal();
+    rig.pass();
+    rig.compare(&[b"one", b"two"]);
+    rig.set(b"two", 21);
+    rig.seal();
+    assert!(rig.lead.whole.contains(slot()), "records go again");
+    rig.pass();
+    rig.compare(&[b"one", b"two"]);
+}
+
+#[test]
+fn behind_a_copy_groups_that_were_sealed_before_it_go_as_copies() {
+    let mut rig = Rig::new();
+    rig.set(b"one", 10);
+    rig.seal();
+    rig.pass();
+    rig.fill();
+    rig.compare(&[b"one"]);
+    // In pieces, so it goes as it is by then.
+    rig.set(b"long", 100_000);
+    rig.seal();
+    rig.set(b"one", 11);
+    rig.seal();
+    rig.set(b"long", 70_000);
+    rig.seal();
+    (0..3).for_each(|_| rig.pass());
+    assert!(rig.lead.whole.contains(slot()), "records go again");
+    rig.compare(&[b"one", b"long"]);
+}
