@@ -7,11 +7,8 @@
 //!
 //! It keeps the contract of [`base::street`] and nothing more: whatever the contract leaves open is chance.
 
-<<<<<<< HEAD
 mod named_files;
-=======
 mod neighbours;
->>>>>>> aac747f (The simulator has worlds of several nodes: streets on one clock, a network between them, an oracle for managers)
 mod sockets;
 mod ticks;
 
