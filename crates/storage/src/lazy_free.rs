@@ -30,7 +30,7 @@ pub(crate) enum Garbage {
 }
 
 impl Garbage {
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match self {
             Garbage::Page(page) => page.len(),
             Garbage::Heap(heap) => heap.reserved_bytes(),

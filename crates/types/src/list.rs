@@ -164,6 +164,31 @@ impl List {
         }
     }
 
+    /// As [`List::drop_end`]; what went in whole chunks, as a list, for whoever gives its memory back.
+    pub fn cut_end(&mut self, end: End, count: usize) -> List {
+        let (mut chunks, mut cut) = (0, List::new());
+        let count = count.min(self.len);
+        loop {
+            let next = match end {
+                End::Head => self.chunks.get(chunks),
+                End::Tail => self.chunks.len().checked_sub(chunks + 1).and_then(|number| self.chunks.get(number)),
+            };
+            let Some(chunk) = next.filter(|chunk| cut.len + chunk.len() <= count) else { break };
+            (chunks, cut.len) = (chunks + 1, cut.len + chunk.len());
+            cut.heap_bytes += chunk.heap_bytes();
+        }
+        if chunks > 0 {
+            cut.chunks = match end {
+                End::Head => self.chunks.drain(..chunks).collect(),
+                End::Tail => self.chunks.split_off(self.chunks.len() - chunks),
+            };
+        }
+        self.len -= cut.len;
+        self.heap_bytes -= cut.heap_bytes;
+        self.drop_end(end, count - cut.len);
+        cut
+    }
+
     /// Replace the element at `index`, which must exist.
     pub fn set(&mut self, index: usize, element: &[u8]) {
         let (number, within) = self.locate(index).expect("a change of an element was planned against its list");
@@ -201,54 +226,76 @@ impl List {
         }
     }
 
-    /// Remove equal elements as LREM counts them; how many went.
-    pub fn remove_equal(&mut self, count: i64, element: &[u8]) -> usize {
+    /// Remove equal elements as LREM counts them; how many went. Chunks that went whole come to `cut`, for whoever gives their
+    /// memory back.
+    pub fn remove_equal(&mut self, count: i64, element: &[u8], cut: &mut List) -> usize {
         let most = if count == 0 { usize::MAX } else { usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) };
         let backward = count < 0;
-        let (mut removed, mut visited, mut goes) = (0, 0, Vec::new());
-        while visited < self.chunks.len() && removed < most {
+        let (mut removed, mut goes) = (0, Vec::new());
+        for visited in 0..self.chunks.len() {
+            if removed == most {
+                break;
+            }
             let number = if backward { self.chunks.len() - 1 - visited } else { visited };
-            let before = (removed, self.chunks.len());
+            let chunk = &self.chunks[number];
+            let removed_before = removed;
             goes.clear();
-            goes.resize(self.chunks[number].len(), false);
+            goes.resize(chunk.len(), false);
             for step in 0..goes.len() {
                 let place = if backward { goes.len() - 1 - step } else { step };
-                goes[place] = removed < most && self.chunks[number].get(place) == Some(element);
+                goes[place] = removed < most && chunk.get(place) == Some(element);
                 removed += usize::from(goes[place]);
             }
-            if removed > before.0 {
-                let old = std::mem::take(&mut self.chunks[number]);
-                let kept = old.iter().enumerate().filter(|(place, _)| !goes[*place]).map(|(_, element)| element);
-                self.replace(number, &old, pack(kept));
+            let went = removed - removed_before;
+            if went == chunk.len() {
+                // An empty one stays in its place until all of them go at once.
+                cut.take_chunk(std::mem::take(&mut self.chunks[number]));
+            } else if went > 0 {
+                let mut kept = Chunk::default();
+                chunk.iter().zip(&goes).filter(|(_, goes)| !**goes).for_each(|(element, _)| kept.push_back(element));
+                self.chunks[number] = kept;
             }
-            visited += 1 + self.chunks.len() - before.1;
         }
-        self.len -= removed;
-        self.merge_small();
+        if removed > 0 {
+            self.len -= removed;
+            self.merge_small();
+        }
         removed
     }
 
-    /// Join neighbours that are small together, so that removals cannot leave a chunk per element.
-    fn merge_small(&mut self) {
-        let mut number = 0;
-        while number + 1 < self.chunks.len() {
-            let together = self.chunks[number].encoded().len() + self.chunks[number + 1].encoded().len();
-            if together > chunk::CHUNK_BYTES_MAX / 2 {
-                number += 1;
-                continue;
-            }
-            let next = self.chunks.remove(number + 1).expect("the index is below the length");
-            let first = &mut self.chunks[number];
-            self.heap_bytes -= next.heap_bytes() + first.heap_bytes();
-            next.iter().for_each(|element| first.push_back(element));
-            self.heap_bytes += first.heap_bytes();
-        }
+    /// One more chunk at the tail, as it is.
+    fn take_chunk(&mut self, chunk: Chunk) {
+        self.len += chunk.len();
+        self.heap_bytes += chunk.heap_bytes();
+        self.chunks.push_back(chunk);
     }
 
-    /// Keep `length` elements from `start`.
-    pub fn trim(&mut self, start: usize, length: usize) {
-        self.drop_end(End::Tail, self.len.saturating_sub(start.saturating_add(length)));
-        self.drop_end(End::Head, start);
+    /// Join neighbours that are small together, so that removals cannot leave a chunk per element, and leave out what is empty.
+    /// One pass, however long the list is: to take one chunk out of their middle moves half of the others.
+    fn merge_small(&mut self) {
+        let mut merged: VecDeque<Chunk> = VecDeque::with_capacity(self.chunks.len());
+        for chunk in self.chunks.drain(..).filter(|chunk| !chunk.is_empty()) {
+            match merged.back_mut() {
+                Some(last) if last.encoded().len() + chunk.encoded().len() <= chunk::CHUNK_BYTES_MAX / 2 => {
+                    chunk.iter().for_each(|element| last.push_back(element));
+                }
+                _ => merged.push_back(chunk),
+            }
+        }
+        merged.shrink_to_fit();
+        self.heap_bytes = merged.iter().map(Chunk::heap_bytes).sum();
+        self.chunks = merged;
+    }
+
+    /// Keep `length` elements from `start`. What went in whole chunks comes to `cut`.
+    pub fn trim(&mut self, start: usize, length: usize, cut: &mut List) {
+        let behind = self.len.saturating_sub(start.saturating_add(length));
+        for (end, count) in [(End::Tail, behind), (End::Head, start)] {
+            let mut gone = self.cut_end(end, count);
+            cut.len += gone.len;
+            cut.heap_bytes += gone.heap_bytes;
+            cut.chunks.append(&mut gone.chunks);
+        }
     }
 
     /// Append the canonical encoding to `out`.

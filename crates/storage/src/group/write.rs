@@ -1,11 +1,12 @@
 //! Performing changes: the one place that writes records.
 
 use base::{BLOCK_BYTES, Blocks, Slot, Version};
-use types::{Change, Expiry, Kind};
+use types::{Change, Expiry, Kind, List};
 
 use super::{Found, SlotGroup, number_of};
 use crate::heap::HeapFull;
 use crate::key::Key;
+use crate::lazy_free::{Garbage, LAZY_FREE_BYTES_MIN};
 use crate::recency::Recency;
 use crate::record::{Form, Header};
 
@@ -270,18 +271,22 @@ impl SlotGroup {
         let bytes = self.heap.bytes(found.location);
         let list = self.lists.get_mut(number_of(&bytes[header.value_start()..]));
         self.beside_bytes -= list.heap_bytes();
+        let mut cut = List::new();
         match *change {
             Change::ListPush { end, elements } => elements.iter().for_each(|element| list.push(end, element)),
-            Change::ListPop { end, count } => list.drop_end(end, usize::try_from(count).unwrap_or(usize::MAX)),
+            Change::ListPop { end, count } => cut = list.cut_end(end, usize::try_from(count).unwrap_or(usize::MAX)),
             Change::ListSet { index, element } => list.set(index as usize, element),
             Change::ListInsert { index, element } => list.insert(index as usize, element),
             Change::ListRemove { count, element } => {
-                list.remove_equal(count, element);
+                list.remove_equal(count, element, &mut cut);
             }
-            Change::ListTrim { start, length } => list.trim(start as usize, length as usize),
+            Change::ListTrim { start, length } => list.trim(start as usize, length as usize, &mut cut),
             _ => unreachable!("the caller sends list changes only"),
         }
         self.beside_bytes += list.heap_bytes();
+        if cut.heap_bytes() >= LAZY_FREE_BYTES_MIN {
+            self.garbage.push(Garbage::List(Box::new(cut)));
+        }
         if list.is_empty() {
             self.remove(key, found, version);
         } else {
@@ -331,6 +336,36 @@ mod tests {
             let beside = (group.beside_bytes, group.lists.count(), group.long.count());
             assert_eq!(beside, (0, 0, 0), "{kind:?}");
             assert_eq!(group.database(Database(0)).keys, 0);
+        }
+    }
+
+    #[test]
+    fn what_goes_of_a_long_list_is_given_back_later_and_counts_until_then() {
+        let slot = Slot::wrapping(3);
+        let key = Key::new(b"key", Database(0), slot, 0);
+        let elements: Vec<&[u8]> = vec![&[7; 100]; 20_000];
+        let changes = [
+            Change::ListTrim { start: 19_000, length: 10 },
+            Change::ListPop { end: types::End::Head, count: 19_990 },
+            Change::ListPop { end: types::End::Tail, count: 20_000 },
+            Change::ListRemove { count: -19_990, element: &[7; 100] },
+            Change::ListRemove { count: 0, element: &[7; 100] },
+        ];
+        for change in changes {
+            let mut group = SlotGroup::new(slot.group(), CoreId(0));
+            let mut list = List::new();
+            list.push(types::End::Tail, elements[0]);
+            let mut encoding = Vec::new();
+            list.encode(&mut encoding);
+            let put = Change::Put { kind: Kind::List, value: &encoding, expiry: Expiry::Clear };
+            let push = Change::ListPush { end: types::End::Tail, elements: &elements[1..] };
+            group.apply(&key, &put, Version(1)).expect("there is room");
+            group.apply(&key, &push, Version(2)).expect("there is room");
+            let before = group.heap_bytes();
+            group.apply(&key, &change, Version(3)).expect("it needs none");
+            let garbage: usize = group.take_garbage().map(|garbage| garbage.bytes()).sum();
+            let gone = before - group.heap_bytes();
+            assert!(gone > 2_000_000 && gone - garbage < 10_000, "{change:?}: {garbage} of {gone}");
         }
     }
 }

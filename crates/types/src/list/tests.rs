@@ -27,20 +27,47 @@ fn canonical_encoding_round_trips() {
 #[test]
 fn removal_counts_from_either_end() {
     let mut list = list_of(&["x", "a", "x", "b", "x"]);
-    assert_eq!(list.remove_equal(-2, b"x"), 2);
+    assert_eq!(list.remove_equal(-2, b"x", &mut List::new()), 2);
     assert_eq!(list, list_of(&["x", "a", "b"]));
-    assert_eq!(list.remove_equal(0, b"x"), 1);
+    assert_eq!(list.remove_equal(0, b"x", &mut List::new()), 1);
     assert_eq!(list, list_of(&["a", "b"]));
 }
 
 #[test]
 fn trim_keeps_a_window() {
     let mut list = list_of(&["a", "b", "c", "d"]);
-    list.trim(1, 2);
+    list.trim(1, 2, &mut List::new());
     assert_eq!(list, list_of(&["b", "c"]));
-    list.trim(5, 2);
+    list.trim(5, 2, &mut List::new());
     assert!(list.is_empty());
     assert_eq!(list.heap_bytes(), 0);
+}
+
+#[test]
+fn what_goes_in_whole_chunks_is_handed_over_and_is_nearly_all_of_it() {
+    let build = || {
+        let mut list = List::new();
+        (0..100_000u32).for_each(|number| list.push(End::Tail, if number % 1000 < 990 { b"gone" } else { b"stays" }));
+        list
+    };
+    let (mut list, mut cut) = (build(), List::new());
+    let before = list.heap_bytes();
+    list.trim(40_000, 100, &mut cut);
+    assert_consistent(&list);
+    assert_consistent(&cut);
+    assert!(before - cut.heap_bytes() < 20_000 && list.len() == 100, "{before} bytes, of which {}", cut.heap_bytes());
+
+    let (mut list, mut cut) = (build(), List::new());
+    assert_eq!(list.remove_equal(0, b"gone", &mut cut), 99_000);
+    assert_consistent(&list);
+    assert_consistent(&cut);
+    // Most chunks have some that stay.
+    assert!(
+        cut.heap_bytes() > before / 8 && list.heap_bytes() < 40_000,
+        "{} and {}",
+        cut.heap_bytes(),
+        list.heap_bytes()
+    );
 }
 
 #[test]
@@ -71,6 +98,7 @@ fn insertions_in_one_place_do_not_shred_the_list() {
 enum Step {
     Push(bool, Vec<u8>),
     Pop(bool),
+    Cut(bool, usize),
     Set(usize, Vec<u8>),
     Insert(usize, Vec<u8>),
     RemoveEqual(i64, Vec<u8>),
@@ -89,11 +117,19 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (any::<bool>(), element()).prop_map(|(head, element)| Step::Push(head, element)),
         3 => any::<bool>().prop_map(Step::Pop),
+        1 => (any::<bool>(), 0usize..20).prop_map(|(head, count)| Step::Cut(head, count)),
         3 => (any::<usize>(), element()).prop_map(|(index, element)| Step::Set(index, element)),
         4 => (any::<usize>(), element()).prop_map(|(index, element)| Step::Insert(index, element)),
         1 => (-3i64..4, element()).prop_map(|(count, element)| Step::RemoveEqual(count, element)),
         1 => (0usize..10, 0usize..200).prop_map(|(start, length)| Step::Trim(start, length)),
     ]
+}
+
+/// What it says of itself is what its chunks say, none of which is empty.
+fn assert_consistent(list: &List) {
+    assert_eq!(list.heap_bytes(), list.chunks.iter().map(Chunk::heap_bytes).sum::<usize>());
+    assert_eq!(list.len(), list.chunks.iter().map(Chunk::len).sum::<usize>());
+    assert!(list.chunks.iter().all(|chunk| !chunk.is_empty()));
 }
 
 fn end_of(head: bool) -> End {
@@ -110,6 +146,15 @@ fn perform(list: &mut List, model: &mut VecDeque<Vec<u8>>, step: &Step) {
             let expected = if *head { model.pop_front() } else { model.pop_back() };
             assert_eq!(list.pop(end_of(*head)).map(Vec::from), expected);
         }
+        Step::Cut(head, count) => {
+            let cut = list.cut_end(end_of(*head), *count);
+            let kept = model.len().saturating_sub(*count);
+            let gone = if *head { model.drain(..model.len() - kept) } else { model.drain(kept..) };
+            let gone: Vec<Vec<u8>> = gone.collect();
+            let from = if *head { 0 } else { gone.len() - cut.len() };
+            assert!(cut.iter_from(0).eq(gone[from..][..cut.len()].iter().map(Vec::as_slice)));
+            assert_consistent(&cut);
+        }
         Step::Set(index, element) if !model.is_empty() => {
             list.set(index % model.len(), element);
             let index = index % model.len();
@@ -122,10 +167,16 @@ fn perform(list: &mut List, model: &mut VecDeque<Vec<u8>>, step: &Step) {
             model.insert(index, element.clone());
         }
         Step::RemoveEqual(count, element) => {
-            assert_eq!(list.remove_equal(*count, element), remove_equal(model, *count, element));
+            let (mut cut, len) = (List::new(), list.len());
+            assert_eq!(list.remove_equal(*count, element, &mut cut), remove_equal(model, *count, element));
+            assert!(cut.len() <= len - list.len() && cut.iter_from(0).all(|gone| gone == element));
+            assert_consistent(&cut);
         }
         Step::Trim(start, length) => {
-            list.trim(*start, *length);
+            let (mut cut, len) = (List::new(), list.len());
+            list.trim(*start, *length, &mut cut);
+            assert!(cut.len() <= len - list.len());
+            assert_consistent(&cut);
             model.truncate(start + length);
             model.drain(..(*start).min(model.len()));
         }
