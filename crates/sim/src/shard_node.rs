@@ -133,8 +133,8 @@ impl ShardNode {
             shard.set_segment_bytes(boot.segment_bytes);
             let (stride_bytes_max, slice_bytes) = RUN_BOUNDS[(boot.seed % RUN_BOUNDS.len() as u64) as usize];
             shard.set_run_bounds(stride_bytes_max, slice_bytes);
-            if let Some(node) = self.member {
-                shard.join(node, boot.seed ^ 0x11_4C5);
+            if self.member.is_some() {
+                shard.join(boot.seed ^ 0x11_4C5);
             }
             shard
         };

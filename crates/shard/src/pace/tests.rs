@@ -173,7 +173,7 @@ fn long_units() -> Vec<(u32, Vec<u8>, &'static [u8])> {
         (1, request(both), b"+OK\r\n"),
         (0, exec, b"+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"),
         (1, request(&[b"RPUSH", b"list", b"x", &long]), b":2\r\n"),
-        (0, request(&[b"RPOPLPUSH", b"list", b"target"]), &[b'$', b'1', b'2', b'2', b'8', b'8']),
+        (0, request(&[b"RPOPLPUSH", b"list", b"target"]), b"$12288"),
     ]
 }
 

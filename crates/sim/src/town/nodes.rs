@@ -24,6 +24,8 @@ pub(super) struct Member {
     lease: NodeLease,
     /// Cut off from the managers; as often as somebody did that.
     pub isolated: u32,
+    /// The last start that ended with the loss of what was promised of its disk; 0: none did.
+    pub torn_boot: u32,
 }
 
 impl Member {
@@ -34,7 +36,7 @@ impl Member {
         street.join_world(draw.clock_error_ppm[number]);
         let lease = NodeLease::new(id_of(number), 0, voters(), 0);
         let (durability, segment_bytes) = (draw.durability[number], draw.swarm.segment_bytes);
-        Member { street, durability, segment_bytes, lease, isolated: 0 }
+        Member { street, durability, segment_bytes, lease, isolated: 0, torn_boot: 0 }
     }
 }
 
@@ -66,7 +68,11 @@ impl Town {
                 self.agenda.after(1, Item::Resident { node, boot });
             }
             Err(Refusal::Crashed) => {
-                let kind = self.street(node).random_crash_kind();
+                // In `interval` the disk may lose what others lost with their memory.
+                let kind = match durability {
+                    Durability::Commit => self.street(node).random_crash_kind(),
+                    _ => CrashKind::Kill,
+                };
                 let street = &mut self.members[node].street;
                 street.disk.crash(kind, &mut self.rng);
                 let delay_us = 1 + self.rng.below(100_000);
@@ -80,6 +86,10 @@ impl Town {
         self.note("crashed", &[node as u64]);
         self.faults.fired(kind.into());
         self.lose_wires(node, kind);
+        let member = &mut self.members[node];
+        if kind == CrashKind::PowerCut && member.durability == Durability::Interval {
+            member.torn_boot = member.street.boot_number();
+        }
         // Sometimes it is there again before anybody noticed.
         let most_us = [1_000, 100_000, 2_000_000][self.rng.below(3) as usize];
         let delay_us = 1 + self.rng.below(most_us);
@@ -148,7 +158,7 @@ impl Town {
             return self.crash(node, CrashKind::Kill);
         }
         let mut batch = HopBatch::default();
-        batch.controls.extend(view.map(Control::View));
+        batch.controls.extend(view.map(|view| Control::View { node: id_of(node), view }));
         batch.controls.push(Control::Lease { until_us: lease.until_us() });
         self.street(node).tell_from_resident(0, batch);
     }

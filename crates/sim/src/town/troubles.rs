@@ -103,8 +103,17 @@ impl Town {
                 self.troubles.settled == self.oracle.table().version() && self.are_all_as_the_table_says()
             }
             Trouble::Reset | Trouble::Swizzle => !self.network.alive().is_empty(),
+            Trouble::Blackout => self.are_disks_good(),
             _ => true,
         }
+    }
+
+    /// Nobody counts as having what its disk may have lost: whoever lost its power in `interval` has come again as another one.
+    fn are_disks_good(&self) -> bool {
+        self.oracle.table().nodes().all(|node| {
+            let torn_boot = u64::from(self.members[number_of(node.id())].torn_boot);
+            node.facts.incarnation > torn_boot || node.state == NodeState::Down
+        })
     }
 
     /// Whoever should be up is, and can say so.

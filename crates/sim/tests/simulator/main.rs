@@ -16,5 +16,7 @@ mod on_shard;
 mod on_toy;
 #[cfg(feature = "planted")]
 mod planted;
+#[cfg(feature = "planted")]
+mod planted_towns;
 #[cfg(not(feature = "planted"))]
 mod towns;

@@ -27,12 +27,12 @@ const STREETS: std::ops::Range<u64> = 1..15;
 /// A planted bug is one for the process: tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
-struct Planted {
+pub(crate) struct Planted {
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Planted {
-    fn new(bug: Bug) -> Planted {
+    pub(crate) fn new(bug: Bug) -> Planted {
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         plant(Some(bug));
         Planted { _turn: turn }

@@ -336,7 +336,7 @@ impl Town {
         let connection = self.nodes[0].accept(Door::Cluster);
         let mut unwritten_bytes_max = 0;
         let mut answered = [0; 2];
-        for phase in 0..2 {
+        for (phase, answered) in answered.iter_mut().enumerate() {
             for round in 0..20_000 {
                 if phase == 0 && round < requests {
                     self.write(0, connection, &request);
@@ -348,7 +348,7 @@ impl Town {
                 unwritten_bytes_max = unwritten_bytes_max.max(log.unsynced_bytes());
             }
             let replies = self.nodes[0].replies.remove(&connection).unwrap_or_default();
-            answered[phase] = replies.iter().filter(|byte| **byte == b':').count();
+            *answered = replies.iter().filter(|byte| **byte == b':').count();
             self.nodes[1].has_room = true;
         }
         (unwritten_bytes_max, answered)

@@ -1,0 +1,59 @@
+//! Planted bugs (AT-01) of the chain: each is caught in a town by the test that bears its number within a bounded number of
+//! seeds, and without it the same seeds pass.
+
+use base::planted::{Bug, plant};
+use sim::node::Durability;
+use sim::town::{Verdict, Wish, run};
+
+use crate::planted::Planted;
+
+/// Within so many seeds it is caught, by words that fit it; then, without the bug, no seed up to that one shows anything.
+fn assert_caught_within(seeds: u64, bug: Bug, wish: impl Fn(u64) -> Wish, words: &[&str]) {
+    let planted = Planted::new(bug);
+    let go = |seed| run(&wish(seed), false);
+    let caught = (0..seeds).map(go).find(|verdict| verdict.violation.is_some());
+    let Some(Verdict { seed, violation: Some(violation), .. }) = caught else {
+        panic!("{bug:?} was not caught by {seeds} seeds");
+    };
+    assert!(words.iter().any(|word| violation.contains(word)), "{bug:?} was caught for another reason: {violation}");
+    println!("{bug:?} caught by seed {seed}: {violation}");
+    plant(None);
+    for seed in 0..=seed {
+        assert_eq!(go(seed).violation, None, "seed {seed} without {bug:?}");
+    }
+    drop(planted);
+}
+
+/// What the checkers say of something acknowledged that is not there, and of what differs.
+const LOST: &[&str] = &[
+    "RealTime",
+    "Length",
+    "Fork",
+    "Compare",
+    "Duplicate",
+    "were told",
+    "was told",
+    "missing",
+    "lies behind",
+    "popped",
+];
+
+/// Whoever is told that a write is done while only the first has it, and the first goes.
+#[test]
+fn m2_acknowledged_before_the_secondary_has_it() {
+    assert_caught_within(150, Bug::M2AcknowledgedBeforeSecondary, Wish::of, LOST);
+}
+
+/// Everybody loses power, and the one that goes on had told what its disk did not have.
+#[test]
+fn m3_secondary_acknowledges_early() {
+    let commit = |seed| Wish { durability: Some(Durability::Commit), ..Wish::of(seed) };
+    assert_caught_within(300, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
+}
+
+/// Who is not first any more, and does not know, writes on at who took over.
+#[test]
+fn m5_no_epoch_fence() {
+    let words = [LOST, &["differs between", "keys at"]].concat();
+    assert_caught_within(300, Bug::M5NoEpochFence, Wish::of, &words);
+}
