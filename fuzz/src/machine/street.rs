@@ -288,7 +288,9 @@ impl Street {
         let core = &mut self.cores[number];
         let link = |connection: ConnectionId| connection.index as usize;
         match effect {
-            Effect::Dial { .. } => unreachable!("the node is part of no cluster"),
+            Effect::Dial { .. } | Effect::WriteFile { .. } | Effect::ReplaceFile { .. } => {
+                unreachable!("the node is part of no cluster")
+            }
             Effect::Send { connection, buffer } => {
                 let link = &mut self.links[link(connection)];
                 assert!(
@@ -347,9 +349,6 @@ impl Street {
             }
             Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
-            Effect::WriteFile { .. } | Effect::ReplaceFile { .. } => {
-                unreachable!("a shard has no files but its log and runs")
-            }
             Effect::ReleaseMemory => {}
             Effect::Stop => core.stopped = true,
         }

@@ -41,8 +41,8 @@ impl Rig {
         slots.insert(slot());
         let mut lead = Lead::new(name(2), 7, LogOrdinal(0));
         lead.set_slots(slots, true, 1);
-        let place = |node| NodePlace { node: NodeId(node), host: String::new(), port: 1 };
-        let chain = Chain { epoch: 1, members: vec![name(1), name(2)] };
+        let place = |node| NodePlace { node: NodeId(node), host: String::new(), port: 1, cores: 1, is_up: true };
+        let chain = Chain { epoch: 1, members: vec![name(1), name(2)], whole: 2 };
         let view = ClusterView::new([0; 16], 1, vec![place(1), place(2)], vec![(Slot::wrapping(0), chain)]);
         let mut follow = Follow::new(name(1));
         follow.greet(7);

@@ -514,7 +514,7 @@ impl Town {
                 self.met.waits_for_room += 1;
                 let is_there = node.has_room && !self.rng.chance(1, 16);
                 let reason = || Event::RoomFailed { reason: "disk full".to_owned() };
-                let event = is_there.then_some(Event::RoomReady { segment, bytes }).unwrap_or_else(reason);
+                let event = if is_there { Event::RoomReady { segment, bytes } } else { reason() };
                 node.disk.push_back((at_us, event));
             }
             Effect::CreateSegment { segment, .. } => node.disk.push_back((0, Event::SegmentReady { segment })),
