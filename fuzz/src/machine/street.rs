@@ -318,7 +318,6 @@ impl Street {
                 self.files.insert(name(segment), file);
                 core.events.push(Event::SegmentReady { segment });
             }
-            // What is written makes the file longer anyway.
             Effect::ExtendSegment { segment, bytes } => core.events.push(Event::RoomReady { segment, bytes }),
             Effect::WriteLog { segment, offset, bytes, ordinal } => {
                 let file = self.files.get_mut(&name(segment)).expect("a segment is made before it is written");
