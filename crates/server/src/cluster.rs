@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
-use base::limits::{DATABASE_COUNT, LEASE_MS_DEFAULT};
+use base::limits::DATABASE_COUNT;
 use base::{Database, Door, NodeId};
 use control::{Newcomer, Settings};
 use io::{ChosenBackend, CoreConfig, Listener, Mailbox, StreetHandle, run_core};
@@ -131,9 +131,9 @@ pub(crate) fn refuse_foreign_keys<T>(start: &Start, shards: &mut [(T, Shard)]) -
 }
 
 fn entry(config: &NodeConfig, chance: [u8; 16]) -> Entry {
-    let ClusterConfig { is_new, join, token, chain_length, is_relaxed, .. } = &config.cluster;
+    let ClusterConfig { is_new, join, token, chain_length, lease_ms, is_relaxed, .. } = &config.cluster;
     if *is_new {
-        let settings = Settings { lease_ms: LEASE_MS_DEFAULT, chain_length: *chain_length };
+        let settings = Settings { lease_ms: u32::from(*lease_ms), chain_length: *chain_length };
         // Two numbers by chance out of one: the name is known to everybody, the token is not.
         let [name, token] = [0xC1, 0x70].map(|salt| {
             let halves = [0, 1].map(|half| base::rng::mix(u64::from_le_bytes(half_of(chance, half)) ^ salt));

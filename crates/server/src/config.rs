@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use base::limits::LEASE_MS_DEFAULT;
 use io::Backend;
 use shard::Durability;
 
@@ -65,6 +66,8 @@ pub struct ClusterConfig {
     pub weight: u16,
     /// Members of a chain, as the first node of a cluster says.
     pub chain_length: u8,
+    /// How long a lease runs, milliseconds, as the first node says.
+    pub lease_ms: u16,
     /// Chains may have two members on one machine, as the first node says.
     pub is_relaxed: bool,
 }
@@ -79,6 +82,7 @@ impl Default for ClusterConfig {
             zone: String::new(),
             weight: 0,
             chain_length: 2,
+            lease_ms: LEASE_MS_DEFAULT as u16,
             is_relaxed: false,
         }
     }

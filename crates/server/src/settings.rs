@@ -64,7 +64,7 @@ const RUNNING: &str = "How it runs";
 const ACCESS: &str = "Who may come in";
 
 /// All settings, in the order of help.
-pub static SETTINGS: [Setting; 22] = [
+pub static SETTINGS: [Setting; 23] = [
     Setting {
         key: "port",
         heading: LISTENING,
@@ -242,6 +242,7 @@ pub static SETTINGS: [Setting; 22] = [
     cluster::ZONE,
     cluster::WEIGHT,
     cluster::CHAIN_LENGTH,
+    cluster::LEASE_MS,
 ];
 
 /// The setting of a key.

@@ -10,6 +10,8 @@ use crate::process::{Scratch, Server, run};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const KEYS: usize = 100;
+/// Of a machine that does much else: a node that is not heard of for so long is one that was killed.
+const LEASE_MS: &str = "2000";
 
 /// Three nodes that say they are on different machines.
 struct Three {
@@ -21,7 +23,9 @@ struct Three {
 impl Three {
     fn new() -> Three {
         let scratch = Scratch::new();
-        let first = Server::serve(&["--dir", &scratch.at("0"), "--machine", "m0", "--cluster", "new"]);
+        let directory = scratch.at("0");
+        let first = ["--dir", &directory, "--machine", "m0", "--cluster", "new", "--lease-ms", LEASE_MS];
+        let first = Server::serve(&first);
         let token = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap().to_owned();
         let mut three = Three { scratch, token, nodes: vec![Some(first), None, None] };
         for number in 1..3 {

@@ -1,6 +1,6 @@
 //! What makes a node one of a cluster.
 
-use base::limits::{CHAIN_MEMBERS_MAX, DOMAIN_BYTES_MAX};
+use base::limits::{CHAIN_MEMBERS_MAX, DOMAIN_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN};
 use toml::Value;
 
 use super::{Setting, set_number};
@@ -106,6 +106,21 @@ pub(super) const CHAIN_LENGTH: Setting = Setting {
         Ok(())
     },
     show: |config| Some(Value::Integer(config.cluster.chain_length.into())).filter(|_| config.cluster.is_new),
+};
+
+pub(super) const LEASE_MS: Setting = Setting {
+    key: "lease-ms",
+    heading: CLUSTERS,
+    value_name: "MS",
+    help: "How long a node that is not heard of keeps its keys before others take over,\nwith --cluster new: longer bears slower machines [default: 300]",
+    many: false,
+    flag: false,
+    local: false,
+    set: |config, words| {
+        let (least, most) = (LEASE_MS_MIN as u16, LEASE_MS_MAX as u16);
+        set_number(&mut config.cluster.lease_ms, words, least, most, "milliseconds, for example 1000")
+    },
+    show: |config| Some(Value::Integer(config.cluster.lease_ms.into())).filter(|_| config.cluster.is_new),
 };
 
 fn set_join(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
