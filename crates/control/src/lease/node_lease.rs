@@ -92,8 +92,8 @@ impl NodeLease {
                 *known = until_us.max(*known);
             }
             Err(Denial::Over) => self.is_over = true,
-            Err(Denial::OldVoters) => self.next_us = 0,
-            Err(Denial::NotReturned | Denial::Unknown | Denial::NotCurrent) => {}
+            // Asked again at once it would say the same again; whoever hears of newer voters asks at once.
+            Err(Denial::OldVoters | Denial::NotReturned | Denial::Unknown | Denial::NotCurrent) => {}
         }
     }
 
@@ -189,5 +189,13 @@ mod tests {
         assert!(lease.may_serve(20), "3 and 4 of the new set");
         lease.set_voters(Voters { version: 1, sets: vec![set([1, 2, 3])] });
         assert_eq!(lease.renewals(1_000_000).len(), 5, "older voters are no news");
+    }
+
+    #[test]
+    fn a_manager_that_knows_newer_voters_is_not_asked_again_at_once() {
+        let mut lease = lease();
+        lease.renewals(0);
+        lease.on_reply(NodeId(1), Reply { granted_us: Err(Denial::OldVoters), ..granted(1) });
+        assert!(lease.renewals(1).is_empty() && lease.deadline_us() == 100_000);
     }
 }
