@@ -167,5 +167,6 @@ fn voters(version: u64, sets: &[std::collections::BTreeSet<u64>]) -> Voters {
     let set = |set: &std::collections::BTreeSet<u64>| {
         set.iter().filter_map(|id| u32::try_from(*id).ok()).map(NodeId).collect()
     };
-    Voters { version, sets: sets.iter().map(set).collect() }
+    // The first ones may stand at index 0, and are newer than none.
+    Voters { version: version + u64::from(!sets.is_empty()), sets: sets.iter().map(set).collect() }
 }

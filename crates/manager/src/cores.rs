@@ -65,14 +65,14 @@ impl Inside {
             .any(|(_, stretch)| is_mine(&stretch.chain) && stretch.chain.iter().any(|member| !member.whole))
     }
 
-    /// What the followers of a core have: those that have everything are said to be whole.
-    pub fn on_held(&mut self, core: CoreId, held: &[(InstanceName, SlotSet)]) {
+    /// What the followers of a core have: those that have everything are said to be whole. That is planned for the table of which
+    /// the core knew then: a follower that left since, and comes again, has nothing of what it had.
+    pub fn on_held(&mut self, core: CoreId, epoch: u64, held: &[(InstanceName, SlotSet)]) {
         if !self.proposals.is_empty() {
             return;
         }
         let first = InstanceName { node: self.me(), core };
         let mut actions = Vec::new();
-        let epoch = self.table().version();
         for (slots, stretch) in self.table().stretches().filter(|(_, stretch)| stretch.chain.primary() == Some(first)) {
             // In the order of the chain: who is behind somebody that is being filled waits.
             let Some(filling) = stretch.chain.iter().find(|member: &&Member| !member.whole) else { continue };

@@ -21,6 +21,8 @@ use crate::start::{Entry, Start};
 pub(crate) const IDENTITY_TOKEN: u64 = 1 << 63;
 /// How often a manager that does not know whether its table is current asks, microseconds.
 const READ_AGAIN_US: u64 = 30_000;
+/// Reports to the leader, and looks of the judge, in a lease.
+const LOOKS_PER_LEASE: u64 = 10;
 
 /// See the module.
 pub(crate) struct Inside {
@@ -39,14 +41,18 @@ pub(crate) struct Inside {
     pub outbox: Vec<(NodeId, Message)>,
     /// Newcomers to be answered.
     pub enlisted: Vec<(base::ConnectionId, Message)>,
-    /// The table up to here is current, as the leader said: its answer to this number.
+    /// The table up to here is current, as the leader said.
     current_at: Option<u64>,
+    /// The last question about that.
     read_number: u64,
     read_us: u64,
     pub report_us: u64,
+    pub wish_us: u64,
     pub plan_us: u64,
     pub held_us: u64,
     numbers: u64,
+    /// The file says who this node is: before that nobody may count on it.
+    pub is_written: bool,
 }
 
 impl Inside {
@@ -54,11 +60,7 @@ impl Inside {
     pub fn new(now_us: u64, identity: Identity, start: &Start) -> Result<Inside, Damage> {
         let (node, incarnation) = (identity.node, start.newcomer.incarnation);
         let agreement = Agreement::start(node, identity.cluster, start.seed, &start.files)?;
-        let (grants, judge) = {
-            let table = agreement.table();
-            let known = if table.is_created() { &*table } else { &identity.table };
-            (Grants::start(now_us, known, 0), Judge::start(now_us, known, agreement.voters()))
-        };
+        let (grants, judge) = judgement(now_us, &agreement, &identity);
         let lease_us = lease_us(&identity.table);
         let lease = NodeLease::new(node, incarnation, identity.voters.clone(), lease_us);
         Ok(Inside {
@@ -77,10 +79,17 @@ impl Inside {
             read_number: 0,
             read_us: 0,
             report_us: 0,
+            wish_us: 0,
             plan_us: 0,
             held_us: 0,
             numbers: 0,
+            is_written: start.files.identity.is_some(),
         })
+    }
+
+    /// The clock says `now_us` at the first tick: what was granted before the start may run from now on.
+    pub fn begin(&mut self, now_us: u64) {
+        (self.grants, self.judge) = judgement(now_us, &self.agreement, &self.identity);
     }
 
     /// This node's number.
@@ -135,7 +144,10 @@ impl Inside {
             Message::Read { number } if self.agreement.leads() => {
                 self.agreement.propose(Asker::Reader { node: Some(from), number }, Proposal::Read);
             }
-            Message::Readable { number, index } if number == self.read_number => self.current_at = Some(index),
+            // Whichever question of this life it answers: the way there and back may take longer than the next one waits.
+            Message::Readable { number, index } if (1..=self.read_number).contains(&number) => {
+                self.current_at = Some(self.current_at.map_or(index, |known| known.min(index)));
+            }
             _ => {}
         }
     }
@@ -175,14 +187,18 @@ impl Inside {
         let outgoing = self.agreement.tick(now_us, effects);
         self.outbox.extend(outgoing.messages);
         for (asker, result) in outgoing.answers {
-            self.on_answer(asker, result);
+            self.on_answer(now_us, asker, result);
         }
     }
 
-    fn on_answer(&mut self, asker: Asker, result: Result<Answer, Refusal>) {
+    fn on_answer(&mut self, now_us: u64, asker: Asker, result: Result<Answer, Refusal>) {
         let is_done = matches!(result, Ok(Answer::Agreed { outcome: Outcome::Changed { .. }, .. }));
         match asker {
-            Asker::Judge(node) if !is_done => self.judge.on_failed(node),
+            Asker::Judge(node) if !is_done => {
+                // A leader without a majority is refused at once, again and again.
+                self.wish_us = now_us + look_us(self.table());
+                self.judge.on_failed(node);
+            }
             Asker::Judge(_) | Asker::Plan => {}
             Asker::Node { node, number } => {
                 let result = match result {
@@ -249,7 +265,6 @@ impl Inside {
             }
         } else if let Some(leader) = self.agreement.leader() {
             self.read_number += 1;
-            self.current_at = None;
             let number = self.read_number;
             self.post(leader, Message::Read { number });
         }
@@ -285,6 +300,17 @@ impl Inside {
         let cluster = self.identity.cluster;
         Some(control::Founding { cluster, settings: *settings, relaxed: *relaxed, node })
     }
+}
+
+fn judgement(now_us: u64, agreement: &Agreement, identity: &Identity) -> (Grants, Judge) {
+    let table = agreement.table();
+    let known = if table.is_created() { &*table } else { &identity.table };
+    (Grants::start(now_us, known, 0), Judge::start(now_us, known, agreement.voters()))
+}
+
+/// Between two looks of who judges.
+pub(crate) fn look_us(table: &Table) -> u64 {
+    lease_us(table) / LOOKS_PER_LEASE
 }
 
 pub(crate) fn lease_us(table: &Table) -> u64 {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use base::NodeId;
 use consensus::Proposal;
-use control::lease::{NodeLease, Wish};
+use control::lease::{Heard, NodeLease, Wish};
 use control::{Action, Comeback, Command, NodeState, RequestId, Table, plan};
 
 use crate::agreement::Asker;
-use crate::inside::{Inside, lease_us};
+use crate::inside::{Inside, lease_us, look_us};
 use crate::message::Message;
 use crate::proposals::Proposals;
 
@@ -19,8 +19,6 @@ const ACTIONS_MAX: usize = 16;
 /// Managers of a cluster of so many nodes: five bear two failures.
 const MANAGERS_OF_MANY: usize = 5;
 const MANAGERS_OF_FEW: usize = 3;
-/// Reports to the leader, and looks of the judge, in a lease.
-const LOOKS_PER_LEASE: u64 = 10;
 
 impl Inside {
     /// Renews this node's lease, and returns when it was fenced.
@@ -31,6 +29,9 @@ impl Inside {
             let (node, voters) = (self.me(), self.identity.voters.clone());
             self.lease = NodeLease::new(node, self.incarnation, voters, lease_us(self.table()));
             self.proposals = Proposals::new(node, self.incarnation);
+        }
+        if !self.is_written {
+            return;
         }
         let table = self.table().version();
         for (manager, renewal) in self.lease.renewals(now_us) {
@@ -75,7 +76,7 @@ impl Inside {
         if !self.is_manager() || now_us < self.report_us {
             return;
         }
-        self.report_us = now_us + lease_us(self.table()) / LOOKS_PER_LEASE;
+        self.report_us = now_us + look_us(self.table());
         if let Some(leader) = self.agreement.leader() {
             let report = self.grants.report(now_us, &self.agreement.table());
             self.post(leader, Message::Report(report));
@@ -84,6 +85,9 @@ impl Inside {
 
     /// What the judge wants.
     pub fn wish(&mut self, now_us: u64) {
+        if now_us < self.wish_us {
+            return;
+        }
         let wishes = self.judge.wishes(now_us, &self.agreement.table());
         for wish in wishes {
             match wish {
@@ -105,6 +109,18 @@ impl Inside {
         (self.agreement.leads() || founds) && !self.agreement.is_asked(Asker::Plan)
     }
 
+    /// Nodes that asked this manager for a lease a moment ago: they are there, and know who they are.
+    fn heard(&mut self, now_us: u64) -> BTreeSet<NodeId> {
+        let table = self.agreement.table();
+        let lease_us = lease_us(&table);
+        let report = self.grants.report(now_us, &table);
+        let is_there = |heard: &Heard| {
+            let incarnation = table.node(heard.node).map(|node| node.facts.incarnation);
+            incarnation == Some(heard.incarnation) && heard.silent_us < lease_us
+        };
+        report.nodes.into_iter().filter(is_there).map(|heard| heard.node).collect()
+    }
+
     /// Who leads founds the cluster, keeps the managers enough, and the chains full.
     pub fn plan(&mut self, now_us: u64) {
         if now_us < self.plan_us || !self.has_to_plan() {
@@ -121,6 +137,13 @@ impl Inside {
         if !self.agreement.leads() {
             return;
         }
+        let voters = self.agreement.voters();
+        if let ([set], false) = (&voters.sets[..], self.is_manager()) {
+            // Who votes no more hears nobody, and leads until somebody else does: each is asked in turn.
+            let turn = usize::try_from(now_us / PLAN_US).unwrap_or(0).checked_rem(set.len());
+            let Some(next) = turn.map(|turn| u64::from(set[turn].0)) else { return };
+            return self.agreement.propose(Asker::Plan, Proposal::HandOver(next));
+        }
         let table = self.agreement.table().clone();
         if !table.is_created() {
             if let Some(founding) = self.founding() {
@@ -128,10 +151,7 @@ impl Inside {
             }
             return;
         }
-        let voters = self.agreement.voters();
-        if let [set] = &voters.sets[..]
-            && let Some(wanted) = managers(&table, set)
-        {
+        if let Some(wanted) = managers(&table, &self.agreement.voters().sets, &self.heard(now_us)) {
             let wanted = wanted.into_iter().map(|node| u64::from(node.0)).collect();
             return self.agreement.propose(Asker::Plan, Proposal::Voters(wanted));
         }
@@ -153,21 +173,27 @@ fn planned(table: &Table) -> Vec<Action> {
     actions
 }
 
-/// Who shall vote, if it is not who does: as many as the nodes that are up allow, those who do already first.
-fn managers(table: &Table, now: &[NodeId]) -> Option<BTreeSet<NodeId>> {
-    let up = |node: &&control::Node| node.state == NodeState::Up;
+/// Who shall vote, if it is not who does: as many as the nodes that are up allow, those who do already first, and of the others
+/// only who was heard: a newcomer that never learned who it is would be waited for in vain. A change that was begun and not ended,
+/// because who led is gone, is ended.
+fn managers(table: &Table, sets: &[Vec<NodeId>], heard: &BTreeSet<NodeId>) -> Option<BTreeSet<NodeId>> {
+    let now = sets.last()?;
+    let unended = || (sets.len() > 1).then(|| now.iter().copied().collect());
+    let up =
+        |node: &&control::Node| node.state == NodeState::Up && (now.contains(&node.id()) || heard.contains(&node.id()));
     let ready: Vec<NodeId> = table.nodes().filter(up).map(control::Node::id).collect();
     let count = match ready.len() {
         MANAGERS_OF_MANY.. => MANAGERS_OF_MANY,
         MANAGERS_OF_FEW.. => MANAGERS_OF_FEW,
-        _ => 1,
+        // Nobody takes the place of the only one: if it is down, nobody can agree on that.
+        _ => return unended(),
     };
-    if ready.len() < count || now.len() > count {
+    if now.len() > count {
         // Fewer than there were: whoever is down may come back.
-        return None;
+        return unended();
     }
     let (stay, others): (Vec<NodeId>, Vec<NodeId>) = ready.into_iter().partition(|node| now.contains(node));
     let wanted: BTreeSet<NodeId> = stay.into_iter().chain(others).take(count).collect();
     let is_same = wanted.len() == now.len() && now.iter().all(|node| wanted.contains(node));
-    (!is_same).then_some(wanted)
+    if is_same { unended() } else { Some(wanted) }
 }

@@ -4,6 +4,7 @@ use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, Tick
 use control::Table;
 use shard::{Control, HopBatch};
 
+use crate::agreement::Asker;
 use crate::cores::Cores;
 use crate::identity::Identity;
 use crate::inside::{IDENTITY_TOKEN, Inside};
@@ -14,6 +15,8 @@ use crate::start::{Entry, Start};
 
 /// Rounds in which a node talks to itself within one tick.
 const ROUNDS_MAX: usize = 32;
+/// How long a node sleeps that waits for nothing but its file, microseconds.
+const WRITTEN_US: u64 = 1_000_000;
 
 /// See the crate.
 pub struct Manager {
@@ -27,6 +30,7 @@ pub struct Manager {
     /// Version of the table that others were told.
     told: u64,
     effects: Vec<Effect>,
+    has_begun: bool,
     stopping: bool,
     failure: Option<String>,
 }
@@ -56,7 +60,7 @@ impl Manager {
                 return Err("this directory is no cluster node's: found a cluster, or join one".to_owned());
             }
         };
-        // The clock is not known yet; what counts from the start counts from the first tick.
+        // The clock is not known yet: the first tick begins.
         let inside = identity.map(|identity| Inside::new(0, identity, &start)).transpose();
         let inside = inside.map_err(|damage| damage.to_string())?;
         let outside = Outside::new(addresses, token, start.seed);
@@ -69,6 +73,7 @@ impl Manager {
             kept: (0, 0),
             told: 0,
             effects: Vec::new(),
+            has_begun: false,
             stopping: false,
             failure: None,
         })
@@ -80,6 +85,20 @@ impl Manager {
     }
 
     // --- stages of the tick ---
+
+    /// With the first tick the clock is known.
+    fn begin(&mut self, now_us: u64) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        if let Some(inside) = &mut self.inside {
+            inside.begin(now_us);
+            if self.start.files.identity.is_none() {
+                // Before the log, which bears the name that only this file knows.
+                inside.keep(&mut self.effects);
+            }
+        }
+    }
 
     fn receive(&mut self, input: &mut TickInput<'_, HopBatch>) {
         let now_us = input.now.monotonic_us;
@@ -101,8 +120,8 @@ impl Manager {
         }
         for (from, batch) in input.hops.drain(..) {
             for control in batch.controls {
-                if let (Control::Held(held), Some(inside)) = (control, &mut self.inside) {
-                    inside.on_held(from, &held);
+                if let (Control::Held { table, held }, Some(inside)) = (control, &mut self.inside) {
+                    inside.on_held(from, table, &held);
                 }
             }
         }
@@ -117,8 +136,10 @@ impl Manager {
     }
 
     fn on_durable(&mut self, token: u64) {
-        if let Some(inside) = self.inside.as_mut().filter(|_| token != IDENTITY_TOKEN) {
-            inside.agreement.tell(consensus::Event::Durable { ordinal: token });
+        let Some(inside) = &mut self.inside else { return };
+        match token {
+            IDENTITY_TOKEN => inside.is_written = true,
+            ordinal => inside.agreement.tell(consensus::Event::Durable { ordinal }),
         }
     }
 
@@ -229,22 +250,23 @@ impl Manager {
         }
     }
 
-    fn deadline_us(&self) -> u64 {
+    fn deadline_us(&self, now_us: u64) -> u64 {
         let Some(inside) = &self.inside else { return self.outside.deadline_us() };
+        // What waits for an answer has no deadline of its own.
         let filling = (inside.has_filling() && inside.proposals.is_empty()).then_some(inside.held_us);
         let managing = inside.is_manager().then_some(inside.report_us);
         let planning = inside.has_to_plan().then_some(inside.plan_us);
         let all = [
             inside.agreement.deadline_us(),
-            Some(inside.lease.deadline_us()),
+            inside.is_written.then(|| inside.lease.deadline_us()),
             inside.proposals.deadline_us(),
             inside.read_deadline_us(),
-            self.peers.deadline_us(),
+            self.peers.deadline_us(now_us),
             filling,
             managing,
             planning,
         ];
-        all.into_iter().flatten().min().expect("a lease is renewed")
+        all.into_iter().flatten().min().unwrap_or(now_us + WRITTEN_US)
     }
 }
 
@@ -253,6 +275,7 @@ impl Machine for Manager {
 
     fn tick(&mut self, mut input: TickInput<'_, HopBatch>, output: &mut TickOutput<HopBatch>) {
         let now_us = input.now.monotonic_us;
+        self.begin(now_us);
         self.receive(&mut input);
         self.heed(now_us);
         self.agree(now_us);
@@ -260,7 +283,7 @@ impl Machine for Manager {
         self.tell(now_us, &mut output.hops);
         self.peers.flush(&mut self.effects);
         output.effects.append(&mut self.effects);
-        output.deadline_us = Some(self.deadline_us().max(now_us + 1));
+        output.deadline_us = Some(self.deadline_us(now_us).max(now_us + 1));
         if self.stopping {
             self.stop(output);
         }

@@ -2,7 +2,7 @@
 
 use base::{ConnectionId, NodeId};
 use consensus::{Answer, Proposal, Refusal};
-use control::{Action, Command, Newcomer, Outcome, RequestId};
+use control::{Action, Command, Newcomer, NodeState, Outcome, RequestId};
 
 use crate::agreement::Asker;
 use crate::inside::Inside;
@@ -102,13 +102,19 @@ impl Inside {
         self.agreement.propose(Asker::Newcomer(connection), Proposal::Agree(command));
     }
 
-    /// The answer to who asked before, and is in.
+    /// The answer to who asked before, and is in: as it asks now, or before it started again and could write down who it is. That
+    /// one is down by now, and in no chain.
     fn known_newcomer(&self, newcomer: &Newcomer) -> Option<Message> {
+        let table = self.agreement.table();
+        let has_slots = |node: NodeId| table.stretches().any(|(_, stretch)| stretch.chain.has(node));
         let same = |node: &&control::Node| {
-            (&node.facts.host, node.facts.port, node.facts.incarnation)
-                == (&newcomer.host, newcomer.port, newcomer.incarnation)
+            let facts = &node.facts;
+            let is_same = facts.incarnation == newcomer.incarnation;
+            let is_earlier = facts.incarnation < newcomer.incarnation && node.state == NodeState::Down;
+            let is_there = (&facts.host, facts.port) == (&newcomer.host, newcomer.port);
+            is_there && (is_same || (is_earlier && !has_slots(node.id())))
         };
-        let node: NodeId = self.agreement.table().nodes().find(same)?.id();
+        let node: NodeId = table.nodes().find(same)?.id();
         Some(Message::Enlisted { cluster: self.identity.cluster, node, news: self.news() })
     }
 

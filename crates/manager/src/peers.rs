@@ -84,9 +84,9 @@ impl Peers {
         self.not_before_us.push((address.to_owned(), now_us + RETRY_US));
     }
 
-    /// When the next address may be tried again.
-    pub fn deadline_us(&self) -> Option<u64> {
-        self.not_before_us.iter().map(|(_, at_us)| *at_us).min()
+    /// When the next address may be tried again; one that may be already was, if anybody wanted it.
+    pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
+        self.not_before_us.iter().map(|(_, at_us)| *at_us).filter(|at_us| *at_us > now_us).min()
     }
 
     /// Bytes came.

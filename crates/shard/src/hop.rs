@@ -132,8 +132,13 @@ pub enum Control {
     },
     /// From the node's manager: what do this core's followers have?
     AskHeld,
-    /// To the manager: slots that each follower has whole, in its log.
-    Held(Vec<(base::InstanceName, placement::SlotSet)>),
+    /// To the manager: slots that each follower has whole, in its log, as a follower in the chains of table `table`.
+    Held {
+        /// Version of the table by which this core knows its followers.
+        table: u64,
+        /// Each of them, and its slots.
+        held: Vec<(base::InstanceName, placement::SlotSet)>,
+    },
     /// To core 0: what this core's store takes, while memory is limited.
     StoreTakes {
         /// Bytes.

@@ -161,9 +161,9 @@ impl Shard {
 
     /// The manager asked what followers have.
     pub(crate) fn tell_held(&mut self) {
-        let held = self.held();
+        let (held, table) = (self.held(), self.table_version().unwrap_or(0));
         if let Some(membership) = &mut self.membership {
-            membership.to_manager.controls.push(Control::Held(held));
+            membership.to_manager.controls.push(Control::Held { table, held });
         }
     }
 

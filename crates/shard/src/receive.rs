@@ -270,7 +270,7 @@ impl Shard {
             Control::View { node, view } => self.set_view(node, view),
             Control::Lease { until_us } => self.set_lease(until_us),
             Control::AskHeld => self.tell_held(),
-            Control::Held(_) => unreachable!("only a manager is told"),
+            Control::Held { .. } => unreachable!("only a manager is told"),
             Control::LogFailed { reason } => self.end_log(&reason),
             Control::Abandon(connection) => self.abandon(connection),
             Control::Renewed => self.on_renewed(),
