@@ -1,0 +1,62 @@
+//! What runs met: an empty line is a blind spot.
+
+macro_rules! coverage {
+    ($($(#[$about:meta])* $name:ident),* $(,)?) => {
+        /// Counts of what happened.
+        #[derive(Clone, Default)]
+        pub struct Coverage { $($(#[$about])* pub $name: u64,)* }
+
+        impl Coverage {
+            /// Names and counts.
+            pub fn lines(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+
+            /// Count `other` too.
+            pub fn add(&mut self, other: &Coverage) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+coverage! {
+    /// Terms that had a leader.
+    elections,
+    /// Tables that were seen.
+    tables,
+    /// Nodes that became one of the cluster.
+    joins,
+    /// Nodes that were fenced.
+    fences,
+    /// Slot groups that got another first.
+    promotions,
+    /// Nodes that were down and came back.
+    returns,
+    /// Members that became whole.
+    whole,
+    /// Cores whose lease was over before it was renewed, or was taken back.
+    leases_lost,
+    /// Moments in which a core served a slot group, as far as they were judged.
+    served,
+    /// Questions about followers.
+    asked_held,
+    /// Ways that were cut.
+    partitions,
+    /// Connections that were broken.
+    resets,
+    /// Processes that stood still.
+    pauses,
+    /// Processes that died by a signal.
+    kills,
+    /// Machines that lost their power.
+    power_cuts,
+    /// Power cuts that left a write cut short.
+    torn,
+    /// Writes that failed.
+    failed_writes,
+    /// Nodes that ended by themselves.
+    ended,
+    /// Ticks.
+    ticks,
+}

@@ -1,0 +1,16 @@
+//! Whole clusters of managers in worlds whose only chance is a seed: clocks that run wrong, networks that hold things back, disks
+//! that forget, processes that die or stand still. The build with planted bugs runs what must catch them and nothing else: a
+//! planted bug is one for the whole process.
+
+mod coverage;
+mod disk;
+mod judge;
+mod runner;
+mod swarm;
+mod trace;
+mod world;
+
+#[cfg(feature = "planted")]
+mod planted;
+#[cfg(not(feature = "planted"))]
+mod worlds;

@@ -1,0 +1,129 @@
+//! Which world a seed draws: how many nodes, what weather, which faults.
+
+use base::rng::{Rng, mix};
+use control::{Newcomer, NodeId, Settings};
+
+/// A world's properties.
+#[derive(Clone, Debug)]
+pub struct Swarm {
+    /// Nodes there are.
+    pub nodes: usize,
+    /// Cores of each.
+    pub cores: u16,
+    /// Members of a chain.
+    pub chain_length: u8,
+    /// Members of a chain may share a machine.
+    pub relaxed: bool,
+    /// For each node the machine it is on.
+    pub machines: Vec<u8>,
+    /// Slowest ordinary way, microseconds.
+    pub delay_us_max: u64,
+    /// Slowest ordinary write, microseconds.
+    pub write_us_max: u64,
+    /// Slowest ordinary filling of a follower, microseconds.
+    pub fill_us_max: u64,
+    /// How far a clock may go wrong, parts of a million.
+    pub skew_ppm_max: u64,
+    /// Faults begin when all nodes are there, or at once.
+    pub calm_start: bool,
+    /// One-way and two-way partitions.
+    pub cuts: bool,
+    /// Deaths, by power or by signal.
+    pub crashes: bool,
+    /// Processes that stand still for a while.
+    pub pauses: bool,
+    /// Connections that break.
+    pub resets: bool,
+    /// Writes that fail, of 10,000.
+    pub failed_writes_of_10000: u64,
+    /// Virtual time of trouble, milliseconds.
+    pub trouble_ms: u64,
+    /// Longest time between two troubles, milliseconds.
+    pub between_ms_max: u64,
+}
+
+impl Swarm {
+    /// The world of `seed`.
+    pub fn draw(seed: u64) -> Swarm {
+        let mut rng = Rng::new(mix(seed ^ 0x3A57));
+        let nodes = 3 + rng.below(4) as usize;
+        let relaxed = rng.chance(1, 3);
+        // Mostly a machine for each; sometimes two nodes share one.
+        let shared = rng.chance(1, 3);
+        let machine = |node: usize| if relaxed { 0 } else { node.min(nodes - 1 - usize::from(shared)) as u8 };
+        Swarm {
+            nodes,
+            cores: 1 + rng.below(2) as u16,
+            chain_length: 2 + rng.below(2) as u8,
+            relaxed,
+            machines: (0..nodes).map(machine).collect(),
+            delay_us_max: 100 + rarely(&mut rng, 4, (30_000, 5_000)),
+            write_us_max: 100 + rarely(&mut rng, 4, (30_000, 5_000)),
+            fill_us_max: 1000 + rng.below(400_000),
+            skew_ppm_max: if rng.chance(1, 4) { 0 } else { rng.below(50_001) },
+            calm_start: rng.chance(2, 3),
+            cuts: rng.chance(3, 4),
+            crashes: rng.chance(3, 4),
+            pauses: rng.chance(1, 2),
+            resets: rng.chance(1, 2),
+            failed_writes_of_10000: if rng.chance(1, 3) { 5 + rng.below(60) } else { 0 },
+            trouble_ms: 3_000 + rng.below(6_000),
+            between_ms_max: 100 + rng.below(900),
+        }
+    }
+
+    /// What a node says of itself.
+    pub fn newcomer(&self, node: usize, incarnation: u64) -> Newcomer {
+        Newcomer {
+            id: NodeId(0),
+            incarnation,
+            host: host(node),
+            port: PORT,
+            cores: self.cores,
+            weight: 0,
+            zone: String::new(),
+            machine: format!("machine {}", self.machines[node]),
+            identity: [0; 32],
+        }
+    }
+
+    /// What the table obeys.
+    pub fn settings(&self) -> Settings {
+        Settings { lease_ms: 300, chain_length: self.chain_length }
+    }
+
+    /// Members that a chain has when all nodes are up.
+    pub fn members(&self) -> usize {
+        let mut machines = self.machines.clone();
+        machines.dedup();
+        let places = if self.relaxed { self.nodes } else { machines.len() };
+        places.min(usize::from(self.chain_length))
+    }
+
+    /// Managers when all nodes are up.
+    pub fn managers(&self) -> usize {
+        if self.nodes >= 5 { 5 } else { 3 }
+    }
+}
+
+/// Something below the first bound once in so many times, and below the second one otherwise.
+pub fn rarely(rng: &mut Rng, times: u64, (rare, usual): (u64, u64)) -> u64 {
+    let bound = if rng.chance(1, times) { rare } else { usual };
+    rng.below(bound)
+}
+
+const PORT: u16 = 7000;
+
+fn host(node: usize) -> String {
+    format!("10.0.0.{}", node + 1)
+}
+
+/// Where the manager of a node is reached.
+pub fn address(node: usize) -> String {
+    format!("{}:{}", host(node), PORT + manager::PORT_OFFSET)
+}
+
+/// Which node is reached there.
+pub fn node_at(address: &str, nodes: usize) -> Option<usize> {
+    (0..nodes).find(|node| self::address(*node) == address)
+}

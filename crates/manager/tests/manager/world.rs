@@ -1,0 +1,548 @@
+//! One run: a seed in, a verdict and a trace out.
+//!
+//! ```text
+//!  agenda ─► inbox of a node ─► Manager::tick ─► effects ─► disk, network ─► agenda
+//!                                     └─ hops ─► fake cores ─► judge
+//! ```
+
+mod agenda;
+mod clock;
+mod cores;
+mod network;
+mod peace;
+mod trouble;
+
+use std::collections::BTreeSet;
+
+use base::rng::{Rng, mix};
+use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, Now, Span, TickInput, TickOutput};
+use consensus::format::frame::{self, Body, Question};
+use manager::identity::Identity;
+use manager::message::Message;
+use manager::{Entry, Files, Manager, Start};
+use shard::{Control, HopBatch};
+
+use crate::coverage::Coverage;
+use crate::disk::Disk;
+use crate::judge::{Judge, Judged};
+use crate::swarm::{Swarm, address};
+use crate::trace::Trace;
+use agenda::Agenda;
+use clock::Clock;
+use cores::Core;
+use network::Link;
+
+/// Ticks in which nothing happened before somebody is said to spin: more than this in so many microseconds.
+const IDLE_TICKS_MAX: u64 = 200;
+const IDLE_US: u64 = 10_000;
+
+/// How a run is wished.
+#[derive(Clone, Copy, Default)]
+pub struct Wishes {
+    /// All chance.
+    pub seed: u64,
+    /// The order of what happens hangs on a hasher that the system seeds: a bug on purpose, which the comparison of two runs must
+    /// show.
+    pub is_hasher_of_system: bool,
+    /// Print the trace.
+    pub prints: bool,
+}
+
+/// What a run found.
+pub struct Verdict {
+    /// Everything that happened.
+    pub trace: Trace,
+    /// What was violated.
+    pub violation: Option<String>,
+    /// What was met.
+    pub coverage: Coverage,
+    /// Virtual time that passed, microseconds.
+    pub virtual_us: u64,
+}
+
+/// What happens to a manager.
+enum Input {
+    Event(Event),
+    Bytes(ConnectionId, Vec<u8>),
+    Control(CoreId, Control),
+}
+
+/// What is to come.
+enum Item {
+    /// A life begins, if there is none.
+    Start {
+        id: usize,
+        life: u64,
+    },
+    /// What came is looked at.
+    Tick {
+        id: usize,
+        life: u64,
+    },
+    /// A deadline is there.
+    Wake {
+        id: usize,
+        life: u64,
+        at_us: u64,
+    },
+    /// Cores hear what they were told.
+    Told {
+        id: usize,
+        life: u64,
+        core: CoreId,
+    },
+    /// A core answers.
+    Held {
+        id: usize,
+        life: u64,
+        core: CoreId,
+    },
+    /// A write ends.
+    Stored {
+        id: usize,
+        life: u64,
+    },
+    /// A node that has fallen silent is ended.
+    Bury {
+        id: usize,
+        life: u64,
+    },
+    /// The power goes.
+    Darken {
+        id: usize,
+        life: u64,
+    },
+    /// An answer of a core arrives.
+    Answer {
+        id: usize,
+        life: u64,
+        core: CoreId,
+        control: Control,
+    },
+    Knock {
+        id: usize,
+        life: u64,
+        token: u64,
+        to: Option<usize>,
+    },
+    Dialed {
+        id: usize,
+        life: u64,
+        token: u64,
+        link: Option<usize>,
+    },
+    Arrive {
+        link: usize,
+        to: usize,
+    },
+    Resume {
+        id: usize,
+        life: u64,
+    },
+    Trouble,
+    Peace,
+    /// Is everything as it shall be?
+    Look,
+}
+
+/// One life of a node.
+struct Running {
+    manager: Manager,
+    cores: Vec<Core>,
+    inbox: Vec<Input>,
+    is_tick_planned: bool,
+    wake_us: Option<u64>,
+    /// Since when ticks in which nothing happened are counted, and how many there were.
+    idle: (u64, u64),
+}
+
+/// A machine.
+struct Node {
+    clock: Clock,
+    disk: Disk,
+    running: Option<Running>,
+    /// Starts and deaths so far: what belongs to an earlier life is forgotten.
+    life: u64,
+    incarnation: u64,
+    number: Option<NodeId>,
+    paused_until_us: u64,
+    is_without_power: bool,
+    stored_at_us: u64,
+    /// What its file says.
+    known: Option<Identity>,
+    /// Why it ended by itself.
+    failure: Option<String>,
+}
+
+/// The run.
+pub struct World {
+    wishes: Wishes,
+    swarm: Swarm,
+    rng: Rng,
+    agenda: Agenda<Item>,
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    /// Terms and their leaders, as what was just sent shows them.
+    led: Vec<(u64, u64)>,
+    /// Ways that carry nothing, from and to.
+    cut: BTreeSet<(usize, usize)>,
+    judge: Judge,
+    trace: Trace,
+    coverage: Coverage,
+    is_disturbed: bool,
+    peace: bool,
+    peace_us: u64,
+    settled_us: Option<u64>,
+    done: bool,
+}
+
+/// Run a world to its end.
+pub fn run(wishes: Wishes) -> Verdict {
+    let mut world = World {
+        rng: Rng::new(mix(wishes.seed ^ 0x00C1_0575)),
+        trace: Trace::new(wishes.prints),
+        swarm: Swarm::draw(wishes.seed),
+        wishes,
+        agenda: Agenda::default(),
+        nodes: Vec::new(),
+        links: Vec::new(),
+        led: Vec::new(),
+        cut: BTreeSet::new(),
+        judge: Judge::default(),
+        coverage: Coverage::default(),
+        is_disturbed: false,
+        peace: false,
+        peace_us: 0,
+        settled_us: None,
+        done: false,
+    };
+    let violation = world.go().and_then(|()| world.judge.on_end()).err();
+    world.judge.count(&mut world.coverage);
+    Verdict { virtual_us: world.agenda.now_us(), trace: world.trace, violation, coverage: world.coverage }
+}
+
+impl World {
+    fn go(&mut self) -> Judged {
+        let swarm = format!("{:?}", self.swarm);
+        self.note(format_args!("{swarm}"));
+        for id in 0..self.swarm.nodes {
+            let skew = self.rng.below(2 * self.swarm.skew_ppm_max + 1) as i64 - self.swarm.skew_ppm_max as i64;
+            let offset_us = if self.rng.chance(1, 4) { 0 } else { self.rng.below(1 << 42) };
+            self.nodes.push(Node {
+                clock: Clock::new(0, offset_us, skew),
+                disk: Disk::default(),
+                running: None,
+                life: 0,
+                incarnation: 0,
+                number: None,
+                paused_until_us: 0,
+                is_without_power: false,
+                stored_at_us: 0,
+                known: None,
+                failure: None,
+            });
+            let at_us = if id == 0 { 0 } else { self.rng.below(2_000_000) };
+            self.plan(at_us, Item::Start { id, life: 0 });
+        }
+        self.plan(100_000, Item::Trouble);
+        let calm_us = if self.swarm.calm_start { 4_000_000 } else { 0 };
+        self.plan(calm_us + self.swarm.trouble_ms * 1000, Item::Peace);
+        while !self.done {
+            let item = self.agenda.pop().expect("timers never end");
+            self.on_item(item)?;
+        }
+        Ok(())
+    }
+
+    fn on_item(&mut self, item: Item) -> Judged {
+        match item {
+            Item::Start { id, life } => return self.start(id, life),
+            Item::Tick { id, life } => return self.on_tick(id, life),
+            Item::Wake { id, life, at_us } => return self.on_wake(id, life, at_us),
+            Item::Told { id, life, core } => return self.on_told(id, life, core),
+            Item::Held { id, life, core } => self.on_held(id, life, core),
+            Item::Stored { id, life } => self.on_stored(id, life),
+            Item::Bury { id, life } => self.on_bury(id, life),
+            Item::Darken { id, life } => self.on_darken(id, life),
+            Item::Answer { id, life, core, control } => self.tell(id, life, Input::Control(core, control)),
+            Item::Knock { id, life, token, to } => self.on_knock(id, life, token, to),
+            Item::Dialed { id, life, token, link } => self.on_dialed(id, life, token, link),
+            Item::Arrive { link, to } => self.on_arrive(link, to),
+            Item::Resume { id, life } => return self.on_resume(id, life),
+            Item::Trouble => self.on_trouble(),
+            Item::Peace => self.on_peace(),
+            Item::Look => return self.on_look(),
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, delay_us: u64, item: Item) {
+        let lot = self.rng.next_u64();
+        let delay_us = delay_us + self.plant_of_chance(lot);
+        self.agenda.after(delay_us, lot, item);
+    }
+
+    /// The plant that makes a run depend on the system's randomness.
+    #[expect(clippy::disallowed_types, reason = "the bug on purpose")]
+    fn plant_of_chance(&self, of: u64) -> u64 {
+        use std::hash::BuildHasher;
+        if !self.wishes.is_hasher_of_system {
+            return 0;
+        }
+        std::hash::RandomState::new().hash_one(of) % 2
+    }
+
+    fn note(&mut self, line: std::fmt::Arguments) {
+        self.trace.note(self.agenda.now_us(), line);
+    }
+
+    fn running(&mut self, id: usize) -> &mut Running {
+        self.nodes[id].running.as_mut().expect("it was looked whether it runs")
+    }
+
+    /// Whether that life of a node still lasts, and does not stand still.
+    fn is_awake(&self, id: usize, life: u64) -> bool {
+        let node = &self.nodes[id];
+        node.life == life && node.running.is_some() && node.paused_until_us <= self.agenda.now_us()
+    }
+
+    // --- lives ---
+
+    fn start(&mut self, id: usize, life: u64) -> Judged {
+        let calm_us = 50_000;
+        if self.nodes[id].life != life || self.nodes[id].running.is_some() {
+            return Ok(());
+        }
+        let files = Files::NAMES.map(|name| self.nodes[id].disk.read(name));
+        let [identity, log, snapshot] = files;
+        let known = identity.as_deref().map(Identity::decode).transpose();
+        let known = known.map_err(|words| format!("{id} does not know itself: {words}"))?;
+        let Some(entry) = self.entry(id, known.as_ref()) else {
+            // Nobody to join yet.
+            self.plan(calm_us, Item::Start { id, life });
+            return Ok(());
+        };
+        let now_us = self.agenda.now_us();
+        let node = &mut self.nodes[id];
+        node.incarnation += 1;
+        node.is_without_power = false;
+        node.number = known.as_ref().map(|known| known.node);
+        node.known = known;
+        node.stored_at_us = now_us;
+        let newcomer = self.swarm.newcomer(id, node.incarnation << 16);
+        let files = Files { identity, log, snapshot };
+        let start = Start { entry, newcomer, files, seed: self.rng.next_u64() };
+        let manager = Manager::new(start, self.swarm.cores).map_err(|words| format!("{id} does not start: {words}"))?;
+        let cores = (0..self.swarm.cores).map(|_| Core::default()).collect();
+        let running =
+            Running { manager, cores, inbox: Vec::new(), is_tick_planned: false, wake_us: None, idle: (now_us, 0) };
+        self.nodes[id].running = Some(running);
+        self.note(format_args!("{id} starts, life {life}"));
+        self.plan_tick(id);
+        Ok(())
+    }
+
+    /// How a node comes to its cluster, as who starts it says.
+    fn entry(&mut self, id: usize, known: Option<&Identity>) -> Option<Entry> {
+        if known.is_some_and(|known| known.table.is_created()) {
+            return Some(Entry::Resume);
+        }
+        if id == 0 {
+            let mut name = || std::array::from_fn(|_| self.rng.next_u64() as u8);
+            let (cluster, token) = (name(), name());
+            let (settings, relaxed) = (self.swarm.settings(), self.swarm.relaxed);
+            return Some(Entry::Found { cluster, token, settings, relaxed });
+        }
+        let token = self.nodes[0].known.as_ref().filter(|known| known.table.is_created())?.token;
+        let mut addresses: Vec<String> = (1..self.swarm.nodes)
+            .filter(|other| *other != id && self.nodes[*other].number.is_some() && self.rng.chance(1, 3))
+            .map(address)
+            .collect();
+        addresses.push(address(0));
+        Some(Entry::Join { addresses, token })
+    }
+
+    // --- one node's step ---
+
+    /// Something happens to a manager, and is looked at a moment later, with what came meanwhile.
+    fn tell(&mut self, id: usize, life: u64, input: Input) {
+        if self.nodes[id].life == life && self.nodes[id].running.is_some() {
+            self.running(id).inbox.push(input);
+            self.plan_tick(id);
+        }
+    }
+
+    fn plan_tick(&mut self, id: usize) {
+        let now_us = self.agenda.now_us();
+        let (life, is_paused) = (self.nodes[id].life, self.nodes[id].paused_until_us > now_us);
+        if !is_paused && !std::mem::replace(&mut self.running(id).is_tick_planned, true) {
+            let delay_us = self.rng.below(100);
+            self.plan(delay_us, Item::Tick { id, life });
+        }
+    }
+
+    fn on_tick(&mut self, id: usize, life: u64) -> Judged {
+        if self.nodes[id].life == life && self.nodes[id].running.is_some() {
+            self.running(id).is_tick_planned = false;
+        }
+        if self.is_awake(id, life) { self.tick(id) } else { Ok(()) }
+    }
+
+    /// Of the wakes that were planned only the last counts.
+    fn on_wake(&mut self, id: usize, life: u64, at_us: u64) -> Judged {
+        if !self.is_awake(id, life) || self.running(id).wake_us != Some(at_us) {
+            return Ok(());
+        }
+        self.running(id).wake_us = None;
+        self.tick(id)
+    }
+
+    fn tick(&mut self, id: usize) -> Judged {
+        let now_us = self.agenda.now_us();
+        let clock_us = self.nodes[id].clock.read_us(now_us);
+        let running = self.running(id);
+        let inputs = std::mem::take(&mut running.inbox);
+        let (mut received, mut events, mut hops) = (Vec::new(), Vec::new(), Vec::new());
+        let count = inputs.len();
+        for input in inputs {
+            match input {
+                Input::Event(event) => events.push(event),
+                Input::Bytes(connection, bytes) => {
+                    let span = Span { start: received.len() as u32, len: bytes.len() as u32 };
+                    received.extend(bytes);
+                    events.push(Event::Received { connection, span });
+                }
+                Input::Control(core, control) => {
+                    let mut batch = HopBatch::default();
+                    batch.controls.push(control);
+                    hops.push((core, batch));
+                }
+            }
+        }
+        let mut output = TickOutput::default();
+        let now = Now { monotonic_us: clock_us, unix_ms: 0 };
+        let input = TickInput { now, received: &received, events: &mut events, hops: &mut hops };
+        running.manager.tick(input, &mut output);
+        self.coverage.ticks += 1;
+        self.judge_idle(id, count + output.effects.len() + output.hops.len())?;
+        self.note(format_args!("{id} ticks at {clock_us}: {count} in, {} out", output.effects.len()));
+        self.plan_wake(id, output.deadline_us.expect("a manager always has something to do"));
+        let life = self.nodes[id].life;
+        for effect in output.effects {
+            self.perform(id, effect)?;
+        }
+        if self.nodes[id].life == life {
+            self.on_hops(id, output.hops);
+        }
+        Ok(())
+    }
+
+    fn judge_idle(&mut self, id: usize, happened: usize) -> Judged {
+        let now_us = self.agenda.now_us();
+        let (since_us, count) = &mut self.running(id).idle;
+        if *since_us + IDLE_US <= now_us {
+            (*since_us, *count) = (now_us, 0);
+        }
+        *count += u64::from(happened == 0);
+        match *count > IDLE_TICKS_MAX {
+            true => Err(format!("node {id} spins: {count} ticks in {IDLE_US} us in which nothing happened")),
+            false => Ok(()),
+        }
+    }
+
+    fn plan_wake(&mut self, id: usize, deadline_us: u64) {
+        let (now_us, life) = (self.agenda.now_us(), self.nodes[id].life);
+        let at_us = self.nodes[id].clock.world_us(deadline_us).max(now_us + 1);
+        if self.running(id).wake_us.replace(at_us) != Some(at_us) {
+            self.plan(at_us - now_us, Item::Wake { id, life, at_us });
+        }
+    }
+
+    fn perform(&mut self, id: usize, effect: Effect) -> Judged {
+        match effect {
+            Effect::Send { connection, buffer } => {
+                self.note(format_args!("{id} sends {} bytes, {:08x}", buffer.len(), base::checksum::crc32c(&buffer)));
+                self.send(id, connection, buffer);
+                self.judge_leaders()
+            }
+            Effect::Dial { token, address } => {
+                self.dial(id, token, &address);
+                Ok(())
+            }
+            Effect::Close { connection } => {
+                self.close(id, connection);
+                Ok(())
+            }
+            Effect::WriteFile { .. } | Effect::ReplaceFile { .. } => self.write(id, effect),
+            Effect::Stop => {
+                let failure = self.running(id).manager.failure().map(str::to_owned);
+                self.note(format_args!("{id} ends: {failure:?}"));
+                self.coverage.ended += 1;
+                self.nodes[id].failure = failure;
+                self.die(id, false, 1_000_000);
+                Ok(())
+            }
+            other => Err(format!("{id} asks for what managers do not need: {other:?}")),
+        }
+    }
+
+    fn write(&mut self, id: usize, effect: Effect) -> Judged {
+        if let Effect::ReplaceFile { name, bytes, .. } = &effect
+            && name == Files::NAMES[0]
+        {
+            let identity =
+                Identity::decode(bytes).map_err(|words| format!("{id} writes what nobody reads: {words}"))?;
+            self.on_identity(id, identity)?;
+        }
+        let now_us = self.agenda.now_us();
+        let mut write_us = 50 + self.rng.below(self.swarm.write_us_max);
+        if !self.peace && self.rng.chance(1, 100) {
+            write_us *= 10;
+        }
+        let (life, node) = (self.nodes[id].life, &mut self.nodes[id]);
+        node.disk.begin(effect);
+        node.stored_at_us = node.stored_at_us.max(now_us) + write_us;
+        let delay_us = node.stored_at_us - now_us;
+        self.plan(delay_us, Item::Stored { id, life });
+        if self.is_troubled() && self.swarm.crashes && self.rng.chance(1, 100) {
+            // The power goes in the middle of it.
+            self.plan(delay_us.saturating_sub(write_us / 2), Item::Darken { id, life });
+        }
+        Ok(())
+    }
+
+    /// A node writes down who it is and what it knows.
+    fn on_identity(&mut self, id: usize, identity: Identity) -> Judged {
+        let version = identity.table.version();
+        self.note(format_args!("{id} knows table {version}, voters {:?}", identity.voters));
+        if let Some(known) = &self.nodes[id].known
+            && (known.table.version() > version || known.voters.version > identity.voters.version)
+        {
+            return Err(format!("one table: {id} goes back from table {} to {version}", known.table.version()));
+        }
+        self.judge.on_table(&identity.table)?;
+        self.nodes[id].number = Some(identity.node);
+        self.nodes[id].known = Some(identity);
+        Ok(())
+    }
+
+    /// What is sent shows who leads.
+    fn witness(&mut self, buffer: &[u8]) {
+        let mut rest = buffer;
+        while let wire::frame::Opened::Whole { kind, body, bytes } =
+            wire::frame::open(rest, base::limits::MANAGER_FRAME_BYTES_MAX)
+        {
+            if let Ok(Message::Agreement(inner)) = Message::decode(kind, body)
+                && let Some((_, Body::Question(Question::Append(append)))) = frame::decode(&inner)
+            {
+                self.led.push((append.ballot.term, append.ballot.candidate));
+            }
+            rest = &rest[bytes..];
+        }
+    }
+
+    fn judge_leaders(&mut self) -> Judged {
+        let led = std::mem::take(&mut self.led);
+        led.into_iter().try_for_each(|(term, leader)| self.judge.on_leader(term, leader))
+    }
+}

@@ -1,0 +1,196 @@
+//! Instead of cores: what each keeps of what it was told, and what it says of its followers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use base::planted::{Bug, is_planted};
+use base::{CoreId, InstanceName, NodeId, Slot};
+use placement::ClusterView;
+use shard::Control;
+
+use super::{Item, World};
+use crate::judge::{Judged, Serving, slots};
+use crate::swarm::rarely;
+
+/// A follower in a place of a chain: when it has everything.
+type Fills = BTreeMap<(InstanceName, Slot, u64), u64>;
+
+/// One core of one life of a node.
+#[derive(Default)]
+pub struct Core {
+    view: Option<(NodeId, Arc<ClusterView>)>,
+    until_us: u64,
+    fills: Fills,
+    /// What is on its way to it.
+    told: VecDeque<Control>,
+}
+
+impl Core {
+    /// Version of the table that it has.
+    pub fn version(&self) -> u64 {
+        self.view.as_ref().map_or(0, |(_, view)| view.version())
+    }
+
+    /// The slots that it serves, as a core decides that.
+    fn serves(&self, me: CoreId, clock_us: u64) -> impl Iterator<Item = (Slot, NodeId)> {
+        // The rule stands in the core, so its planted bug does, too.
+        let runs = if is_planted(Bug::M6LeaseSurvivesStop) { self.until_us > 0 } else { clock_us < self.until_us };
+        let view = self.view.as_ref().filter(|_| runs);
+        view.into_iter().flat_map(move |(node, view)| {
+            let is_mine = move |slot: &Slot| view.first(*slot) == Some(InstanceName { node: *node, core: me });
+            slots().filter(is_mine).map(move |slot| (slot, *node))
+        })
+    }
+}
+
+impl World {
+    /// The manager tells its cores something.
+    pub(super) fn on_hops(&mut self, id: usize, hops: Vec<(CoreId, shard::HopBatch)>) {
+        for (core, batch) in hops {
+            let life = self.nodes[id].life;
+            let running = self.running(id);
+            running.cores[usize::from(core.0)].told.extend(batch.controls);
+            let delay_us = rarely(&mut self.rng, 20, (5_000, 200));
+            self.plan(delay_us, Item::Told { id, life, core });
+        }
+    }
+
+    /// What was told is heard, all of it.
+    pub(super) fn on_told(&mut self, id: usize, life: u64, core: CoreId) -> Judged {
+        if !self.is_awake(id, life) {
+            return Ok(());
+        }
+        while let Some(control) = self.core(id, core).told.pop_front() {
+            self.hear(id, core, control)?;
+        }
+        self.judge_serving()
+    }
+
+    /// After a pause all cores hear what was told them meanwhile.
+    pub(super) fn hear_all(&mut self, id: usize, life: u64) -> Judged {
+        (0..self.swarm.cores).try_for_each(|core| self.on_told(id, life, CoreId(core)))
+    }
+
+    fn core(&mut self, id: usize, core: CoreId) -> &mut Core {
+        &mut self.running(id).cores[usize::from(core.0)]
+    }
+
+    fn hear(&mut self, id: usize, core: CoreId, control: Control) -> Judged {
+        let (now_us, life) = (self.agenda.now_us(), self.nodes[id].life);
+        let clock_us = self.nodes[id].clock.read_us(now_us);
+        match control {
+            Control::View { node, view } => {
+                self.note(format_args!("{id}.{} has table {}", core.0, view.version()));
+                if view.version() <= self.core(id, core).version() {
+                    return Err(format!("told: a core of {id} is told table {} after a newer one", view.version()));
+                }
+                self.begin_fills(id, core, node, &view);
+                self.core(id, core).view = Some((node, view));
+            }
+            Control::Lease { until_us } => {
+                let known_us = self.core(id, core).until_us;
+                self.coverage.leases_lost += u64::from(known_us > 0 && (until_us == 0 || known_us <= clock_us));
+                self.core(id, core).until_us = until_us;
+                if until_us > 0 {
+                    self.judge_lease(id, core)?;
+                }
+            }
+            Control::AskHeld => {
+                self.coverage.asked_held += 1;
+                let delay_us = rarely(&mut self.rng, 10, (400_000, 10_000));
+                self.plan(delay_us, Item::Held { id, life, core });
+            }
+            _ => return Err(format!("told: {id} tells its cores what managers do not say")),
+        }
+        Ok(())
+    }
+
+    /// Who was told a lease has a table that lets it serve.
+    fn judge_lease(&mut self, id: usize, core: CoreId) -> Judged {
+        let (version, incarnation) = (self.core(id, core).version(), self.nodes[id].incarnation);
+        let Some(table) = self.judge.table(version) else {
+            return Err(format!("told: a core of {id} is told a lease under table {version}, which nobody has"));
+        };
+        let node = self.nodes[id].number.expect("who has a lease is a node");
+        let known = table.node(node).filter(|known| known.state.has_lease());
+        // In one life a manager counts on how often it was fenced.
+        let fits = |known: &control::Node| known.facts.incarnation >> 16 == incarnation;
+        if known.is_none_or(|known| !fits(known)) {
+            return Err(format!("told: a core of {id} is told a lease under table {version}, which does not let it"));
+        }
+        Ok(())
+    }
+
+    /// Followers in new places begin to be filled.
+    fn begin_fills(&mut self, id: usize, core: CoreId, node: NodeId, view: &ClusterView) {
+        let me = InstanceName { node, core };
+        let most_us = self.swarm.fill_us_max;
+        let now_us = self.agenda.now_us();
+        let mut fills = Fills::new();
+        for slot in slots().filter(|slot| view.first(*slot) == Some(me)) {
+            let chain = view.chain(slot);
+            for follower in &chain.members[1..] {
+                let key = (*follower, slot, chain.epoch);
+                let known_us = self.core(id, core).fills.get(&key).copied();
+                fills.insert(key, known_us.unwrap_or_else(|| now_us + 500 + self.rng.below(most_us)));
+            }
+        }
+        self.core(id, core).fills = fills;
+    }
+
+    /// A core says what its followers have.
+    pub(super) fn on_held(&mut self, id: usize, life: u64, core: CoreId) {
+        if !self.is_awake(id, life) {
+            return;
+        }
+        let now_us = self.agenda.now_us();
+        let version = self.core(id, core).version();
+        let full: Vec<(InstanceName, Slot)> = self
+            .core(id, core)
+            .fills
+            .iter()
+            .filter(|(_, at_us)| **at_us <= now_us)
+            .map(|((follower, slot, _), _)| (*follower, *slot))
+            .collect();
+        let mut held: BTreeMap<InstanceName, placement::SlotSet> = BTreeMap::new();
+        for (follower, slot) in full {
+            if !self.reaches(id, follower.node) {
+                continue;
+            }
+            self.judge.on_held(follower, slot, version);
+            let group = slot.number()..slot.number() + base::SLOTS_PER_GROUP;
+            let set = held.entry(follower).or_default();
+            group.for_each(|slot| set.insert(Slot::wrapping(slot)));
+        }
+        let control = Control::Held { table: version, held: held.into_iter().collect() };
+        let delay_us = rarely(&mut self.rng, 4, (40_000, 300));
+        self.plan(delay_us, Item::Answer { id, life, core, control });
+    }
+
+    /// Whether what a core sends arrives at a node, and is answered.
+    fn reaches(&self, id: usize, node: NodeId) -> bool {
+        let to = self.nodes.iter().position(|other| other.number == Some(node));
+        to.is_some_and(|to| !self.is_cut(id, to) && !self.is_cut(to, id) && self.nodes[to].running.is_some())
+    }
+
+    /// Who serves at this moment: what serves begins when a core is told something or a process stands still no more.
+    pub(super) fn judge_serving(&mut self) -> Judged {
+        let serving = self.serving();
+        self.coverage.served += serving.count() as u64;
+        serving.judge()
+    }
+
+    /// Who serves what.
+    pub(super) fn serving(&self) -> Serving {
+        let now_us = self.agenda.now_us();
+        let mut serving = Serving::default();
+        for node in self.nodes.iter().filter(|node| node.paused_until_us <= now_us) {
+            let clock_us = node.clock.read_us(now_us);
+            for (number, core) in node.running.iter().flat_map(|running| running.cores.iter().enumerate()) {
+                let me = CoreId(number as u16);
+                core.serves(me, clock_us).for_each(|(slot, node)| serving.add(slot, node, me));
+            }
+        }
+        serving
+    }
+}
