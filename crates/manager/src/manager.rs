@@ -4,7 +4,6 @@ use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, Tick
 use control::Table;
 use shard::{Control, HopBatch};
 
-use crate::agreement::Asker;
 use crate::cores::Cores;
 use crate::identity::Identity;
 use crate::inside::{IDENTITY_TOKEN, Inside};

@@ -106,11 +106,10 @@ impl Links {
             return;
         }
         self.considered = self.considered.max(given);
-        if let Some(known) = &self.view {
-            let me = self.me;
-            let is_promoted = |slot: &Slot| view.first(*slot) == Some(me) && known.first(*slot) != Some(me);
-            view.slots().map(|(slot, _)| slot).filter(is_promoted).for_each(|slot| store.promote(slot));
-        }
+        // Who starts and is first at once is promoted as well: how far versions had gone when it was filled is not in its log.
+        let was_first = |slot| self.view.as_ref().is_some_and(|known| known.first(slot) == Some(self.me));
+        let is_promoted = |slot: &Slot| view.first(*slot) == Some(self.me) && !was_first(*slot);
+        view.slots().map(|(slot, _)| slot).filter(is_promoted).for_each(|slot| store.promote(slot));
         self.set_leads(&view);
         self.view = Some(view);
     }

@@ -100,6 +100,17 @@ fn every_node_tells_clients_the_same_cluster() {
     assert!(ask(&mut town, 1, "INFO").contains("cluster_state:fail\r\n"), "it may not answer");
 }
 
+/// What a node was told of its slots' versions when it was filled is not in its log: when it starts and is first, it may have
+/// forgotten versions that clients know.
+#[test]
+fn a_node_that_starts_as_first_gives_no_version_that_was_given_before() {
+    let _turn = crate::one_core::turn();
+    let mut town = Town::new(2, 1);
+    town.settle().unwrap();
+    let version = |town: &Town| town.sequence(0, b"a").max(town.sequence(1, b"a"));
+    assert_eq!(version(&town), 1 << 32, "it skips as after a promotion");
+}
+
 /// A planted bug must be noticed.
 #[cfg(feature = "planted")]
 fn is_caught(bug: base::planted::Bug) {

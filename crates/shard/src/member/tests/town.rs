@@ -151,6 +151,11 @@ impl Town {
         self.give_lease(node.0 as usize - 1, self.now_us);
     }
 
+    /// The last version that a node has of a key's slot.
+    pub fn sequence(&self, number: usize, key: &[u8]) -> u64 {
+        self.nodes[number].shard.store().sequence(placement::slot_of(key)).0.0
+    }
+
     /// So many steps of anything.
     pub fn go_on(&mut self, steps: usize) -> Result<(), String> {
         for _ in 0..steps {
