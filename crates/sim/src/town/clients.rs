@@ -14,6 +14,8 @@ use crate::workload;
 
 /// How long a client waits for a reply before it gives up the connection, microseconds.
 const PATIENCE_US: u64 = 1_500_000;
+/// How long clients go on in the hope of an answer, microseconds.
+const WORK_US_MAX: u64 = 60_000_000;
 /// How often an operation is sent, as long as it is only refused.
 const SENDS_MAX: u32 = 5;
 
@@ -50,7 +52,7 @@ impl Town {
     }
 
     fn is_enough(&self) -> bool {
-        let is_answered = self.ok * 2 >= self.wish.steps || self.issued >= self.wish.steps * 8;
+        let is_answered = self.ok * 2 >= self.wish.steps || self.now_us() > WORK_US_MAX;
         self.issued >= self.wish.steps && is_answered
     }
 

@@ -55,5 +55,5 @@ fn m3_secondary_acknowledges_early() {
 #[test]
 fn m5_no_epoch_fence() {
     let words = [LOST, &["differs between", "keys at"]].concat();
-    assert_caught_within(300, Bug::M5NoEpochFence, Wish::of, &words);
+    assert_caught_within(600, Bug::M5NoEpochFence, Wish::of, &words);
 }
