@@ -44,6 +44,11 @@ impl SlotSet {
         self.0[usize::from(slot.number() / 64)] |= 1 << (slot.number() % 64);
     }
 
+    /// Take a slot out.
+    pub fn remove(&mut self, slot: Slot) {
+        self.0[usize::from(slot.number() / 64)] &= !(1 << (slot.number() % 64));
+    }
+
     /// Whether it is in.
     #[inline]
     pub fn contains(&self, slot: Slot) -> bool {

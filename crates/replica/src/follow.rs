@@ -4,6 +4,7 @@
 //!  frame ─► who says so, and may it? ─► store, own log ─► (the own log's promise) ─► persisted
 //! ```
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
@@ -35,12 +36,16 @@ pub struct Follow {
     pending: VecDeque<(u64, LogOrdinal)>,
     persisted: u64,
     told: u64,
+    /// Slots that this life began with forgetting while a table said that they are not held here: when they are again, without
+    /// the leader having seen that they were not, they are forgotten before anything else happens to them.
+    unforgotten: SlotSet,
 }
 
 impl Follow {
     /// A link from `from` that took nothing yet.
     pub fn new(from: InstanceName) -> Follow {
-        Follow { from, life: 0, taken: 0, pending: VecDeque::new(), persisted: 0, told: 0 }
+        let unforgotten = SlotSet::default();
+        Follow { from, life: 0, taken: 0, pending: VecDeque::new(), persisted: 0, told: 0, unforgotten }
     }
 
     /// Who leads.
@@ -74,21 +79,30 @@ impl Follow {
         if sequence != self.taken + 1 {
             return Taken::Broken(format!("frame {sequence} follows {}", self.taken));
         }
-        let holds = |slot: Slot| self.holds(slot, me, view);
+        let from = self.from;
+        let holds = |slot: Slot| is_led(from, slot, me, view);
         let done = match *frame {
             Frame::Forget { slots, .. } => {
                 // Slots that are not held here by now are somebody else's business.
-                let slots = SlotSet::from_words(slots);
-                slots.iter().filter(|slot| holds(*slot)).for_each(|slot| store.forget_slot(slot));
+                for slot in SlotSet::from_words(slots).iter() {
+                    self.unforgotten.insert(slot);
+                    if holds(slot) {
+                        self.forget(slot, store);
+                    }
+                }
                 Ok(())
             }
             Frame::Group { records, .. } if !storage::are_of_slots(records, &holds) => return Taken::Refused,
-            Frame::Group { count, records, .. } => store.follow(records, count),
+            Frame::Group { count, records, .. } => {
+                self.forget_slots_of(records, store);
+                store.follow(records, count)
+            }
             Frame::Fill { slot, .. } if !holds(slot) => return Taken::Refused,
             Frame::Fill { slot, records, .. } if !storage::are_of_slots(records, &|found| found == slot) => {
                 return Taken::Broken(format!("a fill of slot {} has records of others", slot.number()));
             }
             Frame::Fill { slot, is_end, count, last, removed, records, .. } => {
+                self.forget(slot, store);
                 let done = store.follow(records, count);
                 if is_end && done.is_ok() {
                     store.end_copy(slot, Version(last), Version(removed));
@@ -106,10 +120,23 @@ impl Follow {
         }
     }
 
-    fn holds(&self, slot: Slot, me: InstanceName, view: &ClusterView) -> bool {
-        let members = &view.chain(slot).members;
-        let is_led = members.first() == Some(&self.from) || is_planted(Bug::M5NoEpochFence);
-        is_led && members.iter().skip(1).any(|member| *member == me)
+    fn forget(&mut self, slot: Slot, store: &mut Store) {
+        if self.unforgotten.contains(slot) {
+            self.unforgotten.remove(slot);
+            store.forget_slot(slot);
+        }
+    }
+
+    fn forget_slots_of(&mut self, records: &[u8], store: &mut Store) {
+        if self.unforgotten.is_empty() {
+            return;
+        }
+        let met = RefCell::new(SlotSet::default());
+        storage::are_of_slots(records, &|slot| {
+            met.borrow_mut().insert(slot);
+            true
+        });
+        met.into_inner().iter().for_each(|slot| self.forget(slot, store));
     }
 
     /// What was done since the last call is in log group `ordinal` at the latest.
@@ -131,6 +158,13 @@ impl Follow {
             self.told
         })
     }
+}
+
+/// Whether `from` is first of the slot, and `me` behind it.
+fn is_led(from: InstanceName, slot: Slot, me: InstanceName, view: &ClusterView) -> bool {
+    let members = &view.chain(slot).members;
+    let is_led = members.first() == Some(&from) || is_planted(Bug::M5NoEpochFence);
+    is_led && members.iter().skip(1).any(|member| *member == me)
 }
 
 /// Its number in the link's life, and the table that it was sent by.
@@ -223,6 +257,29 @@ mod tests {
         let taken = follow.take(&fill(6), (name(2), &known), &mut store);
         assert!(matches!(taken, Taken::Broken(_)) && !store.has_unsealed(), "{taken:?}");
         assert_eq!(follow.take(&fill(5), (name(2), &known), &mut store), Taken::Done);
+    }
+
+    /// A new life begins with forgetting, and reaches the follower by a table that has it out; the next one, by which it is back,
+    /// is the first that the leader sees.
+    #[test]
+    fn what_was_to_be_forgotten_while_it_was_not_held_is_forgotten_when_it_is() {
+        let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (mut follow, mut store, slot) = (Follow::new(name(1)), store(), Slot::wrapping(5));
+        let keys = |store: &Store| store.keys_in_slot(slot, Database(0), 9).len();
+        follow.greet(7);
+        assert_eq!(take(&mut follow, (1, 4), &view(4, 1, 2), &mut store), Taken::Done);
+        assert_eq!(keys(&store), 1);
+        follow.greet(8);
+        let mut words = SlotSet::default();
+        words.insert(slot);
+        let words = words.words();
+        let forget = Frame::Forget { sequence: 1, table: 4, slots: &words };
+        assert_eq!(follow.take(&forget, (name(2), &view(5, 1, 3)), &mut store), Taken::Done);
+        assert_eq!(keys(&store), 1, "it is somebody else's business");
+        let end =
+            Frame::Fill { sequence: 2, table: 6, slot, is_end: true, count: 0, last: 9, removed: 9, records: &[] };
+        assert_eq!(follow.take(&end, (name(2), &view(6, 1, 2)), &mut store), Taken::Done);
+        assert_eq!(keys(&store), 0, "a key that was removed meanwhile");
     }
 
     fn a_stranger_is_refused() -> bool {
