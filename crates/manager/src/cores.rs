@@ -88,3 +88,46 @@ impl Inside {
         actions.into_iter().for_each(|action| self.proposals.add(action));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rig::{founder, leading, work};
+
+    fn told(cores: &mut Cores, now_us: u64, inside: &mut Inside) -> Vec<String> {
+        let mut hops = Vec::new();
+        cores.tell(now_us, inside, &mut hops);
+        let word = |control: Control| match control {
+            Control::View { node, view } => format!("view {} of {}", view.version(), node.0),
+            Control::Lease { until_us } => format!("lease {}", until_us > 0),
+            Control::AskHeld => "ask".to_owned(),
+            _ => panic!("managers say nothing else"),
+        };
+        hops.into_iter()
+            .flat_map(|(core, batch)| {
+                batch.controls.into_iter().map(move |control| format!("{}: {}", core.0, word(control)))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn cores_hear_of_the_table_before_the_lease_and_of_nothing_twice() {
+        let mut inside = leading();
+        let mut cores = Cores::new(2);
+        let view = format!("view {} of 1", inside.table().version());
+        let all: Vec<String> =
+            (0..2).flat_map(|core| [format!("{core}: {view}"), format!("{core}: lease true")]).collect();
+        assert_eq!(told(&mut cores, 2_000_000, &mut inside), all);
+        assert!(told(&mut cores, 2_000_000, &mut inside).is_empty());
+        work(&mut inside, 2_000_000, 2_150_000);
+        assert_eq!(told(&mut cores, 2_150_000, &mut inside), ["0: lease true", "1: lease true"], "a longer one");
+        // It was fenced and does not know any table that has what it is now.
+        inside.incarnation += 1;
+        assert_eq!(told(&mut cores, 2_150_000, &mut inside), ["0: lease false", "1: lease false"]);
+    }
+
+    #[test]
+    fn without_a_table_cores_hear_nothing() {
+        assert!(told(&mut Cores::new(1), 0, &mut founder()).is_empty());
+    }
+}

@@ -197,3 +197,65 @@ fn managers(table: &Table, sets: &[Vec<NodeId>], heard: &BTreeSet<NodeId>) -> Op
     let is_same = wanted.len() == now.len() && now.iter().all(|node| wanted.contains(node));
     if is_same { unended() } else { Some(wanted) }
 }
+
+#[cfg(test)]
+mod tests {
+    use control::RequestId;
+
+    use super::*;
+    use crate::rig::newcomer;
+
+    /// Nodes 1 to `count`; those of `down` are fenced and taken out.
+    fn table(count: u32, down: &[u32]) -> Table {
+        let mut table = Table::new();
+        let mut number = 0;
+        let mut apply = |action| {
+            number += 1;
+            let id = RequestId { proposer: 1, number };
+            let outcome = table.apply(number, &Command { id, action });
+            assert!(matches!(outcome, control::Outcome::Changed { .. }), "{outcome:?}");
+        };
+        let node = |id: u32| control::Newcomer { id: NodeId(id), ..newcomer(&format!("host {id}"), 1) };
+        let settings = control::Settings { lease_ms: 300, chain_length: 2 };
+        apply(Action::Create(control::Founding { cluster: [1; 16], settings, relaxed: false, node: node(1) }));
+        (2..=count).for_each(|id| apply(Action::Join(node(id))));
+        for id in down {
+            let (node, incarnation) = (NodeId(*id), 1);
+            apply(Action::Fence { node, incarnation });
+            apply(Action::Promote { node, incarnation, replacements: Vec::new() });
+        }
+        table
+    }
+
+    fn wanted(table: &Table, sets: &[&[u32]], heard: &[u32]) -> Option<Vec<u32>> {
+        let sets: Vec<Vec<NodeId>> = sets.iter().map(|set| set.iter().copied().map(NodeId).collect()).collect();
+        let heard = heard.iter().copied().map(NodeId).collect();
+        managers(table, &sets, &heard).map(|wanted| wanted.into_iter().map(|node| node.0).collect())
+    }
+
+    #[test]
+    fn one_becomes_three_and_three_become_five_as_nodes_are_heard() {
+        assert_eq!(wanted(&table(2, &[]), &[&[1]], &[1, 2]), None);
+        assert_eq!(wanted(&table(3, &[]), &[&[1]], &[1, 2]), None, "the third one may not know that it is a node");
+        assert_eq!(wanted(&table(3, &[]), &[&[1]], &[2, 3]), Some(vec![1, 2, 3]));
+        assert_eq!(wanted(&table(4, &[]), &[&[2, 3, 4]], &[1, 2, 3, 4]), None);
+        assert_eq!(wanted(&table(5, &[]), &[&[2, 3, 4]], &[1, 2, 3, 4, 5]), Some(vec![1, 2, 3, 4, 5]));
+        assert_eq!(wanted(&table(6, &[]), &[&[2, 3, 4, 5, 6]], &[1, 2, 3, 4, 5, 6]), None);
+    }
+
+    #[test]
+    fn who_is_down_is_replaced_if_somebody_is_there_and_managers_become_no_fewer() {
+        assert_eq!(wanted(&table(4, &[2]), &[&[1, 2, 3]], &[1, 3, 4]), Some(vec![1, 3, 4]));
+        assert_eq!(wanted(&table(4, &[2]), &[&[1, 2, 3]], &[1, 3]), None, "nobody else was heard");
+        assert_eq!(wanted(&table(3, &[2]), &[&[1, 2, 3]], &[1, 3]), None);
+        assert_eq!(wanted(&table(5, &[2]), &[&[1, 2, 3, 4, 5]], &[1, 3, 4, 5]), None);
+        assert_eq!(wanted(&table(2, &[1]), &[&[1]], &[2]), None, "nobody could agree on that");
+    }
+
+    #[test]
+    fn a_change_that_was_begun_is_ended() {
+        assert_eq!(wanted(&table(3, &[]), &[&[1], &[1, 2, 3]], &[1, 2, 3]), Some(vec![1, 2, 3]));
+        assert_eq!(wanted(&table(3, &[3]), &[&[1], &[1, 2, 3]], &[1, 2]), Some(vec![1, 2, 3]));
+        assert_eq!(wanted(&table(4, &[3]), &[&[1], &[1, 2, 3]], &[1, 2, 4]), Some(vec![1, 2, 4]));
+    }
+}

@@ -21,6 +21,8 @@ pub mod message;
 mod newcomer;
 mod peers;
 mod proposals;
+#[cfg(test)]
+mod rig;
 pub mod start;
 
 pub use manager::Manager;

@@ -134,3 +134,76 @@ impl Inside {
 fn is_passing(why: &control::Refusal) -> bool {
     matches!(why, control::Refusal::NumberTaken(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rig::{TOKEN, founder, leading, newcomer, work};
+
+    fn ask(inside: &mut Inside, token: [u8; 16], newcomer: Newcomer, number: u64) -> Vec<Message> {
+        let id = RequestId { proposer: 1 << 63 | 9, number };
+        let connection = ConnectionId { index: 1, generation: 1 };
+        inside.on_enlist(connection, token, Command { id, action: Action::Join(newcomer) });
+        work(inside, 2_000_000 + number * 100_000, 2_050_000 + number * 100_000);
+        inside.enlisted.drain(..).map(|(_, answer)| answer).collect()
+    }
+
+    fn node_of(answers: &[Message]) -> u32 {
+        let [Message::Enlisted { cluster, node, .. }] = answers else { panic!("{answers:?}") };
+        assert_eq!(*cluster, [1; 16]);
+        node.0
+    }
+
+    #[test]
+    fn who_shows_another_token_is_refused() {
+        let mut inside = leading();
+        let answers = ask(&mut inside, [7; 16], newcomer("b", 1), 1);
+        assert!(matches!(&answers[..], [Message::Refused { reason }] if reason.contains("token")), "{answers:?}");
+        assert_eq!(inside.table().nodes().count(), 1);
+    }
+
+    #[test]
+    fn who_asks_twice_is_one_node() {
+        let mut inside = leading();
+        let answers = ask(&mut inside, TOKEN, newcomer("b", 1), 1);
+        let here = Message::Elsewhere { address: "a:17000".to_owned() };
+        assert_eq!(answers, [here], "that it is in it learns when it asks again");
+        assert_eq!(node_of(&ask(&mut inside, TOKEN, newcomer("b", 1), 2)), 2);
+        assert_eq!(node_of(&ask(&mut inside, TOKEN, newcomer("b", 1), 3)), 2);
+        assert_eq!(inside.table().nodes().count(), 2);
+    }
+
+    #[test]
+    fn the_address_of_a_node_that_is_up_is_taken() {
+        let mut inside = leading();
+        ask(&mut inside, TOKEN, newcomer("b", 1), 1);
+        let answers = ask(&mut inside, TOKEN, newcomer("b", 2), 2);
+        assert!(matches!(&answers[..], [Message::Refused { reason }] if reason.contains("address")), "{answers:?}");
+    }
+
+    /// It was killed before it could write down who it is.
+    #[test]
+    fn a_node_that_is_down_without_slots_gets_its_number_back() {
+        let mut inside = leading();
+        ask(&mut inside, TOKEN, newcomer("b", 1), 1);
+        let node = NodeId(2);
+        let [fence, promote] = [
+            Action::Fence { node, incarnation: 1 },
+            Action::Promote { node, incarnation: 1, replacements: Vec::new() },
+        ];
+        for (number, action) in [(1, fence), (2, promote)] {
+            let id = RequestId { proposer: 77, number };
+            inside.agreement.propose(Asker::Plan, Proposal::Agree(Command { id, action }));
+            work(&mut inside, 2_140_000 + number * 20_000, 2_150_000 + number * 20_000);
+        }
+        assert_eq!(inside.table().node(node).map(|known| known.state), Some(NodeState::Down));
+        assert_eq!(node_of(&ask(&mut inside, TOKEN, newcomer("b", 2), 3)), 2);
+    }
+
+    #[test]
+    fn who_does_not_lead_names_who_does() {
+        let mut inside = founder();
+        let nobody = Message::Elsewhere { address: String::new() };
+        assert_eq!(ask(&mut inside, TOKEN, newcomer("b", 1), 1)[..1], [nobody]);
+    }
+}

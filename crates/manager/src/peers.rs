@@ -207,3 +207,94 @@ fn write(peer: &mut Peer, message: &Message) {
         message.encode(peer.pipe.output());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(index: u32) -> ConnectionId {
+        ConnectionId { index, generation: 1 }
+    }
+
+    fn closed(peers: &mut Peers) -> Vec<u32> {
+        let mut effects = Vec::new();
+        peers.flush(&mut effects);
+        let close = |effect| if let Effect::Close { connection } = effect { Some(connection.index) } else { None };
+        effects.into_iter().filter_map(close).collect()
+    }
+
+    fn dialed(peers: &mut Peers, now_us: u64, address: &str, connection: Option<ConnectionId>) -> bool {
+        peers.dial(now_us, address);
+        let mut effects = Vec::new();
+        peers.flush(&mut effects);
+        let [Effect::Dial { token, .. }] = effects[..] else { return false };
+        peers.on_dialed(now_us, token, connection);
+        true
+    }
+
+    #[test]
+    fn an_address_is_tried_again_after_a_while_and_one_that_was_wakes_nobody() {
+        let mut peers = Peers::default();
+        assert!(dialed(&mut peers, 0, "a", None));
+        assert!(!dialed(&mut peers, RETRY_US - 1, "a", None));
+        assert_eq!(peers.deadline_us(1), Some(RETRY_US));
+        assert_eq!(peers.deadline_us(RETRY_US), None, "it may be tried now");
+        assert!(dialed(&mut peers, RETRY_US, "a", Some(id(1))));
+        assert!(!dialed(&mut peers, 10 * RETRY_US, "a", None), "there is a connection");
+        peers.on_closed(id(1));
+        assert!(dialed(&mut peers, 10 * RETRY_US, "a", None));
+    }
+
+    #[test]
+    fn a_connection_on_which_nothing_comes_is_closed() {
+        let mut peers = Peers::default();
+        peers.on_accepted(0, id(1));
+        peers.on_accepted(0, id(2));
+        peers.greet(id(1), NodeId(7));
+        peers.receive(SILENCE_US - 1, id(2), b"");
+        peers.close_silent(SILENCE_US - 1);
+        assert!(closed(&mut peers).is_empty() && peers.has(NodeId(7)));
+        peers.close_silent(SILENCE_US);
+        assert!(!peers.has(NodeId(7)), "what closes is no way to anybody");
+        assert_eq!(closed(&mut peers), [1]);
+    }
+
+    #[test]
+    fn a_second_connection_of_a_node_takes_the_place_of_the_first_made_the_same_way() {
+        let mut peers = Peers::default();
+        for number in 1..=2 {
+            peers.on_accepted(0, id(number));
+            assert!(peers.greet(id(number), NodeId(7)), "it came in and wants an answer");
+        }
+        assert_eq!(closed(&mut peers), [1]);
+        dialed(&mut peers, 0, "a", Some(id(3)));
+        assert!(!peers.greet(id(3), NodeId(7)), "this one has said who it is");
+        assert!(closed(&mut peers).is_empty(), "both ends may dial at once, and close neither");
+        assert_eq!((peers.nodes(), peers.node(id(1)), peers.node(id(2))), (vec![NodeId(7)], None, Some(NodeId(7))));
+    }
+
+    #[test]
+    fn connections_and_what_waits_for_them_are_bounded() {
+        let mut peers = Peers::default();
+        (0..=CONNECTIONS_MAX as u32).for_each(|number| peers.on_accepted(0, id(number)));
+        assert_eq!(closed(&mut peers), [CONNECTIONS_MAX as u32]);
+        let message = Message::Agreement(vec![0; MANAGER_FRAME_BYTES_MAX / 2]);
+        (0..20).for_each(|_| peers.reply(id(0), &message));
+        let waiting = peers.peer(id(0)).map_or(0, |peer| peer.pipe.waiting_bytes());
+        assert!((WAITING_BYTES_MAX..WAITING_BYTES_MAX + MANAGER_FRAME_BYTES_MAX).contains(&waiting), "{waiting}");
+    }
+
+    #[test]
+    fn who_sends_no_message_is_closed_and_heard_up_to_there() {
+        let mut peers = Peers::default();
+        peers.on_accepted(0, id(1));
+        let mut bytes = Vec::new();
+        Message::Read { number: 5 }.encode(&mut bytes);
+        peers.receive(0, id(1), &bytes[..3]);
+        assert!(peers.messages().is_empty());
+        peers.receive(0, id(1), &bytes[3..]);
+        peers.receive(0, id(1), &[0; 64]);
+        assert_eq!(peers.messages(), [(id(1), Message::Read { number: 5 })]);
+        assert_eq!(closed(&mut peers), [1]);
+    }
+}

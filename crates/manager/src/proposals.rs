@@ -69,3 +69,50 @@ impl Proposals {
         self.list.iter().map(|waiting| waiting.again_us).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(messages: &[Message]) -> Vec<u64> {
+        let number = |message: &Message| match message {
+            Message::Propose { number, command } if command.id.number == *number => *number,
+            other => panic!("{other:?}"),
+        };
+        messages.iter().map(number).collect()
+    }
+
+    fn some(count: u32) -> Proposals {
+        let mut proposals = Proposals::new(NodeId(3), 2);
+        (0..count).for_each(|node| proposals.add(Action::Drain { node: NodeId(node) }));
+        proposals
+    }
+
+    #[test]
+    fn a_proposal_is_sent_until_somebody_knows_what_became_of_it() {
+        let mut proposals = some(2);
+        let [one, two] = [(2 << 20) + 1, (2 << 20) + 2];
+        assert_eq!(numbers(&proposals.due(0)), [one, two]);
+        assert!(proposals.due(RETRY_US - 1).is_empty());
+        proposals.on_proposed(10, two, Proposed::Agreed);
+        proposals.on_proposed(10, 77, Proposed::Agreed);
+        assert_eq!(numbers(&proposals.due(RETRY_US)), [one], "under the same number");
+        proposals.on_proposed(RETRY_US, one, Proposed::Unknown);
+        assert_eq!(proposals.deadline_us(), Some(2 * RETRY_US));
+        proposals.on_proposed(RETRY_US, one, Proposed::Agreed);
+        assert!(proposals.is_empty() && proposals.deadline_us().is_none());
+    }
+
+    #[test]
+    fn who_asked_the_wrong_one_asks_again_soon() {
+        let mut proposals = some(1);
+        proposals.due(0);
+        proposals.on_proposed(5, (2 << 20) + 1, Proposed::Elsewhere(Some(NodeId(1))));
+        assert_eq!(proposals.deadline_us(), Some(5 + ELSEWHERE_US));
+    }
+
+    #[test]
+    fn no_more_are_under_way_than_the_bound() {
+        assert_eq!(some(PROPOSALS_MAX as u32 + 5).due(0).len(), PROPOSALS_MAX);
+    }
+}
