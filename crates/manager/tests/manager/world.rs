@@ -8,6 +8,8 @@
 mod agenda;
 mod clock;
 mod cores;
+mod effects;
+mod lives;
 mod network;
 mod peace;
 mod trouble;
@@ -15,17 +17,15 @@ mod trouble;
 use std::collections::BTreeSet;
 
 use base::rng::{Rng, mix};
-use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, Now, Span, TickInput, TickOutput};
-use consensus::format::frame::{self, Body, Question};
+use base::{ConnectionId, CoreId, Event, Machine, NodeId, Now, Span, TickInput, TickOutput};
+use manager::Manager;
 use manager::identity::Identity;
-use manager::message::Message;
-use manager::{Entry, Files, Manager, Start};
 use shard::{Control, HopBatch};
 
 use crate::coverage::Coverage;
 use crate::disk::Disk;
 use crate::judge::{Judge, Judged};
-use crate::swarm::{Swarm, address};
+use crate::swarm::Swarm;
 use crate::trace::Trace;
 use agenda::Agenda;
 use clock::Clock;
@@ -189,6 +189,8 @@ pub struct World {
     judge: Judge,
     trace: Trace,
     coverage: Coverage,
+    /// What operators asked for so far.
+    operators: u64,
     is_disturbed: bool,
     peace: bool,
     peace_us: u64,
@@ -210,6 +212,7 @@ pub fn run(wishes: Wishes) -> Verdict {
         cut: BTreeSet::new(),
         judge: Judge::default(),
         coverage: Coverage::default(),
+        operators: 0,
         is_disturbed: false,
         peace: false,
         peace_us: 0,
@@ -306,62 +309,6 @@ impl World {
         node.life == life && node.running.is_some() && node.paused_until_us <= self.agenda.now_us()
     }
 
-    // --- lives ---
-
-    fn start(&mut self, id: usize, life: u64) -> Judged {
-        let calm_us = 50_000;
-        if self.nodes[id].life != life || self.nodes[id].running.is_some() {
-            return Ok(());
-        }
-        let files = Files::NAMES.map(|name| self.nodes[id].disk.read(name));
-        let [identity, log, snapshot] = files;
-        let known = identity.as_deref().map(Identity::decode).transpose();
-        let known = known.map_err(|words| format!("{id} does not know itself: {words}"))?;
-        let Some(entry) = self.entry(id, known.as_ref()) else {
-            // Nobody to join yet.
-            self.plan(calm_us, Item::Start { id, life });
-            return Ok(());
-        };
-        let now_us = self.agenda.now_us();
-        let node = &mut self.nodes[id];
-        node.incarnation += 1;
-        node.is_without_power = false;
-        node.number = known.as_ref().map(|known| known.node);
-        node.known = known;
-        node.stored_at_us = now_us;
-        let newcomer = self.swarm.newcomer(id, node.incarnation << 16);
-        let files = Files { identity, log, snapshot };
-        let start = Start { entry, newcomer, files, seed: self.rng.next_u64() };
-        let manager = Manager::new(start, self.swarm.cores).map_err(|words| format!("{id} does not start: {words}"))?;
-        let cores = (0..self.swarm.cores).map(|_| Core::default()).collect();
-        let running =
-            Running { manager, cores, inbox: Vec::new(), is_tick_planned: false, wake_us: None, idle: (now_us, 0) };
-        self.nodes[id].running = Some(running);
-        self.note(format_args!("{id} starts, life {life}"));
-        self.plan_tick(id);
-        Ok(())
-    }
-
-    /// How a node comes to its cluster, as who starts it says.
-    fn entry(&mut self, id: usize, known: Option<&Identity>) -> Option<Entry> {
-        if known.is_some_and(|known| known.table.is_created()) {
-            return Some(Entry::Resume);
-        }
-        if id == 0 {
-            let mut name = || std::array::from_fn(|_| self.rng.next_u64() as u8);
-            let (cluster, token) = (name(), name());
-            let (settings, relaxed) = (self.swarm.settings(), self.swarm.relaxed);
-            return Some(Entry::Found { cluster, token, settings, relaxed });
-        }
-        let token = self.nodes[0].known.as_ref().filter(|known| known.table.is_created())?.token;
-        let mut addresses: Vec<String> = (1..self.swarm.nodes)
-            .filter(|other| *other != id && self.nodes[*other].number.is_some() && self.rng.chance(1, 3))
-            .map(address)
-            .collect();
-        addresses.push(address(0));
-        Some(Entry::Join { addresses, token })
-    }
-
     // --- one node's step ---
 
     /// Something happens to a manager, and is looked at a moment later, with what came meanwhile.
@@ -456,93 +403,5 @@ impl World {
         if self.running(id).wake_us.replace(at_us) != Some(at_us) {
             self.plan(at_us - now_us, Item::Wake { id, life, at_us });
         }
-    }
-
-    fn perform(&mut self, id: usize, effect: Effect) -> Judged {
-        match effect {
-            Effect::Send { connection, buffer } => {
-                self.note(format_args!("{id} sends {} bytes, {:08x}", buffer.len(), base::checksum::crc32c(&buffer)));
-                self.send(id, connection, buffer);
-                self.judge_leaders()
-            }
-            Effect::Dial { token, address } => {
-                self.dial(id, token, &address);
-                Ok(())
-            }
-            Effect::Close { connection } => {
-                self.close(id, connection);
-                Ok(())
-            }
-            Effect::WriteFile { .. } | Effect::ReplaceFile { .. } => self.write(id, effect),
-            Effect::Stop => {
-                let failure = self.running(id).manager.failure().map(str::to_owned);
-                self.note(format_args!("{id} ends: {failure:?}"));
-                self.coverage.ended += 1;
-                self.nodes[id].failure = failure;
-                self.die(id, false, 1_000_000);
-                Ok(())
-            }
-            other => Err(format!("{id} asks for what managers do not need: {other:?}")),
-        }
-    }
-
-    fn write(&mut self, id: usize, effect: Effect) -> Judged {
-        if let Effect::ReplaceFile { name, bytes, .. } = &effect
-            && name == Files::NAMES[0]
-        {
-            let identity =
-                Identity::decode(bytes).map_err(|words| format!("{id} writes what nobody reads: {words}"))?;
-            self.on_identity(id, identity)?;
-        }
-        let now_us = self.agenda.now_us();
-        let mut write_us = 50 + self.rng.below(self.swarm.write_us_max);
-        if !self.peace && self.rng.chance(1, 100) {
-            write_us *= 10;
-        }
-        let (life, node) = (self.nodes[id].life, &mut self.nodes[id]);
-        node.disk.begin(effect);
-        node.stored_at_us = node.stored_at_us.max(now_us) + write_us;
-        let delay_us = node.stored_at_us - now_us;
-        self.plan(delay_us, Item::Stored { id, life });
-        if self.is_troubled() && self.swarm.crashes && self.rng.chance(1, 100) {
-            // The power goes in the middle of it.
-            self.plan(delay_us.saturating_sub(write_us / 2), Item::Darken { id, life });
-        }
-        Ok(())
-    }
-
-    /// A node writes down who it is and what it knows.
-    fn on_identity(&mut self, id: usize, identity: Identity) -> Judged {
-        let version = identity.table.version();
-        self.note(format_args!("{id} knows table {version}, voters {:?}", identity.voters));
-        if let Some(known) = &self.nodes[id].known
-            && (known.table.version() > version || known.voters.version > identity.voters.version)
-        {
-            return Err(format!("one table: {id} goes back from table {} to {version}", known.table.version()));
-        }
-        self.judge.on_table(&identity.table)?;
-        self.nodes[id].number = Some(identity.node);
-        self.nodes[id].known = Some(identity);
-        Ok(())
-    }
-
-    /// What is sent shows who leads.
-    fn witness(&mut self, buffer: &[u8]) {
-        let mut rest = buffer;
-        while let wire::frame::Opened::Whole { kind, body, bytes } =
-            wire::frame::open(rest, base::limits::MANAGER_FRAME_BYTES_MAX)
-        {
-            if let Ok(Message::Agreement(inner)) = Message::decode(kind, body)
-                && let Some((_, Body::Question(Question::Append(append)))) = frame::decode(&inner)
-            {
-                self.led.push((append.ballot.term, append.ballot.candidate));
-            }
-            rest = &rest[bytes..];
-        }
-    }
-
-    fn judge_leaders(&mut self) -> Judged {
-        let led = std::mem::take(&mut self.led);
-        led.into_iter().try_for_each(|(term, leader)| self.judge.on_leader(term, leader))
     }
 }

@@ -158,7 +158,11 @@ impl World {
 
     pub(super) fn close(&mut self, id: usize, connection: ConnectionId) {
         let delay_us = self.way_us();
-        let Some((link, own)) = self.link_of(id, connection) else { return };
+        let Some((link, own)) = self.link_of(id, connection) else {
+            // An operator's.
+            let life = self.nodes[id].life;
+            return self.tell(id, life, Input::Event(Event::Closed { connection }));
+        };
         if self.break_end(link, own) {
             self.post(link, 1 - own, Parcel::Last, delay_us);
         }

@@ -1,11 +1,15 @@
 //! What goes wrong, and the peace after it.
 
-use base::Event;
+use base::{ConnectionId, Door, Event, NodeId};
+use control::{Action, Command, RequestId};
+use manager::message::Message;
 
 use super::{Input, Item, World};
 use crate::judge::Judged;
 use crate::swarm::rarely;
 
+/// Under what an operator proposes.
+const OPERATOR: u64 = 1 << 61;
 /// How long a node is away at most, microseconds.
 const AWAY_US_MAX: u64 = 2_500_000;
 
@@ -114,11 +118,12 @@ impl World {
         self.note(format_args!("cut {cut}"));
     }
 
-    /// A node is cut off for as long as it takes to be fenced, and hears of nothing; some managers may start again meanwhile.
+    /// A node is fenced and hears of nothing; some managers, who should remember what they granted, may start again meanwhile.
     fn fence_by_cut(&mut self, id: usize) {
         if !self.swarm.cuts {
             return;
         }
+        self.fence(id);
         self.cut.extend((0..self.nodes.len()).filter(|other| *other != id).map(|other| (other, id)));
         self.coverage.partitions += 1;
         if self.swarm.crashes && self.rng.chance(1, 2) {
@@ -130,6 +135,32 @@ impl World {
                     self.die(other, false, away_us);
                 }
             }
+        }
+    }
+
+    /// An operator asks everybody to fence a node that may well be healthy; who leads does it.
+    fn fence(&mut self, id: usize) {
+        let Some(known) = self.judge.newest().zip(self.nodes[id].number).and_then(|(table, node)| table.node(node))
+        else {
+            return;
+        };
+        let action = Action::Fence { node: known.id(), incarnation: known.facts.incarnation };
+        self.note(format_args!("{id} is fenced by an operator"));
+        self.operators += 1;
+        let number = self.operators;
+        let command = Command { id: RequestId { proposer: OPERATOR, number }, action };
+        for to in 0..self.nodes.len() {
+            let Some((cluster, token)) = self.nodes[to].known.as_ref().map(|known| (known.cluster, known.token)) else {
+                continue;
+            };
+            let connection = ConnectionId { index: u32::MAX, generation: number as u32 };
+            let (life, mut bytes) = (self.nodes[to].life, Vec::new());
+            Message::Hello { cluster, token, from: NodeId(u32::MAX) }.encode(&mut bytes);
+            Message::Propose { number, command: command.clone() }.encode(&mut bytes);
+            let (peer, local) = ("10.1.0.1:1".to_owned(), String::new());
+            let accepted = Event::Accepted { connection, door: Door::Node, peer, local };
+            self.tell(to, life, Input::Event(accepted));
+            self.tell(to, life, Input::Bytes(connection, bytes));
         }
     }
 
