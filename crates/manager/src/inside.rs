@@ -126,6 +126,13 @@ impl Inside {
                     self.post(from, Message::News(self.news()));
                 }
             }
+            Message::Renewal { renewal, .. }
+                if renewal.node == from && self.identity.voters.version > renewal.voters =>
+            {
+                // Who voted once is asked by those who were not there when others became managers.
+                let (leader, voters, table) = (self.leader, self.identity.voters.clone(), self.table().encode());
+                self.post(from, Message::News(News { leader, voters, table }));
+            }
             Message::Renewed(reply) => self.lease.on_reply(from, reply),
             Message::Report(report) => self.judge.on_report(now_us, from, report),
             Message::Question(question) => {
@@ -315,4 +322,26 @@ pub(crate) fn look_us(table: &Table) -> u64 {
 
 pub(crate) fn lease_us(table: &Table) -> u64 {
     u64::from(table.settings().lease_ms) * 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use control::lease::{Renewal, Voters};
+
+    use super::*;
+    use crate::rig::founder;
+
+    #[test]
+    fn who_votes_no_more_says_who_does() {
+        let mut inside = founder();
+        inside.identity.voters = Voters { version: 9, sets: vec![vec![NodeId(2)]] };
+        let ask = |inside: &mut Inside, voters| {
+            let renewal = Renewal { node: NodeId(3), incarnation: 1, number: 1, voters };
+            inside.heed(0, NodeId(3), Message::Renewal { renewal, table: 0 });
+            std::mem::take(&mut inside.outbox)
+        };
+        let told = ask(&mut inside, 1);
+        assert!(matches!(&told[..], [(NodeId(3), Message::News(news))] if news.voters.version == 9), "{told:?}");
+        assert!(ask(&mut inside, 9).is_empty(), "who knows them is told nothing");
+    }
 }
