@@ -117,7 +117,7 @@ fn has_two_copies(told: &str) -> bool {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_every_node_in_turn() {
+fn what_was_acknowledged_outlives_two_nodes_in_turn() {
     let mut three = Three::new();
     three.await_state("that everything has two copies", has_two_copies);
     three.write("first");
