@@ -133,7 +133,10 @@ fn action(choice: u8, table: &Table, source: &mut Source<'_>) -> Action {
         5 | 6 => {
             let slots = slots(source);
             let part = table.stretches_within(slots).next().map_or(slots, |(part, _)| part);
-            Action::Whole { slots: part, node, epoch }
+            match source.below(5) {
+                0 => Action::Doubt { slots: part, node, epoch },
+                _ => Action::Whole { slots: part, node, epoch },
+            }
         }
         7 | 8 => replace(table, epoch, source),
         9 | 10 => {

@@ -25,6 +25,8 @@ pub enum Bug {
     M9NoDirectorySync = 9,
     /// What a run replaces goes before the run has its name.
     M10GivenBackTooEarly = 10,
+    /// Slots are handed over before the next first has everything.
+    M11CutOverDropsWrites = 11,
     /// Two replies of one batch change places.
     M14RepliesSwapped = 14,
     /// Damage in the middle of the log is taken for its end.
@@ -74,13 +76,15 @@ pub enum Bug {
     M44LaterSnapshotTaken = 44,
     /// A restarted leader goes on leading its term, without what it had not stored (beyond AT-01's list).
     M45LeaderRestored = 45,
+    /// Slots that are about to be handed over are served again while that may be agreed on (beyond AT-01's list).
+    M47SealGivenUp = 47,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 35] = [
+    pub const ALL: [Bug; 37] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -116,6 +120,8 @@ impl Bug {
         Bug::M43InnerSnapshotTaken,
         Bug::M44LaterSnapshotTaken,
         Bug::M45LeaderRestored,
+        Bug::M47SealGivenUp,
+        Bug::M11CutOverDropsWrites,
     ];
 
     /// `M7` -> the bug of that number.

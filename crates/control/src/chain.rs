@@ -94,6 +94,14 @@ impl Chain {
         chain
     }
 
+    /// The same members, the one on `node` and all behind it marked as being filled: replies did not wait for those.
+    pub fn doubted(&self, node: NodeId) -> Chain {
+        let mut chain = *self;
+        let from = self.iter().position(|member| member.place.node == node).unwrap_or(self.len());
+        chain.members[from..usize::from(self.count)].iter_mut().for_each(|member| member.whole = false);
+        chain
+    }
+
     /// The members that are whole before those that are being filled, otherwise in the order they have.
     pub fn whole_first(&self) -> Chain {
         let mut chain = Chain::EMPTY;

@@ -104,6 +104,16 @@ pub enum Action {
         /// Planned for.
         epoch: u64,
     },
+    /// A member has not what it is said to have, so it and those behind it are filled anew. Only the first of the chain
+    /// proposes it, before it has anything forgotten. What was said of members for an older table is refused behind it.
+    Doubt {
+        /// In these slots.
+        slots: SlotRange,
+        /// Which member.
+        node: NodeId,
+        /// Planned for.
+        epoch: u64,
+    },
     /// Who stands in a chain behind the first.
     Replace {
         /// Of these slots.

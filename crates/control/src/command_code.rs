@@ -13,6 +13,7 @@
 //!  9 hand over id:u64  epoch:u64          10 end  id:u64          11 cancel  id:u64
 //! 12 drain     node:u32                   13 remove  node:u32  abandon:u8
 //! 14 weigh     node:u32  weight:u16       15 configure  settings
+//! 16 doubt     slots  node:u32  epoch:u64
 //! ```
 
 use base::limits::{CHAIN_MEMBERS_MAX, REPLACEMENTS_MAX};
@@ -100,6 +101,10 @@ fn write_change(writer: &mut Writer, action: &Action) {
             write_slots(writer.u8(6), *slots);
             writer.u32(node.0).u64(*epoch);
         }
+        Action::Doubt { slots, node, epoch } => {
+            write_slots(writer.u8(16), *slots);
+            writer.u32(node.0).u64(*epoch);
+        }
         Action::Replace { slots, epoch, places, counted } => {
             write_slots(writer.u8(7), *slots);
             let written = &places[..places.len().min(CHAIN_MEMBERS_MAX + 1)];
@@ -157,6 +162,7 @@ fn read_action(reader: &mut Reader<'_>) -> Result<Action, Damage> {
         13 => Action::Remove { node: NodeId(reader.u32()?), abandon: reader.flag("abandon")? },
         14 => Action::Weigh { node: NodeId(reader.u32()?), weight: reader.u16()? },
         15 => Action::Configure(read_settings(reader)?),
+        16 => Action::Doubt { slots: read_slots(reader)?, node: NodeId(reader.u32()?), epoch: reader.u64()? },
         _ => return Err(Damage::Part("the kind of a command")),
     })
 }

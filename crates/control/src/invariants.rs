@@ -179,7 +179,9 @@ impl Table {
         for (slots, stretch) in self.stretches.iter() {
             for (part, earlier) in before.stretches.within(slots) {
                 let is_same = earlier.chain.has_same_places(&stretch.chain);
-                let right = if is_same { earlier.epoch.0 } else { self.version };
+                let is_doubted = |doubted: &SlotRange| common(*doubted, part).is_some();
+                let is_renewed = matches!(action, Action::Doubt { slots, .. } if is_doubted(slots));
+                let right = if is_same && !is_renewed { earlier.epoch.0 } else { self.version };
                 assert_eq!(stretch.epoch.0, right, "epoch of slot {} after {action:?}", part.first.number());
             }
         }

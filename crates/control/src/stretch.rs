@@ -10,7 +10,7 @@ use crate::chain::Chain;
 pub struct Stretch {
     /// Its first slot.
     pub first: Slot,
-    /// Version of the table that last changed who is in the chain, or their order.
+    /// Version of the table that last changed who is in the chain, or their order, or doubted a member.
     pub epoch: Epoch,
     /// Who has it.
     pub chain: Chain,
@@ -100,6 +100,14 @@ impl Stretches {
             stretch.chain = chain;
             at += 1;
         }
+    }
+
+    /// What was planned for an older table is refused, although the places are what they were.
+    pub fn renew(&mut self, slots: SlotRange, epoch: Epoch) {
+        self.cut_before(slots.first.number());
+        self.cut_before(slots.last.number() + 1);
+        let within = self.0.iter_mut().filter(|stretch| (slots.first..=slots.last).contains(&stretch.first));
+        within.for_each(|stretch| stretch.epoch = epoch);
     }
 
     /// Make one of neighbours that are equal in everything.

@@ -98,6 +98,7 @@ impl Table {
                 self.promote(epoch, (*node, *incarnation), replacements)
             }
             Action::Whole { slots, node, epoch } => self.whole(*slots, *node, Epoch(*epoch)),
+            Action::Doubt { slots, node, epoch: planned } => self.doubt(epoch, (*slots, Epoch(*planned)), *node),
             Action::Replace { slots, epoch: planned, places, counted } => {
                 self.replace(epoch, (*slots, Epoch(*planned)), places, *counted)
             }
@@ -120,6 +121,11 @@ impl Table {
         self.stretches.merge();
         self.version += 1;
         Ok(())
+    }
+
+    /// Whether it would obey `action` as it is.
+    pub fn would_obey(&self, action: &Action) -> bool {
+        self.clone().try_out(action).is_ok()
     }
 
     /// The index of the last command that changed it; 0 before there is a cluster. What is remembered of commands that were

@@ -2,8 +2,8 @@
 
 use base::{CoreId, InstanceName};
 use control::{Action, Member};
-use placement::SlotSet;
-use shard::{Control, HopBatch};
+use placement::{SlotRange, SlotSet};
+use shard::{Control, Held, HopBatch};
 use std::sync::Arc;
 
 use crate::inside::Inside;
@@ -29,20 +29,23 @@ impl Cores {
     }
 
     /// Table and lease, where they are others than before. The table first: nobody serves by an older one under a lease that
-    /// was granted for a newer.
+    /// was granted for a newer. Nor hears a core of a table that has another start of its node: by that one it may be first of
+    /// what others hold, and would have them forget it.
     pub fn tell(&mut self, now_us: u64, inside: &mut Inside, hops: &mut Vec<(CoreId, HopBatch)>) {
         let table = inside.table();
-        let view = (table.version() > self.version).then(|| Arc::new(table.view()));
-        self.version = table.version();
+        let is_newer = table.version() > self.version && table.lets_serve(inside.me(), inside.incarnation);
+        let view = is_newer.then(|| Arc::new(table.view()));
+        self.version = if is_newer { table.version() } else { self.version };
         let until_us = inside.may_serve_until_us();
         let node = inside.me();
         let lease = (until_us != self.until_us).then_some(until_us);
         self.until_us = until_us;
-        let asks = now_us >= inside.held_us && inside.proposals.is_empty() && inside.has_filling();
+        let asks = now_us >= inside.held_us && inside.proposals.is_empty() && inside.asks_cores();
         if asks {
             inside.held_us = now_us + ASK_US;
         }
-        if view.is_none() && lease.is_none() && !asks {
+        let telling = inside.moving.take_telling();
+        if view.is_none() && lease.is_none() && !asks && telling.is_empty() {
             return;
         }
         for core in self.all() {
@@ -52,12 +55,21 @@ impl Cores {
             batch.controls.extend(asks.then_some(Control::AskHeld));
             hops.push((core, batch));
         }
+        for (core, control) in telling {
+            let batch = hops.iter_mut().find(|(to, _)| *to == core).map(|(_, batch)| batch);
+            batch.expect("every core has one").controls.push(control);
+        }
     }
 }
 
 impl Inside {
+    /// Whether there is something to learn from this node's cores.
+    pub fn asks_cores(&self) -> bool {
+        self.has_filling() || self.has_taken_over()
+    }
+
     /// Whether a follower of one of this node's cores is being filled.
-    pub fn has_filling(&self) -> bool {
+    fn has_filling(&self) -> bool {
         let me = self.me();
         let is_mine = |chain: &control::Chain| chain.primary().is_some_and(|first| first.node == me);
         self.table()
@@ -67,26 +79,48 @@ impl Inside {
 
     /// What the followers of a core have: those that have everything are said to be whole. That is planned for the table of which
     /// the core knew then: a follower that left since, and comes again, has nothing of what it had.
-    pub fn on_held(&mut self, core: CoreId, epoch: u64, held: &[(InstanceName, SlotSet)]) {
+    pub fn on_held(&mut self, core: CoreId, epoch: u64, held: &[Held]) {
         if !self.proposals.is_empty() {
             return;
         }
+        self.end_moves(core, epoch);
+        self.doubt(core, epoch, held);
         let first = InstanceName { node: self.me(), core };
         let mut actions = Vec::new();
         for (slots, stretch) in self.table().stretches().filter(|(_, stretch)| stretch.chain.primary() == Some(first)) {
             // In the order of the chain: who is behind somebody that is being filled waits.
             let Some(filling) = stretch.chain.iter().find(|member: &&Member| !member.whole) else { continue };
-            let has = |(to, held): &&(InstanceName, SlotSet)| {
-                *to == filling.place
-                    && (slots.first.number()..=slots.last.number())
-                        .all(|slot| held.contains(base::Slot::wrapping(slot)))
-            };
+            let has = |held: &&Held| held.to == filling.place && set_of(slots).is_within(&held.slots);
             if held.iter().any(|entry| has(&entry)) {
                 actions.push(Action::Whole { slots, node: filling.place.node, epoch });
             }
         }
-        actions.into_iter().for_each(|action| self.proposals.add(action));
+        actions.into_iter().for_each(|action| {
+            self.proposals.add(action);
+        });
     }
+
+    /// Followers that have not what they are said to have are filled anew, once that is agreed.
+    fn doubt(&mut self, core: CoreId, epoch: u64, held: &[Held]) {
+        let first = InstanceName { node: self.me(), core };
+        let mut actions = Vec::new();
+        for (slots, stretch) in self.table().stretches().filter(|(_, stretch)| stretch.chain.primary() == Some(first)) {
+            let has_suspects = |held: &&Held| !set_of(slots).intersection(&held.suspects).is_empty();
+            // Whoever is behind the first one of them is doubted with it.
+            let doubted = held.iter().filter(has_suspects).map(|held| held.to);
+            let place = |to: &InstanceName| stretch.chain.iter().position(|member| member.place == *to);
+            if let Some(to) = doubted.min_by_key(|to| place(to).unwrap_or(usize::MAX)) {
+                actions.push(Action::Doubt { slots, node: to.node, epoch });
+            }
+        }
+        actions.into_iter().for_each(|action| {
+            self.proposals.add(action);
+        });
+    }
+}
+
+fn set_of(slots: SlotRange) -> SlotSet {
+    (slots.first.number()..=slots.last.number()).map(base::Slot::wrapping).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use control::{Command, Outcome, Table};
 use crate::agreement::{Agreement, Asker};
 use crate::identity::{FILE_NAME, Identity};
 use crate::message::{Message, News, Proposed};
+use crate::moving::Moving;
 use crate::proposals::Proposals;
 use crate::start::{Entry, Start};
 
@@ -35,6 +36,7 @@ pub(crate) struct Inside {
     pub judge: Judge,
     pub lease: NodeLease,
     pub proposals: Proposals,
+    pub moving: Moving,
     /// Who leads, as somebody said last.
     pub leader: Option<NodeId>,
     /// Messages to be sent; those to itself are heeded at once.
@@ -49,6 +51,8 @@ pub(crate) struct Inside {
     pub report_us: u64,
     pub wish_us: u64,
     pub plan_us: u64,
+    /// The table for which there was nothing to plan.
+    pub planned: u64,
     pub held_us: u64,
     numbers: u64,
     /// The file says who this node is: before that nobody may count on it.
@@ -66,6 +70,7 @@ impl Inside {
         Ok(Inside {
             lease,
             proposals: Proposals::new(node, incarnation),
+            moving: Moving::default(),
             identity,
             start: start.clone(),
             incarnation,
@@ -81,6 +86,7 @@ impl Inside {
             report_us: 0,
             wish_us: 0,
             plan_us: 0,
+            planned: 0,
             held_us: 0,
             numbers: 0,
             is_written: start.files.identity.is_some(),

@@ -16,6 +16,8 @@ use crate::proposals::Proposals;
 const PLAN_US: u64 = 50_000;
 /// Actions of a plan that are proposed at a time.
 const ACTIONS_MAX: usize = 16;
+/// Moves under way at a time that a plan begins: each one fills a node.
+const MOVES_AT_ONCE: usize = 8;
 /// Managers of a cluster of so many nodes: five bear two failures.
 const MANAGERS_OF_MANY: usize = 5;
 const MANAGERS_OF_FEW: usize = 3;
@@ -42,13 +44,14 @@ impl Inside {
             known.is_some_and(|node| node.state == NodeState::Down && node.facts.incarnation < self.incarnation);
         if is_down && self.proposals.is_empty() {
             let facts = &self.start.newcomer;
-            self.proposals.add(Action::Returned(Comeback {
+            let returned = Action::Returned(Comeback {
                 node: self.me(),
                 incarnation: self.incarnation,
                 host: facts.host.clone(),
                 port: facts.port,
                 cores: facts.cores,
-            }));
+            });
+            self.proposals.add(returned);
         }
     }
 
@@ -155,21 +158,40 @@ impl Inside {
             let wanted = wanted.into_iter().map(|node| u64::from(node.0)).collect();
             return self.agreement.propose(Asker::Plan, Proposal::Voters(wanted));
         }
-        for action in planned(&table) {
+        if self.planned == table.version() {
+            return;
+        }
+        let actions = planned(&table);
+        if actions.is_empty() {
+            self.planned = table.version();
+        }
+        for action in actions {
             self.propose(Asker::Plan, action);
         }
     }
 }
 
-/// What chains lack. What a first has to propose itself is left to it.
+/// What chains lack, or have too much of, and then who serves too much. What a first has to propose itself is left to it.
 fn planned(table: &Table) -> Vec<Action> {
     let is_for_first = |action: &Action| matches!(action, Action::Replace { counted: true, .. });
-    let mut actions = plan::fill_up(table);
-    if actions.is_empty() {
-        actions = plan::mend(table);
-    }
-    actions.retain(|action| !is_for_first(action));
+    let chains = [plan::fill_up, plan::mend, plan::trim].into_iter().map(|plan| plan(table)).map(|mut actions| {
+        actions.retain(|action| !is_for_first(action));
+        actions
+    });
+    let mut actions = chains.into_iter().find(|actions| !actions.is_empty()).unwrap_or_else(|| planned_moves(table));
     actions.truncate(ACTIONS_MAX);
+    actions
+}
+
+/// Away from who drains; when nobody does, so that everybody has a share.
+fn planned_moves(table: &Table) -> Vec<Action> {
+    let room = MOVES_AT_ONCE.saturating_sub(table.moves().len());
+    let draining = table.nodes().filter(|node| node.state == NodeState::Draining);
+    let mut actions: Vec<Action> = draining.flat_map(|node| plan::drain(table, node.id())).collect();
+    if actions.is_empty() && room > 0 {
+        actions = plan::rebalance(table);
+    }
+    actions.truncate(room);
     actions
 }
 

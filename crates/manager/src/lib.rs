@@ -18,6 +18,7 @@ mod inside;
 mod leading;
 mod manager;
 pub mod message;
+mod moving;
 mod newcomer;
 mod peers;
 mod proposals;

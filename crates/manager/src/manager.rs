@@ -117,10 +117,14 @@ impl Manager {
                 _ => {}
             }
         }
-        for (from, batch) in input.hops.drain(..) {
+        for (core, batch) in input.hops.drain(..) {
+            let Some(inside) = &mut self.inside else { continue };
             for control in batch.controls {
-                if let (Control::Held { table, held }, Some(inside)) = (control, &mut self.inside) {
-                    inside.on_held(from, table, &held);
+                match control {
+                    Control::Held { table, held } => inside.on_held(core, table, &held),
+                    Control::Sealed { id, table } => inside.moving.on_sealed(core, id, table),
+                    Control::Unsealed { id } => inside.moving.on_unsealed(now_us, core, id),
+                    _ => {}
                 }
             }
         }
@@ -197,6 +201,7 @@ impl Manager {
             inside.judge(now_us);
             inside.wish(now_us);
             inside.plan(now_us);
+            inside.hand_over(now_us);
             inside.send_proposals(now_us);
             let me = inside.me();
             for (to, message) in std::mem::take(&mut inside.outbox) {
@@ -252,7 +257,7 @@ impl Manager {
     fn deadline_us(&self, now_us: u64) -> u64 {
         let Some(inside) = &self.inside else { return self.outside.deadline_us() };
         // What waits for an answer has no deadline of its own.
-        let filling = (inside.has_filling() && inside.proposals.is_empty()).then_some(inside.held_us);
+        let asking = (inside.asks_cores() && inside.proposals.is_empty()).then_some(inside.held_us);
         let managing = inside.is_manager().then_some(inside.report_us);
         let planning = inside.has_to_plan().then_some(inside.plan_us);
         let all = [
@@ -261,7 +266,8 @@ impl Manager {
             inside.proposals.deadline_us(),
             inside.read_deadline_us(),
             self.peers.deadline_us(now_us),
-            filling,
+            asking,
+            inside.moving.deadline_us(),
             managing,
             planning,
         ];

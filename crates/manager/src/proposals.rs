@@ -30,13 +30,20 @@ impl Proposals {
         Proposals { proposer: u64::from(node.0), number: incarnation << 20, list: Vec::new() }
     }
 
-    /// Wants `action` agreed, unless there is too much under way: what is still wanted is planned again.
-    pub fn add(&mut self, action: Action) {
-        if self.list.len() < PROPOSALS_MAX {
+    /// Wants `action` agreed: the proposal's number. `None`: there is too much under way, and what is still wanted is planned
+    /// again.
+    pub fn add(&mut self, action: Action) -> Option<u64> {
+        (self.list.len() < PROPOSALS_MAX).then(|| {
             self.number += 1;
             let id = RequestId { proposer: self.proposer, number: self.number };
             self.list.push(Waiting { command: Command { id, action }, again_us: 0 });
-        }
+            self.number
+        })
+    }
+
+    /// Whether the proposal of this number is under way.
+    pub fn has(&self, number: u64) -> bool {
+        self.list.iter().any(|waiting| waiting.command.id.number == number)
     }
 
     /// Whether nothing is under way.
@@ -84,7 +91,9 @@ mod tests {
 
     fn some(count: u32) -> Proposals {
         let mut proposals = Proposals::new(NodeId(3), 2);
-        (0..count).for_each(|node| proposals.add(Action::Drain { node: NodeId(node) }));
+        for node in 0..count {
+            proposals.add(Action::Drain { node: NodeId(node) });
+        }
         proposals
     }
 

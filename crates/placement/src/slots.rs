@@ -79,6 +79,13 @@ impl SlotSet {
         set
     }
 
+    /// Those that are in either.
+    pub fn union(&self, other: &SlotSet) -> SlotSet {
+        let mut set = self.clone();
+        set.0.iter_mut().zip(other.0.iter()).for_each(|(word, other)| *word |= other);
+        set
+    }
+
     /// The smallest one that is in neither of the others.
     pub fn first_outside(&self, one: &SlotSet, other: &SlotSet) -> Option<Slot> {
         let outside = |index: usize| self.0[index] & !(one.0[index] | other.0[index]);

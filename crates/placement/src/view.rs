@@ -7,7 +7,7 @@
 
 use base::{InstanceName, NodeId, SLOT_COUNT, Slot};
 
-use crate::table::Endpoint;
+use crate::table::{Endpoint, SlotRange};
 
 /// Distance from a node's port to that of its first instance.
 const INSTANCE_PORT_OFFSET: u16 = 1;
@@ -27,6 +27,23 @@ pub struct NodePlace {
     pub cores: u16,
     /// Whether its lease is renewed, as far as the table says: it is neither fenced nor down.
     pub is_up: bool,
+    /// Which start of it: what a node holds is known of one start only.
+    pub incarnation: u64,
+}
+
+/// A slot range on its way from one instance to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moving {
+    /// Version of the table that began it.
+    pub id: u64,
+    /// What moves.
+    pub slots: SlotRange,
+    /// Who was first of all of it when it began.
+    pub from: InstanceName,
+    /// Who becomes that.
+    pub to: InstanceName,
+    /// The destination is first already; what the chain's whole members had then is the same.
+    pub is_handed: bool,
 }
 
 /// Who holds a slot, in order.
@@ -48,6 +65,7 @@ pub struct ClusterView {
     nodes: Vec<NodePlace>,
     /// First slot of each stretch, ascending from 0, and its chain.
     stretches: Vec<(Slot, Chain)>,
+    moves: Vec<Moving>,
 }
 
 impl ClusterView {
@@ -60,7 +78,12 @@ impl ClusterView {
         assert!(stretches.is_sorted_by(|one, next| one.0 < next.0), "stretches ascend");
         let is_known = |member: &InstanceName| nodes.iter().any(|place| place.node == member.node);
         assert!(stretches.iter().flat_map(|(_, chain)| &chain.members).all(is_known), "members are on nodes");
-        ClusterView { cluster, version, nodes, stretches }
+        ClusterView { cluster, version, nodes, stretches, moves: Vec::new() }
+    }
+
+    /// The same with these moves under way.
+    pub fn with_moves(self, moves: Vec<Moving>) -> ClusterView {
+        ClusterView { moves, ..self }
     }
 
     /// Which cluster.
@@ -96,6 +119,21 @@ impl ClusterView {
         self.chain(slot).members.first().copied()
     }
 
+    /// Moves under way.
+    pub fn moves(&self) -> &[Moving] {
+        &self.moves
+    }
+
+    /// The move that takes `slot` elsewhere, or did.
+    pub fn moving(&self, slot: Slot) -> Option<&Moving> {
+        self.moves.iter().find(|one| one.slots.contains(slot))
+    }
+
+    /// Which start of a node the table knows; `None`: it is not part of the cluster.
+    pub fn incarnation(&self, node: NodeId) -> Option<u64> {
+        self.nodes.iter().find(|place| place.node == node).map(|place| place.incarnation)
+    }
+
     /// Every slot and its chain.
     pub fn slots(&self) -> impl Iterator<Item = (Slot, &Chain)> {
         (0..SLOT_COUNT).map(Slot::wrapping).map(|slot| (slot, self.chain(slot)))
@@ -128,8 +166,14 @@ mod tests {
     fn every_slot_has_the_chain_of_its_stretch() {
         let name = |node, core| InstanceName { node: NodeId(node), core: CoreId(core) };
         let chain = |epoch, members: &[InstanceName]| Chain { epoch, members: members.to_vec(), whole: members.len() };
-        let place =
-            |node, port| NodePlace { node: NodeId(node), host: "10.0.0.1".to_owned(), port, cores: 2, is_up: true };
+        let place = |node, port| NodePlace {
+            node: NodeId(node),
+            host: "10.0.0.1".to_owned(),
+            port,
+            cores: 2,
+            is_up: true,
+            incarnation: 1,
+        };
         let stretches = vec![
             (Slot::wrapping(0), chain(3, &[name(1, 0), name(2, 1)])),
             (Slot::wrapping(100), chain(4, &[])),

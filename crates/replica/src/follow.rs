@@ -199,7 +199,14 @@ mod tests {
 
     /// A table by which node `first` leads and node `second` follows everywhere.
     fn view(version: u64, first: u32, second: u32) -> ClusterView {
-        let place = |node| NodePlace { node: NodeId(node), host: String::new(), port: 1, cores: 1, is_up: true };
+        let place = |node| NodePlace {
+            node: NodeId(node),
+            host: String::new(),
+            port: 1,
+            cores: 1,
+            is_up: true,
+            incarnation: 1,
+        };
         let chain = Chain { epoch: version, members: vec![name(first), name(second)], whole: 2 };
         ClusterView::new([0; 16], version, vec![place(1), place(2), place(3)], vec![(Slot::wrapping(0), chain)])
     }

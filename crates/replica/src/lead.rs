@@ -9,7 +9,11 @@
 //!
 //! A connection that breaks is replaced, and what the follower did not take goes again. When it has forgotten, or the backlog
 //! had to be thrown away, a new *life* of the link begins: the follower has nothing, and everything is filled again.
+//!
+//! Who is whole by the table takes over when the first is lost, so what it has is not forgotten before the table says that it
+//! is whole no more: its slots are *suspect*, and no part of the link, but replies wait for them all the same.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use base::limits::{LINK_BACKLOG_BYTES_MAX, LINK_FILL_BYTES_MAX};
@@ -18,9 +22,10 @@ use base::{InstanceName, LogOrdinal, Slot};
 use placement::SlotSet;
 use storage::log::LogBuffer;
 use storage::{Pass, ScanCursor, Store};
-use wire::frame::Frame;
+use wire::frame::{Frame, ParsedFrame};
 
 use crate::peer::Peer;
+use crate::wanted::Wanted;
 
 /// Bytes of a slot that go in one frame, about.
 const FILL_SLICE_BYTES: usize = 256 << 10;
@@ -41,6 +46,14 @@ pub struct Lead {
     /// Replies wait for it.
     counts: bool,
     slots: SlotSet,
+    /// Slots that it is to hold, but is said to have whole, which it has not.
+    suspects: SlotSet,
+    /// They were found out by this version of the table at the latest.
+    suspected_at: u64,
+    /// Slots of which the table says that it has them whole,
+    trusted: SlotSet,
+    /// or may come to say so, because the managers were told.
+    told: SlotSet,
     /// Slots of which the end of the fill was sent in this life,
     whole: SlotSet,
     /// and is in the follower's log.
@@ -72,6 +85,10 @@ impl Lead {
             to,
             counts: false,
             slots: SlotSet::default(),
+            suspects: SlotSet::default(),
+            suspected_at: 0,
+            trusted: SlotSet::default(),
+            told: SlotSet::default(),
             whole: SlotSet::default(),
             held: SlotSet::default(),
             filling: None,
@@ -103,15 +120,59 @@ impl Lead {
         &self.held
     }
 
-    /// The follower is to hold these slots; whether replies wait for it.
-    pub fn set_slots(&mut self, slots: SlotSet, counts: bool, table: u64) {
-        let added = slots.without(&self.slots);
+    /// The managers are told what it holds.
+    pub fn note_told(&mut self) {
+        self.told = self.told.union(&self.held);
+    }
+
+    /// What it is said to have whole, and has not: the managers are to be told.
+    pub fn suspects(&self) -> &SlotSet {
+        &self.suspects
+    }
+
+    /// Table `table` says what the follower is to hold; `epoch` is that of a slot's chain.
+    pub fn set_slots(&mut self, wanted: Wanted, table: u64, epoch: impl Fn(Slot) -> u64) {
+        let Wanted { slots, trusted, settled, counts } = wanted;
+        let added = slots.without(&self.slots).without(&self.suspects);
+        let settled = added.intersection(&settled);
+        let is_doubted = |slot: &Slot| !trusted.contains(*slot) && epoch(*slot) > self.suspected_at;
+        let released: SlotSet = self.suspects.iter().filter(is_doubted).collect();
+        let suspected = added.without(&settled).intersection(&trusted);
+        self.suspects = self.suspects.without(&released).union(&suspected).intersection(&slots);
+        let begins = added.without(&settled).without(&suspected).union(&released).intersection(&slots);
+        let slots = slots.without(&self.suspects);
+        self.leave_out(&self.slots.without(&slots));
         (self.whole, self.held) = (self.whole.intersection(&slots), self.held.intersection(&slots));
         self.filling = self.filling.filter(|(slot, _)| slots.contains(*slot));
         self.ahead = self.ahead.intersection(&slots);
-        (self.slots, self.counts, self.table) = (slots, counts, table);
-        if !added.is_empty() {
-            self.push_forget(&added);
+        (self.slots, self.trusted, self.counts, self.table) = (slots, trusted, counts, table);
+        self.told = self.told.intersection(&self.slots);
+        (self.whole, self.held) = (self.whole.union(&settled), self.held.union(&settled));
+        if !begins.is_empty() {
+            self.push_forget(&begins);
+        }
+        self.find_lost();
+    }
+
+    /// These slots are no part of the link any more: their frames would be refused, and keep those behind them waiting.
+    fn leave_out(&mut self, slots: &SlotSet) {
+        if slots.is_empty() {
+            return;
+        }
+        let stays = |slot| !slots.contains(slot);
+        for entry in &mut self.backlog {
+            let ParsedFrame::Whole(frame, _) = Frame::parse(&entry.bytes) else { unreachable!("it was encoded here") };
+            let (sequence, table, kept) = match frame {
+                Frame::Fill { sequence, table, slot, .. } if !stays(slot) => (sequence, table, (0, Vec::new())),
+                Frame::Group { sequence, table, records, .. } if !storage::are_of_slots(records, &stays) => {
+                    (sequence, table, storage::records_of_slots(records, &stays))
+                }
+                _ => continue,
+            };
+            let mut bytes = Vec::new();
+            Frame::Group { sequence, table, count: kept.0, records: &kept.1 }.encode(&mut bytes);
+            self.backlog_bytes -= entry.bytes.len() - bytes.len();
+            entry.bytes = bytes;
         }
     }
 
@@ -119,12 +180,18 @@ impl Lead {
     pub fn begin_life(&mut self, life: u64) {
         let first_lost = self.backlog.iter().find_map(|entry| entry.ordinal);
         self.lost_from = self.lost_from.or(first_lost);
+        let suspected = self.slots.intersection(&self.trusted.union(&self.told));
+        self.slots = self.slots.without(&suspected);
+        (self.suspects, self.suspected_at) = (self.suspects.union(&suspected), self.table);
+        self.told = SlotSet::default();
         (self.whole, self.held) = (SlotSet::default(), SlotSet::default());
         (self.filling, self.ahead) = (None, SlotSet::default());
         self.backlog.clear();
         (self.backlog_bytes, self.sequence, self.sent, self.life) = (0, 0, 0, life);
         let slots = self.slots.clone();
-        self.push_forget(&slots);
+        if !slots.is_empty() {
+            self.push_forget(&slots);
+        }
     }
 
     /// Whether a follower that took the frames of this life up to `taken` can go on with the next one.
@@ -155,13 +222,20 @@ impl Lead {
     /// and a new life has to begin.
     pub fn replicate(&mut self, ordinal: LogOrdinal, group: &[u8], store: &Store, newest: LogOrdinal) -> bool {
         let mut records = LogBuffer::default();
+        let is_of_suspect = Cell::new(false);
         let pass = |slot| match (self.slots.contains(slot), self.whole.contains(slot)) {
-            (false, _) => Pass::No,
+            (false, _) => {
+                is_of_suspect.set(is_of_suspect.get() || self.suspects.contains(slot));
+                Pass::No
+            }
             (true, false) => Pass::Copies,
             (true, true) => Pass::Records,
         };
         let copied = store.pass_on(group, &pass, &mut records);
         self.considered = ordinal;
+        if is_of_suspect.get() {
+            self.lost_from.get_or_insert(ordinal);
+        }
         if !self.ahead.is_empty() && ordinal >= self.ahead_until {
             let slots = std::mem::take(&mut self.ahead);
             slots.iter().for_each(|slot| self.whole.insert(slot));
@@ -247,16 +321,31 @@ impl Lead {
                 self.held.insert(slot);
             }
         }
-        if self.lost_from.is_some() && self.slots.is_within(&self.held) {
+        self.find_lost();
+    }
+
+    /// What was lost is with the follower once it holds everything.
+    fn find_lost(&mut self) {
+        if self.lost_from.is_some() && self.suspects.is_empty() && self.slots.is_within(&self.held) {
             self.lost_from = None;
         }
     }
 
+    /// Whether the follower has, of these slots, everything up to log group `until`.
+    pub fn has_all(&self, slots: &SlotSet, until: LogOrdinal) -> bool {
+        let has = self.slots.union(&self.suspects).intersection(slots).is_within(&self.held);
+        has && self.ahead.intersection(slots).is_empty() && self.passed() >= until
+    }
+
     /// The last log group of which the follower has all it is to have.
     pub fn horizon(&self) -> LogOrdinal {
-        if !self.counts || is_planted(Bug::M2AcknowledgedBeforeSecondary) {
-            return LogOrdinal(u64::MAX);
+        match !self.counts || is_planted(Bug::M2AcknowledgedBeforeSecondary) {
+            true => LogOrdinal(u64::MAX),
+            false => self.passed(),
         }
+    }
+
+    fn passed(&self) -> LogOrdinal {
         let pending = self.backlog.iter().find_map(|entry| entry.ordinal);
         let first = [self.lost_from, pending].into_iter().flatten().min();
         first.map_or(self.considered, |first| LogOrdinal(first.0 - 1))

@@ -11,6 +11,7 @@
 //! - [`follow`]: the end that takes
 //! - `peer`: one connection, whole frames out of bytes
 //! - [`links`]: all links of an instance
+//! - [`wanted`]: what followers are to hold, and hold
 //!
 //! The design is docs/internals/cluster.md.
 
@@ -18,5 +19,7 @@ pub mod follow;
 pub mod lead;
 pub mod links;
 mod peer;
+pub mod wanted;
 
 pub use links::Links;
+pub use wanted::Held;

@@ -11,6 +11,7 @@ use wire::frame::{Frame, ParsedFrame};
 use crate::follow::{Follow, Taken};
 use crate::lead::Lead;
 use crate::peer::{Peer, Side};
+use crate::wanted::{Held, wanted_of};
 
 /// Before a connection that broke, or was not made, is tried again, microseconds.
 const RETRY_US: u64 = 50_000;
@@ -94,9 +95,36 @@ impl Links {
         self.view.as_ref().is_some_and(|view| view.first(slot) == Some(self.me))
     }
 
-    /// Slots that each follower has whole, in its log.
-    pub fn held(&self) -> impl Iterator<Item = (InstanceName, &SlotSet)> {
-        self.leads.iter().map(|(lead, _)| (lead.to(), lead.held()))
+    /// Slots that this instance serves.
+    pub fn served(&self) -> impl Iterator<Item = Slot> {
+        let slots = self.view.iter().flat_map(|view| view.slots());
+        slots.filter(|(_, chain)| chain.members.first() == Some(&self.me)).map(|(slot, _)| slot)
+    }
+
+    /// What each follower has whole, in its log, and what it is said to have so, and has not.
+    pub fn held(&self) -> Vec<Held> {
+        let held = |(lead, _): &(Lead, Contact)| Held {
+            to: lead.to(),
+            slots: lead.held().clone(),
+            suspects: lead.suspects().clone(),
+        };
+        self.leads.iter().map(held).collect()
+    }
+
+    /// As [`Links::held`]: the managers are told.
+    pub fn tell_held(&mut self) -> Vec<Held> {
+        self.leads.iter_mut().for_each(|(lead, _)| lead.note_told());
+        self.held()
+    }
+
+    /// Whether a follower is said to have what it has not.
+    pub fn has_suspects(&self) -> bool {
+        self.leads.iter().any(|(lead, _)| !lead.suspects().is_empty())
+    }
+
+    /// Whether each member of the chains of `slots` that is whole has everything up to log group `until`.
+    pub fn have_all(&self, slots: &SlotSet, until: LogOrdinal) -> bool {
+        self.leads.iter().all(|(lead, _)| lead.has_all(slots, until))
     }
 
     /// A table came; an older one than is known is not looked at. `given`: groups up to this one were passed on, or are in
@@ -115,33 +143,44 @@ impl Links {
     }
 
     fn set_leads(&mut self, view: &ClusterView) {
-        let mut wanted: Vec<(InstanceName, SlotSet, bool)> = Vec::new();
-        for (slot, chain) in view.slots().filter(|(_, chain)| chain.members.first() == Some(&self.me)) {
-            for (place, member) in chain.members.iter().enumerate().skip(1) {
-                let known = wanted.iter().position(|(to, ..)| to == member).unwrap_or_else(|| {
-                    wanted.push((*member, SlotSet::default(), false));
-                    wanted.len() - 1
-                });
-                wanted[known].1.insert(slot);
-                wanted[known].2 |= place == 1;
-            }
-        }
-        for (lead, contact) in &mut self.leads {
-            if !wanted.iter().any(|(to, ..)| *to == lead.to()) {
-                lead.set_slots(SlotSet::default(), false, view.version());
-                self.closing.extend(contact.connection());
-            }
-        }
-        self.leads.retain(|(lead, _)| wanted.iter().any(|(to, ..)| *to == lead.to()));
-        for (to, slots, counts) in wanted {
+        let wanted = wanted_of(self.me, view);
+        let gone = self.leads.iter().filter(|(lead, _)| !wanted.contains_key(&lead.to()));
+        let gone: Vec<ConnectionId> = gone.filter_map(|(_, contact)| contact.connection()).collect();
+        gone.into_iter().for_each(|id| self.let_go(id));
+        self.leads.retain(|(lead, _)| wanted.contains_key(&lead.to()));
+        for (to, wanted) in wanted {
             let number = self.leads.iter().position(|(lead, _)| lead.to() == to).unwrap_or_else(|| {
                 let lead = Lead::new(to, self.rng.next_u64() | 1, self.considered);
                 self.leads.push((lead, Contact::None { at_us: 0 }));
                 self.leads.len() - 1
             });
-            self.leads[number].0.set_slots(slots, counts, view.version());
+            let known = self.view.as_ref().and_then(|known| known.incarnation(to.node));
+            if known.is_some() && known != view.incarnation(to.node) {
+                // It started again, and whoever tells so may be the first to.
+                self.begin_life(number);
+            }
+            self.leads[number].0.set_slots(wanted, view.version(), |slot| view.chain(slot).epoch);
         }
         self.renumber();
+    }
+
+    /// What the follower has of a link is of no use: nothing of the old life is sent or heard any more.
+    fn begin_life(&mut self, number: usize) {
+        let (lead, contact) = &mut self.leads[number];
+        lead.begin_life(self.rng.next_u64() | 1);
+        if let Some(id) = contact.connection() {
+            *contact = Contact::None { at_us: 0 };
+            self.let_go(id);
+        }
+    }
+
+    /// A connection is to be closed, and heard no more until then.
+    fn let_go(&mut self, id: ConnectionId) {
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == id) {
+            peer.pipe.close();
+            peer.side = Side::Unknown;
+        }
+        self.closing.push(id);
     }
 
     /// Links have moved in their list.
@@ -257,9 +296,13 @@ impl Links {
             (Side::Unknown, Frame::Hello { cluster, from, to, life, .. })
                 if cluster == view.cluster() && to == self.me =>
             {
-                self.welcome(number, from, life, view.version());
+                self.welcome(number, from, life, &view);
             }
-            (Side::Lead(lead), Frame::Welcome { life, taken, .. }) => self.on_welcome(lead, id, (life, taken)),
+            (Side::Lead(lead), Frame::Welcome { life, taken, incarnation, .. })
+                if view.incarnation(self.leads[lead].0.to().node) == Some(incarnation) =>
+            {
+                self.on_welcome(lead, id, (life, taken));
+            }
             (Side::Lead(lead), Frame::Persisted { sequence }) => self.leads[lead].0.on_persisted(sequence),
             // A newer table will come here, too.
             _ => self.break_off(number),
@@ -286,7 +329,7 @@ impl Links {
         false
     }
 
-    fn welcome(&mut self, number: usize, from: InstanceName, life: u64, table: u64) {
+    fn welcome(&mut self, number: usize, from: InstanceName, life: u64, view: &ClusterView) {
         let follow = self.follows.iter().position(|follow| follow.from() == from).unwrap_or_else(|| {
             self.follows.push(Follow::new(from));
             self.follows.len() - 1
@@ -299,16 +342,15 @@ impl Links {
         let taken = self.follows[follow].greet(life);
         let peer = &mut self.peers[number];
         peer.side = Side::Follow(follow);
-        peer.send(&Frame::Welcome { life, taken, table });
+        let incarnation = view.incarnation(self.me.node).unwrap_or(0);
+        peer.send(&Frame::Welcome { life, taken, table: view.version(), incarnation });
     }
 
     fn on_welcome(&mut self, number: usize, id: ConnectionId, (life, taken): (u64, u64)) {
         let (lead, contact) = &mut self.leads[number];
         if !lead.can_go_on(life, taken) {
             // The next connection begins the new life.
-            lead.begin_life(self.rng.next_u64() | 1);
-            self.closing.push(id);
-            return;
+            return self.begin_life(number);
         }
         lead.go_on_from(taken);
         *contact = Contact::Going { connection: id };
@@ -324,10 +366,9 @@ impl Links {
     /// A log group of this instance is written; `newest` has the last change that the store knows.
     pub fn replicate(&mut self, ordinal: LogOrdinal, group: &[u8], store: &Store, newest: LogOrdinal) {
         self.considered = ordinal;
-        for (lead, contact) in &mut self.leads {
-            if !lead.replicate(ordinal, group, store, newest) {
-                lead.begin_life(self.rng.next_u64() | 1);
-                self.closing.extend(contact.connection());
+        for number in 0..self.leads.len() {
+            if !self.leads[number].0.replicate(ordinal, group, store, newest) {
+                self.begin_life(number);
             }
         }
     }

@@ -6,6 +6,7 @@ use wire::{Protocol, Reply};
 
 use crate::connection::Stall;
 use crate::log_failure::{LOST, NEVER};
+use crate::run::host_of;
 use crate::shard::Shard;
 use crate::waiters::Target;
 
@@ -59,6 +60,12 @@ impl Shard {
         let mut bytes = Vec::new();
         write(&mut Reply::new(&mut bytes, protocol));
         self.deliver(target, &bytes, None);
+    }
+
+    /// The host by which a waiter's client reached this node, for what is not announced.
+    pub(crate) fn host_of_target(&mut self, target: Target) -> String {
+        let Target::Local(id) = target else { return String::new() };
+        self.connections.get_mut(id).map_or_else(String::new, |c| host_of(c.session.local()).to_owned())
     }
 
     /// How to encode a reply for a waiter.

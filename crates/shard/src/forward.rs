@@ -12,6 +12,7 @@ use crate::fetch::Awaited;
 use crate::gather::Answer;
 use crate::hop::{HopRequest, Origin};
 use crate::log_failure::{LOST, NEVER};
+use crate::member::Foreign;
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
 use crate::waiters::{Target, Waiter, Who};
@@ -222,6 +223,12 @@ impl Shard {
 
     /// A parked request's turn has come.
     pub(crate) fn run_parked(&mut self, mut parked: ParkedHop) {
+        if self.is_sealed(parked.request.spec, parked.request.arguments()) {
+            return self.parked_hops.push_back(parked);
+        }
+        if let Some(foreign) = self.foreign(parked.request.spec, parked.request.arguments(), None) {
+            return self.refuse_parked(parked, &foreign);
+        }
         if self.store.tiers() {
             let Some(ready) = self.with_values(parked) else { return };
             parked = ready;
@@ -230,6 +237,15 @@ impl Shard {
         self.store.hold_values(true);
         self.run_forwarded(parked.request, parked.origin, parked.database, parked.protocol);
         self.store.hold_values(false);
+        parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
+    }
+
+    /// While it waited, or its value came, its slot went elsewhere.
+    fn refuse_parked(&mut self, mut parked: ParkedHop, foreign: &Foreign) {
+        let blocks = parked.request.long_mut().map(|long| std::mem::take(&mut long.blocks));
+        self.store.let_go(blocks.into_iter());
+        let target = Target::Remote(parked.origin, parked.protocol);
+        self.answer(target, |reply| foreign.write(reply, ""));
         parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
     }
 

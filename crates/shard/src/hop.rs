@@ -132,12 +132,29 @@ pub enum Control {
     },
     /// From the node's manager: what do this core's followers have?
     AskHeld,
-    /// To the manager: slots that each follower has whole, in its log, as a follower in the chains of table `table`.
+    /// To the manager: what each follower has, as a follower in the chains of table `table`.
     Held {
         /// Version of the table by which this core knows its followers.
         table: u64,
-        /// Each of them, and its slots.
-        held: Vec<(base::InstanceName, placement::SlotSet)>,
+        /// Each of them.
+        held: Vec<replica::Held>,
+    },
+    /// From the node's manager: the slots of this move are to be kept still.
+    Seal {
+        /// Which move.
+        id: u64,
+    },
+    /// To the manager: they are, until a table says what became of the move, and who comes next has everything.
+    Sealed {
+        /// Which move.
+        id: u64,
+        /// Version of the table by which that is so.
+        table: u64,
+    },
+    /// To the manager: they are not, or not any more.
+    Unsealed {
+        /// Which move.
+        id: u64,
     },
     /// To core 0: what this core's store takes, while memory is limited.
     StoreTakes {

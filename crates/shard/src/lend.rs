@@ -125,7 +125,7 @@ impl Shard {
         }
     }
 
-    /// Whether all groups of a forwarded request are here.
+    /// Whether all groups of a forwarded request are here, and none of its slots is kept still.
     pub(crate) fn has_keys_of(&self, request: &OwnedRequest) -> bool {
         let mut positions = Vec::new();
         let arguments = request.arguments();
@@ -133,6 +133,7 @@ impl Shard {
             return true;
         }
         let mut names = positions.iter().filter_map(|position| arguments.get(position.index));
-        names.all(|name| self.store.group(placement::slot_of(name).group()).is_some())
+        let is_here = |name: &[u8]| self.store.group(placement::slot_of(name).group()).is_some();
+        names.all(is_here) && !self.is_sealed(request.spec, arguments)
     }
 }

@@ -8,6 +8,7 @@
 //!                                    ├─ another node ─────► member        MOVED; links carry what is logged
 //!                                    ├─ several cores ────► unit      lends slot groups
 //!                                    ├─ every core's facts ► gather
+//!                                    ├─ about to move ────► seal
 //!                                    ├─ not now ──────────► waiters
 //!                                    ├─ the disk first ───► pace
 //!                                    └─ the next tick ────► put_off
@@ -44,6 +45,7 @@ pub mod receive;
 mod rest;
 pub mod route;
 pub mod run;
+mod seal;
 pub mod serve;
 pub mod shard;
 pub mod state;
@@ -58,5 +60,6 @@ pub mod wide_waits;
 pub mod window;
 
 pub use hop::{Control, HopBatch};
+pub use replica::Held;
 pub use shard::{Durability, Shard, ShardConfig};
 pub use state::NodeState;

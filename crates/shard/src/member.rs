@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now, Slot};
 use placement::{ClusterView, Endpoint, SlotSet};
-use replica::Links;
+use replica::{Held, Links};
 use wire::registry::{CommandSpec, key_positions};
 use wire::{Arguments, Reply, error};
 
@@ -18,6 +18,7 @@ use crate::node::ClusterFacts;
 use crate::receive::Arrival;
 use crate::route::Hint;
 use crate::run::host_of;
+use crate::seal::Seal;
 use crate::shard::Shard;
 
 /// Why a request is not served here.
@@ -42,14 +43,21 @@ impl Foreign {
 
 /// See the module.
 pub struct Membership {
-    links: Links,
+    pub(crate) links: Links,
     /// The node may serve until then, microseconds; `None`: nobody gave it a lease yet.
     lease_until_us: Option<u64>,
     /// What followed is in this log group at the latest.
     logged: LogOrdinal,
     /// What the node's manager is told in this tick; in the mesh of hops it comes behind the last core.
-    to_manager: HopBatch,
+    pub(crate) to_manager: HopBatch,
+    /// Slots that are kept still, because somebody else is about to serve them.
+    pub(crate) seal: Option<Seal>,
+    /// When the manager hears again what is wrong with a follower, while something is.
+    doubts_us: u64,
 }
+
+/// Between two times that the manager is told of followers that are doubted, microseconds.
+const DOUBTS_US: u64 = 20_000;
 
 impl Membership {
     #[inline]
@@ -79,6 +87,8 @@ impl Shard {
             lease_until_us: None,
             logged: LogOrdinal(0),
             to_manager: HopBatch::default(),
+            seal: None,
+            doubts_us: 0,
         }));
     }
 
@@ -88,18 +98,19 @@ impl Shard {
         let Some(membership) = &mut self.membership else { return };
         let me = InstanceName { node, core: self.core };
         membership.links.set_name(me);
-        let is_lost = |known: &Arc<ClusterView>| {
-            view.slots().any(|(slot, chain)| known.first(slot) == Some(me) && chain.members.first() != Some(&me))
-        };
-        let loses = membership.links.view().is_some_and(is_lost);
+        let served: SlotSet = membership.links.served().collect();
         membership.links.set_view(view, &mut self.store, given);
-        if loses {
+        let lost = served.without(&membership.links.served().collect());
+        let owes = !membership.seal.as_ref().is_some_and(|seal| seal.is_complete_for(&lost));
+        if !lost.is_empty() && owes {
             // Whether what it has not acknowledged counts nobody will ever know here.
             self.end_held();
         }
-        let Some(membership) = &self.membership else { return };
-        let links = &membership.links;
-        self.store.set_followed(|slot| !links.serves(slot));
+        self.follow_slots();
+        self.review_seal();
+        if !lost.is_empty() {
+            self.redirect_waiters();
+        }
         self.put_off.note();
     }
 
@@ -122,9 +133,8 @@ impl Shard {
     }
 
     /// What each follower holds of what this core serves, whole and in its log.
-    pub fn held(&self) -> Vec<(InstanceName, SlotSet)> {
-        let held = |membership: &Membership| membership.links.held().map(|(to, held)| (to, held.clone())).collect();
-        self.membership.as_deref().map(held).unwrap_or_default()
+    pub fn held(&self) -> Vec<Held> {
+        self.membership.as_deref().map(|membership| membership.links.held()).unwrap_or_default()
     }
 
     /// Writes the error of a request for slots that are not served here; true if there is one.
@@ -150,10 +160,21 @@ impl Shard {
         arguments: Arguments<'_>,
         hint: Option<Hint>,
     ) -> Option<Foreign> {
-        let links = &self.membership.as_deref()?.links;
-        if !self.has_lease() {
-            return Some(Foreign::Down);
+        self.membership.as_deref()?;
+        match self.has_lease() {
+            true => self.foreign_place(spec, arguments, hint),
+            false => Some(Foreign::Down),
         }
+    }
+
+    /// Who serves a request that is not served here.
+    pub(crate) fn foreign_place(
+        &self,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        hint: Option<Hint>,
+    ) -> Option<Foreign> {
+        let links = &self.membership.as_deref()?.links;
         let slot = foreign_slot(spec, arguments, hint, links)?;
         let endpoint = links.view().and_then(|view| Some(view.endpoint(view.first(slot)?)));
         Some(endpoint.map_or(Foreign::Down, |endpoint| Foreign::Moved(slot, endpoint)))
@@ -161,8 +182,9 @@ impl Shard {
 
     /// The manager asked what followers have.
     pub(crate) fn tell_held(&mut self) {
-        let (held, table) = (self.held(), self.table_version().unwrap_or(0));
+        let table = self.table_version().unwrap_or(0);
         if let Some(membership) = &mut self.membership {
+            let held = membership.links.tell_held();
             membership.to_manager.controls.push(Control::Held { table, held });
         }
     }
@@ -251,6 +273,11 @@ impl Shard {
             }
         }
         membership.links.acknowledge(membership.logged, promised);
+        if membership.links.has_suspects() && self.now.monotonic_us >= membership.doubts_us {
+            membership.doubts_us = self.now.monotonic_us + DOUBTS_US;
+            self.tell_held();
+        }
+        let Some(membership) = &mut self.membership else { return };
         membership.links.go_on(self.now.monotonic_us, (&self.store, newest), &mut self.effects);
     }
 
@@ -264,7 +291,9 @@ impl Shard {
     }
 
     pub(crate) fn links_deadline_us(&self) -> Option<u64> {
-        self.membership.as_deref().and_then(|membership| membership.links.deadline_us())
+        let membership = self.membership.as_deref()?;
+        let doubts_us = membership.links.has_suspects().then_some(membership.doubts_us);
+        [membership.links.deadline_us(), doubts_us, self.seal_deadline_us()].into_iter().flatten().min()
     }
 }
 

@@ -26,6 +26,7 @@ impl Shard {
     pub(crate) fn run_node(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
         let door = self.door(index);
         match plan(spec, door) {
+            NodePlan::Keys(_) if spec.is_write() && self.awaits_hand_over_whole(index, spec, arguments) => {}
             NodePlan::Keys(_) => self.start_keyspace(index, spec, arguments),
             NodePlan::Gather => {
                 let purpose = Purpose::Node(OwnedRequest::new(spec, arguments));

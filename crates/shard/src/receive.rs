@@ -270,7 +270,10 @@ impl Shard {
             Control::View { node, view } => self.set_view(node, view),
             Control::Lease { until_us } => self.set_lease(until_us),
             Control::AskHeld => self.tell_held(),
-            Control::Held { .. } => unreachable!("only a manager is told"),
+            Control::Seal { id } => self.seal(id),
+            Control::Held { .. } | Control::Sealed { .. } | Control::Unsealed { .. } => {
+                unreachable!("only a manager is told")
+            }
             Control::LogFailed { reason } => self.end_log(&reason),
             Control::Abandon(connection) => self.abandon(connection),
             Control::Renewed => self.on_renewed(),

@@ -146,7 +146,9 @@ impl Shard {
 
     #[inline]
     fn run_data(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
-        if self.membership.is_some() && self.refuse_foreign(index, spec, arguments, hint) {
+        if self.membership.is_some()
+            && (self.refuse_foreign(index, spec, arguments, hint) || self.awaits_hand_over(index, spec, arguments))
+        {
             return;
         }
         let Some(connection) = self.connections.at(index) else { return };
@@ -288,6 +290,9 @@ impl Shard {
 
     fn run_connection(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
         if self.door(index) == Door::Cluster && self.refuse_slots(index, spec, arguments) {
+            return;
+        }
+        if spec.id == CommandId::Exec && self.awaits_hand_over_whole(index, spec, arguments) {
             return;
         }
         let password = self.node.password().map(<[u8]>::to_vec);

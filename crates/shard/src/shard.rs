@@ -266,6 +266,7 @@ impl Machine for Shard {
         self.replicate();
         self.checkpoint();
         self.commit();
+        self.hand_over();
         self.reply(output);
         self.send_hops(output);
         self.schedule(output);

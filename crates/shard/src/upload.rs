@@ -146,7 +146,7 @@ impl Shard {
         self.list_for_flush(index);
         let place = (self.core, &*self.table, &self.store);
         let place = route(spec, arguments, None, (door, database), place, &mut self.route_scratch);
-        if self.refuse(index, spec, &place) {
+        if self.refuse(index, spec, &place) || self.refuse_foreign(index, spec, arguments, None) {
             return self.store.let_go(std::iter::once(blocks));
         }
         let owner = if let Route::Hop(core) = place { core } else { self.core };

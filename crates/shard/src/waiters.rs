@@ -131,6 +131,11 @@ impl Waiters {
         std::mem::take(&mut self.deferred)
     }
 
+    /// All that wait, oldest first.
+    pub fn ids(&self) -> Vec<u64> {
+        self.all.keys().copied().collect()
+    }
+
     /// A waiter that still waits.
     pub fn get(&self, id: u64) -> Option<&Waiter> {
         self.all.get(&id)

@@ -27,6 +27,8 @@ pub enum Fault {
     ReadLies,
     /// The client breaks a connection.
     Reset,
+    /// Slots were to go elsewhere.
+    Moved,
     /// The client stops writing and reads on.
     HalfClose,
     /// A restart with another number of cores.

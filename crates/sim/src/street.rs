@@ -172,6 +172,8 @@ pub struct Street<N: Node> {
     paused_until_us: u64,
     /// Connections that machines asked for; `None`: there is nobody else in this world.
     pub(crate) dials: Option<Vec<Dial>>,
+    /// What cores told somebody of this node who is none of them.
+    pub(crate) for_resident: Vec<<N::Machine as Machine>::Message>,
     pub(crate) durable_steps: u64,
     pub(crate) crash_at: Option<CrashPoint>,
     pub(crate) fail_next_sync: bool,
@@ -200,6 +202,7 @@ impl<N: Node> Street<N> {
             clock_error_ppm: 0,
             paused_until_us: 0,
             dials: None,
+            for_resident: Vec::new(),
             durable_steps: 0,
             crash_at: None,
             fail_next_sync: false,
@@ -234,6 +237,7 @@ impl<N: Node> Street<N> {
         self.log_failed_us = None;
         self.paused_until_us = 0;
         assert_eq!(machines.len(), usize::from(cores), "one machine per core");
+        self.for_resident.clear();
         self.cores = machines.into_iter().map(|machine| Core::new(machine, usize::from(cores))).collect();
         (0..cores).for_each(|core| self.wake(core));
         Ok(())

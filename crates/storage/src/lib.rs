@@ -39,5 +39,7 @@ pub use key::Key;
 pub use recency::Recency;
 pub use record::Form;
 pub use store::counters::Lookups;
-pub use store::{EXPIRED_KEY_COST, LentPart, NotApplied, Pass, ReadCold, ScanCursor, Store, Tiered, are_of_slots};
+pub use store::{
+    EXPIRED_KEY_COST, LentPart, NotApplied, Pass, ReadCold, ScanCursor, Store, Tiered, are_of_slots, records_of_slots,
+};
 pub use tiering::ColdValue;

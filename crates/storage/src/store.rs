@@ -15,7 +15,7 @@ mod replay;
 mod scan;
 mod tier;
 
-pub use follow::are_of_slots;
+pub use follow::{are_of_slots, records_of_slots};
 pub use pass_on::Pass;
 pub use replay::ReadCold;
 pub use scan::{EXPIRED_KEY_COST, ScanCursor};

@@ -51,6 +51,8 @@ pub enum Frame<'a> {
         taken: u64,
         /// Version of the sender's table.
         table: u64,
+        /// Which start of the sender it is: another one knows nothing of this life.
+        incarnation: u64,
     },
     /// What the follower has of these slots is no copy: it goes.
     Forget {
@@ -176,7 +178,7 @@ impl Frame<'_> {
                 put_instance(out, to);
                 put_words(out, &[life, table]);
             }
-            Frame::Welcome { life, taken, table } => put_words(out, &[life, taken, table]),
+            Frame::Welcome { life, taken, table, incarnation } => put_words(out, &[life, taken, table, incarnation]),
             Frame::Forget { sequence, table, slots } => {
                 put_words(out, &[sequence, table]);
                 out.extend_from_slice(slots.as_flattened());
@@ -233,7 +235,12 @@ impl Frame<'_> {
                 life: rest.word()?,
                 table: rest.word()?,
             },
-            2 => Frame::Welcome { life: rest.word()?, taken: rest.word()?, table: rest.word()? },
+            2 => Frame::Welcome {
+                life: rest.word()?,
+                taken: rest.word()?,
+                table: rest.word()?,
+                incarnation: rest.word()?,
+            },
             3 => Frame::Forget { sequence: rest.word()?, table: rest.word()?, slots: rest.slots()? },
             4 => Frame::Group {
                 sequence: rest.word()?,
@@ -318,7 +325,7 @@ mod tests {
         let slot = Slot::wrapping(16383);
         vec![
             Frame::Hello { cluster: [9; 16], from: name(1, 2), to: name(u32::MAX, 3), life: 4, table: 5 },
-            Frame::Welcome { life: u64::MAX, taken: 0, table: 3 },
+            Frame::Welcome { life: u64::MAX, taken: 0, table: 3, incarnation: 4 },
             Frame::Forget { sequence: 1, table: 5, slots: &SLOTS },
             Frame::Group { sequence: 2, table: 6, count: 1, records: b"some records" },
             Frame::Fill { sequence: 3, table: 6, slot, is_end: true, count: 0, last: 8, removed: 7, records: b"" },

@@ -76,6 +76,24 @@ impl Table {
         Ok(())
     }
 
+    pub(crate) fn doubt(
+        &mut self,
+        epoch: Epoch,
+        (slots, planned): (SlotRange, Epoch),
+        id: NodeId,
+    ) -> Result<(), Refusal> {
+        self.still(slots, planned)?;
+        for (part, stretch) in self.stretches.within(slots) {
+            let first = stretch.chain.primary().ok_or(Refusal::Nobody(part.first))?;
+            if first.node == id || !stretch.chain.has(id) {
+                return Err(Refusal::NotMember(part.first, id));
+            }
+        }
+        self.stretches.change(slots, epoch, |_, chain| chain.doubted(id));
+        self.stretches.renew(slots, epoch);
+        Ok(())
+    }
+
     pub(crate) fn replace(
         &mut self,
         epoch: Epoch,

@@ -99,7 +99,8 @@ pub fn trim(table: &Table) -> Vec<Action> {
     actions.into_iter().map(action).collect()
 }
 
-/// Whom a chain misses least: who drains, who leaves the more zones behind, who is not whole, who is fullest.
+/// Whom a chain misses least: who drains, who leaves the more zones behind, who is not whole, who would not take over, who is
+/// fullest.
 fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<InstanceName, Load>) -> Option<Member> {
     let zones_without = |id: NodeId| {
         let rest = chain.without(id);
@@ -109,7 +110,8 @@ fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<InstanceName, Load>) -
     let fullness = |place: InstanceName| loads.get(&place).map_or(u64::MAX, |load| load.fullness());
     chain.iter().skip(1).copied().max_by_key(|member| {
         let id = member.place.node;
-        (is_draining(table, id), zones_without(id), !member.whole, fullness(member.place))
+        let takes_over = successor(chain) == Some(member.place);
+        (is_draining(table, id), zones_without(id), !member.whole, !takes_over, fullness(member.place))
     })
 }
 

@@ -11,7 +11,7 @@ use crate::rig::{Rig, random_action, unplanted};
 /// What happened in some histories, so that one can see that they are not empty.
 #[derive(Debug, Default)]
 struct Seen {
-    changed: [u32; 16],
+    changed: [u32; 17],
     refused: u32,
 }
 
@@ -32,6 +32,7 @@ fn number(action: &Action) -> usize {
         Action::Remove { .. } => 13,
         Action::Weigh { .. } => 14,
         Action::Configure(_) => 15,
+        Action::Doubt { .. } => 16,
     }
 }
 

@@ -138,6 +138,7 @@ pub fn random_action(table: &Table, rng: &mut Rng) -> Action {
             };
             Action::Returned(comeback)
         }
+        9..12 if rng.chance(1, 6) => random_doubt(table, rng, epoch),
         9..12 => random_whole(table, rng, epoch),
         12..15 => random_replace(table, rng, epoch),
         15..17 => random_move(table, rng, epoch),
@@ -189,6 +190,14 @@ fn random_whole(table: &Table, rng: &mut Rng, epoch: u64) -> Action {
     }
     let (slots, node) = filling[rng.below(filling.len() as u64) as usize];
     Action::Whole { slots, node, epoch }
+}
+
+fn random_doubt(table: &Table, rng: &mut Rng, epoch: u64) -> Action {
+    let slots = slots_of(rng);
+    let members: Vec<NodeId> = table.stretch(slots.first).chain.iter().map(|member| member.place.node).collect();
+    let node = if members.is_empty() { NodeId(3) } else { members[rng.below(members.len() as u64) as usize] };
+    let slots = table.stretches_within(slots).next().map_or(slots, |(part, _)| part);
+    Action::Doubt { slots, node, epoch }
 }
 
 fn random_replace(table: &Table, rng: &mut Rng, epoch: u64) -> Action {

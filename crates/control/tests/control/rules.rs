@@ -143,6 +143,32 @@ fn members_are_whole_in_the_order_of_the_chain() {
 }
 
 #[test]
+fn who_is_doubted_is_filled_anew_with_those_behind_it_and_what_was_said_of_them_is_void() {
+    let _unplanted = unplanted();
+    let mut rig = trio();
+    let (half, epoch) = (slots(0, 8191), rig.table.version());
+    let places = vec![place(1, 0), place(2, 0), place(3, 0)];
+    rig.done(Action::Replace { slots: half, epoch, places, counted: false });
+    let epoch = rig.table.version();
+    rig.fill();
+    assert_eq!(rig.chain(0), "[1.0 2.0 3.0]");
+    let doubt = |node, epoch| Action::Doubt { slots: half, node: NodeId(node), epoch };
+    assert_eq!(rig.refused(doubt(1, epoch)), Refusal::NotMember(half.first, NodeId(1)), "the first has everything");
+    assert_eq!(rig.refused(doubt(4, epoch)), Refusal::NotMember(half.first, NodeId(4)));
+    rig.done(doubt(2, epoch));
+    assert_eq!(rig.chain(0), "[1.0 ~2.0 ~3.0]");
+    let late = rig.refused(Action::Whole { slots: half, node: NodeId(2), epoch });
+    assert!(matches!(late, Refusal::Overtaken(..)), "{late}");
+    assert!(matches!(rig.refused(doubt(2, epoch)), Refusal::Overtaken(..)));
+    let epoch = rig.table.version();
+    rig.done(Action::Whole { slots: half, node: NodeId(2), epoch });
+    rig.done(doubt(3, epoch));
+    assert_eq!(rig.chain(0), "[1.0 2.0 ~3.0]");
+    rig.kill(1);
+    assert_eq!(rig.chain(0), "[2.0 ~3.0]");
+}
+
+#[test]
 fn no_two_members_on_one_machine_nor_in_one_zone_while_another_has_room() {
     let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 1, "z1", "a"), 2);

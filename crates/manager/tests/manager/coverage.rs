@@ -39,6 +39,12 @@ coverage! {
     leases_lost,
     /// Moments in which a core served a slot group, as far as they were judged.
     served,
+    /// Moves whose slots a core kept still.
+    sealed,
+    /// Moves that were handed over.
+    handed_over,
+    /// Moves that were over.
+    moved,
     /// Questions about followers.
     asked_held,
     /// Ways that were cut.

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use base::{CoreId, InstanceName, NodeId, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, Slot};
-use control::{NodeState, Table};
+use control::{MoveState, NodeState, Table};
 
 use crate::coverage::Coverage;
 
@@ -116,6 +116,13 @@ impl Judge {
                 coverage.joins += u64::from(was.is_none());
                 coverage.fences += u64::from(was == Some(NodeState::Up) && node.state == NodeState::Fenced);
                 coverage.returns += u64::from(was == Some(NodeState::Down) && node.state == NodeState::Up);
+            }
+            let state = |table: &Table, id| table.moves().iter().find(|one| one.id == id).map(|one| one.state);
+            for one in before.moves() {
+                let is = state(after, one.id);
+                coverage.handed_over += u64::from(one.state == MoveState::Wanted && is == Some(MoveState::HandingOver));
+                let to_stays = after.stretch(one.slots.first).chain.primary() == Some(one.to);
+                coverage.moved += u64::from(one.state == MoveState::HandingOver && is.is_none() && to_stays);
             }
             for slot in slots().filter(|_| before.is_created()) {
                 let (old, new) = (before.stretch(slot).chain, after.stretch(slot).chain);

@@ -35,6 +35,11 @@ fn m6_a_lease_that_survives_a_stop_is_caught() {
 }
 
 #[test]
+fn m47_a_seal_that_is_given_up_is_caught() {
+    caught(Bug::M47SealGivenUp, 30, "one server");
+}
+
+#[test]
 fn m33_a_promotion_without_a_majority_is_caught() {
     caught(Bug::M33PromoteUnasked, 20, "one server");
 }

@@ -10,7 +10,7 @@ fn name(node: u32, core: u16) -> InstanceName {
 }
 
 fn place(node: u32, cores: u16) -> NodePlace {
-    NodePlace { node: NodeId(node), host: format!("10.0.0.{node}"), port: 7000, cores, is_up: true }
+    NodePlace { node: NodeId(node), host: format!("10.0.0.{node}"), port: 7000, cores, is_up: true, incarnation: 1 }
 }
 
 /// Stretches by first slot, epoch and members.

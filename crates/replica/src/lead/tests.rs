@@ -40,8 +40,15 @@ impl Rig {
         let mut slots = SlotSet::default();
         slots.insert(slot());
         let mut lead = Lead::new(name(2), 7, LogOrdinal(0));
-        lead.set_slots(slots, true, 1);
-        let place = |node| NodePlace { node: NodeId(node), host: String::new(), port: 1, cores: 1, is_up: true };
+        lead.set_slots(Wanted { slots, counts: true, ..Wanted::default() }, 1, |_| 1);
+        let place = |node| NodePlace {
+            node: NodeId(node),
+            host: String::new(),
+            port: 1,
+            cores: 1,
+            is_up: true,
+            incarnation: 1,
+        };
         let chain = Chain { epoch: 1, members: vec![name(1), name(2)], whole: 2 };
         let view = ClusterView::new([0; 16], 1, vec![place(1), place(2)], vec![(Slot::wrapping(0), chain)]);
         let mut follow = Follow::new(name(1));
@@ -105,7 +112,7 @@ impl Rig {
             assert!(has(&self.store).is_some());
             assert_eq!(has(&self.copy), has(&self.store), "{}", key.escape_ascii());
         }
-        assert!(self.lead.held().contains(slot()) && self.lead.horizon() == self.lead.considered);
+        assert!(self.lead.held.contains(slot()) && self.lead.horizon() == self.lead.considered);
     }
 }
 

@@ -61,6 +61,11 @@ impl<N: Node> Street<N> {
         self.wake(core);
     }
 
+    /// What cores told that somebody since the last call.
+    pub fn take_for_resident(&mut self) -> Vec<<N::Machine as Machine>::Message> {
+        std::mem::take(&mut self.for_resident)
+    }
+
     /// The process stands still for a while; what is around it goes on.
     pub fn pause_process(&mut self, for_us: u64) {
         self.paused_until_us = self.agenda.now_us() + for_us;

@@ -42,6 +42,8 @@ pub enum Trouble {
     Isolate,
     /// The ways between two nodes are cut; both ways, or one.
     Part,
+    /// Slots are to go elsewhere, or one of the moves under way is called off.
+    Move,
     /// Wires stop one after the other, and are let go in another order.
     Swizzle,
     /// A wire breaks.
@@ -139,7 +141,8 @@ fn draw_clock(rng: &mut Rng) -> i64 {
 
 fn draw_troubles((chain_length, all_commit): (u8, bool), rng: &mut Rng) -> Vec<Trouble> {
     let count = [1, 3, 5, 8][rng.below(4) as usize];
-    let mut draw = || match rng.below(16) {
+    let mut draw = || match rng.below(22) {
+        16.. => Trouble::Move,
         0..3 => Trouble::Kill,
         3..5 => Trouble::PowerCut,
         5..7 => Trouble::Pause,

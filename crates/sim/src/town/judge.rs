@@ -51,7 +51,10 @@ impl Town {
         let table = self.oracle.table();
         let wanted = usize::from(table.settings().chain_length);
         let is_long = |(_, stretch): (_, &control::Stretch)| stretch.chain.len() == wanted;
+        let is_whole = |(_, stretch): (_, &control::Stretch)| stretch.chain.whole_count() == stretch.chain.len();
         table.nodes().all(|node| node.state == NodeState::Up)
+            && table.moves().is_empty()
+            && table.stretches().all(is_whole)
             && table.stretches().all(is_long)
             && self.is_settled()
             && self.members.iter().all(super::nodes::Member::may_serve)
@@ -64,8 +67,11 @@ impl Town {
         let chains: Vec<_> = stretches.map(|(slots, stretch)| (slots.first.number(), stretch.chain)).collect();
         let knows: Vec<_> =
             self.members.iter().map(|member| member.street.machine(0).and_then(|m| m.table_version())).collect();
-        let version = self.oracle.table().version();
-        format!("not whole again after {LIVENESS_US} us: {nodes:?} {chains:?} table {version} known {knows:?}")
+        let (version, moves) = (self.oracle.table().version(), self.oracle.table().moves());
+        let held: Vec<_> = self.members.iter().map(|member| member.street.machine(0).map(shard::Shard::held)).collect();
+        format!(
+            "not whole again after {LIVENESS_US} us: {nodes:?} {chains:?} {moves:?} table {version} known {knows:?} held {held:?}"
+        )
     }
 
     fn begin_audit(&mut self) {

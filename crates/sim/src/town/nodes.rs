@@ -22,6 +22,10 @@ pub(super) struct Member {
     pub durability: Durability,
     segment_bytes: u64,
     lease: NodeLease,
+    /// What its core said last of its followers, and by which table.
+    held: Option<(u64, Vec<shard::Held>)>,
+    /// The move whose slots its core keeps still, and by which table.
+    sealed: Option<(u64, u64)>,
     /// Cut off from the managers; as often as somebody did that.
     pub isolated: u32,
     /// The last start that ended with the loss of what was promised of its disk; 0: none did.
@@ -36,11 +40,23 @@ impl Member {
         street.join_world(draw.clock_error_ppm[number]);
         let lease = NodeLease::new(id_of(number), 0, voters(), 0);
         let (durability, segment_bytes) = (draw.durability[number], draw.swarm.segment_bytes);
-        Member { street, durability, segment_bytes, lease, isolated: 0, torn_boot: 0 }
+        Member { street, durability, segment_bytes, lease, held: None, sealed: None, isolated: 0, torn_boot: 0 }
     }
 }
 
 impl Member {
+    /// Hears what its core has to say.
+    fn listen(&mut self) {
+        for control in self.street.take_for_resident().into_iter().flat_map(|batch| batch.controls) {
+            match control {
+                Control::Held { table, held } => self.held = Some((table, held)),
+                Control::Sealed { id, table } => self.sealed = Some((id, table)),
+                Control::Unsealed { id } => self.sealed = self.sealed.filter(|(sealed, _)| *sealed != id),
+                _ => {}
+            }
+        }
+    }
+
     /// Whether its lease runs.
     pub fn may_serve(&self) -> bool {
         self.lease.may_serve(self.street.now().monotonic_us)
@@ -64,7 +80,9 @@ impl Town {
             Ok(()) => {
                 let boot = self.members[node].street.boot_number();
                 let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
-                self.members[node].lease = NodeLease::new(id_of(node), u64::from(boot), voters(), lease_us);
+                let member = &mut self.members[node];
+                member.lease = NodeLease::new(id_of(node), u64::from(boot), voters(), lease_us);
+                (member.held, member.sealed) = (None, None);
                 self.agenda.after(1, Item::Resident { node, boot });
             }
             Err(Refusal::Crashed) => {
@@ -111,10 +129,15 @@ impl Town {
         let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
         self.agenda.after(lease_us / TURNS_PER_LEASE, Item::Resident { node, boot });
         let clock_us = self.street(node).now().monotonic_us;
+        self.members[node].listen();
+        let mut batch = HopBatch::default();
+        batch.controls.push(Control::AskHeld);
+        self.street(node).tell_from_resident(0, batch);
         for (_, renewal) in self.members[node].lease.renewals(clock_us) {
             let machine = self.members[node].street.machine(0).expect("it is up");
-            let (knows, held) = (machine.table_version().unwrap_or(0), machine.held());
-            let ask = Ask { node, boot, renewal, knows, held };
+            let knows = machine.table_version().unwrap_or(0);
+            let (held, sealed) = (self.members[node].held.clone(), self.members[node].sealed);
+            let ask = Ask { node, boot, renewal, knows, held, sealed };
             if !self.network.is_cut(node, MANAGERS) {
                 let delay_us = self.way_us();
                 self.agenda.after(delay_us, Item::Ask(Box::new(ask)));
@@ -140,14 +163,14 @@ impl Town {
 
     /// Who stands still gets it when it goes on: it lies in the kernel until then.
     pub(super) fn told(&mut self, tell: Tell) {
-        let Tell { node, boot, reply, view } = tell;
+        let Tell { node, boot, reply, view, seal } = tell;
         let street = self.street(node);
         if street.boot_number() != boot || !street.is_up() {
             return;
         }
         let paused_until_us = street.paused_until_us();
         if paused_until_us > self.now_us() {
-            let again = Item::Tell(Box::new(Tell { node, boot, reply, view }));
+            let again = Item::Tell(Box::new(Tell { node, boot, reply, view, seal }));
             return self.agenda.at(paused_until_us, again);
         }
         let lease = &mut self.members[node].lease;
@@ -160,6 +183,7 @@ impl Town {
         let mut batch = HopBatch::default();
         batch.controls.extend(view.map(|view| Control::View { node: id_of(node), view }));
         batch.controls.push(Control::Lease { until_us: lease.until_us() });
+        batch.controls.extend(seal.map(|id| Control::Seal { id }));
         self.street(node).tell_from_resident(0, batch);
     }
 

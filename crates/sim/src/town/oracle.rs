@@ -2,16 +2,21 @@
 //! right. Nodes reach it over the network only. It goes when managers are residents of the nodes.
 //!
 //! ```text
-//!  node ─ Ask: renewal, version known, what followers hold ─► oracle: Grants, Whole, Returned
-//!       ◄─ Tell: reply, a newer view ────────────────────────         turn: Judge ─► Fence, Promote; plans ─► Replace
+//!  node ─ Ask: renewal, version known, what followers hold ─► oracle: Grants, Whole, Doubt, Returned
+//!       ─ slots that are kept still ─────────────────────────►         HandOver, or MoveCancel; MoveEnd
+//!       ◄─ Tell: reply, a newer view, what to keep still ────         turn: Judge ─► Fence, Promote; plans ─► Replace, MoveBegin
 //! ```
 
 use std::sync::Arc;
 
+use base::rng::Rng;
 use base::{InstanceName, NodeId};
 use control::lease::{Grants, Judge, Renewal, Reply, Voters, Wish};
-use control::{Action, Comeback, Command, Founding, Newcomer, NodeState, Outcome, RequestId, Settings, Table, plan};
+use control::{
+    Action, Comeback, Command, Founding, MoveState, Newcomer, NodeState, Outcome, RequestId, Settings, Table, plan,
+};
 use placement::{ClusterView, SlotRange, SlotSet};
+use shard::Held;
 
 /// The one manager.
 pub const MANAGER: NodeId = NodeId(1_000_000);
@@ -29,8 +34,10 @@ pub struct Ask {
     pub renewal: Renewal,
     /// Version of the table that its core has; 0: none.
     pub knows: u64,
-    /// What its followers hold.
-    pub held: Vec<(InstanceName, SlotSet)>,
+    /// What its followers hold, and by which table.
+    pub held: Option<(u64, Vec<Held>)>,
+    /// The move whose slots it keeps still, and the table by which it does.
+    pub sealed: Option<(u64, u64)>,
 }
 
 /// What it is answered.
@@ -43,6 +50,8 @@ pub struct Tell {
     pub reply: Reply,
     /// A newer table, if there is one.
     pub view: Option<Arc<ClusterView>>,
+    /// The move whose slots it is to keep still.
+    pub seal: Option<u64>,
 }
 
 /// See the module.
@@ -54,6 +63,8 @@ pub struct Oracle {
     judge: Judge,
     /// The version that was planned for.
     planned: u64,
+    /// The last version that changed more than what moves change.
+    disturbed: u64,
 }
 
 /// The node of that number, from 0.
@@ -101,7 +112,9 @@ impl Oracle {
         let mut judge = Judge::start(now_us, &table, voters());
         judge.set_leading(true);
         let view = Arc::new(table.view());
-        Oracle { table, index, view, grants, judge, planned: 0 }
+        // What members have is not known before the firsts said so.
+        let disturbed = table.version();
+        Oracle { table, index, view, grants, judge, planned: 0, disturbed }
     }
 
     /// The table.
@@ -109,9 +122,33 @@ impl Oracle {
         &self.table
     }
 
+    /// The last version that made more of a difference than a move does.
+    pub fn disturbed(&self) -> u64 {
+        self.disturbed
+    }
+
+    /// Some slots of somebody are to go to `node`, or a move is called off.
+    pub fn move_some(&mut self, node: usize, rng: &mut Rng) {
+        let wanted = self.table.moves().iter().find(|one| one.state == MoveState::Wanted).map(|one| one.id);
+        if let Some(id) = wanted.filter(|_| rng.chance(1, 4)) {
+            return self.apply(Action::MoveCancel { id });
+        }
+        let first = base::Slot::wrapping(rng.below(u64::from(base::SLOT_COUNT)) as u16);
+        let longest = [1, 64, 4096][rng.below(3) as usize];
+        let (slots, chain) = {
+            let within = SlotRange { first, last: base::Slot::wrapping(base::SLOT_COUNT - 1) };
+            let Some((part, stretch)) = self.table.stretches_within(within).next() else { return };
+            let last = part.last.number().min(part.first.number().saturating_add(longest - 1));
+            (SlotRange { first: part.first, last: base::Slot::wrapping(last) }, stretch.chain)
+        };
+        let Some(from) = chain.primary() else { return };
+        let to = InstanceName { node: id_of(node), core: base::CoreId(0) };
+        self.apply(Action::MoveBegin { slots, epoch: self.table.version(), from, to });
+    }
+
     /// A node asks.
     pub fn hear(&mut self, now_us: u64, ask: Ask) -> Tell {
-        let Ask { node, boot, renewal, knows, held } = ask;
+        let Ask { node, boot, renewal, knows, held, sealed } = ask;
         let known = self.table.node(renewal.node).map(|known| (known.state, known.facts.incarnation));
         if known.is_some_and(|(state, incarnation)| state == NodeState::Down && incarnation < renewal.incarnation) {
             let comeback = Comeback {
@@ -125,11 +162,62 @@ impl Oracle {
         }
         let reply = self.grants.on_renewal(now_us, &self.table, renewal);
         if reply.granted_us.is_ok() {
-            held.iter().for_each(|(to, slots)| self.note_held(renewal.node, knows, (to.node, slots)));
+            for (table, held) in
+                held.into_iter().flat_map(|(table, held)| held.into_iter().map(move |one| (table, one)))
+            {
+                self.note_suspects(renewal.node, table, &held);
+                self.note_held(renewal.node, table, (held.to.node, &held.slots));
+            }
+            self.go_on_with_moves(renewal.node, knows, sealed);
         }
         let serves = self.table.lets_serve(renewal.node, renewal.incarnation);
         let view = (serves && knows < self.table.version()).then(|| Arc::clone(&self.view));
-        Tell { node, boot, reply, view }
+        let seal = self.move_to_seal(renewal.node).filter(|_| serves);
+        Tell { node, boot, reply, view, seal }
+    }
+
+    /// The first of some chains says what a follower is said to have, and has not.
+    fn note_suspects(&mut self, first: NodeId, table: u64, held: &Held) {
+        let is_its = |chain: &control::Chain| chain.primary().is_some_and(|place| place.node == first);
+        let has_suspects = |slots: &SlotRange| {
+            let mut numbers = slots.first.number()..=slots.last.number();
+            numbers.any(|number| held.suspects.contains(base::Slot::wrapping(number)))
+        };
+        let stretches = self.table.stretches().filter(|(_, stretch)| is_its(&stretch.chain));
+        let doubted: Vec<SlotRange> = stretches.map(|(slots, _)| slots).filter(has_suspects).collect();
+        doubted.into_iter().for_each(|slots| {
+            self.apply(Action::Doubt { slots, node: held.to.node, epoch: table });
+        });
+    }
+
+    /// Every chain of the move is whole, so it may be handed over: by the node that has it.
+    fn move_to_seal(&self, from: NodeId) -> Option<u64> {
+        let is_ready = |one: &&control::Move| {
+            let mut parts = self.table.stretches_within(one.slots);
+            let is_due = one.from.node == from && one.state == MoveState::Wanted;
+            is_due && parts.all(|(_, stretch)| stretch.chain.whole_count() == stretch.chain.len())
+        };
+        self.table.moves().iter().find(is_ready).map(|one| one.id)
+    }
+
+    /// What a node that knows table `knows` can bring further.
+    fn go_on_with_moves(&mut self, node: NodeId, knows: u64, sealed: Option<(u64, u64)>) {
+        let is_wanted = |table: &Table, id: u64| {
+            table.moves().iter().any(|one| one.id == id && one.from.node == node && one.state == MoveState::Wanted)
+        };
+        if let Some((id, epoch)) = sealed.filter(|(id, _)| is_wanted(&self.table, *id)) {
+            self.apply(Action::HandOver { id, epoch });
+            if is_wanted(&self.table, id) {
+                self.apply(Action::MoveCancel { id });
+            }
+        }
+        let ends = |one: &&control::Move| {
+            let mut parts = self.table.stretches_within(one.slots);
+            let is_its = one.to.node == node && one.state == MoveState::HandingOver;
+            is_its && parts.all(|(_, stretch)| stretch.epoch.0 <= knows)
+        };
+        let ended: Vec<u64> = self.table.moves().iter().filter(ends).map(|one| one.id).collect();
+        ended.into_iter().for_each(|id| self.apply(Action::MoveEnd { id }));
     }
 
     /// The first of some chains says what a follower holds of them.
@@ -167,18 +255,39 @@ impl Oracle {
             }
         }
         if self.planned != self.table.version() {
-            plan::fill_up(&self.table).into_iter().for_each(|action| self.apply(action));
+            let mut plan = plan::fill_up(&self.table);
+            plan.extend(plan::trim(&self.table).into_iter().filter(|action| !is_for_first(action)));
+            if plan.is_empty() {
+                plan = plan::rebalance(&self.table);
+            }
+            plan.into_iter().for_each(|action| self.apply(action));
             self.planned = self.table.version();
         }
     }
 
     fn apply(&mut self, action: Action) {
         let before = self.table.version();
+        let is_of_move = matches!(
+            action,
+            Action::MoveBegin { .. }
+                | Action::HandOver { .. }
+                | Action::MoveEnd { .. }
+                | Action::MoveCancel { .. }
+                | Action::Whole { .. }
+        );
         apply(&mut self.table, &mut self.index, action);
         if self.table.version() != before {
+            if !is_of_move {
+                self.disturbed = self.table.version();
+            }
             self.view = Arc::new(self.table.view());
         }
     }
+}
+
+/// What the first of a chain has to propose itself.
+fn is_for_first(action: &Action) -> bool {
+    matches!(action, Action::Replace { counted: true, .. })
 }
 
 /// One more command is agreed; a refusal is as good as an answer.

@@ -47,7 +47,7 @@ pub(super) struct Troubles {
     since_us: u64,
     /// Troubles of the network that have not ended.
     under_way: u32,
-    /// The table by which everything was whole and known, and stays so while nobody goes.
+    /// The table by which everything was whole and known, and stays so while nobody goes: moves change nothing about that.
     settled: u64,
     quiet_since_us: u64,
     /// Those that never found their moment.
@@ -100,7 +100,7 @@ impl Town {
     fn is_allowed(&self, trouble: Trouble) -> bool {
         match trouble {
             _ if trouble.loses_a_node() => {
-                self.troubles.settled == self.oracle.table().version() && self.are_all_as_the_table_says()
+                self.troubles.settled >= self.oracle.disturbed() && self.are_all_as_the_table_says()
             }
             Trouble::Reset | Trouble::Swizzle => !self.network.alive().is_empty(),
             Trouble::Blackout => self.are_disks_good(),
@@ -138,9 +138,8 @@ impl Town {
     /// Whether every slot has two copies that are whole, everybody knows the table, and firsts wait for their seconds.
     pub(super) fn is_settled(&self) -> bool {
         let table = self.oracle.table();
-        let is_whole = |(_, stretch): (_, &control::Stretch)| {
-            stretch.chain.len() >= 2 && stretch.chain.whole_count() == stretch.chain.len()
-        };
+        let is_whole =
+            |(_, stretch): (_, &control::Stretch)| stretch.chain.whole_count() >= 2 && stretch.chain.len() >= 2;
         if !table.stretches().all(is_whole) || !self.are_all_as_the_table_says() {
             return false;
         }
@@ -157,8 +156,8 @@ impl Town {
         self.oracle.table().stretches().all(|(slots, stretch)| {
             let Some((first, others)) = stretch.chain.split_first() else { return false };
             let Some(held) = &held[number_of(first.place.node)] else { return false };
-            others.iter().all(|member| {
-                let has = held.iter().find(|(to, _)| *to == member.place).map(|(_, has)| has);
+            others.iter().filter(|member| member.whole).all(|member| {
+                let has = held.iter().find(|held| held.to == member.place).map(|held| &held.slots);
                 let mut numbers = slots.first.number()..=slots.last.number();
                 has.is_some_and(|has| numbers.all(|number| has.contains(base::Slot::wrapping(number))))
             })
@@ -190,6 +189,10 @@ impl Town {
                 self.street(node).pause_process(for_us);
             }
             Trouble::Isolate => self.isolate(node),
+            Trouble::Move => {
+                self.faults.fired(Fault::Moved);
+                self.oracle.move_some(node, &mut self.rng);
+            }
             Trouble::Part => self.part(node),
             Trouble::Swizzle => self.swizzle(),
             Trouble::Reset => {

@@ -51,6 +51,18 @@ fn m3_secondary_acknowledges_early() {
     assert_caught_within(300, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
 }
 
+/// Slots go elsewhere while writes are on their way.
+#[test]
+fn m11_cut_over_drops_writes() {
+    assert_caught_within(600, Bug::M11CutOverDropsWrites, Wish::of, LOST);
+}
+
+/// Slots that are about to go elsewhere are served again, and then they go.
+#[test]
+fn m47_seal_given_up() {
+    assert_caught_within(600, Bug::M47SealGivenUp, Wish::of, LOST);
+}
+
 /// Who is not first any more, and does not know, writes on at who took over.
 #[test]
 fn m5_no_epoch_fence() {

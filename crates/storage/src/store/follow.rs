@@ -102,6 +102,24 @@ impl Store {
 /// Versions that a promotion leaves out. 65,536 promotions of a slot use up 48 bits.
 const PROMOTION_SKIP: u64 = 1 << 32;
 
+/// Those records of a frame that are of such slots, each with its pieces: how many, and their bytes.
+pub fn records_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> (u32, Vec<u8>) {
+    let (mut kept, mut count, mut start, mut pieces) = (Vec::new(), 0, 0, 0);
+    for (at, record) in Records::new(records).filter_map(|(at, record)| Some((at, record.ok()?))) {
+        pieces += 1;
+        if record.tag == tag::PIECE {
+            continue;
+        }
+        let end = at - GROUP_HEADER_BYTES + record.bytes;
+        if Slot::new(record.slot).is_some_and(holds) {
+            kept.extend_from_slice(&records[start..end]);
+            count += pieces;
+        }
+        (start, pieces) = (end, 0);
+    }
+    (count, kept)
+}
+
 /// Whether all records of a frame are of such slots. What is no record at all is found when it is performed.
 pub fn are_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> bool {
     let mut all = Records::new(records).filter_map(|(_, record)| record.ok()).filter(|record| record.tag != tag::PIECE);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base::planted::{Bug, is_planted};
 use base::{CoreId, InstanceName, NodeId, Slot};
-use placement::ClusterView;
-use shard::Control;
+use placement::{ClusterView, Moving, SlotSet};
+use shard::{Control, Held};
 
 use super::{Item, World};
 use crate::judge::{Judged, Serving, slots};
@@ -21,6 +21,8 @@ pub struct Core {
     view: Option<(NodeId, Arc<ClusterView>)>,
     until_us: u64,
     fills: Fills,
+    /// The move whose slots it keeps still.
+    seal: Option<Moving>,
     /// What is on its way to it.
     told: VecDeque<Control>,
 }
@@ -38,7 +40,8 @@ impl Core {
         let view = self.view.as_ref().filter(|_| runs);
         view.into_iter().flat_map(move |(node, view)| {
             let is_mine = move |slot: &Slot| view.first(*slot) == Some(InstanceName { node: *node, core: me });
-            slots().filter(is_mine).map(move |slot| (slot, *node))
+            let is_still = move |slot: &Slot| self.seal.is_some_and(|seal| seal.slots.contains(*slot));
+            slots().filter(is_mine).filter(move |slot| !is_still(slot)).map(move |slot| (slot, *node))
         })
     }
 }
@@ -85,7 +88,10 @@ impl World {
                     return Err(format!("told: a core of {id} is told table {} after a newer one", view.version()));
                 }
                 self.begin_fills(id, core, node, &view);
-                self.core(id, core).view = Some((node, view));
+                let core = self.core(id, core);
+                let is_wanted = |seal: &Moving| view.moves().iter().any(|one| one == seal);
+                core.seal = core.seal.filter(is_wanted);
+                core.view = Some((node, view));
             }
             Control::Lease { until_us } => {
                 let known_us = self.core(id, core).until_us;
@@ -100,9 +106,35 @@ impl World {
                 let delay_us = rarely(&mut self.rng, 10, (400_000, 10_000));
                 self.plan(delay_us, Item::Held { id, life, core });
             }
+            Control::Seal { id: wanted } => self.on_seal(id, core, wanted),
             _ => return Err(format!("told: {id} tells its cores what managers do not say")),
         }
         Ok(())
+    }
+
+    /// It keeps the slots of a move still, if it is to hand them over and everybody has everything; now and then it does not.
+    fn on_seal(&mut self, id: usize, core: CoreId, wanted: u64) {
+        let (life, now_us) = (self.nodes[id].life, self.agenda.now_us());
+        let is_unlucky = self.rng.chance(1, 6);
+        let place = self.core(id, core);
+        let Some((node, view)) = &place.view else { return };
+        let (me, table) = (InstanceName { node: *node, core }, view.version());
+        let is_it = |one: &&Moving| one.id == wanted && one.from == me && !one.is_handed;
+        let moving = view.moves().iter().find(is_it).copied();
+        let is_full = |slots: placement::SlotRange| {
+            place.fills.iter().all(|((_, slot, _), at_us)| !slots.contains(*slot) || *at_us <= now_us)
+        };
+        place.seal = moving.filter(|one| !is_unlucky && is_full(one.slots));
+        let control = match place.seal {
+            Some(Moving { id, .. }) => Control::Sealed { id, table },
+            None => Control::Unsealed { id: wanted },
+        };
+        self.coverage.sealed += u64::from(matches!(control, Control::Sealed { .. }));
+        let delay_us = rarely(&mut self.rng, 6, (300_000, 3_000));
+        self.plan(delay_us, Item::Answer { id, life, core, control });
+        if is_planted(Bug::M47SealGivenUp) {
+            self.core(id, core).seal = None;
+        }
     }
 
     /// Who was told a lease has a table that lets it serve.
@@ -152,7 +184,7 @@ impl World {
             .filter(|(_, at_us)| **at_us <= now_us)
             .map(|((follower, slot, _), _)| (*follower, *slot))
             .collect();
-        let mut held: BTreeMap<InstanceName, placement::SlotSet> = BTreeMap::new();
+        let mut held: BTreeMap<InstanceName, SlotSet> = BTreeMap::new();
         for (follower, slot) in full {
             if !self.reaches(id, follower.node) {
                 continue;
@@ -162,7 +194,8 @@ impl World {
             let set = held.entry(follower).or_default();
             group.for_each(|slot| set.insert(Slot::wrapping(slot)));
         }
-        let control = Control::Held { table: version, held: held.into_iter().collect() };
+        let held = held.into_iter().map(|(to, slots)| Held { to, slots, suspects: SlotSet::default() });
+        let control = Control::Held { table: version, held: held.collect() };
         let delay_us = rarely(&mut self.rng, 4, (40_000, 300));
         self.plan(delay_us, Item::Answer { id, life, core, control });
     }

@@ -206,7 +206,7 @@ impl Town {
             && self.view.slots().all(|(slot, chain)| {
                 let [first, second, ..] = chain.members[..] else { return false };
                 let held = &held[first.node.0 as usize - 1];
-                held.iter().any(|(to, slots)| *to == second && slots.contains(slot))
+                held.iter().any(|held| held.to == second && held.slots.contains(slot))
             })
     }
 
@@ -621,6 +621,7 @@ fn place(number: usize) -> NodePlace {
         port: PORT + number as u16 * 10,
         cores: 1,
         is_up: true,
+        incarnation: 1,
     }
 }
 

@@ -13,7 +13,7 @@ fn name(node: u32, core: u16) -> InstanceName {
 }
 
 fn place(node: u32) -> NodePlace {
-    NodePlace { node: NodeId(node), host: format!("10.0.0.{node}"), port: 7000, cores: 2, is_up: true }
+    NodePlace { node: NodeId(node), host: format!("10.0.0.{node}"), port: 7000, cores: 2, is_up: true, incarnation: 1 }
 }
 
 fn view(nodes: Vec<NodePlace>, stretches: &[(u16, u64, &[InstanceName])]) -> ClusterView {

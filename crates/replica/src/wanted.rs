@@ -1,0 +1,52 @@
+//! What followers are to hold by a table, and what they hold.
+
+use std::collections::BTreeMap;
+
+use base::InstanceName;
+use placement::{ClusterView, SlotSet};
+
+/// What a table says of a follower.
+#[derive(Default)]
+pub struct Wanted {
+    /// It is to hold these,
+    pub slots: SlotSet,
+    /// is said to be whole in these,
+    pub trusted: SlotSet,
+    /// and has in these, from before it followed, what this instance has.
+    pub settled: SlotSet,
+    /// Replies wait for it.
+    pub counts: bool,
+}
+
+/// What a follower has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Who.
+    pub to: InstanceName,
+    /// Whole, in its log.
+    pub slots: SlotSet,
+    /// What it is said to have whole, and has not.
+    pub suspects: SlotSet,
+}
+
+/// What each follower of `me` is to hold by this table.
+pub fn wanted_of(me: InstanceName, view: &ClusterView) -> BTreeMap<InstanceName, Wanted> {
+    let mut wanted: BTreeMap<InstanceName, Wanted> = BTreeMap::new();
+    for (slot, chain) in view.slots().filter(|(_, chain)| chain.members.first() == Some(&me)) {
+        let handed = view.moving(slot).filter(|one| one.is_handed && one.to == me);
+        // Who is behind the source comes after it, and has to have what is acknowledged until then.
+        let next = if handed.is_some_and(|one| chain.members.get(1) == Some(&one.from)) { 2 } else { 1 };
+        for (place, member) in chain.members.iter().enumerate().skip(1) {
+            let entry = wanted.entry(*member).or_default();
+            entry.slots.insert(slot);
+            entry.counts |= place <= next;
+            if place < chain.whole {
+                entry.trusted.insert(slot);
+                if handed.is_some() {
+                    entry.settled.insert(slot);
+                }
+            }
+        }
+    }
+    wanted
+}
