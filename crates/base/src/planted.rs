@@ -78,13 +78,15 @@ pub enum Bug {
     M45LeaderRestored = 45,
     /// Slots that are about to be handed over are served again while that may be agreed on (beyond AT-01's list).
     M47SealGivenUp = 47,
+    /// The last whole group goes with what is torn behind it (beyond AT-01's list).
+    M46TornTailTakesOneMore = 46,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 37] = [
+    pub const ALL: [Bug; 38] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -122,6 +124,7 @@ impl Bug {
         Bug::M45LeaderRestored,
         Bug::M47SealGivenUp,
         Bug::M11CutOverDropsWrites,
+        Bug::M46TornTailTakesOneMore,
     ];
 
     /// `M7` -> the bug of that number.

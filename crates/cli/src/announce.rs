@@ -39,7 +39,11 @@ pub fn recovery(node: &Node, took: Duration) -> Vec<String> {
     for cut in &recovery.torn {
         let why = if cut.incomplete_unit { "an incomplete unit" } else { "a torn tail" };
         let file = directory.path().join(&cut.file);
-        lines.push(format!("{why}, never acknowledged, was cut: {} at offset {}", file.display(), cut.offset));
+        lines.push(format!(
+            "{why}, not known to be acknowledged, was cut: {} at offset {}",
+            file.display(),
+            cut.offset
+        ));
     }
     lines
 }

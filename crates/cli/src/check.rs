@@ -13,8 +13,8 @@ use crate::{announce, exit, progress, say};
 
 const AFTER: &str = "\
 Reads every group of every log, verifies checksums, order and completeness, and replays all changes in memory, exactly
-as a start does. A torn tail is what a crash leaves and nobody was promised it: the next start cuts it, and the exit
-code stays 0.
+as a start does. A torn tail is what a crash leaves, and nothing says that it was acknowledged: the next start cuts it,
+and the exit code stays 0.
 
 Of a backup every digest is verified, its bases' too if they are found beside it or where they were, and the whole is
 opened as a restore would.
@@ -120,7 +120,10 @@ fn as_text(path: &Path, inspection: &Inspection) -> Vec<String> {
     }
     for cut in &recovery.torn {
         let why = if cut.incomplete_unit { "an incomplete unit" } else { "a torn tail" };
-        let text = format!("{} at offset {}: {why}, never acknowledged; the next start cuts it", cut.file, cut.offset);
+        let text = format!(
+            "{} at offset {}: {why}, not known to be acknowledged; the next start cuts it",
+            cut.file, cut.offset
+        );
         fact("tail", text);
     }
     lines

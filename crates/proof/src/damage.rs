@@ -5,11 +5,13 @@
 //! book     load ─ stop (runs) ─ copy = old ─ load ─ kill -9 (runs and a tail) = model
 //! case     copy of the model ── one harm ──► `zerohop check` ──► `zerohop serve`
 //! verdict  check refuses  -> file and offset of something harmed, and serve refuses too, and nothing was changed
-//!          check accepts  -> serve has every key as acknowledged; of a torn tail only the last one may be as before
+//!          check accepts  -> serve has every key as acknowledged; only where the harm took every log group that could have told of the
+//!                           last writes (the log's last page), it has exactly the writes before them
 //! ```
 
 mod book;
 mod harm;
+mod tail;
 mod verdict;
 
 use std::fs;
@@ -22,6 +24,7 @@ use base::rng::Rng;
 use crate::process::new_directory;
 use book::Book;
 use harm::{FileKind, Harm};
+use verdict::Verdict;
 
 /// Cases of each kind of harm on each kind of file.
 const CASES: usize = 3;
@@ -51,14 +54,17 @@ fn run_in(options: &Options, root: &Path) -> io::Result<(u64, u64)> {
     let book = Book::make(&options.zerohop, &old, &model)?;
     println!("damage: {} keys, {} files", book.len(), fs::read_dir(&model)?.count());
     let mut rng = Rng::new(options.seed);
-    let (mut right, mut wrong, mut refused) = (0, 0, 0);
+    let (mut right, mut wrong, mut refused, mut short) = (0, 0, 0, 0);
     for kind in FileKind::ALL {
         for harm in Harm::ALL {
             for _ in 0..CASES {
                 copy(&model, &case)?;
                 let Some(what) = harm::harm(&case, &old, (kind, harm), &mut rng)? else { continue };
                 match verdict::judge(&options.zerohop, &case, &book, &what) {
-                    Ok(was_refused) => (right, refused) = (right + 1, refused + u64::from(was_refused)),
+                    Ok(Verdict::Refused) => (right, refused) = (right + 1, refused + 1),
+                    Ok(Verdict::Opened { unknown_count }) => {
+                        (right, short) = (right + 1, short + u64::from(unknown_count > 0));
+                    }
                     Err(error) => {
                         wrong += 1;
                         println!("WRONG {what}: {error}");
@@ -68,7 +74,10 @@ fn run_in(options: &Options, root: &Path) -> io::Result<(u64, u64)> {
             }
         }
     }
-    println!("damage: {refused} of {} directories refused", right + wrong);
+    println!(
+        "damage: {refused} of {} directories refused; {short} lost an end of the log of which nothing else told",
+        right + wrong
+    );
     // Neither half of the verdict may be all of it.
     if refused == 0 || refused == right {
         println!("WRONG: a harness that always sees the same proves nothing");

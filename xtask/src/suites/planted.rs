@@ -31,6 +31,8 @@ pub const PLANTED_PROCESSES: Suite = Suite {
 const BUG_OF_PROCESS: &str = "M7";
 /// A bug that shows where closed logs are harmed: the suite `damage` must notice it.
 const BUG_OF_DISK: &str = "M16";
+/// A bug that takes one write more than the store cannot know of: the suite `damage` must notice it.
+const BUG_OF_TAILS: &str = "M46";
 /// A leak: a soak must notice it, however short.
 const BUG_OF_LEAKS: &str = "M30";
 /// 5,000 connections: 600 of them leak.
@@ -43,6 +45,8 @@ fn process_with_bug(context: &Context) -> Outcome<Counts> {
     let (proof, zerohop) = (workspace::checked_program("proof")?, kill::planted_binary()?);
     let mut counts = super::kill::campaign(context, (&proof, &zerohop), 1, Some(BUG_OF_PROCESS))?;
     counts.add(super::damage::harm(context, (&proof, &zerohop), 1, Some(BUG_OF_DISK))?);
+    let last_page = super::damage::LAST_PAGE_SEED;
+    counts.add(super::damage::harm(context, (&proof, &zerohop), last_page, Some(BUG_OF_TAILS))?);
     let mut soak = kill::soak_command(&proof, &zerohop, (1, SOAK_SECONDS), Some(BUG_OF_LEAKS));
     counts.add(context.counted(&mut soak)?);
     for (bug, cases) in BUGS_OF_FAULTS {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::book::Book;
+use super::book::{Book, compare};
 use super::files;
 use super::harm::Done;
 use crate::process::Server;
@@ -14,12 +14,21 @@ use crate::process::Server;
 /// `check` found damage.
 const DAMAGED: i32 = 4;
 
-/// Whether the directory was refused.
+/// What became of a harmed directory, when that is right.
+pub(super) enum Verdict {
+    /// Refused, with a name.
+    Refused,
+    /// Opened; it has all but the last `unknown_count` acknowledged writes, of which nothing in it told.
+    Opened { unknown_count: usize },
+}
+
+/// What became of the directory.
 ///
 /// # Errors
 /// Says what is wrong: bytes that were never acknowledged, a refusal that names nothing, a repair.
-pub(super) fn judge(zerohop: &str, directory: &Path, book: &Book, done: &Done) -> io::Result<bool> {
+pub(super) fn judge(zerohop: &str, directory: &Path, book: &Book, done: &Done) -> io::Result<Verdict> {
     let before = contents(directory)?;
+    let (expected, unknown_count) = book.expected(&before);
     let output = Command::new(zerohop).arg("check").arg(directory).output()?;
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said).into_owned();
@@ -29,14 +38,14 @@ pub(super) fn judge(zerohop: &str, directory: &Path, book: &Book, done: &Done) -
     let server = Server::start_zerohop(zerohop, &["--durability", "commit", "--cores", "2"], Some(directory));
     match (output.status.code(), server) {
         (Some(0), Ok(server)) => {
-            book.compare(server.connect()?, said.contains("torn"))?;
-            Ok(false)
+            compare(&expected, server.connect()?)?;
+            Ok(Verdict::Opened { unknown_count })
         }
         (Some(DAMAGED), Err(refusal)) => {
             names_what_is_wrong(&said, done)?;
             names_what_is_wrong(&refusal.to_string(), done)?;
             match contents(directory)? == before {
-                true => Ok(true),
+                true => Ok(Verdict::Refused),
                 false => Err(wrong("a refused directory was changed", &said)),
             }
         }

@@ -105,8 +105,8 @@ mod tests {
     fn announcements_are_read() {
         let output = "zerohop: warning: few files\n\
                       recovery: 30000 keys from runs, 12 records from the log (73.2 MiB) in 0.12 s\n\
-                      recovery: a torn tail, never acknowledged, was cut: 1.log at offset 3\n\
-                      recovery: an incomplete unit, never acknowledged, was cut: 2.log at offset 3\nbackend: epoll\n";
+                      recovery: a torn tail, not known to be acknowledged, was cut: 1.log at offset 3\n\
+                      recovery: an incomplete unit, not known to be acknowledged, was cut: 2.log at offset 3\nbackend: epoll\n";
         let recovery = Recovery { run_keys: 30000, records: 12, torn_tails: 1, incomplete_units: 1 };
         assert_eq!(Recovery::parse(output), Some(recovery));
         assert_eq!(Recovery::parse("recovery: a new store\n"), Some(Recovery::default()));

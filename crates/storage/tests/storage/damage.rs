@@ -108,22 +108,67 @@ fn every_truncation_keeps_what_was_promised() {
     }
 }
 
-#[test]
-fn lost_sectors_lose_nothing_promised() {
-    let node = small_node();
+/// Zero every sector of every log, one at a time, and judge; how many were refused.
+pub fn lose_every_sector(node: &Node, disk: &Disk) -> Result<usize, String> {
     let mut refused = 0;
-    for (name, file) in node.disk.files.iter().filter(|(name, _)| *name != MANIFEST_FILE_NAME) {
+    for (name, file) in disk.files.iter().filter(|(name, _)| *name != MANIFEST_FILE_NAME) {
         for size in [512, 64, 8] {
             for start in (0..file.len()).step_by(size) {
-                let mut damaged = node.disk.clone();
+                let mut damaged = disk.clone();
                 let end = (start + size).min(file.len());
                 damaged.files.get_mut(name).unwrap()[start..end].fill(0);
-                let is_open = judge(&node, &damaged, &[name]);
-                refused += usize::from(!is_open.unwrap_or_else(|wrong| panic!("{name} at {start}+{size}: {wrong}")));
+                let is_open =
+                    judge(node, &damaged, &[name]).map_err(|wrong| format!("{name} at {start}+{size}: {wrong}"))?;
+                refused += usize::from(!is_open);
             }
         }
     }
+    Ok(refused)
+}
+
+#[test]
+fn lost_sectors_lose_nothing_promised() {
+    let node = small_node();
+    let refused = lose_every_sector(&node, &node.disk).unwrap();
     assert!(refused > 50, "{refused}");
+}
+
+/// What the store cannot know, and where that ends: sixteen groups, each promised by the next.
+#[test]
+fn a_lost_end_that_alone_told_of_itself_is_cut_and_not_one_group_earlier() {
+    let mut node = Node::open(Disk::default(), 1, 1 << 16, true).unwrap();
+    let (mut rng, mut model) = (Rng::new(5), Model::default());
+    for _ in 0..16 {
+        node.random_change(&mut rng, &mut model, 12, 60);
+        node.seal(0);
+        node.sync(0);
+    }
+    let name = segment_file_name(1, 0, base::SegmentNumber(0));
+    let starts: Vec<usize> = node.groups[0].iter().map(|(_, offset)| *offset).collect();
+    assert_eq!(starts.len(), 16);
+    let lose = |from: usize, to: usize| {
+        let mut damaged = node.disk.clone();
+        damaged.files.get_mut(&name).unwrap()[from..to].fill(0);
+        let mut model = Model::default();
+        let recovery = damaged.recover(&mut |replayed| apply_to_model(&mut model, replayed));
+        recovery.map(|recovery| {
+            let kept = node.kept(&recovery);
+            assert_eq!(model.keys, node.state_after(&kept), "{from}..{to}");
+            kept[0]
+        })
+    };
+    let end = node.disk.files[&name].len();
+    for first in 1..16 {
+        // All from this group on, its header or only its last bytes included: everything before it is there.
+        assert_eq!(lose(starts[first], end).unwrap(), first as u64);
+        assert_eq!(lose(starts[first] + 48, end).unwrap(), first as u64);
+        // The same, but the last group is whole: it was sealed when all before it were synced.
+        if first < 15 {
+            let damage = lose(starts[first], starts[15]).unwrap_err();
+            assert_eq!((damage.file.as_str(), damage.offset), (name.as_str(), starts[first] as u64));
+            assert!(damage.reason.contains("groups up to 15 were synced"), "{damage}");
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use base::planted::Bug;
 
-use crate::damage::{flip_every_bit, small_node};
+use crate::damage::{flip_every_bit, lose_every_sector, small_node};
 use crate::disk::Disk;
 use crate::lives::{Met, lives};
 use crate::round_trip::round_trip;
@@ -22,6 +22,14 @@ fn m16_damage_taken_for_the_end_is_caught_by_flipped_bits() {
     let sick = Disk { planted: Some(Bug::M16DamageTakenAsEnd), ..node.disk.clone() };
     assert!(flip_every_bit(&node, &sick).is_err());
     assert!(flip_every_bit(&node, &node.disk).is_ok());
+}
+
+#[test]
+fn m46_a_torn_tail_that_takes_a_whole_group_is_caught_by_lost_sectors() {
+    let node = small_node();
+    let sick = Disk { planted: Some(Bug::M46TornTailTakesOneMore), ..node.disk.clone() };
+    assert!(lose_every_sector(&node, &sick).is_err());
+    assert!(lose_every_sector(&node, &node.disk).is_ok());
 }
 
 #[test]

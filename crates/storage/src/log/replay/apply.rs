@@ -36,7 +36,9 @@ pub(super) fn apply_rest(
     apply: &mut ApplyReplayed<'_>,
 ) -> Result<Applied, Damage> {
     let mut applied = std::mem::take(&mut chain.applied);
-    let kept = chain.kept - u64::from(is_planted(Bug::M7ReplayDropsLast) && chain.kept > chain.given_back);
+    let loses_last =
+        is_planted(Bug::M7ReplayDropsLast) || (is_planted(Bug::M46TornTailTakesOneMore) && chain.cut.is_some());
+    let kept = chain.kept - u64::from(loses_last && chain.kept > chain.given_back);
     let mut groups = chain.given_back;
     for (number, (name, last)) in chain.files.iter().zip(&chain.last_ordinals).enumerate() {
         if groups == kept {

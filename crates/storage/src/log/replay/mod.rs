@@ -20,8 +20,8 @@
 //! - [`stages`]: long values whose bytes came before their change
 //! - [`apply`]: records of groups that count become changes; pass 2
 //!
-//! A chain is one core's log of one incarnation. A group that does not open is a torn tail only if nobody was ever
-//! promised it: its ordinal is above every `durable ordinal` that intact groups of the chain state. Cutting before an
+//! A chain is one core's log of one incarnation. A group that does not open is a torn tail only if nothing says
+//! that it was promised: its ordinal is above every `durable ordinal` that intact groups of the chain state. Cutting before an
 //! incomplete unit loses nothing acknowledged, because nobody acknowledges past a unit until all its cores have it.
 //! Where a chain of an earlier incarnation ends was decided when it was recovered: the manifest says so, and what lies
 //! behind is not even looked at.

@@ -152,7 +152,8 @@ impl Scan<'_, '_> {
 
     /// Whether nothing can take back what is intact so far.
     fn counts_for_certain(&self) -> bool {
-        self.chain.units.is_empty() && !is_planted(Bug::M7ReplayDropsLast)
+        let may_lose_last = is_planted(Bug::M7ReplayDropsLast) || is_planted(Bug::M46TornTailTakesOneMore);
+        self.chain.units.is_empty() && !may_lose_last
     }
 
     fn collect_units(&mut self, place: Place, group: &GroupHeader, records: &[u8]) -> Result<(), Damage> {
