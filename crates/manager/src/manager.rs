@@ -267,7 +267,7 @@ impl Manager {
             inside.read_deadline_us(),
             self.peers.deadline_us(now_us),
             asking,
-            inside.moving.deadline_us(),
+            inside.moving.deadline_us(now_us),
             managing,
             planning,
         ];

@@ -68,9 +68,10 @@ impl Moving {
     }
 
     /// When something is to be done without anything being heard, microseconds.
-    pub fn deadline_us(&self) -> Option<u64> {
+    pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
         let due = |(_, step): &(u64, Step)| match *step {
-            Step::Given { again_us } => Some(again_us),
+            // Afterwards it waits for a table by which everybody has everything.
+            Step::Given { again_us } => Some(again_us).filter(|at_us| *at_us > now_us),
             Step::Asked { call_off_us, .. } => call_off_us,
             Step::Told | Step::Sealed { .. } => None,
         };

@@ -5,15 +5,30 @@ use std::sync::Arc;
 
 use base::planted::{Bug, is_planted};
 use base::{CoreId, InstanceName, NodeId, Slot};
-use placement::{ClusterView, Moving, SlotSet};
+use placement::{ClusterView, Moving, SlotRange, SlotSet};
 use shard::{Control, Held};
 
 use super::{Item, World};
 use crate::judge::{Judged, Serving, slots};
 use crate::swarm::rarely;
 
-/// A follower in a place of a chain: when it has everything.
+/// A follower in a place of a chain, from a slot on to the end of its slot group or stretch: when it has everything.
 type Fills = BTreeMap<(InstanceName, Slot, u64), u64>;
+
+/// The parts of slot groups that have one chain each.
+fn parts(view: &ClusterView) -> Vec<SlotRange> {
+    let mut parts: Vec<SlotRange> = Vec::new();
+    let mut last: Option<&placement::Chain> = None;
+    for (slot, chain) in view.slots() {
+        let goes_on = last.is_some_and(|last| std::ptr::eq(last, chain)) && slot.number() % base::SLOTS_PER_GROUP != 0;
+        match parts.last_mut().filter(|_| goes_on) {
+            Some(part) => part.last = slot,
+            None => parts.push(SlotRange { first: slot, last: slot }),
+        }
+        last = Some(chain);
+    }
+    parts
+}
 
 /// One core of one life of a node.
 #[derive(Default)]
@@ -121,7 +136,7 @@ impl World {
         let (me, table) = (InstanceName { node: *node, core }, view.version());
         let is_it = |one: &&Moving| one.id == wanted && one.from == me && !one.is_handed;
         let moving = view.moves().iter().find(is_it).copied();
-        let is_full = |slots: placement::SlotRange| {
+        let is_full = |slots: SlotRange| {
             place.fills.iter().all(|((_, slot, _), at_us)| !slots.contains(*slot) || *at_us <= now_us)
         };
         place.seal = moving.filter(|one| !is_unlucky && is_full(one.slots));
@@ -129,6 +144,8 @@ impl World {
             Some(Moving { id, .. }) => Control::Sealed { id, table },
             None => Control::Unsealed { id: wanted },
         };
+        let word = if matches!(control, Control::Sealed { .. }) { "keeps" } else { "cannot keep" };
+        self.note(format_args!("{id}.{} {word} the slots of move {wanted} still", core.0));
         self.coverage.sealed += u64::from(matches!(control, Control::Sealed { .. }));
         let delay_us = rarely(&mut self.rng, 6, (300_000, 3_000));
         self.plan(delay_us, Item::Answer { id, life, core, control });
@@ -159,7 +176,7 @@ impl World {
         let most_us = self.swarm.fill_us_max;
         let now_us = self.agenda.now_us();
         let mut fills = Fills::new();
-        for slot in slots().filter(|slot| view.first(*slot) == Some(me)) {
+        for slot in parts(view).into_iter().map(|part| part.first).filter(|slot| view.first(*slot) == Some(me)) {
             let chain = view.chain(slot);
             for follower in &chain.members[1..] {
                 let key = (*follower, slot, chain.epoch);
@@ -177,6 +194,7 @@ impl World {
         }
         let now_us = self.agenda.now_us();
         let version = self.core(id, core).version();
+        let parts = self.core(id, core).view.as_ref().map(|(_, view)| parts(view)).unwrap_or_default();
         let full: Vec<(InstanceName, Slot)> = self
             .core(id, core)
             .fills
@@ -190,9 +208,9 @@ impl World {
                 continue;
             }
             self.judge.on_held(follower, slot, version);
-            let group = slot.number()..slot.number() + base::SLOTS_PER_GROUP;
+            let part = parts.iter().find(|part| part.first == slot).expect("fills are of parts");
             let set = held.entry(follower).or_default();
-            group.for_each(|slot| set.insert(Slot::wrapping(slot)));
+            (part.first.number()..=part.last.number()).for_each(|slot| set.insert(Slot::wrapping(slot)));
         }
         let held = held.into_iter().map(|(to, slots)| Held { to, slots, suspects: SlotSet::default() });
         let control = Control::Held { table: version, held: held.collect() };

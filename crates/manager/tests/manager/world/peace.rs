@@ -66,7 +66,8 @@ impl World {
         for slot in slots() {
             let chain = table.stretch(slot).chain;
             if chain.len() != members || chain.whole_count() != members {
-                return Some(format!("slot {} has {chain:?} instead of {members}", slot.number()));
+                let (slot, moves) = (slot.number(), table.moves());
+                return Some(format!("slot {slot} has {chain:?} instead of {members}, and {moves:?} are under way"));
             }
         }
         let served = self.serving().count();
