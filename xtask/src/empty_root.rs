@@ -1,19 +1,18 @@
 //! Starting a server where there is nothing but itself: no libc, no /proc, no /etc. What answers here answers anywhere.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
+use ports::PortBlock;
+
 use crate::{Outcome, needs, process, workspace};
 
 /// How long a started server may take to answer one request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Ports a store may take: its own, and one for each core.
-const PORT_COUNT: u16 = 16;
 
 /// What came of a start.
 pub enum Start {
@@ -36,7 +35,8 @@ pub fn start_and_ask(lay_out: impl FnOnce(&Path) -> Outcome<Vec<String>>) -> Out
     let Some(mut change_root) = change_root() else { return Ok(Start::NotPermitted) };
     let root = fresh_folder()?;
     let command = lay_out(&root)?;
-    let port = free_port()?;
+    let block = PortBlock::take().map_err(|error| error.to_string())?;
+    let port = block.first();
     change_root.arg(&root).args(&command).args(["--port", &port.to_string()]).env_clear();
     let mut child = change_root
         .stdin(Stdio::null())
@@ -71,17 +71,6 @@ fn fresh_folder() -> Outcome<PathBuf> {
     }
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)
-}
-
-/// The first of [`PORT_COUNT`] neighbouring ports that were free a moment ago: the store's own and its instances'. They
-/// lie below the range from which the system gives ports to clients, so that no client takes one meanwhile.
-fn free_port() -> Outcome<u16> {
-    let first = 12_000 + u16::try_from(std::process::id() % 500).expect("a remainder is small") * PORT_COUNT;
-    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    (first..28_000)
-        .step_by(usize::from(PORT_COUNT))
-        .find(|start| (*start..start + PORT_COUNT).all(is_free))
-        .ok_or_else(|| format!("no {PORT_COUNT} neighbouring ports are free from {first} on"))
 }
 
 /// Asks after each line the server prints: the line is the event, so that nothing waits for time to pass.

@@ -30,8 +30,15 @@ pub fn of_node(error: &NodeError, directory: Option<&std::path::Path>) -> ExitCo
         NodeError::Directory(DirectoryError::Refused(text)) => with(DAMAGED, text),
         NodeError::Port(port) if port.is_taken() => {
             let owner = port.port.and_then(server::port_owner::port_owner);
-            let by = owner.map_or_else(String::new, |owner| format!(" by {owner}"));
-            with(FAILED, &format!("{error}{by}; end that process, or choose another port with --port"))
+            let by = owner.as_ref().map_or_else(String::new, |owner| format!(" by {owner}"));
+            let fix = match owner {
+                Some(owner) if owner.by_connection => {
+                    "the system gives such ports to clients: choose one outside /proc/sys/net/ipv4/ip_local_port_range \
+                     with --port"
+                }
+                _ => "end that process, or choose another port with --port",
+            };
+            with(FAILED, &format!("{error}{by}; {fix}"))
         }
         error => with(FAILED, &error.to_string()),
     }

@@ -3,13 +3,12 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use base::rng::mix;
+use ports::PortBlock;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::connection::Connection;
@@ -19,11 +18,6 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a server's output goes, hidden: a directory for a new store is to be empty.
 const OUTPUT_NAME: &str = ".proof-output.txt";
-
-/// Lowest port for servers; they and the ports of their buses are below the system's own, from 32768 on.
-const PORT_MIN: u16 = 10_240;
-/// From a Redis's port to the one for other nodes of its cluster.
-const BUS_PORT_OFFSET: u16 = 10_000;
 
 /// Between two looks at whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -35,6 +29,8 @@ pub struct Server {
     pub address: String,
     /// The port of its plain personality.
     pub port: u16,
+    /// Nobody else's while it lives.
+    _block: PortBlock,
     directory: PathBuf,
     keeps_directory: bool,
 }
@@ -45,11 +41,11 @@ impl Server {
     /// # Errors
     /// When it cannot be started or does not say that it is ready.
     pub fn start_redis(binary: &str, cluster: bool) -> io::Result<Server> {
-        let port = free_ports(1)?;
+        let block = PortBlock::take()?;
         let directory = new_directory()?;
         let binary = absolute(binary)?;
         let mut command = Command::new(&binary);
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+        command.args(["--port", &block.first().to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
         // Timeouts of blocking commands are looked at once per cycle of the server's own clock.
         command.args(["--hz", "500"]);
         command.args(["--cluster-enabled", if cluster { "yes" } else { "no" }]);
@@ -57,7 +53,7 @@ impl Server {
         if let Some(libraries) = libraries_beside(&binary) {
             command.env("LD_LIBRARY_PATH", libraries);
         }
-        let mut server = Server::spawn(command, directory, port)?;
+        let mut server = Server::spawn(command, directory, block)?;
         server.wait_until_answering()?;
         if cluster {
             let mut connection = Connection::open(&server.address)?;
@@ -83,12 +79,12 @@ impl Server {
     /// # Errors
     /// When it cannot be started.
     pub fn launch_zerohop(binary: &str, arguments: &[&str], directory: Option<&Path>) -> io::Result<Server> {
-        let port = free_ports(5)?;
+        let block = PortBlock::take()?;
         let keeps_directory = directory.is_some();
         let directory = directory.map_or_else(new_directory, |given| Ok(given.to_path_buf()))?;
         let mut command = Command::new(absolute(binary)?);
-        command.args(["serve", "--port", &port.to_string(), "--dir"]).arg(&directory).args(arguments);
-        let mut server = Server::spawn(command, directory, port)?;
+        command.args(["serve", "--port", &block.first().to_string(), "--dir"]).arg(&directory).args(arguments);
+        let mut server = Server::spawn(command, directory, block)?;
         server.keeps_directory = keeps_directory;
         Ok(server)
     }
@@ -104,20 +100,22 @@ impl Server {
         (data, home): (&Path, &Path),
         variables: &[(&str, OsString)],
     ) -> io::Result<Server> {
-        let port = free_ports(5)?;
+        let block = PortBlock::take()?;
         let mut command = Command::new(absolute(binary)?);
-        command.args(["serve", "--port", &port.to_string(), "--dir"]).arg(data).args(arguments);
+        command.args(["serve", "--port", &block.first().to_string(), "--dir"]).arg(data).args(arguments);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        let mut server = Server::spawn(command, home.to_path_buf(), port)?;
+        let mut server = Server::spawn(command, home.to_path_buf(), block)?;
         server.keeps_directory = true;
         Ok(server)
     }
 
-    fn spawn(mut command: Command, directory: PathBuf, port: u16) -> io::Result<Server> {
+    fn spawn(mut command: Command, directory: PathBuf, block: PortBlock) -> io::Result<Server> {
         let output = fs::File::create(directory.join(OUTPUT_NAME))?;
         command.current_dir(&directory).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let child = command.spawn()?;
-        Ok(Server { child, address: format!("127.0.0.1:{port}"), port, directory, keeps_directory: false })
+        let port = block.first();
+        let address = format!("127.0.0.1:{port}");
+        Ok(Server { child, address, port, _block: block, directory, keeps_directory: false })
     }
 
     /// Asks until it answers; ends early when the process has ended.
@@ -246,25 +244,6 @@ pub fn libraries_beside(binary: &Path) -> Option<PathBuf> {
 /// A path that still holds in another directory; a bare name is left to PATH.
 fn absolute(binary: &str) -> io::Result<PathBuf> {
     if binary.contains('/') { std::path::absolute(binary) } else { Ok(PathBuf::from(binary)) }
-}
-
-/// The first of `count` consecutive ports that were free a moment ago, below those that the system gives to clients: where many
-/// connections come and go these are used up for a minute each.
-///
-/// # Errors
-/// When none was found.
-pub fn free_ports(count: u16) -> io::Result<u16> {
-    static TRIES: AtomicU64 = AtomicU64::new(0);
-    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    for _ in 0..1000 {
-        let drawn = mix(u64::from(std::process::id()) << 32 | TRIES.fetch_add(1, Ordering::Relaxed));
-        let first = PORT_MIN + (drawn % u64::from(BUS_PORT_OFFSET - count)) as u16;
-        // A Redis of a cluster also takes port + 10000.
-        if (first..first + count).all(is_free) && is_free(first + BUS_PORT_OFFSET) {
-            return Ok(first);
-        }
-    }
-    Err(io::Error::other("no free ports"))
 }
 
 /// A new empty directory under the system's temporary directory.

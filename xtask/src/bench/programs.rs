@@ -61,7 +61,6 @@ impl Zerohop {
         ];
         let mut start = Start::new(&name, &built("zerohop"), &arguments);
         start.cpus.clone_from(&self.cpus);
-        start.ports_beside = self.cores + 1;
         start
     }
 }

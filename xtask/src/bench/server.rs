@@ -3,10 +3,12 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use ports::PortBlock;
 
 use crate::{Outcome, workspace};
 
@@ -24,6 +26,8 @@ pub struct Server {
     pub name: String,
     /// Main port.
     pub port: u16,
+    /// Nobody else's while it lives, restarts included.
+    _block: PortBlock,
     child: Child,
     folder: PathBuf,
     start: Start,
@@ -40,8 +44,6 @@ pub struct Start {
     pub environment: Vec<(String, String)>,
     /// CPUs it may run on, as taskset writes them.
     pub cpus: String,
-    /// Neighbouring ports that must be free too.
-    pub ports_beside: u16,
 }
 
 impl Start {
@@ -49,7 +51,7 @@ impl Start {
     pub fn new(name: &str, program: &Path, arguments: &[&str]) -> Start {
         let program = program.display().to_string();
         let words = std::iter::once(program).chain(arguments.iter().map(|word| (*word).to_owned())).collect();
-        Start { name: name.to_owned(), words, environment: Vec::new(), cpus: "0".into(), ports_beside: 0 }
+        Start { name: name.to_owned(), words, environment: Vec::new(), cpus: "0".into() }
     }
 
     /// Starts it and waits until it accepts connections.
@@ -61,10 +63,11 @@ impl Start {
 
     /// Starts it without waiting.
     pub fn spawn(self) -> Outcome<Server> {
-        let port = free_port(self.ports_beside)?;
+        let block = PortBlock::take().map_err(|error| error.to_string())?;
+        let port = block.first();
         let folder = data_folder(&self.name, port)?;
         let child = self.launch(port, &folder)?;
-        Ok(Server { name: self.name.clone(), port, child, folder, start: self })
+        Ok(Server { name: self.name.clone(), port, _block: block, child, folder, start: self })
     }
 
     fn launch(&self, port: u16, folder: &Path) -> Outcome<Child> {
@@ -258,15 +261,6 @@ pub fn outranking(program: impl AsRef<OsStr>) -> Command {
 /// A connection to `port` on the loopback address, if one is accepted.
 pub fn connect(port: u16) -> Option<TcpStream> {
     TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), CONNECT_TIMEOUT).ok()
-}
-
-/// A port that is free, with `beside` free ones after it. Below the range the kernel hands out to clients.
-fn free_port(beside: u16) -> Outcome<u16> {
-    let seed = std::process::id() as u16;
-    (0..500u16)
-        .map(|attempt| 12_000 + (seed.wrapping_add(attempt.wrapping_mul(37))) % 9_000)
-        .find(|port| (0..=beside).all(|step| TcpListener::bind((Ipv4Addr::LOCALHOST, port + step)).is_ok()))
-        .ok_or_else(|| "no free port was found".to_owned())
 }
 
 fn data_folder(name: &str, port: u16) -> Outcome<PathBuf> {

@@ -48,8 +48,8 @@ fn redirects_are_followed_when_asked_for() {
 
 #[test]
 fn nobody_there_is_said_with_the_fix() {
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let refused = run(&["cli", "-p", &unused.to_string(), "ping"]);
+    let unused = ports::PortBlock::take().unwrap();
+    let refused = run(&["cli", "-p", &unused.first().to_string(), "ping"]);
     assert_eq!(refused.code, 1);
     assert!(refused.errors.contains("zerohop up"), "{}", refused.errors);
 }

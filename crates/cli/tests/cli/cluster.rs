@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ports::PortBlock;
 use rustix::process::Signal;
 
 use crate::process::{Scratch, Server, run};
@@ -42,18 +43,14 @@ impl Three {
     }
 
     /// Kills a node as a crash would.
-    fn kill(&mut self, number: usize) -> u16 {
-        let node = self.nodes[number].take().unwrap();
-        let port = node.port;
-        node.kill();
-        port
+    fn kill(&mut self, number: usize) -> PortBlock {
+        self.nodes[number].take().unwrap().kill_for_another().unwrap()
     }
 
     /// Starts it again where it was.
-    fn start(&mut self, number: usize, port: u16) {
+    fn start(&mut self, number: usize, block: PortBlock) {
         let directory = self.scratch.at(&number.to_string());
-        let server = Server::start(&["serve", "--port", &port.to_string(), "--dir", &directory]);
-        self.nodes[number] = Some(server);
+        self.nodes[number] = Some(Server::serve_on(block, &["--dir", &directory]));
     }
 
     /// What a cluster client is answered: redirected until somebody serves the key.
@@ -121,16 +118,16 @@ fn what_was_acknowledged_outlives_two_nodes_in_turn() {
     let mut three = Three::new();
     three.await_state("that everything has two copies", has_two_copies);
     three.write("first");
-    let port = three.kill(0);
+    let block = three.kill(0);
     three.expect("first");
     three.write("second");
-    three.start(0, port);
+    three.start(0, block);
     three.expect("second");
     three.await_state("that everything has two copies again", has_two_copies);
-    let port = three.kill(1);
+    let block = three.kill(1);
     three.expect("second");
     three.write("third");
-    three.start(1, port);
+    three.start(1, block);
     for node in &mut three.nodes {
         let (code, said) = node.take().unwrap().stop(Signal::TERM);
         assert_eq!(code, Some(0), "{said}");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use ports::PortBlock;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The binary, without whatever the environment of the test says.
@@ -80,20 +81,44 @@ pub struct Server {
     /// What it said until it was ready.
     pub said: String,
     pub port: u16,
+    /// Where it may listen; kept for whoever starts it again there.
+    block: Option<PortBlock>,
 }
 
 impl Server {
-    /// `serve` on a free port.
+    /// `serve` on ports that nobody else comes for.
     pub fn serve(arguments: &[&str]) -> Server {
-        Server::start(&[&["serve", "--port", "0"], arguments].concat())
+        Server::serve_on(PortBlock::take().unwrap(), arguments)
+    }
+
+    /// `serve` at the beginning of this block.
+    pub fn serve_on(block: PortBlock, arguments: &[&str]) -> Server {
+        Server::begin_on(block, "serve", arguments)
+    }
+
+    /// `up` on ports that nobody else comes for.
+    pub fn up(arguments: &[&str]) -> Server {
+        Server::begin_on(PortBlock::take().unwrap(), "up", arguments)
+    }
+
+    fn begin_on(block: PortBlock, what: &str, arguments: &[&str]) -> Server {
+        let port = block.first().to_string();
+        let mut server = Server::start(&[&[what, "--port", &port], arguments].concat());
+        server.block = Some(block);
+        server
     }
 
     /// Starts it and reads what it says until it is ready and has told the port.
     pub fn start(arguments: &[&str]) -> Server {
         let last_line = if arguments[0] == "up" { "Ctrl-C stops it." } else { "ready on " };
         let mut child = zerohop(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut server =
-            Server { lines: BufReader::new(child.stdout.take().unwrap()), child, said: String::new(), port: 0 };
+        let mut server = Server {
+            lines: BufReader::new(child.stdout.take().unwrap()),
+            child,
+            said: String::new(),
+            port: 0,
+            block: None,
+        };
         loop {
             let mut line = String::new();
             if server.lines.read_line(&mut line).unwrap() == 0 {
@@ -132,9 +157,15 @@ impl Server {
     }
 
     /// Ends it as a crash would.
-    pub fn kill(mut self) {
+    pub fn kill(self) {
+        self.kill_for_another();
+    }
+
+    /// Ends it as a crash would; its ports are for whoever is started there again.
+    pub fn kill_for_another(mut self) -> Option<PortBlock> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+        self.block.take()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Starting, finding a port, stopping, dying and coming back.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 
+use ports::PortBlock;
 use rustix::process::Signal;
 
 use crate::process::{Scratch, Server, run};
@@ -28,7 +29,7 @@ fn up_says_how_to_connect_keeps_the_data_and_stops_cleanly() {
     assert_eq!((code, last.as_str()), (Some(0), "stopped: the log is sealed and synced\n"));
     assert_eq!(std::fs::read_to_string(scratch.path().join("data/LOCK")).unwrap(), "");
 
-    let server = Server::start(&["up", "--port", "0", "--dir", &data]);
+    let server = Server::up(&["--dir", &data]);
     assert!(server.said.contains(" records from the log"), "{}", server.said);
     assert_eq!(server.ask(&["get", "k"]), "v");
     assert_eq!(server.stop(Signal::INT).0, Some(0));
@@ -82,7 +83,7 @@ fn room_that_a_killed_process_reserved_is_given_back_and_not_read() {
 fn a_second_up_on_the_same_data_names_the_running_process() {
     let scratch = Scratch::new();
     let data = scratch.at("data");
-    let server = Server::start(&["up", "--port", "0", "--dir", &data]);
+    let server = Server::up(&["--dir", &data]);
     let second = run(&["up", "--port", "0", "--dir", &data]);
     assert_eq!(second.code, 3);
     let (process_id, port) = (server.process_id(), server.port);
@@ -94,13 +95,9 @@ fn a_second_up_on_the_same_data_names_the_running_process() {
 #[test]
 fn up_takes_the_next_ports_and_says_who_has_the_first() {
     // Our own socket stands in the way, so that the name to be told is known.
-    let (taken, port) = loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        if port < 60_000 {
-            break (listener, port);
-        }
-    };
+    let block = PortBlock::take().unwrap();
+    let port = block.first();
+    let taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let server = Server::start(&["up", "--ephemeral", "--port", &port.to_string()]);
     let own_name = std::fs::read_to_string("/proc/self/comm").unwrap();
     let expected = format!("port {port} is taken by {} (pid {})", own_name.trim_end(), std::process::id());
@@ -113,12 +110,29 @@ fn up_takes_the_next_ports_and_says_who_has_the_first() {
 
 #[test]
 fn serve_refuses_a_taken_port_and_says_by_whom() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
+    let block = PortBlock::take().unwrap();
+    let port = block.first();
+    let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let refused = run(&["serve", "--port", &port.to_string()]);
     assert_eq!(refused.code, 1);
     let who = format!("(pid {})", std::process::id());
     assert!(refused.errors.contains("it is taken by ") && refused.errors.contains(&who), "{}", refused.errors);
+}
+
+#[test]
+fn serve_refuses_a_port_that_a_client_connected_from_and_says_which_are_given_to_clients() {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let block = PortBlock::take().unwrap();
+    let port = block.first();
+    let listener = TcpListener::bind(("127.0.0.1", port + 5)).unwrap();
+    let connection = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&connection, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
+    connect(&connection, &listener.local_addr().unwrap()).unwrap();
+    let refused = run(&["serve", "--port", &port.to_string()]);
+    assert_eq!(refused.code, 1);
+    let own_name = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let who = format!("is taken by a connection of {} (pid {})", own_name.trim_end(), std::process::id());
+    assert!(refused.errors.contains(&who) && refused.errors.contains("ip_local_port_range"), "{}", refused.errors);
 }
 
 #[test]

@@ -9,9 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
+use ports::PortBlock;
+
 use super::disk::{BLOCK_BYTES, Disk};
 use super::nbd;
-use crate::process::free_ports;
 
 /// The server's port inside.
 pub const PORT: u16 = 6379;
@@ -41,6 +42,8 @@ pub struct Guest {
     disk_thread: Option<JoinHandle<()>>,
     /// `host:port` of the server in it, once that is ready.
     pub address: String,
+    /// Of that port.
+    _block: PortBlock,
 }
 
 impl Guest {
@@ -56,7 +59,8 @@ impl Guest {
     ) -> io::Result<Guest> {
         let socket = console.with_file_name("disk.socket");
         let disk_thread = Some(attach(&socket, disk)?);
-        let port = free_ports(1)?;
+        let block = PortBlock::take()?;
+        let port = block.first();
         let output = fs::File::create(console)?;
         let mut command = Command::new(&machine.qemu);
         // Emulated and not virtualised: the same machine wherever the campaign runs.
@@ -76,7 +80,7 @@ impl Guest {
         let child = command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output).spawn();
         let child = child.inspect_err(|_| detach(&socket))?;
         let address = format!("{host}:{port}");
-        Ok(Guest { child, console: console.to_path_buf(), socket, disk_thread, address })
+        Ok(Guest { child, console: console.to_path_buf(), socket, disk_thread, address, _block: block })
     }
 
     /// What it has printed.
