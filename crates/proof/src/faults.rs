@@ -52,6 +52,20 @@ pub struct Options {
     pub trials: u64,
     /// Only cases whose name has this in it.
     pub only: Option<String>,
+    /// Only these thirds of the cases, of 0, 1 and 2: each has a third of the settings of every case, and of the directories of
+    /// [`Part::Calls`].
+    pub thirds: Vec<u64>,
+}
+
+impl Options {
+    /// Whether the case with this number and name is asked for in the setting with that number.
+    fn is_meant(&self, (number, name): (usize, &str), setting: usize) -> bool {
+        self.has_third(number as u64 + setting as u64) && self.only.as_ref().is_none_or(|part| name.contains(part))
+    }
+
+    fn has_third(&self, number: u64) -> bool {
+        self.thirds.contains(&(number % 3))
+    }
 }
 
 /// How a node is started.

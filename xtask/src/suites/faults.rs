@@ -1,4 +1,5 @@
-//! The suite `faults`: I/O errors below the binary, any call of its life failing, and a disk that fills and is freed.
+//! The suites `faults` and `faults-rest`: I/O errors below the binary, any call of its life failing, and a disk that fills and
+//! is freed. A third of each in every run, the others in a shard; every case is in one of them.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,8 +11,12 @@ use crate::{Outcome, kill, needs, process, workspace};
 const FIXED_SEED: u64 = 1;
 /// Trials of one seed.
 const TRIALS: u64 = 30;
-/// Cases of the part that needs a disk of its own, for the count of what is not tested.
-const DISK_CASES: usize = 30;
+/// The third of every run, as `proof faults` numbers them.
+const FIXED_THIRD: &str = "0";
+/// The thirds of the shard.
+const OTHER_THIRDS: &str = "1,2";
+/// Cases of the part that needs a disk of its own, for the count of what is not tested: of one third.
+const DISK_CASES: usize = 10;
 /// Ways to a place where a file system may be mounted: as nobody, where the kernel allows it, or as root.
 const NAMESPACES: [&[&str]; 2] = [&["--map-root-user", "--mount"], &["--mount"]];
 
@@ -20,31 +25,41 @@ pub const FAULTS: Suite = Suite {
     name: "faults",
     about: "EIO, ENOSPC, short writes and failing syncs below the binary, and a disk that fills: nothing lost, refused by name, no restart",
     needs: &[&needs::COMPILER],
-    budget_seconds: 240,
+    budget_seconds: 90,
     turn: Turn::Fixed,
-    run,
+    run: |context| run(context, FIXED_THIRD),
 };
 
-fn run(context: &Context) -> Outcome<Counts> {
+/// The cases that a run of every commit has no time for.
+pub const FAULTS_REST: Suite = Suite {
+    name: "faults-rest",
+    about: "the other two thirds of the cases of `faults`",
+    needs: &[&needs::COMPILER],
+    budget_seconds: 180,
+    turn: Turn::Shard("disks"),
+    run: |context| run(context, OTHER_THIRDS),
+};
+
+fn run(context: &Context, thirds: &str) -> Outcome<Counts> {
     let (proof, zerohop) = (workspace::checked_program("proof")?, context.zerohop()?);
     let tools = (&*proof, &*zerohop);
     let mut command = Command::new(&proof);
-    command.args(["faults", "errors"]);
+    command.args(["faults", "errors", "--thirds", thirds]);
     let mut counts = counted(context, command, (tools, FIXED_SEED, None))?;
     for seed in [FIXED_SEED, commit_number(&context.commit)] {
         let mut command = Command::new(&proof);
-        command.args(["faults", "calls", "--trials", &TRIALS.to_string()]);
+        command.args(["faults", "calls", "--thirds", thirds, "--trials", &TRIALS.to_string()]);
         counts.add(counted(context, command, (tools, seed, None))?);
     }
     let Some(namespace) = NAMESPACES.into_iter().find(|namespace| may_mount(namespace)) else {
         println!(
             "  NOT TESTED: no file system may be mounted here, so no disk fills (unshare --map-root-user --mount)"
         );
-        counts.add(Counts { skipped: DISK_CASES, ..Counts::default() });
+        counts.add(Counts { skipped: DISK_CASES * thirds.split(',').count(), ..Counts::default() });
         return Ok(counts);
     };
     let mut command = Command::new("unshare");
-    command.args(namespace).arg("--").arg(&proof).args(["faults", "full-disk"]);
+    command.args(namespace).arg("--").arg(&proof).args(["faults", "full-disk", "--thirds", thirds]);
     counts.add(counted(context, command, (tools, FIXED_SEED, None))?);
     Ok(counts)
 }

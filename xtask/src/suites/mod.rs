@@ -103,7 +103,10 @@ pub const SUITES: &[Suite] = &[
     simulator::SEEDS,
     fuzz::FUZZ,
     dist::ARTEFACTS,
+    faults::FAULTS_REST,
+    power::POWER_REST,
     planted::PLANTED,
+    planted::PLANTED_CLUSTER,
     planted::PLANTED_PROCESSES,
     power::POWER_LOSERS,
 ];

@@ -1,5 +1,6 @@
 //! Runs worlds, each twice, and says what was violated and how to see it again.
 
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::coverage::Coverage;
@@ -14,6 +15,14 @@ pub struct Sum {
     pub coverage: Coverage,
     /// Virtual seconds.
     pub virtual_s: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Sum) {
+        self.failed.extend(other.failed);
+        self.coverage.add(&other.coverage);
+        self.virtual_s += other.virtual_s;
+    }
 }
 
 /// What the environment wishes otherwise.
@@ -44,10 +53,24 @@ pub fn twice(wishes: Wishes) -> Result<Verdict, String> {
     Err(format!("two runs of one seed part at {:?}", lines.find(|(a, b)| a != b)))
 }
 
-/// Run `count` worlds from `from` on.
+/// Run `count` worlds from `from` on, each in one thread.
 pub fn many(from: u64, count: u64) -> Sum {
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut sum = Sum::default();
-    for seed in from..from + count {
+    std::thread::scope(|scope| {
+        let shares: Vec<_> = (0..threads)
+            .map(|first| scope.spawn(move || share((from..from + count).skip(first).step_by(threads))))
+            .collect();
+        for share in shares {
+            sum.add(share.join().expect("a world's panic is caught"));
+        }
+    });
+    sum
+}
+
+fn share(seeds: impl Iterator<Item = u64>) -> Sum {
+    let mut sum = Sum::default();
+    for seed in seeds {
         match twice(Wishes { seed, ..Wishes::default() }) {
             Ok(verdict) => {
                 sum.coverage.add(&verdict.coverage);

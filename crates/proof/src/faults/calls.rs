@@ -80,13 +80,16 @@ pub(super) fn run(options: &Options, home: &Home, shim: &Shim) -> io::Result<(u6
         Err(problem) => return Ok((0, vec![format!("a life without faults: {problem}")])),
     };
     println!("{calls} calls in a life without faults");
-    let (mut fired, mut refused_starts) = (0, 0);
+    let (mut fired, mut refused_starts, mut tried) = (0, 0, 0);
     for directory in 0..options.trials.div_ceil(TRIALS_PER_DIRECTORY) {
         let data = home.data().map_err(io::Error::other)?;
         let mut book = Book::new(options.seed ^ directory);
-        for _ in 0..TRIALS_PER_DIRECTORY.min(options.trials - directory * TRIALS_PER_DIRECTORY) {
-            let trial = Trial::draw(&mut rng, calls);
-            let result = one(&trial, (home, shim), &data, &mut book);
+        let trials = TRIALS_PER_DIRECTORY.min(options.trials - directory * TRIALS_PER_DIRECTORY);
+        // Of a directory that is left out, too: what the others are asked stays the same.
+        let trials: Vec<Trial> = (0..trials).map(|_| Trial::draw(&mut rng, calls)).collect();
+        for trial in trials.iter().filter(|_| options.has_third(directory)) {
+            tried += 1;
+            let result = one(trial, (home, shim), &data, &mut book);
             let result = result.map(|lives| {
                 fired += lives.iter().filter(|life| life.has_fired).count();
                 refused_starts += lives.iter().filter(|life| life.is_refused).count();
@@ -100,8 +103,8 @@ pub(super) fn run(options: &Options, home: &Home, shim: &Shim) -> io::Result<(u6
         }
     }
     println!("{fired} faults fired, {refused_starts} starts refused");
-    if wrong.is_empty() && (fired as u64) < options.trials / 2 {
-        wrong.push(format!("it proves nothing: in {} trials {fired} faults fired", options.trials));
+    if wrong.is_empty() && fired < tried / 2 {
+        wrong.push(format!("it proves nothing: in {tried} trials {fired} faults fired"));
     }
     Ok((right, wrong))
 }

@@ -25,6 +25,9 @@ pub struct FaultsArguments {
     /// Only cases with this in their name.
     #[arg(long)]
     only: Option<String>,
+    /// Only these thirds of the cases, for example 1,2.
+    #[arg(long, value_delimiter = ',', default_value = "0,1,2", value_parser = clap::value_parser!(u64).range(0..3))]
+    thirds: Vec<u64>,
     /// The binary carries this planted bug: some case must be wrong.
     #[arg(long, env = "PLANTED_BUG")]
     planted: Option<String>,
@@ -41,6 +44,7 @@ pub fn faults(arguments: &FaultsArguments) -> io::Result<Counts> {
         seed: arguments.seed,
         trials: arguments.trials,
         only: arguments.only.clone(),
+        thirds: arguments.thirds.clone(),
     })?;
     let failed = wrong.len() as u64;
     let Some(bug) = &arguments.planted else { return Ok(Counts { passed, failed }) };

@@ -96,15 +96,10 @@ const SEVERAL_CORES: [Setting; 2] = [
 /// Runs all cases in all settings.
 pub(super) fn run(options: &Options, home: &Home, shim: &Shim) -> io::Result<(u64, Vec<String>)> {
     let (mut right, mut wrong) = (0, Vec::new());
-    let is_meant = |case: &Case| options.only.as_ref().is_none_or(|part| case.name.contains(part));
-    for setting in &SETTINGS {
-        for case in CASES.iter().filter(|case| is_meant(case)) {
-            let result = one(case, setting, (home, shim), options.seed);
-            tell(&format!("{} ({setting})", case.name), result, (&mut right, &mut wrong));
-        }
-    }
-    for case in CASES.iter().filter(|case| case.becomes == Becomes::Refusal && is_meant(case)) {
-        for setting in &SEVERAL_CORES {
+    for (place, setting) in SETTINGS.iter().chain(&SEVERAL_CORES).enumerate() {
+        let is_had = |case: &Case| setting.cores == 1 || case.becomes == Becomes::Refusal;
+        let is_meant = |number: usize, case: &Case| options.is_meant((number, case.name), place) && is_had(case);
+        for (_, case) in CASES.iter().enumerate().filter(|(number, case)| is_meant(*number, case)) {
             let result = one(case, setting, (home, shim), options.seed);
             tell(&format!("{} ({setting})", case.name), result, (&mut right, &mut wrong));
         }

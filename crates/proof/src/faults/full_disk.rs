@@ -42,10 +42,11 @@ const LOAD_AFTER: u64 = 6 << 20;
 /// Runs all cases in all settings.
 pub(super) fn run(options: &Options, home: &Home) -> io::Result<(u64, Vec<String>)> {
     let (mut right, mut wrong) = (0, Vec::new());
-    for setting in SETTINGS.into_iter().chain([Setting { durability: "interval", backend: "uring", cores: 2 }]) {
-        for case in CASES {
+    let several_cores = Setting { durability: "interval", backend: "uring", cores: 2 };
+    for (place, setting) in SETTINGS.into_iter().chain([several_cores]).enumerate() {
+        for (number, case) in CASES.into_iter().enumerate() {
             let name = format!("{case:?} ({setting})");
-            if options.only.as_ref().is_none_or(|part| name.contains(part)) {
+            if options.is_meant((number, &name), place) {
                 tell(&name, one(case, &setting, home, options.seed), (&mut right, &mut wrong));
             }
         }
