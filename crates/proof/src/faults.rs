@@ -123,3 +123,26 @@ fn tell(name: &str, result: Result<String, String>, (right, wrong): (&mut u64, &
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, Part};
+
+    #[test]
+    fn every_case_is_in_one_third_in_each_setting_and_in_all_thirds_over_three_settings() {
+        let third = |number| Options {
+            zerohop: String::new(),
+            part: Part::Errors,
+            seed: 1,
+            trials: 0,
+            only: None,
+            thirds: vec![number],
+        };
+        let thirds = [0, 1, 2].map(third);
+        for case in 0..16 {
+            let in_setting = |setting| thirds.iter().filter(|third| third.is_meant((case, "any"), setting)).count();
+            assert!((0..6).all(|setting| in_setting(setting) == 1), "case {case}");
+            assert!(thirds.iter().all(|third| (0..3).any(|setting| third.is_meant((case, "any"), setting))));
+        }
+    }
+}

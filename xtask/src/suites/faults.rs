@@ -81,3 +81,13 @@ pub(super) fn counted(
     println!("  again: {}", process::describe(&command));
     context.counted(&mut command)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FIXED_THIRD, OTHER_THIRDS};
+
+    #[test]
+    fn every_third_is_in_every_run_or_in_the_shard() {
+        assert_eq!(format!("{FIXED_THIRD},{OTHER_THIRDS}"), "0,1,2");
+    }
+}
