@@ -23,7 +23,7 @@ impl LocalRange {
         fs::read_to_string(PAGE).ok().and_then(|text| LocalRange::parse(&text)).unwrap_or(USUAL)
     }
 
-    /// `32768	60999` -> the range.
+    /// `32768 60999`, between them a tab -> the range.
     fn parse(text: &str) -> Option<LocalRange> {
         let mut words = text.split_ascii_whitespace().map(str::parse);
         Some(LocalRange { first: words.next()?.ok()?, last: words.next()?.ok()? })
