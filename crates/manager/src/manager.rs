@@ -235,7 +235,8 @@ impl Manager {
         }
     }
 
-    /// What is newer goes to the file, to the cores, and, from who leads, to those who do not vote.
+    /// What is newer goes to the file, to the cores, and, from who leads, to everybody: voters would hear of it with the next
+    /// heartbeat, and slots that were handed over wait for that.
     fn tell(&mut self, now_us: u64, hops: &mut Vec<(CoreId, HopBatch)>) {
         let Some(inside) = &mut self.inside else { return };
         let known = (inside.table().version(), inside.identity.voters.version);
@@ -247,10 +248,8 @@ impl Manager {
         let version = inside.agreement.table().version();
         if inside.agreement.leads() && self.told < version {
             self.told = version;
-            let voters = inside.agreement.voters().all();
             let news = Message::News(inside.news());
-            let others = self.peers.nodes().into_iter().filter(|node| !voters.contains(node));
-            others.for_each(|node| self.peers.send(node, &news));
+            self.peers.nodes().into_iter().for_each(|node| self.peers.send(node, &news));
         }
     }
 

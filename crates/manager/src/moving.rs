@@ -154,3 +154,99 @@ impl Inside {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use control::{Command, Newcomer, NodeId, Outcome, RequestId, Table};
+    use placement::SlotRange;
+
+    use super::*;
+    use crate::rig::{founder, newcomer};
+
+    fn slots() -> SlotRange {
+        SlotRange { first: base::Slot::wrapping(0), last: base::Slot::wrapping(99) }
+    }
+
+    fn apply(inside: &mut Inside, action: Action) -> u64 {
+        let table = &mut inside.identity.table;
+        let number = table.version() + 1;
+        let command = Command { id: RequestId { proposer: 99, number }, action };
+        assert_eq!(table.apply(number, &command), Outcome::Changed { version: number }, "{command:?}");
+        number
+    }
+
+    /// Node 1 of two, whose slots 0 to 99 are on their way to the other one, which has them not yet: the move.
+    fn moving_away() -> (Inside, u64) {
+        let mut inside = founder();
+        inside.identity.table = Table::new();
+        let founding = inside.founding().expect("it founds");
+        apply(&mut inside, Action::Create(founding));
+        apply(&mut inside, Action::Join(Newcomer { id: NodeId(2), ..newcomer("b", 1) }));
+        let name = |node| InstanceName { node: NodeId(node), core: CoreId(0) };
+        let epoch = inside.table().version();
+        let id = apply(&mut inside, Action::MoveBegin { slots: slots(), epoch, from: name(1), to: name(2) });
+        (inside, id)
+    }
+
+    fn fill(inside: &mut Inside) {
+        let epoch = inside.table().version();
+        apply(inside, Action::Whole { slots: slots(), node: NodeId(2), epoch });
+    }
+
+    fn told(inside: &mut Inside) -> Vec<u64> {
+        let id = |(core, control): (CoreId, Control)| match control {
+            Control::Seal { id } if core == CoreId(0) => id,
+            _ => panic!("cores are told nothing else"),
+        };
+        inside.moving.take_telling().into_iter().map(id).collect()
+    }
+
+    fn proposed(inside: &mut Inside, now_us: u64) -> Vec<Action> {
+        let action = |message| match message {
+            crate::message::Message::Propose { command, .. } => command.action,
+            other => panic!("{other:?}"),
+        };
+        inside.proposals.due(now_us).into_iter().map(action).collect()
+    }
+
+    #[test]
+    fn slots_are_kept_still_once_everybody_has_them_and_handed_over_once_they_are() {
+        let (mut inside, id) = moving_away();
+        inside.hand_over(0);
+        assert!(told(&mut inside).is_empty(), "the other one is being filled");
+        fill(&mut inside);
+        inside.hand_over(1);
+        inside.hand_over(2);
+        assert_eq!(told(&mut inside), [id], "once");
+        inside.moving.on_unsealed(3, CoreId(0), id);
+        inside.hand_over(4);
+        assert!(told(&mut inside).is_empty() && inside.moving.deadline_us(4) == Some(3 + SEAL_AGAIN_US));
+        inside.hand_over(3 + SEAL_AGAIN_US);
+        assert_eq!(told(&mut inside), [id]);
+        let table = inside.table().version();
+        inside.moving.on_sealed(CoreId(0), id, table);
+        inside.hand_over(600_000);
+        inside.hand_over(600_001);
+        assert_eq!(proposed(&mut inside, 600_001), [Action::HandOver { id, epoch: table }]);
+        apply(&mut inside, Action::HandOver { id, epoch: table });
+        inside.hand_over(600_002);
+        assert!(inside.moving.cores.is_empty() && proposed(&mut inside, 600_003).is_empty());
+    }
+
+    #[test]
+    fn a_hand_over_that_no_table_shows_is_called_off_and_not_forgotten() {
+        let (mut inside, id) = moving_away();
+        fill(&mut inside);
+        inside.hand_over(0);
+        inside.moving.on_sealed(CoreId(0), id, 4);
+        inside.hand_over(1);
+        let number = inside.proposals.due(1).len() as u64 + (inside.incarnation << 20);
+        inside.proposals.on_proposed(2, number, crate::message::Proposed::Agreed);
+        inside.hand_over(3);
+        assert!(proposed(&mut inside, 4).is_empty(), "the table may be on its way");
+        inside.hand_over(3 + CALL_OFF_US);
+        assert_eq!(proposed(&mut inside, 3 + CALL_OFF_US), [Action::MoveCancel { id }]);
+        inside.moving.on_unsealed(300_000, CoreId(0), id);
+        assert!(matches!(inside.moving.cores[&CoreId(0)], (_, Step::Asked { .. })), "a core cannot take it back");
+    }
+}

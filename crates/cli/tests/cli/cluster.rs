@@ -85,8 +85,7 @@ impl Three {
         let begun = Instant::now();
         let mut last = String::new();
         while begun.elapsed() < PATIENCE {
-            let told = |node: &Server| run(&["cli", "-p", &(node.port + 1).to_string(), "cluster", "info"]).output;
-            let all: Vec<String> = self.nodes.iter().flatten().map(told).collect();
+            let all: Vec<String> = self.nodes.iter().flatten().map(|node| told(node, "info")).collect();
             if all.iter().all(|told| is_so(told)) {
                 return;
             }
@@ -109,8 +108,32 @@ impl Three {
     }
 }
 
+fn told(node: &Server, form: &str) -> String {
+    run(&["cli", "-p", &(node.port + 1).to_string(), "cluster", form]).output
+}
+
 fn has_two_copies(told: &str) -> bool {
     told.contains("cluster_state:ok") && told.contains("cluster_slots_degraded:0")
+}
+
+/// Slots go from the first node to those that joined it, while somebody writes; then the first one is not needed.
+#[test]
+fn nodes_that_join_take_their_share_while_clients_write() {
+    let mut three = Three::new();
+    let shares = |told: &str| told.contains("cluster_size:3") && has_two_copies(told);
+    let mut round = 0;
+    let begun = Instant::now();
+    while !three.nodes.iter().flatten().all(|node| shares(&told(node, "info"))) {
+        assert!(begun.elapsed() < PATIENCE, "{}", told(three.node(0), "nodes"));
+        round += 1;
+        three.write(&round.to_string());
+    }
+    three.expect(&round.to_string());
+    three.kill(0);
+    three.expect(&round.to_string());
+    for node in three.nodes.iter_mut().filter_map(Option::take) {
+        assert_eq!(node.stop(Signal::TERM).0, Some(0));
+    }
 }
 
 #[test]

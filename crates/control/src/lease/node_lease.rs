@@ -25,6 +25,9 @@ pub struct NodeLease {
     sent: VecDeque<(u64, u64)>,
     /// For each manager until when its latest grant holds, by this node's clock and less what that may be wrong.
     until_us: BTreeMap<NodeId, u64>,
+    /// Until when voters before these had granted. That holds as it does for a node that has not heard of the new ones: nobody
+    /// is promoted for a lease after a change.
+    kept_us: u64,
     is_over: bool,
 }
 
@@ -40,6 +43,7 @@ impl NodeLease {
             number: 0,
             sent: VecDeque::new(),
             until_us: BTreeMap::new(),
+            kept_us: 0,
             is_over: false,
         }
     }
@@ -47,6 +51,7 @@ impl NodeLease {
     /// Other voters count from now on. Only voters that are agreed may come here, never such as are only proposed.
     pub fn set_voters(&mut self, voters: Voters) {
         if voters.version > self.voters.version {
+            self.kept_us = self.until_us();
             self.voters = voters;
             self.next_us = 0;
         }
@@ -98,7 +103,7 @@ impl NodeLease {
     }
 
     /// The moment from which on it may not serve, unless something comes; 0 when it never could. A majority of managers has
-    /// granted up to there.
+    /// granted up to there, of these voters or of those before.
     pub fn until_us(&self) -> u64 {
         if self.is_over {
             return 0;
@@ -109,7 +114,7 @@ impl NodeLease {
             ends.sort_unstable_by(|one, other| other.cmp(one));
             ends.get(set.len() / 2).copied().unwrap_or(0)
         };
-        self.voters.sets.iter().map(of_set).min().unwrap_or(0)
+        self.voters.sets.iter().map(of_set).min().unwrap_or(0).max(self.kept_us)
     }
 
     /// Whether it may serve, by the clock of the tick.
@@ -175,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn new_voters_have_to_grant_before_they_count() {
+    fn new_voters_have_to_grant_before_they_count_and_what_the_old_ones_granted_runs_to_its_end() {
         let mut lease = lease();
         lease.renewals(0);
         for manager in 1..=3 {
@@ -183,10 +188,14 @@ mod tests {
         }
         let set = |ids: [u32; 3]| ids.map(NodeId).to_vec();
         lease.set_voters(Voters { version: 2, sets: vec![set([1, 2, 3]), set([3, 4, 5])] });
-        assert!(!lease.may_serve(1));
-        assert_eq!(lease.renewals(10).len(), 5);
+        assert_eq!(lease.until_us(), 285_000, "nobody is promoted before");
+        assert_eq!(lease.renewals(10_000).len(), 5);
+        for old in 1..=3 {
+            lease.on_reply(NodeId(old), granted(2));
+        }
+        assert_eq!(lease.until_us(), 285_000, "one of the new set is no majority of it");
         lease.on_reply(NodeId(4), granted(2));
-        assert!(lease.may_serve(20), "3 and 4 of the new set");
+        assert_eq!(lease.until_us(), 295_000, "3 and 4 of the new set");
         lease.set_voters(Voters { version: 1, sets: vec![set([1, 2, 3])] });
         assert_eq!(lease.renewals(1_000_000).len(), 5, "older voters are no news");
     }

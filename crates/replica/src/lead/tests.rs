@@ -50,7 +50,7 @@ impl Rig {
             incarnation: 1,
         };
         let chain = Chain { epoch: 1, members: vec![name(1), name(2)], whole: 2 };
-        let view = ClusterView::new([0; 16], 1, vec![place(1), place(2)], vec![(Slot::wrapping(0), chain)]);
+        let view = ClusterView::new([0; 16], 9, vec![place(1), place(2)], vec![(Slot::wrapping(0), chain)]);
         let mut follow = Follow::new(name(1));
         follow.greet(7);
         Rig { store: store(), lead, groups: VecDeque::new(), sealed: 0, follow, copy: store(), view }
@@ -155,4 +155,88 @@ fn behind_a_copy_groups_that_were_sealed_before_it_go_as_copies() {
     (0..3).for_each(|_| rig.pass());
     assert!(rig.lead.whole.contains(slot()), "records go again");
     rig.compare(&[b"one", b"long"]);
+}
+
+/// What the table says of the follower's one slot, under which epoch.
+fn told(rig: &mut Rig, table: u64, is_trusted: bool, epoch: u64) {
+    let slots: SlotSet = [slot()].into_iter().collect();
+    let trusted = if is_trusted { slots.clone() } else { SlotSet::default() };
+    rig.lead.set_slots(Wanted { slots, trusted, settled: SlotSet::default(), counts: true }, table, |_| epoch);
+}
+
+#[test]
+fn who_is_said_to_be_whole_is_not_made_to_forget_before_it_is_doubted_and_replies_wait_meanwhile() {
+    let mut rig = Rig::new();
+    rig.fill();
+    rig.set(b"one", 10);
+    rig.seal();
+    rig.pass();
+    rig.compare(&[b"one"]);
+    rig.lead.note_told();
+    told(&mut rig, 2, true, 1);
+    rig.lead.begin_life(8);
+    assert!(rig.lead.backlog.is_empty() && rig.lead.suspects().contains(slot()), "nothing goes to it");
+    rig.set(b"one", 11);
+    rig.seal();
+    rig.pass();
+    let behind = rig.lead.considered;
+    assert!(rig.lead.horizon() < behind && !rig.lead.may_fill(), "a reply waits");
+    // The managers agree on what they were told of the life before.
+    told(&mut rig, 3, true, 1);
+    told(&mut rig, 4, false, 1);
+    assert!(!rig.lead.suspects().is_empty(), "that may still be agreed on");
+    told(&mut rig, 5, false, 5);
+    assert!(rig.lead.suspects().is_empty() && rig.lead.horizon() < behind);
+    rig.follow.greet(8);
+    rig.fill();
+    rig.compare(&[b"one"]);
+    assert_eq!(rig.lead.horizon(), behind);
+}
+
+#[test]
+fn a_source_that_handed_over_is_told_what_comes_next_and_keeps_what_it_has() {
+    let mut rig = Rig::new();
+    rig.fill();
+    rig.set(b"one", 10);
+    rig.seal();
+    rig.pass();
+    rig.compare(&[b"one"]);
+    // The follower has it all, however it came there.
+    let slots: SlotSet = [slot()].into_iter().collect();
+    rig.lead = Lead::new(name(2), 9, rig.lead.considered);
+    let wanted = Wanted { slots: slots.clone(), trusted: slots.clone(), settled: slots, counts: true };
+    rig.lead.set_slots(wanted, 1, |_| 1);
+    rig.follow.greet(9);
+    assert!(rig.lead.backlog.is_empty() && rig.lead.suspects().is_empty() && rig.lead.held().contains(slot()));
+    rig.set(b"two", 20);
+    rig.seal();
+    rig.pass();
+    rig.compare(&[b"one", b"two"]);
+}
+
+#[test]
+fn frames_of_slots_that_left_the_link_go_without_them() {
+    let mut rig = Rig::new();
+    let other = Slot::wrapping(6);
+    let both: SlotSet = [slot(), other].into_iter().collect();
+    rig.lead.set_slots(Wanted { slots: both, counts: true, ..Wanted::default() }, 1, |_| 1);
+    rig.fill();
+    let keys = [(b"one", slot()), (b"two", other)].map(|(key, slot)| rig.store.key(key, Database(0), slot));
+    for key in &keys {
+        rig.store.apply(key, &Change::put_string(b"value", Expiry::Clear)).expect("there is room");
+    }
+    rig.seal();
+    rig.pass();
+    told(&mut rig, 1, false, 1);
+    let view = &rig.view;
+    for entry in &rig.lead.backlog {
+        let ParsedFrame::Whole(frame, _) = wire::frame::Frame::parse(&entry.bytes) else { panic!("a whole frame") };
+        if let wire::frame::Frame::Group { records, .. } = frame {
+            assert!(storage::are_of_slots(records, &|found| found == slot()));
+        }
+        assert!(!matches!(frame, wire::frame::Frame::Fill { slot, .. } if slot == other));
+        assert_eq!(rig.follow.take(&frame, (name(2), view), &mut rig.copy), Taken::Done);
+    }
+    let count = |store: &Store, slot| store.keys_in_slot(slot, Database(0), 9).len();
+    assert_eq!((count(&rig.copy, slot()), count(&rig.copy, other)), (1, 0));
 }

@@ -111,6 +111,68 @@ fn a_node_that_starts_as_first_gives_no_version_that_was_given_before() {
     assert_eq!(version(&town), 1 << 32, "it skips as after a promotion");
 }
 
+/// Two nodes, of which the first serves everything and the second has it all.
+fn about_to_move() -> Town {
+    let mut town = Town::new(2, 1);
+    town.tell_table(2, &[0, 1], false);
+    town.settle().unwrap();
+    town
+}
+
+#[test]
+fn while_slots_are_handed_over_requests_wait_and_then_learn_where_to_go() {
+    let _turn = crate::one_core::turn();
+    let mut town = about_to_move();
+    let set = town.begin(0, &[b"SET", b"a", b"1"]);
+    town.settle().unwrap();
+    assert_eq!(town.answer(0, set).as_deref(), Some("+OK\r\n"));
+    let blocked = town.begin(0, &[b"BLPOP", b"list", b"0"]);
+    let late = town.begin(0, &[b"SET", b"b", b"1"]);
+    town.ask_for_seal();
+    let waiting: Vec<_> = [&[&b"GET"[..], b"a"][..], &[b"SET", b"a", b"2"], &[b"FLUSHALL"]]
+        .into_iter()
+        .map(|words| town.begin(0, words))
+        .collect();
+    assert!(!town.is_sealed(), "the other one has not everything");
+    town.settle().unwrap();
+    assert!(town.is_sealed() && town.answer(0, late).as_deref() == Some("+OK\r\n"));
+    assert!(waiting.iter().all(|connection| town.answer(0, *connection).is_none()), "they wait, whatever time passes");
+    town.tell_table(3, &[1, 0], true);
+    town.settle().unwrap();
+    let told: Vec<_> = waiting.iter().map(|connection| town.answer(0, *connection).unwrap_or_default()).collect();
+    assert!(told[0].starts_with("-MOVED 15495 10.0.0.1:1011") && told[1] == told[0], "{told:?}");
+    assert_eq!(town.answer(0, blocked).unwrap_or_default(), "-MOVED 12291 10.0.0.1:1011\r\n", "who was blocked, too");
+    assert_eq!(town.ask(1, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"), b"$1\r\n1\r\n");
+}
+
+#[test]
+fn what_could_not_be_kept_still_in_time_is_served_again() {
+    let _turn = crate::one_core::turn();
+    let mut town = about_to_move();
+    town.kill(1);
+    let held = town.begin(0, &[b"SET", b"a", b"2"]);
+    town.ask_for_seal();
+    let begun = town.begin(0, &[b"GET", b"b"]);
+    assert_eq!(town.answer(0, begun), None);
+    assert_eq!(town.ask(0, b"*1\r\n$4\r\nPING\r\n"), b"+PONG\r\n");
+    town.settle().unwrap();
+    assert!(town.answer(0, begun).as_deref() == Some("$-1\r\n") && !town.is_sealed());
+    assert_eq!(town.answer(0, held), None, "its second is gone");
+}
+
+/// A value that comes in blocks takes a way of its own.
+#[test]
+fn a_long_value_is_refused_where_its_slot_is_not_served() {
+    let _turn = crate::one_core::turn();
+    let mut town = about_to_move();
+    let long = vec![b'x'; 4 << 20];
+    let reply = town.ask(1, &crate::one_core::request(&[b"SET", b"a", &long]));
+    assert!(reply.starts_with(b"-MOVED 15495 10.0.0.1:1001"), "{}", reply[..reply.len().min(80)].escape_ascii());
+    town.end_lease(NodeId(1));
+    let reply = town.ask(0, &crate::one_core::request(&[b"SET", b"a", &long]));
+    assert!(reply.starts_with(b"-CLUSTERDOWN "), "{}", reply[..reply.len().min(80)].escape_ascii());
+}
+
 /// A planted bug must be noticed.
 #[cfg(feature = "planted")]
 fn is_caught(bug: base::planted::Bug) {

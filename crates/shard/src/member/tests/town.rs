@@ -1,5 +1,7 @@
 //! A town: nodes, pipes, clients, and a manager that is always right.
 
+mod moves;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -44,6 +46,8 @@ struct Node {
     replies: BTreeMap<ConnectionId, Vec<u8>>,
     /// What the disk will say, and when.
     disk: VecDeque<(u64, Event)>,
+    /// What its manager was told.
+    told: Vec<Control>,
 }
 
 /// A client with at most one request under way, on connections of its own.
@@ -505,6 +509,8 @@ impl Town {
         let mut output = TickOutput::default();
         let input = TickInput { now, received: &received, events: &mut events, hops: &mut hops };
         node.shard.tick(input, &mut output);
+        let told = std::mem::take(&mut output.hops).into_iter().flat_map(|(_, batch)| batch.controls);
+        node.told.extend(told);
         output.effects.into_iter().for_each(|effect| self.perform(number, effect, delay_us));
     }
 
@@ -607,6 +613,7 @@ fn node(number: usize) -> Node {
         pipes: BTreeMap::new(),
         replies: BTreeMap::new(),
         disk: VecDeque::new(),
+        told: Vec::new(),
     }
 }
 
