@@ -49,15 +49,12 @@ impl Shard {
             (connection.session.protocol(), connection.session.database(), connection.session.door());
         let mut reply = Reply::new(bytes, protocol);
         match spec.id {
-            Id::Dbsize => reply.integer(self.store.count(database).keys as i64),
+            Id::Dbsize => reply.integer(self.shown_count(database) as i64),
             Id::Flushdb | Id::Flushall => self.flush(spec.id, database, arguments, &mut reply),
-            Id::Randomkey => {
-                let random = self.rng.next_u64();
-                match self.store.random_key(database, self.now.unix_ms, random) {
-                    Some(name) => reply.bulk(&name),
-                    None => reply.null(),
-                }
-            }
+            Id::Randomkey => match self.shown_random_key(database) {
+                Some(name) => reply.bulk(&name),
+                None => reply.null(),
+            },
             Id::Keys => self.keys(database, &arguments[1], &mut reply),
             Id::ClusterCountkeysinslot | Id::ClusterGetkeysinslot => self.slot_keys(arguments, &mut reply),
             Id::MemoryUsage => self.memory_usage(database, &arguments[2], &mut reply),
@@ -96,7 +93,7 @@ impl Shard {
         if let Some(text) = self.write_refusal() {
             return reply.error("MISCONF", &text);
         }
-        self.store.clear((id == Id::Flushdb).then_some(database));
+        self.clear_shown((id == Id::Flushdb).then_some(database));
         reply.ok();
     }
 
@@ -106,7 +103,7 @@ impl Shard {
         while let Some(from) = cursor {
             let bounds = (usize::MAX, SLOT_GROUP_COUNT);
             cursor = self.store.scan(from, bounds, database, self.now.unix_ms, |record| {
-                if wire::glob::matches(pattern, record.key, false) {
+                if wire::glob::matches(pattern, record.key, false) && self.shows(record.key) {
                     names.push(record.key.to_vec());
                 }
             });
@@ -126,7 +123,7 @@ impl Shard {
         let end = self.end_of_core(from);
         let most = usize::try_from(scan.count).unwrap_or(usize::MAX);
         let next = self.store.scan(from, (most, end), database, self.now.unix_ms, |record| {
-            if scan.filter.shows(&record) {
+            if scan.filter.shows(&record) && self.shows(record.key) {
                 names.push(record.key.to_vec());
             }
         });

@@ -48,6 +48,7 @@ pub mod run;
 mod seal;
 pub mod serve;
 pub mod shard;
+mod shown;
 pub mod state;
 pub mod statistics;
 pub mod transaction;

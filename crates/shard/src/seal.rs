@@ -116,7 +116,8 @@ impl Shard {
             let table = membership.links.view().map_or(0, |view| view.version());
             membership.to_manager.controls.push(Control::Sealed { id, table });
         } else if self.now.monotonic_us >= seal.since_us + SEAL_US_MAX {
-            membership.to_manager.controls.push(Control::Unsealed { id });
+            let is_known = seal.is_told;
+            membership.to_manager.controls.extend((!is_known).then_some(Control::Unsealed { id }));
             self.end_seal();
         }
     }

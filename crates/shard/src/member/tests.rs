@@ -173,6 +173,31 @@ fn a_long_value_is_refused_where_its_slot_is_not_served() {
     assert!(reply.starts_with(b"-CLUSTERDOWN "), "{}", reply[..reply.len().min(80)].escape_ascii());
 }
 
+/// Every node is first of a third of the slots, and holds a copy of another third.
+#[test]
+fn a_node_shows_and_clears_what_it_serves_and_no_copies() {
+    let _turn = crate::one_core::turn();
+    let mut town = Town::new(3, 1);
+    town.settle().unwrap();
+    let counts = town.set_all();
+    let ask = |town: &mut Town, at, words: &[&[u8]]| {
+        let connection = town.begin(at, words);
+        town.settle().unwrap();
+        town.answer(at, connection).unwrap_or_default()
+    };
+    for (at, count) in counts.iter().enumerate() {
+        assert!(*count > 0, "the keys are spread");
+        assert_eq!(ask(&mut town, at, &[b"DBSIZE"]), format!(":{count}\r\n"));
+        assert!(ask(&mut town, at, &[b"KEYS", b"*"]).starts_with(&format!("*{count}\r\n")));
+        assert!(ask(&mut town, at, &[b"SCAN", b"0", b"COUNT", b"1000"]).contains(&format!("\r\n*{count}\r\n")));
+        let key = ask(&mut town, at, &[b"RANDOMKEY"]);
+        let name = key.split("\r\n").nth(1).unwrap().to_owned();
+        assert!(!ask(&mut town, at, &[b"GET", name.as_bytes()]).starts_with('-'), "{name}");
+    }
+    assert_eq!(ask(&mut town, 0, &[b"FLUSHALL"]), "+OK\r\n");
+    assert_eq!(town.copies(), [0, 2 * counts[1], 2 * counts[2]], "gone from both, or left at both");
+}
+
 /// A planted bug must be noticed.
 #[cfg(feature = "planted")]
 fn is_caught(bug: base::planted::Bug) {

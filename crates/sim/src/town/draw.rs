@@ -18,6 +18,8 @@ pub struct Wish {
     pub steps: u64,
     /// Whether anything goes wrong.
     pub faults: bool,
+    /// Whether slots go from node to node.
+    pub moves: bool,
     /// Instead of the seed's choice, which may be another one for each node.
     pub durability: Option<Durability>,
 }
@@ -25,7 +27,7 @@ pub struct Wish {
 impl Wish {
     /// Everything by the seed.
     pub fn of(seed: u64) -> Wish {
-        Wish { seed, nodes: None, steps: 400, faults: true, durability: None }
+        Wish { seed, nodes: None, steps: 400, faults: true, moves: true, durability: None }
     }
 }
 
@@ -110,7 +112,10 @@ impl Draw {
         let durability: Vec<Durability> = (0..nodes).map(&mut durability).collect();
         let clock_error_ppm = (0..=nodes).map(|_| draw_clock(rng)).collect();
         let all_commit = durability.iter().all(|one| *one == Durability::Commit);
-        let troubles = if wish.faults { draw_troubles((chain_length, all_commit), rng) } else { Vec::new() };
+        let mut troubles = if wish.faults { draw_troubles((chain_length, all_commit), rng) } else { Vec::new() };
+        if wish.moves {
+            add_moves(&mut troubles, &mut Rng::new(wish.seed ^ 0x5107_5A11));
+        }
         Draw {
             swarm: draw_swarm(nodes, rng),
             nodes,
@@ -141,8 +146,7 @@ fn draw_clock(rng: &mut Rng) -> i64 {
 
 fn draw_troubles((chain_length, all_commit): (u8, bool), rng: &mut Rng) -> Vec<Trouble> {
     let count = [1, 3, 5, 8][rng.below(4) as usize];
-    let mut draw = || match rng.below(22) {
-        16.. => Trouble::Move,
+    let mut draw = || match rng.below(16) {
         0..3 => Trouble::Kill,
         3..5 => Trouble::PowerCut,
         5..7 => Trouble::Pause,
@@ -158,6 +162,14 @@ fn draw_troubles((chain_length, all_commit): (u8, bool), rng: &mut Rng) -> Vec<T
         troubles.push(Trouble::Blackout);
     }
     troubles
+}
+
+/// Between the other troubles, by chance of their own: with or without them a seed has the others.
+fn add_moves(troubles: &mut Vec<Trouble>, rng: &mut Rng) {
+    for _ in 0..[0, 1, 2, 6][rng.below(4) as usize] {
+        let at = rng.below(troubles.len() as u64 + 1) as usize;
+        troubles.insert(at, Trouble::Move);
+    }
 }
 
 fn draw_swarm(nodes: usize, rng: &mut Rng) -> Swarm {

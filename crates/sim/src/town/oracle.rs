@@ -63,6 +63,8 @@ pub struct Oracle {
     judge: Judge,
     /// The version that was planned for.
     planned: u64,
+    /// Whether plans move slots.
+    moves: bool,
     /// The last version that changed more than what moves change.
     disturbed: u64,
 }
@@ -89,7 +91,7 @@ pub fn voters() -> Voters {
 
 impl Oracle {
     /// A cluster of so many empty nodes, who share the slots.
-    pub fn found(nodes: usize, settings: Settings, now_us: u64) -> Oracle {
+    pub fn found(nodes: usize, settings: Settings, moves: bool, now_us: u64) -> Oracle {
         let mut table = Table::new();
         let mut index = 0;
         let newcomer = |number: usize| Newcomer {
@@ -114,7 +116,7 @@ impl Oracle {
         let view = Arc::new(table.view());
         // What members have is not known before the firsts said so.
         let disturbed = table.version();
-        Oracle { table, index, view, grants, judge, planned: 0, disturbed }
+        Oracle { table, index, view, grants, judge, planned: 0, moves, disturbed }
     }
 
     /// The table.
@@ -257,7 +259,7 @@ impl Oracle {
         if self.planned != self.table.version() {
             let mut plan = plan::fill_up(&self.table);
             plan.extend(plan::trim(&self.table).into_iter().filter(|action| !is_for_first(action)));
-            if plan.is_empty() {
+            if plan.is_empty() && self.moves {
                 plan = plan::rebalance(&self.table);
             }
             plan.into_iter().for_each(|action| self.apply(action));

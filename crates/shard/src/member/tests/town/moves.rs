@@ -3,7 +3,7 @@
 use base::{ConnectionId, Door, Slot};
 use placement::{Chain, ClusterView, Moving, SlotRange};
 
-use super::{CLUSTER, Town, command, name, place};
+use super::{CLUSTER, KEYS, Town, command, key_name, name, place};
 use crate::hop::Control;
 
 /// All slots, from node 1 to node 2.
@@ -24,6 +24,31 @@ impl Town {
         for number in 0..self.nodes.len() {
             self.tell_view(number, std::sync::Arc::clone(&self.view));
         }
+    }
+
+    /// Sets every key at the node that serves it; how many each one serves.
+    pub fn set_all(&mut self) -> Vec<usize> {
+        let mut counts = vec![0; self.nodes.len()];
+        for key in 0..KEYS {
+            let first = self.first_of(key);
+            counts[first] += 1;
+            self.begin(first, &[b"SET", &key_name(key), b"value"]);
+        }
+        self.settle().expect("nothing is wrong");
+        counts
+    }
+
+    fn first_of(&self, key: u64) -> usize {
+        self.view.first(placement::slot_of(&key_name(key))).expect("somebody serves it").node.0 as usize - 1
+    }
+
+    /// Copies anywhere of the keys that each node serves.
+    pub fn copies(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.nodes.len()];
+        for key in 0..KEYS {
+            counts[self.first_of(key)] += self.nodes.iter().filter(|node| node.copy(key).is_some()).count();
+        }
+        counts
     }
 
     /// A node is no more.
