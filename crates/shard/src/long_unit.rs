@@ -12,12 +12,33 @@ use crate::shard::Shard;
 use crate::unit::UnitWork;
 
 impl Shard {
+    /// A request of a connection is about to run here.
+    #[inline]
+    pub(crate) fn begin_long_request_of(&mut self, index: u32, spec: &CommandSpec, arguments: Arguments<'_>) {
+        if !spec.is_write() || !self.foresees_long_units() {
+            return;
+        }
+        let Some(connection) = self.connections.at(index) else { return };
+        let database = connection.session.database();
+        self.weigh_request(spec, arguments, database);
+    }
+
     /// A request is about to run.
     #[inline]
     pub(crate) fn begin_long_request(&mut self, spec: &CommandSpec, arguments: Arguments<'_>, database: Database) {
-        if self.tracks || self.log.is_none() || !spec.is_write() {
-            return;
+        if spec.is_write() && self.foresees_long_units() {
+            self.weigh_request(spec, arguments, database);
         }
+    }
+
+    /// Whether replies do not wait for the log although there is one.
+    #[inline]
+    fn foresees_long_units(&self) -> bool {
+        !self.tracks && self.log.is_some()
+    }
+
+    #[inline(never)]
+    fn weigh_request(&mut self, spec: &CommandSpec, arguments: Arguments<'_>, database: Database) {
         let bytes = extent(arguments) + self.carried_bytes(spec.id, arguments, database);
         if bytes > self.put_off.log_bytes_max() {
             self.begin_unit_group();
@@ -28,7 +49,7 @@ impl Shard {
     pub(crate) fn begin_long_unit(&mut self, work: &UnitWork, database: Database) {
         match work {
             UnitWork::Command(request) => self.begin_long_request(request.spec, request.arguments(), database),
-            UnitWork::Exec(transaction) if !self.tracks && self.log.is_some() => {
+            UnitWork::Exec(transaction) if self.foresees_long_units() => {
                 let brought: usize = transaction.commands().map(|command| extent(command.arguments)).sum();
                 let carriers = || transaction.commands().filter(|command| carries(command.spec.id));
                 let carried = carriers()

@@ -184,9 +184,7 @@ impl Shard {
         arguments: Arguments<'_>,
     ) {
         let random = self.rng.next_u64();
-        let Some(connection) = self.connections.at(index) else { return };
-        let database = connection.session.database();
-        self.begin_long_request(spec, arguments, database);
+        self.begin_long_request_of(index, spec, arguments);
         let Some(connection) = self.connections.at(index) else { return };
         let mark = self.tracks.then(|| connection.output.mark());
         let changes = self.store.changes();

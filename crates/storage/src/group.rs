@@ -435,10 +435,29 @@ impl SlotGroup {
         self.record_at(found.location)
     }
 
+    /// Version of the record that was found, and when it expires; the rest of it is not looked at.
+    #[inline]
+    pub(crate) fn version_and_expiry(&self, found: Found) -> (Version, Option<u64>) {
+        Header::version_and_expiry(self.heap.bytes(found.location))
+    }
+
     /// The record at a location that the index gave.
     #[inline]
     pub(crate) fn record_at(&self, location: Location) -> Record<'_> {
         let bytes = self.heap.bytes(location);
+        if !Header::is_plain(bytes) {
+            return self.record_of_any_kind(bytes);
+        }
+        let header = Header::decode(bytes);
+        let (key, rest) = bytes[header.key_start()..].split_at(header.key_len as usize);
+        let text = Text::Short(&rest[..header.value_len as usize]);
+        let value = Value::String { text, form: header.form };
+        Record { key, version: header.version, expire_at_ms: header.expire_at_ms, value }
+    }
+
+    /// Apart from [`SlotGroup::record_at`], so that what nearly every read takes stays short.
+    #[inline(never)]
+    fn record_of_any_kind<'a>(&'a self, bytes: &'a [u8]) -> Record<'a> {
         let header = Header::decode(bytes);
         let value = &bytes[header.value_start()..header.record_bytes()];
         let value = match header.kind {

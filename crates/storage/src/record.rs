@@ -48,11 +48,9 @@ impl Form {
     }
 
     fn of_flags(flags: u8) -> Form {
-        match flags & (FLAG_RAW | FLAG_COMPUTED) {
-            0 => Form::Written,
-            FLAG_COMPUTED => Form::Computed,
-            _ => Form::Raw,
-        }
+        // By number, because a choice of branches is made anew for every record that is read.
+        const FORMS: [Form; 4] = [Form::Written, Form::Raw, Form::Computed, Form::Raw];
+        FORMS[usize::from(flags / FLAG_RAW % 4)]
     }
 }
 
@@ -134,6 +132,19 @@ impl Header {
         }
     }
 
+    /// Whether the record at `record` is a string whose bytes follow its key: neither long nor with room for a place.
+    #[inline]
+    pub fn is_plain(record: &[u8]) -> bool {
+        record[7] & (KIND_MASK | FLAG_LONG | FLAG_PLACED) == Kind::String as u8
+    }
+
+    /// What decides whether a reader sees the record at `record`: its version, and when it expires.
+    #[inline]
+    pub fn version_and_expiry(record: &[u8]) -> (Version, Option<u64>) {
+        let first = record.first_chunk().expect("a record's slot holds its header");
+        (Version(u64::from_le_bytes(*first) & Version::MAX.0), Header::expiry(record))
+    }
+
     /// Read the header at the start of `record`.
     #[inline]
     pub fn decode(record: &[u8]) -> Header {
@@ -179,6 +190,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn plain_is_a_string_in_its_slot_and_nothing_else() {
+        let plain = Header {
+            version: Version(1),
+            database: Database(0),
+            kind: Kind::String,
+            form: Form::Written,
+            is_long: false,
+            expire_at_ms: None,
+            key_len: 1,
+            value_len: 4,
+            place: None,
+        };
+        let is_plain = |header: Header| {
+            let mut record = vec![0u8; header.record_bytes()];
+            header.encode(&mut record);
+            assert_eq!(Header::decode(&record), header);
+            Header::is_plain(&record)
+        };
+        for form in [Form::Written, Form::Computed, Form::Raw] {
+            assert!(is_plain(Header { form, ..plain }));
+            assert!(is_plain(Header { form, expire_at_ms: Some(9), ..plain }));
+        }
+        assert!(!is_plain(Header { kind: Kind::List, ..plain }));
+        assert!(!is_plain(Header { is_long: true, ..plain }));
+        assert!(!is_plain(Header { place: Some(Place::NONE), ..plain }));
+        assert!(!is_plain(Header { place: Some(Place { offset: 8, second: false, is_cold: true }), ..plain }));
+    }
+
+    #[test]
     fn header_round_trips() {
         let forms = [Form::Written, Form::Computed, Form::Raw];
         for (expire_at_ms, form) in [None, Some(0), Some(u64::MAX)].into_iter().zip(forms) {
@@ -198,6 +238,7 @@ mod tests {
             let start = header.key_start();
             record[start..start + 3].copy_from_slice(b"abc");
             assert_eq!(Header::decode(&record), header);
+            assert_eq!(Header::version_and_expiry(&record), (header.version, expire_at_ms));
             assert!(Header::matches(&record, Database(15), b"abc"));
             assert!(!Header::matches(&record, Database(14), b"abc"));
             assert!(!Header::matches(&record, Database(15), b"ab"));

@@ -238,8 +238,7 @@ impl Store {
             self.note_absent(key.slot);
             return None;
         };
-        let record = self.group_of(key).record(found);
-        let (version, expire_at_ms) = (record.version, record.expire_at_ms);
+        let (version, expire_at_ms) = self.group_of(key).version_and_expiry(found);
         if expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
             if !self.keeps_expired {
                 self.expire(key);
