@@ -13,6 +13,7 @@ mod running;
 mod say;
 mod serve;
 mod up;
+mod up_nodes;
 
 use std::process::ExitCode;
 

@@ -19,7 +19,7 @@ pub struct Running {
 }
 
 /// What the directory's lock says about this process.
-fn about(config: &NodeConfig) -> String {
+pub fn about(config: &NodeConfig) -> String {
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     format!("pid {}, port {}, since {}", std::process::id(), config.port, announce::date(unix_s))
 }

@@ -18,3 +18,8 @@ pub fn warning(text: &str) {
 pub fn problem(text: &str) {
     writeln!(std::io::stderr(), "zerohop: {text}").ok();
 }
+
+/// What a node of several writes on its standard error.
+pub fn warning_of(node: &str, text: &str) {
+    writeln!(std::io::stderr(), "{node}: {text}").ok();
+}

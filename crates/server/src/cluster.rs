@@ -14,6 +14,9 @@ use shard::{HopBatch, Shard};
 use crate::config::{ClusterConfig, NodeConfig};
 use crate::node::NodeError;
 
+/// From a node's ports to those on which other nodes reach the same.
+pub const NODES_PORT_OFFSET: u16 = manager::PORT_OFFSET;
+
 /// Bits of an incarnation that are left to the manager.
 const INCARNATION_SHIFT: u32 = 16;
 

@@ -11,6 +11,7 @@ pub mod config;
 pub mod facts;
 pub mod file_limit;
 pub mod inspection;
+pub mod membership;
 pub mod node;
 #[cfg(feature = "planted")]
 mod planted;
@@ -21,7 +22,8 @@ pub mod sources;
 pub mod stop_signals;
 
 pub use config::NodeConfig;
-pub use directory::DirectoryError;
+pub use directory::{DirectoryError, LOCK_FILE_NAME};
 pub use io::Backend;
+pub use io::files::{DirectoryLock, LockError};
 pub use node::{Node, NodeError};
 pub use shard::Durability;
