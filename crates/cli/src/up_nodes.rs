@@ -121,7 +121,8 @@ impl Nodes<'_> {
         for _ in 0..PORTS_TRIED_MAX {
             let directory = self.plan.directory_of(number);
             let words = self.plan.serve(number, port, entry);
-            let process = NodeProcess::start((number, directory, port), &words, &self.tell);
+            let token = if let Entry::Join(_, token) = entry { Some(*token) } else { None };
+            let process = NodeProcess::start((number, directory, port), (&words, token), &self.tell);
             self.processes
                 .push(process.map_err(|error| End::Failed(exit::FAILED, format!("{}: {error}", name(number))))?);
             let (status, problem) = match self.await_ready(number)? {

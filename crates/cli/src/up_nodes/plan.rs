@@ -33,7 +33,7 @@ pub struct Plan {
 pub enum Entry<'a> {
     /// It is the first one.
     Found,
-    /// The port of one that is there, and the cluster's token.
+    /// The port of one that is there, and the cluster's token, which is no word: those are for everybody to see.
     Join(u16, &'a str),
     /// It belongs to it.
     Resume,
@@ -99,9 +99,9 @@ impl Plan {
                 words.extend(["--cluster", "new", "--machine", &name(number)].map(str::to_owned));
                 words.extend(self.lease_ms.iter().flat_map(|lease_ms| ["--lease-ms".to_owned(), lease_ms.clone()]));
             }
-            Entry::Join(port, token) => {
+            Entry::Join(port, _) => {
                 let address = format!("127.0.0.1:{port}");
-                words.extend(["--join", &address, "--token", token, "--machine", &name(number)].map(str::to_owned));
+                words.extend(["--join", &address, "--machine", &name(number)].map(str::to_owned));
             }
         }
         words.extend(self.options.iter().cloned());

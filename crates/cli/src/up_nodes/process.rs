@@ -39,13 +39,13 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts `zerohop` with these words; what happens to it is told to `events`.
+    /// Starts `zerohop` with these words and this token; what happens to it is told to `events`.
     ///
     /// # Errors
     /// Why there is no process.
     pub fn start(
         (number, directory, port): (usize, PathBuf, u16),
-        words: &[String],
+        (words, token): (&[String], Option<&str>),
         events: &Sender<Event>,
     ) -> std::io::Result<NodeProcess> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -54,6 +54,7 @@ impl NodeProcess {
         for setting in &SETTINGS {
             command.env_remove(setting.variable());
         }
+        command.envs(token.map(|token| ("ZEROHOP_TOKEN", token)));
         let mut child = command.env_remove("ZEROHOP_CONFIG").process_group(0).spawn()?;
         let (said, warned) = (child.stdout.take(), child.stderr.take());
         let (tell, tell_warnings) = (events.clone(), events.clone());

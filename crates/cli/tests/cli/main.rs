@@ -12,3 +12,4 @@ mod process;
 mod refusals;
 mod running;
 mod tour;
+mod up_nodes;
