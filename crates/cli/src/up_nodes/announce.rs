@@ -41,10 +41,14 @@ fn to_try(plan: &Plan, first: &NodeProcess) -> Vec<String> {
     lines.push(match plan.nodes {
         2 => format!(
             "Two nodes keep two copies, but cannot outlive {}: without a majority nobody may take over, and nothing is served \
-             until it is back. Three can.",
+             until it is back. Three can. To start it again:",
             name(first.number)
         ),
-        _ => "The others elect, take over its keys and lose no acknowledged write. It stays away until somebody starts it:".to_owned(),
+        _ => {
+            let sentence = "The others take over what it served, with every acknowledged write. It stays away until it is \
+                            started again:";
+            sentence.to_owned()
+        }
     });
     lines.push(format!("  {}", plan.again(first.number, first.port)));
     lines
