@@ -182,6 +182,7 @@ fn two_nodes_say_what_they_cannot_promise_pass_over_ports_and_leave_nothing_behi
     assert_eq!(processes_on(&temporary).len(), 2);
     assert_eq!(up.ask(1, &["set", "key", "value"]), "OK");
     assert_eq!(up.stop().0, Some(0));
+    assert_eq!(processes_on(&temporary), [""; 0]);
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "an ephemeral store leaves nothing");
     drop(taken);
 }
@@ -198,6 +199,10 @@ fn a_second_ctrl_c_kills_nodes_that_do_not_stop() {
     while !up.line().starts_with("node-1: stopped") {}
     up.signal(Signal::INT);
     assert_eq!(up.child.wait().unwrap().code(), Some(130));
+    let mut errors = String::new();
+    up.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    // It was not for want of patience.
+    assert!(errors.contains("node-2: was killed by signal 9") && !errors.contains("does not stop"), "{errors}");
     assert_eq!(processes_on(&data), [""; 0]);
 }
 
