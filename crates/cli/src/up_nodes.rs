@@ -202,9 +202,9 @@ impl Nodes<'_> {
     /// Waits until every slot has its copies, and says whether that came to be.
     fn await_whole(&mut self) -> Result<bool, End> {
         let until = Instant::now() + WHOLE_PATIENCE;
-        let ports = self.processes.iter().map(|process| process.port + 1).collect();
+        let nodes = self.processes.iter().map(|process| (process.directory.clone(), process.port + 1)).collect();
         let password = self.plan.config.password.clone().and_then(|password| String::from_utf8(password).ok());
-        health::watch(ports, password, self.tell.clone(), until);
+        health::watch(nodes, password, self.tell.clone(), until);
         loop {
             match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Event::Whole) => return Ok(true),

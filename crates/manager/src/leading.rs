@@ -19,8 +19,9 @@ const ACTIONS_MAX: usize = 16;
 /// Moves under way at a time that a plan begins: each one fills a node.
 const MOVES_AT_ONCE: usize = 8;
 /// Managers of a cluster of so many nodes: five bear two failures.
-const MANAGERS_OF_MANY: usize = 5;
-const MANAGERS_OF_FEW: usize = 3;
+pub const MANAGERS_OF_MANY: usize = 5;
+/// Of one that has fewer: three bear one.
+pub const MANAGERS_OF_FEW: usize = 3;
 
 impl Inside {
     /// Renews this node's lease, and returns when it was fenced.

@@ -26,6 +26,7 @@ mod proposals;
 mod rig;
 pub mod start;
 
+pub use leading::{MANAGERS_OF_FEW, MANAGERS_OF_MANY};
 pub use manager::Manager;
 pub use start::{Entry, Files, Start};
 

@@ -1,8 +1,10 @@
-//! Whether several nodes are one store yet: what each of them answers to CLUSTER INFO.
+//! Whether several nodes are one store yet: what each of them answers to CLUSTER INFO, and how many managers it knows.
 
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use server::membership::membership;
 use wire::reply_parse::Value;
 
 use super::process::Event;
@@ -11,12 +13,19 @@ use crate::client::connection::{Connection, Target};
 /// Between two rounds of questions.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Tells `events` once the nodes whose cores have these ports say that all slots are served and have their copies. On a
+/// Tells `events` once the nodes with these directories, whose cores have these ports, say that all slots are served and have
+/// their copies, and that enough of them vote: until then the loss of the first would leave nobody to agree. On a
 /// thread of its own, because a node that stands still answers nothing; it gives up at `until`.
-pub fn watch(ports: Vec<u16>, password: Option<String>, events: Sender<Event>, until: Instant) {
+pub fn watch(nodes: Vec<(PathBuf, u16)>, password: Option<String>, events: Sender<Event>, until: Instant) {
     let watch = move || {
         while Instant::now() < until {
-            if ports.iter().all(|port| is_whole(*port, password.as_deref(), ports.len())) {
+            let has_managers = |directory: &PathBuf| {
+                membership(directory).is_ok_and(|known| known.is_some_and(|known| known.has_its_managers(nodes.len())))
+            };
+            let is_ready = |(directory, port): &(PathBuf, u16)| {
+                has_managers(directory) && is_whole(*port, password.as_deref(), nodes.len())
+            };
+            if nodes.iter().all(is_ready) {
                 events.send(Event::Whole).ok();
                 return;
             }
