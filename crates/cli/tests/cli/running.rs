@@ -121,11 +121,12 @@ fn serve_refuses_a_taken_port_and_says_by_whom() {
 
 #[test]
 fn serve_refuses_a_port_that_a_client_connected_from_and_says_which_are_given_to_clients() {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
     let block = PortBlock::take().unwrap();
     let port = block.first();
     let listener = TcpListener::bind(("127.0.0.1", port + 5)).unwrap();
-    let connection = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    // Not for the processes that this one starts.
+    let connection = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     bind(&connection, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
     connect(&connection, &listener.local_addr().unwrap()).unwrap();
     let refused = run(&["serve", "--port", &port.to_string()]);
