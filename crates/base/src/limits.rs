@@ -94,6 +94,10 @@ pub const CHAIN_MEMBERS_MAX: usize = 5;
 pub const RANGES_PER_INSTANCE_MAX: usize = 16;
 /// Slot ranges on their way at once: 16 for each of 64 instances of one node that joins.
 pub const MOVES_MAX: usize = 1024;
+/// Wishes of operators under way at a node's manager.
+pub const ORDERS_MAX: usize = 64;
+/// Moves of which an instance remembers what became of them; Valkey keeps a thousand.
+pub const MIGRATIONS_KEPT_MAX: usize = 128;
 /// Bytes of a host's name in the table: DNS's bound.
 pub const HOST_BYTES_MAX: usize = 255;
 /// Bytes of the name of a zone or a machine.

@@ -1,7 +1,7 @@
 //! `zerohop cli`: talks to a server from a terminal, a script or a pipe, as redis-cli does.
 
 pub(crate) mod connection;
-mod json;
+pub(crate) mod json;
 mod print;
 
 use std::ffi::OsString;

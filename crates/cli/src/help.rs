@@ -13,6 +13,7 @@ Start here:
   zerohop backup --dir zerohop-data --to copy      copies it, while it runs or not
   zerohop restore copy --to again                  brings it back
   zerohop bench                    measures it
+  zerohop up --nodes 3             three processes as one store; `zerohop cluster status` shows it
 
 Exit codes: 0 done or stopped cleanly, 1 failed, 2 wrong option or configuration, 3 the data directory is in use,
 4 it is damaged, 130 forced to stop by a second Ctrl-C.";
@@ -29,6 +30,7 @@ pub fn command() -> Command {
         .subcommand(crate::up::command())
         .subcommand(crate::serve::command())
         .subcommand(crate::client::command())
+        .subcommand(crate::cluster::command())
         .subcommand(crate::check::command())
         .subcommand(crate::backup::command())
         .subcommand(crate::restore::command())

@@ -4,6 +4,7 @@ mod announce;
 mod backup;
 mod check;
 mod client;
+mod cluster;
 mod exit;
 mod help;
 mod options;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Some(("up", matches)) => up::run(matches),
         Some(("serve", matches)) => serve::run(matches),
         Some(("cli", matches)) => client::run(matches),
+        Some(("cluster", matches)) => cluster::run(matches),
         Some(("check", matches)) => check::run(matches),
         Some(("backup", matches)) => backup::run(matches),
         Some(("restore", matches)) => restore::run(matches),

@@ -160,6 +160,18 @@ pub enum Action {
         /// Which.
         node: NodeId,
     },
+    /// A node that drains stays after all.
+    Keep {
+        /// Which.
+        node: NodeId,
+    },
+    /// A node is to get its share of the slots, or has as much of it as can be had.
+    Share {
+        /// Which.
+        node: NodeId,
+        /// It is to get it.
+        takes: bool,
+    },
     /// A node is gone for ever.
     Remove {
         /// Which.

@@ -1,7 +1,7 @@
 //! A command as bytes: what managers propose, agree on and keep in their log.
 //!
 //! ```text
-//! command   format:u8 = 1  proposer:u64  number:u64  kind:u8  body
+//! command   format:u8 = 2  proposer:u64  number:u64  kind:u8  body
 //!  1 create    cluster:[u8;16]  settings  relaxed:u8  id:u32  facts        settings: lease ms:u32  chain length:u8
 //!  2 join      id:u32  facts                                              facts, text, place: as in the table
 //!  3 returned  node:u32  incarnation:u64  host:text  port:u16  cores:u16
@@ -14,6 +14,7 @@
 //! 12 drain     node:u32                   13 remove  node:u32  abandon:u8
 //! 14 weigh     node:u32  weight:u16       15 configure  settings
 //! 16 doubt     slots  node:u32  epoch:u64
+//! 17 share     node:u32  takes:u8         18 keep  node:u32
 //! ```
 
 use base::limits::{CHAIN_MEMBERS_MAX, REPLACEMENTS_MAX};
@@ -24,7 +25,7 @@ use crate::table_code::{read_facts, read_place, read_slots, write_facts, write_p
 use base::NodeId;
 
 /// The format that is written, and the only one that is read so far.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 impl Command {
     /// Its bytes. Lists and texts that no table accepts are cut, but stay too long to be accepted.
@@ -82,6 +83,12 @@ fn write_action(writer: &mut Writer, action: &Action) {
         }
         Action::Drain { node } => {
             writer.u8(12).u32(node.0);
+        }
+        Action::Share { node, takes } => {
+            writer.u8(17).u32(node.0).flag(*takes);
+        }
+        Action::Keep { node } => {
+            writer.u8(18).u32(node.0);
         }
         Action::Remove { node, abandon } => {
             writer.u8(13).u32(node.0).flag(*abandon);
@@ -163,6 +170,8 @@ fn read_action(reader: &mut Reader<'_>) -> Result<Action, Damage> {
         14 => Action::Weigh { node: NodeId(reader.u32()?), weight: reader.u16()? },
         15 => Action::Configure(read_settings(reader)?),
         16 => Action::Doubt { slots: read_slots(reader)?, node: NodeId(reader.u32()?), epoch: reader.u64()? },
+        17 => Action::Share { node: NodeId(reader.u32()?), takes: reader.flag("whether a node takes its share")? },
+        18 => Action::Keep { node: NodeId(reader.u32()?) },
         _ => return Err(Damage::Part("the kind of a command")),
     })
 }

@@ -2,7 +2,8 @@
 
 use base::{CoreId, NodeId, SLOT_GROUP_COUNT, SlotGroupId};
 
-/// Where a node stands. `Up` → (`Fenced` → `Down`) → `Up` with a new incarnation; `Up` → `Draining` → `Gone`.
+/// Where a node stands. `Up` → (`Fenced` → `Down`) → `Up` with a new incarnation; `Up` → `Draining` → `Gone`, or `Up` again when
+/// it is kept after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum NodeState {
@@ -96,12 +97,14 @@ pub struct Node {
     pub state: NodeState,
     /// Which core has which slot group; kept when a group leaves, because what is on its disk stays there.
     pub homes: Homes,
+    /// Slots move to it until it has its share. Then they stay where they are, and where operators put them.
+    pub takes_share: bool,
 }
 
 impl Node {
     /// A node that has just come.
     pub fn new(facts: Newcomer) -> Node {
-        Node { facts, state: NodeState::Up, homes: Homes::NONE }
+        Node { facts, state: NodeState::Up, homes: Homes::NONE, takes_share: true }
     }
 
     /// Its number.

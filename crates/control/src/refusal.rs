@@ -141,7 +141,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// A number for its kind, and what it says in two words; what is not used is 0.
-    pub(crate) fn words(&self) -> (u8, u64, u64) {
+    pub fn words(&self) -> (u8, u64, u64) {
         use Refusal::*;
         let slot_word = |slot: Slot| u64::from(slot.number());
         match *self {
@@ -183,7 +183,7 @@ impl Refusal {
     }
 
     /// What [`Refusal::words`] said; `None` for words that it never says.
-    pub(crate) fn of(kind: u8, one: u64, other: u64) -> Option<Refusal> {
+    pub fn of(kind: u8, one: u64, other: u64) -> Option<Refusal> {
         use Refusal::*;
         let node = |word: u64| u32::try_from(word).ok().map(NodeId);
         let slot = |word: u64| u16::try_from(word).ok().and_then(Slot::new);

@@ -109,6 +109,8 @@ impl Table {
             Action::MoveEnd { id } => self.move_end(epoch, *id),
             Action::MoveCancel { id } => self.move_cancel(epoch, *id),
             Action::Drain { node } => self.drain(*node),
+            Action::Keep { node } => self.keep(*node),
+            Action::Share { node, takes } => self.share(*node, *takes),
             Action::Remove { node, abandon } => self.remove(epoch, *node, *abandon),
             Action::Weigh { node, weight } => self.weigh(*node, *weight),
             Action::Configure(settings) => self.configure(*settings),
@@ -121,6 +123,12 @@ impl Table {
         self.stretches.merge();
         self.version += 1;
         Ok(())
+    }
+
+    /// Why it would not obey these actions, one after the other.
+    pub fn first_refusal(&self, actions: &[Action]) -> Option<Refusal> {
+        let mut copy = self.clone();
+        actions.iter().find_map(|action| copy.try_out(action).err())
     }
 
     /// Whether it would obey `action` as it is.

@@ -2,9 +2,9 @@
 //! invariants hold are read.
 //!
 //! ```text
-//! table    format:u32 = 1  version:u64  cluster:[u8;16]  created:u8  relaxed:u8  lease ms:u32  longest lease ms:u32
+//! table    format:u32 = 2  version:u64  cluster:[u8;16]  created:u8  relaxed:u8  lease ms:u32  longest lease ms:u32
 //!          chain length:u8  node floor:u32  count:u16 node …  count:u16 stretch …  count:u16 move …  count:u16 proposer …
-//! node     id:u32  state:u8  facts  homes: present:u64 (bit i is group i)  core:u16 for each bit
+//! node     id:u32  state:u8  facts  homes: present:u64 (bit i is group i)  core:u16 for each bit  takes share:u8
 //! facts    incarnation:u64  host:text  port:u16  cores:u16  weight:u16  zone:text  machine:text  identity:[u8;32]
 //! text     length:u16  UTF-8
 //! stretch  first slot:u16  epoch:u64  count:u8  member …
@@ -28,7 +28,7 @@ use crate::stretch::{Stretch, Stretches, range};
 use crate::table::Table;
 
 /// The format that is written, and the only one that is read so far.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 impl Table {
     /// Its bytes.
@@ -70,7 +70,7 @@ impl Table {
         let node_floor = reader.u32()?;
         let mut table =
             Table { version, cluster, is_created, is_relaxed, settings, lease_ms_longest, node_floor, ..Table::new() };
-        for _ in 0..reader.count(NODES_MAX, 67, "the number of nodes")? {
+        for _ in 0..reader.count(NODES_MAX, 68, "the number of nodes")? {
             let node = read_node(&mut reader)?;
             let is_ascending = table.nodes.last_key_value().is_none_or(|(last, _)| *last < node.id());
             if !is_ascending {
@@ -100,6 +100,7 @@ fn write_node(writer: &mut Writer, node: &Node) {
     for core in SlotGroupId::all().filter_map(|group| node.homes.get(group)) {
         writer.u16(core.0);
     }
+    writer.flag(node.takes_share);
 }
 
 fn read_node(reader: &mut Reader<'_>) -> Result<Node, Damage> {
@@ -111,7 +112,8 @@ fn read_node(reader: &mut Reader<'_>) -> Result<Node, Damage> {
     for group in SlotGroupId::all().filter(|group| present >> group.number() & 1 == 1) {
         homes.set(group, CoreId(reader.u16()?));
     }
-    Ok(Node { facts, state, homes })
+    let takes_share = reader.flag("whether a node takes its share")?;
+    Ok(Node { facts, state, homes, takes_share })
 }
 
 /// All that a node says of itself but its number.

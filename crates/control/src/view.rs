@@ -1,12 +1,21 @@
 //! What instances and clients are told of the table: who serves what, and where.
 
-use placement::{Chain, ClusterView, Moving, NodePlace};
+use base::Slot;
+use placement::{Chain, ClusterView, Moving, NodePlace, SlotSet};
 
 use crate::moves::{Move, MoveState};
 use crate::node::{Node, NodeState};
 use crate::table::Table;
 
 impl Table {
+    /// Slots whose chains have more members than they shall, and are not on their way elsewhere.
+    fn long(&self) -> SlotSet {
+        let is_long = |chain: &crate::Chain| chain.len() > usize::from(self.settings().chain_length);
+        let long = self.stretches().filter(|(_, stretch)| is_long(&stretch.chain)).map(|(slots, _)| slots);
+        let slots = long.flat_map(|slots| (slots.first.number()..=slots.last.number()).map(Slot::wrapping));
+        slots.filter(|slot| !self.moves().iter().any(|one| one.slots.contains(*slot))).collect()
+    }
+
     /// The part of the table that requests are routed by.
     pub fn view(&self) -> ClusterView {
         let place = |node: &Node| NodePlace {
@@ -32,5 +41,6 @@ impl Table {
         };
         ClusterView::new(self.cluster(), self.version(), places.collect(), stretches.collect())
             .with_moves(self.moves().iter().map(moving).collect())
+            .with_long(self.long())
     }
 }

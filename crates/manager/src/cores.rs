@@ -3,6 +3,7 @@
 use base::{CoreId, InstanceName};
 use control::{Action, Member};
 use placement::{SlotRange, SlotSet};
+use shard::gather::Answer;
 use shard::{Control, Held, HopBatch};
 use std::sync::Arc;
 
@@ -44,7 +45,10 @@ impl Cores {
         if asks {
             inside.held_us = now_us + ASK_US;
         }
-        let telling = inside.moving.take_telling();
+        let answers = inside.orders.take_answers().into_iter();
+        let answer = |(core, gather, ordered)| (core, Control::Answer { gather, answer: Answer::Ordered(ordered) });
+        let mut telling = inside.moving.take_telling();
+        telling.extend(answers.map(answer));
         if view.is_none() && lease.is_none() && !asks && telling.is_empty() {
             return;
         }
@@ -65,7 +69,14 @@ impl Cores {
 impl Inside {
     /// Whether there is something to learn from this node's cores.
     pub fn asks_cores(&self) -> bool {
-        self.has_filling() || self.has_taken_over()
+        self.has_filling() || self.has_taken_over() || self.has_surplus()
+    }
+
+    /// Whether the first of a chain, one of this node's cores, has to say when somebody behind it may leave.
+    fn has_surplus(&self) -> bool {
+        let (me, wanted) = (self.me(), usize::from(self.table().settings().chain_length));
+        let is_mine = |chain: &control::Chain| chain.primary().is_some_and(|first| first.node == me);
+        self.table().stretches().any(|(_, stretch)| is_mine(&stretch.chain) && stretch.chain.len() > wanted)
     }
 
     /// Whether a follower of one of this node's cores is being filled.
@@ -85,6 +96,7 @@ impl Inside {
         }
         self.end_moves(core, epoch);
         self.doubt(core, epoch, held);
+        self.let_leave(core, epoch, held);
         let first = InstanceName { node: self.me(), core };
         let mut actions = Vec::new();
         for (slots, stretch) in self.table().stretches().filter(|(_, stretch)| stretch.chain.primary() == Some(first)) {
@@ -98,6 +110,23 @@ impl Inside {
         actions.into_iter().for_each(|action| {
             self.proposals.add(action);
         });
+    }
+
+    /// Who would be missed as the next one leaves once whoever comes then has what was acknowledged, which only the first knows.
+    fn let_leave(&mut self, core: CoreId, epoch: u64, held: &[Held]) {
+        if !self.has_surplus() {
+            return;
+        }
+        let first = InstanceName { node: self.me(), core };
+        let surplus = control::plan::trim(self.table());
+        for action in surplus {
+            let Action::Replace { slots, places, counted: true, .. } = action else { continue };
+            let [led_by, next, ..] = places[..] else { continue };
+            let is_counted = |held: &&Held| held.to == next && set_of(slots).is_within(&held.counted);
+            if led_by == first && held.iter().any(|entry| is_counted(&entry)) {
+                self.proposals.add(Action::Replace { slots, epoch, places, counted: true });
+            }
+        }
     }
 
     /// Followers that have not what they are said to have are filled anew, once that is agreed.

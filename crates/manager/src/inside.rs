@@ -15,6 +15,7 @@ use crate::agreement::{Agreement, Asker};
 use crate::identity::{FILE_NAME, Identity};
 use crate::message::{Message, News, Proposed};
 use crate::moving::Moving;
+use crate::orders::Orders;
 use crate::proposals::Proposals;
 use crate::start::{Entry, Start};
 
@@ -37,6 +38,7 @@ pub(crate) struct Inside {
     pub lease: NodeLease,
     pub proposals: Proposals,
     pub moving: Moving,
+    pub orders: Orders,
     /// Who leads, as somebody said last.
     pub leader: Option<NodeId>,
     /// Messages to be sent; those to itself are heeded at once.
@@ -71,6 +73,7 @@ impl Inside {
             lease,
             proposals: Proposals::new(node, incarnation),
             moving: Moving::default(),
+            orders: Orders::default(),
             identity,
             start: start.clone(),
             incarnation,
@@ -152,7 +155,9 @@ impl Inside {
                 if let Proposed::Elsewhere(Some(leader)) = result {
                     self.leader = Some(leader);
                 }
-                self.proposals.on_proposed(now_us, number, result);
+                if self.proposals.on_proposed(now_us, number, result) {
+                    self.on_outcome(number, result);
+                }
             }
             Message::Read { number } if self.agreement.leads() => {
                 self.agreement.propose(Asker::Reader { node: Some(from), number }, Proposal::Read);
@@ -215,6 +220,7 @@ impl Inside {
             Asker::Judge(_) | Asker::Plan => {}
             Asker::Node { node, number } => {
                 let result = match result {
+                    Ok(Answer::Agreed { outcome: Outcome::Refused(why), .. }) => Proposed::Refused(why),
                     Ok(_) | Err(Refusal::Refused(_)) => Proposed::Agreed,
                     Err(Refusal::Elsewhere { leader }) => {
                         Proposed::Elsewhere(leader.and_then(|leader| u32::try_from(leader).ok()).map(NodeId))

@@ -32,6 +32,7 @@ impl Inside {
             let (node, voters) = (self.me(), self.identity.voters.clone());
             self.lease = NodeLease::new(node, self.incarnation, voters, lease_us(self.table()));
             self.proposals = Proposals::new(node, self.incarnation);
+            self.forget_orders();
         }
         if !self.is_written {
             return;
@@ -184,34 +185,45 @@ fn planned(table: &Table) -> Vec<Action> {
     actions
 }
 
-/// Away from who drains; when nobody does, so that everybody has a share.
+/// Away from who drains; when nobody does, to who is to get a share, until nothing more can be had.
 fn planned_moves(table: &Table) -> Vec<Action> {
     let room = MOVES_AT_ONCE.saturating_sub(table.moves().len());
     let draining = table.nodes().filter(|node| node.state == NodeState::Draining);
     let mut actions: Vec<Action> = draining.flat_map(|node| plan::drain(table, node.id())).collect();
     if actions.is_empty() && room > 0 {
-        actions = plan::rebalance(table);
+        actions = plan::share_out(table);
     }
     actions.truncate(room);
+    if actions.is_empty() {
+        actions = plan::spread(table);
+    }
+    let is_at_rest = plan::is_settled(table) && table.nodes().all(|node| node.state != NodeState::Fenced);
+    if actions.is_empty() && is_at_rest {
+        let sated = table.nodes().filter(|node| node.takes_share && node.state == NodeState::Up);
+        actions.extend(sated.map(|node| Action::Share { node: node.id(), takes: false }));
+    }
     actions
 }
 
 /// Who shall vote, if it is not who does: as many as the nodes that are up allow, those who do already first, and of the others
 /// only who was heard: a newcomer that never learned who it is would be waited for in vain. A change that was begun and not ended,
-/// because who led is gone, is ended.
+/// because who led is gone, is ended. Who left for ever votes no more, even if those who are left are too few to bear a failure.
 fn managers(table: &Table, sets: &[Vec<NodeId>], heard: &BTreeSet<NodeId>) -> Option<BTreeSet<NodeId>> {
     let now = sets.last()?;
     let unended = || (sets.len() > 1).then(|| now.iter().copied().collect());
     let up =
         |node: &&control::Node| node.state == NodeState::Up && (now.contains(&node.id()) || heard.contains(&node.id()));
     let ready: Vec<NodeId> = table.nodes().filter(up).map(control::Node::id).collect();
+    let is_gone = |id: &NodeId| table.node(*id).is_some_and(|node| node.state == NodeState::Gone);
+    let has_gone = now.iter().any(is_gone);
     let count = match ready.len() {
         MANAGERS_OF_MANY.. => MANAGERS_OF_MANY,
         MANAGERS_OF_FEW.. => MANAGERS_OF_FEW,
+        1.. if has_gone => 1,
         // Nobody takes the place of the only one: if it is down, nobody can agree on that.
         _ => return unended(),
     };
-    if now.len() > count {
+    if now.len() > count && !has_gone {
         // Fewer than there were: whoever is down may come back.
         return unended();
     }

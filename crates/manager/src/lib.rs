@@ -4,7 +4,8 @@
 //!  other managers ─► peers ─► message ─► inside ─► agreement (consensus ─► control's table)
 //!        P+10000                           │ ├─► leading: leases, judgement, plans
 //!                                          │ └─► proposals
-//!                                          └─► cores: table and lease by hops; what followers hold comes back
+//!                                          ├─► cores: table and lease by hops; what followers hold comes back
+//!                                          └─► orders: what operators want; standing: what they are told
 //!  newcomer: asks to be let in, lets in       identity: the file that says who this node is
 //! ```
 //!
@@ -20,10 +21,12 @@ mod manager;
 pub mod message;
 mod moving;
 mod newcomer;
+mod orders;
 mod peers;
 mod proposals;
 #[cfg(test)]
 mod rig;
+mod standing;
 pub mod start;
 
 pub use leading::{MANAGERS_OF_FEW, MANAGERS_OF_MANY};

@@ -1,7 +1,7 @@
 //! The manager of a node as a machine: its tick is the list of its stages.
 
 use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, TickOutput};
-use control::Table;
+use control::{NodeState, Table};
 use shard::{Control, HopBatch};
 
 use crate::cores::Cores;
@@ -14,6 +14,9 @@ use crate::start::{Entry, Start};
 
 /// Rounds in which a node talks to itself within one tick.
 const ROUNDS_MAX: usize = 32;
+/// Why a node that was removed does not run.
+const REMOVED: &str =
+    "this node was removed from its cluster for ever: to join again, start it with an empty directory and --join";
 /// How long a node sleeps that waits for nothing but its file, microseconds.
 const WRITTEN_US: u64 = 1_000_000;
 
@@ -59,6 +62,11 @@ impl Manager {
                 return Err("this directory is no cluster node's: found a cluster, or join one".to_owned());
             }
         };
+        let is_removed =
+            |known: &Identity| is_gone(&known.table, known.node) && !known.voters.all().contains(&known.node);
+        if identity.as_ref().is_some_and(is_removed) {
+            return Err(REMOVED.to_owned());
+        }
         // The clock is not known yet: the first tick begins.
         let inside = identity.map(|identity| Inside::new(0, identity, &start)).transpose();
         let inside = inside.map_err(|damage| damage.to_string())?;
@@ -123,6 +131,7 @@ impl Manager {
                 match control {
                     Control::Held { table, held } => inside.on_held(core, table, &held),
                     Control::Sealed { id, table } => inside.moving.on_sealed(core, id, table),
+                    Control::Order { gather, order } => inside.on_order(core, gather, order),
                     Control::Unsealed { id } => inside.moving.on_unsealed(now_us, core, id),
                     _ => {}
                 }
@@ -202,6 +211,7 @@ impl Manager {
             inside.wish(now_us);
             inside.plan(now_us);
             inside.hand_over(now_us);
+            inside.carry_out();
             inside.send_proposals(now_us);
             let me = inside.me();
             for (to, message) in std::mem::take(&mut inside.outbox) {
@@ -219,6 +229,15 @@ impl Manager {
         }
         if let Some(reason) = inside.agreement.take_failure() {
             eprintln!("zerohop: this node is a silent manager from now on: {reason}");
+        }
+    }
+
+    /// A node that was removed ends, once nobody counts on its vote.
+    fn leave(&mut self) {
+        let Some(inside) = &self.inside else { return };
+        let is_needed = inside.agreement.leads() || inside.identity.voters.all().contains(&inside.me());
+        if is_gone(inside.table(), inside.me()) && !is_needed {
+            self.fail(REMOVED.to_owned());
         }
     }
 
@@ -283,6 +302,7 @@ impl Machine for Manager {
         self.receive(&mut input);
         self.heed(now_us);
         self.agree(now_us);
+        self.leave();
         self.connect(now_us);
         self.tell(now_us, &mut output.hops);
         self.peers.flush(&mut self.effects);
@@ -306,6 +326,10 @@ impl Manager {
         }
         output.effects.push(Effect::Stop);
     }
+}
+
+fn is_gone(table: &Table, node: NodeId) -> bool {
+    table.node(node).is_some_and(|node| node.state == NodeState::Gone)
 }
 
 fn hello(inside: &Inside) -> Message {

@@ -14,16 +14,16 @@
 //!  42 answer      node u32 · incarnation u64 · fenced u8 · may run us u64
 //!  43 news        leader u32, 0: unknown · voters · table, the rest         voters: version u64 · count u8 · { count u16 · { u32 } }
 //!  44 propose     number u64 · command, the rest
-//!  45 proposed    number u64 · result u8 · leader u32
+//!  45 proposed    number u64 · result u8 · leader u32                       result 3, refused: kind u8 · u64 · u64 behind
 //!  46 read        number u64                                                up to where must a table have obeyed to be current?
 //!  47 readable    number u64 · index u64
 //! ```
 
 use base::NodeId;
 use base::limits::{MANAGERS_MAX, NODES_MAX};
-use control::Command;
 use control::code::{Damage, Reader, Writer};
 use control::lease::{Answer, Denial, Heard, Question, Renewal, Reply, Report, Voters};
+use control::{Command, Refusal};
 
 /// What a node that was not there for a while has to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,8 +39,10 @@ pub struct News {
 /// What became of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proposed {
-    /// The table obeyed, or refused: it shows which.
+    /// The table obeyed.
     Agreed,
+    /// The table refused.
+    Refused(Refusal),
     /// Nothing happened here; perhaps there.
     Elsewhere(Option<NodeId>),
     /// Nobody knows, or not now: ask again under the same number.
@@ -147,8 +149,13 @@ impl Message {
                     Proposed::Agreed => (0, None),
                     Proposed::Elsewhere(leader) => (1, *leader),
                     Proposed::Unknown => (2, None),
+                    Proposed::Refused(_) => (3, None),
                 };
                 out.u64(*number).u8(code).u32(leader.map_or(0, |leader| leader.0));
+                if let Proposed::Refused(refusal) = result {
+                    let (kind, one, other) = refusal.words();
+                    out.u8(kind).u64(one).u64(other);
+                }
             }
             Message::Read { number } => {
                 out.u64(*number);
@@ -213,6 +220,10 @@ impl Message {
                     0 => Proposed::Agreed,
                     1 => Proposed::Elsewhere(node(leader)),
                     2 => Proposed::Unknown,
+                    3 => {
+                        let refusal = Refusal::of(from.u8()?, from.u64()?, from.u64()?);
+                        Proposed::Refused(refusal.ok_or(Damage::Part("a refusal"))?)
+                    }
                     _ => return Err(Damage::Part("a result")),
                 };
                 Message::Proposed { number, result }
@@ -301,6 +312,7 @@ mod tests {
             Message::Proposed { number: 3, result: Proposed::Elsewhere(Some(NodeId(1))) },
             Message::Proposed { number: 3, result: Proposed::Elsewhere(None) },
             Message::Proposed { number: 3, result: Proposed::Unknown },
+            Message::Proposed { number: 3, result: Proposed::Refused(Refusal::HoldsSlots(NodeId(2), 7)) },
             Message::Read { number: 1 },
             Message::Readable { number: 1, index: 2 },
         ]

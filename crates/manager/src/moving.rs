@@ -83,9 +83,17 @@ impl Inside {
     /// The moves away from this node go on.
     pub fn hand_over(&mut self, now_us: u64) {
         let ready: Vec<Move> = self.table().moves().iter().filter(|one| self.is_to_hand_over(one)).copied().collect();
-        self.moving.cores.retain(|core, (id, _)| ready.iter().any(|one| one.id == *id && one.from.core == *core));
+        let filled: Vec<u64> = ready.iter().map(|one| one.id).filter(|id| self.is_whole(*id)).collect();
+        self.moving.cores.retain(|core, (id, step)| {
+            let goes_on = filled.contains(id) || !matches!(step, Step::Given { .. });
+            goes_on && ready.iter().any(|one| one.id == *id && one.from.core == *core)
+        });
         for one in ready {
             let core = one.from.core;
+            if !self.moving.cores.contains_key(&core) && !filled.contains(&one.id) {
+                // Who is not filled yet keeps nobody waiting.
+                continue;
+            }
             let (id, step) = *self.moving.cores.entry(core).or_insert((one.id, Step::Given { again_us: now_us }));
             if id == one.id {
                 let next = self.next_step(now_us, one, step);
@@ -96,7 +104,7 @@ impl Inside {
 
     fn next_step(&mut self, now_us: u64, Move { id, from, .. }: Move, step: Step) -> Step {
         match step {
-            Step::Given { again_us } if now_us >= again_us && self.is_whole(id) => {
+            Step::Given { again_us } if now_us >= again_us => {
                 self.moving.telling.push((from.core, Control::Seal { id }));
                 Step::Told
             }

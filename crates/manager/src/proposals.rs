@@ -61,14 +61,17 @@ impl Proposals {
         .collect()
     }
 
-    /// Something is known of one.
-    pub fn on_proposed(&mut self, now_us: u64, number: u64, result: Proposed) {
-        let Some(place) = self.list.iter().position(|waiting| waiting.command.id.number == number) else { return };
+    /// Something is known of one; whether it is over with that.
+    pub fn on_proposed(&mut self, now_us: u64, number: u64, result: Proposed) -> bool {
+        let Some(place) = self.list.iter().position(|waiting| waiting.command.id.number == number) else {
+            return false;
+        };
         match result {
-            Proposed::Agreed => drop(self.list.remove(place)),
+            Proposed::Agreed | Proposed::Refused(_) => drop(self.list.remove(place)),
             Proposed::Elsewhere(_) => self.list[place].again_us = now_us + ELSEWHERE_US,
             Proposed::Unknown => self.list[place].again_us = now_us + RETRY_US,
         }
+        matches!(result, Proposed::Agreed | Proposed::Refused(_))
     }
 
     /// When the next one is due.

@@ -7,6 +7,7 @@
 
 use base::{InstanceName, NodeId, SLOT_COUNT, Slot};
 
+use crate::slots::SlotSet;
 use crate::table::{Endpoint, SlotRange};
 
 /// Distance from a node's port to that of its first instance.
@@ -66,6 +67,8 @@ pub struct ClusterView {
     /// First slot of each stretch, ascending from 0, and its chain.
     stretches: Vec<(Slot, Chain)>,
     moves: Vec<Moving>,
+    /// Slots in which replies wait for every member that has everything, because one of them is about to leave.
+    long: SlotSet,
 }
 
 impl ClusterView {
@@ -78,12 +81,23 @@ impl ClusterView {
         assert!(stretches.is_sorted_by(|one, next| one.0 < next.0), "stretches ascend");
         let is_known = |member: &InstanceName| nodes.iter().any(|place| place.node == member.node);
         assert!(stretches.iter().flat_map(|(_, chain)| &chain.members).all(is_known), "members are on nodes");
-        ClusterView { cluster, version, nodes, stretches, moves: Vec::new() }
+        ClusterView { cluster, version, nodes, stretches, moves: Vec::new(), long: SlotSet::default() }
     }
 
     /// The same with these moves under way.
     pub fn with_moves(self, moves: Vec<Moving>) -> ClusterView {
         ClusterView { moves, ..self }
+    }
+
+    /// The same with chains of these slots that are longer than they shall be.
+    pub fn with_long(self, long: SlotSet) -> ClusterView {
+        ClusterView { long, ..self }
+    }
+
+    /// Whether replies wait for every member of the slot's chain that has everything: whoever comes second when one of them
+    /// has left has to have what was acknowledged until then.
+    pub fn waits_for_all(&self, slot: Slot) -> bool {
+        self.long.contains(slot)
     }
 
     /// Which cluster.

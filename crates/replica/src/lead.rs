@@ -43,8 +43,10 @@ struct Entry {
 /// See the module.
 pub struct Lead {
     to: InstanceName,
-    /// Replies wait for it.
+    /// Replies wait for it,
     counts: bool,
+    /// and what was acknowledged before the newest table came is in this log group at the latest.
+    counts_from: LogOrdinal,
     slots: SlotSet,
     /// Slots that it is to hold, but is said to have whole, which it has not.
     suspects: SlotSet,
@@ -84,6 +86,7 @@ impl Lead {
         Lead {
             to,
             counts: false,
+            counts_from: LogOrdinal(0),
             slots: SlotSet::default(),
             suspects: SlotSet::default(),
             suspected_at: 0,
@@ -335,6 +338,19 @@ impl Lead {
     pub fn has_all(&self, slots: &SlotSet, until: LogOrdinal) -> bool {
         let has = self.slots.union(&self.suspects).intersection(slots).is_within(&self.held);
         has && self.ahead.intersection(slots).is_empty() && self.passed() >= until
+    }
+
+    /// A table came; `newest`: groups up to this one were passed on.
+    pub fn count_from(&mut self, newest: LogOrdinal) {
+        self.counts_from = newest;
+    }
+
+    /// Of which slots it is said to be whole, and has everything that was acknowledged, or ever will be by this table.
+    pub fn counted(&self) -> SlotSet {
+        match self.counts && self.passed() >= self.counts_from {
+            true => self.trusted.intersection(&self.held),
+            false => SlotSet::default(),
+        }
     }
 
     /// The last log group of which the follower has all it is to have.

@@ -107,6 +107,7 @@ impl Links {
             to: lead.to(),
             slots: lead.held().clone(),
             suspects: lead.suspects().clone(),
+            counted: lead.counted(),
         };
         self.leads.iter().map(held).collect()
     }
@@ -160,6 +161,7 @@ impl Links {
                 self.begin_life(number);
             }
             self.leads[number].0.set_slots(wanted, view.version(), |slot| view.chain(slot).epoch);
+            self.leads[number].0.count_from(self.considered);
         }
         self.renumber();
     }

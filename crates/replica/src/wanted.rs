@@ -27,6 +27,8 @@ pub struct Held {
     pub slots: SlotSet,
     /// What it is said to have whole, and has not.
     pub suspects: SlotSet,
+    /// It is said to have these whole, replies wait for it, and what was acknowledged before they did is in its log.
+    pub counted: SlotSet,
 }
 
 /// What each follower of `me` is to hold by this table.
@@ -39,7 +41,7 @@ pub fn wanted_of(me: InstanceName, view: &ClusterView) -> BTreeMap<InstanceName,
         for (place, member) in chain.members.iter().enumerate().skip(1) {
             let entry = wanted.entry(*member).or_default();
             entry.slots.insert(slot);
-            entry.counts |= place <= next;
+            entry.counts |= place <= next || (place < chain.whole && view.waits_for_all(slot));
             if place < chain.whole {
                 entry.trusted.insert(slot);
                 if handed.is_some() {

@@ -10,6 +10,7 @@ use crate::connection::Stall;
 use crate::forward::Unblock;
 use crate::hop::{Control, Origin};
 use crate::node::{ConfigChange, CoreFacts};
+use crate::order::{self, Ordered};
 use crate::pins::PinQuestion;
 use crate::shard::Shard;
 use crate::waiters::Target;
@@ -58,6 +59,8 @@ pub enum Answer {
     Count(u64),
     /// What a core knows of itself.
     Facts(Box<CoreFacts>),
+    /// The manager: what became of an order.
+    Ordered(Ordered),
     /// A core's part of a backup, or why there is none.
     Pinned(Result<Box<CorePoint>, String>),
 }
@@ -81,6 +84,8 @@ pub enum Purpose {
     },
     /// A step of a backup.
     Pins(PinQuestion),
+    /// The node's manager carries an order out.
+    Order,
     /// Nobody waits for the answers.
     Nobody,
     /// The run with this number waits until every core is durable.
@@ -99,6 +104,7 @@ pub(crate) struct Gather {
     count: u64,
     facts: Vec<CoreFacts>,
     pub(crate) points: Vec<CorePoint>,
+    ordered: Option<Ordered>,
     /// The first one.
     pub(crate) refusal: Option<String>,
 }
@@ -111,7 +117,7 @@ pub struct Gathers {
 }
 
 impl Gathers {
-    fn open(
+    pub(crate) fn open(
         &mut self,
         connection: Option<ConnectionId>,
         purpose: Purpose,
@@ -129,6 +135,7 @@ impl Gathers {
             count: 0,
             facts: Vec::new(),
             points: Vec::new(),
+            ordered: None,
             refusal: None,
         };
         self.running.insert(self.count, gather);
@@ -243,6 +250,7 @@ impl Shard {
             Answer::Lines(lines) => gather.lines.extend(lines),
             Answer::Count(count) => gather.count += count,
             Answer::Facts(facts) => gather.facts.push(*facts),
+            Answer::Ordered(ordered) => gather.ordered = Some(ordered),
             Answer::Pinned(Ok(point)) => gather.points.push(*point),
             Answer::Pinned(Err(why)) => drop(gather.refusal.get_or_insert(why)),
         }
@@ -276,6 +284,7 @@ impl Shard {
         let target = Target::Local(connection);
         match gather.purpose {
             Purpose::Nobody | Purpose::Run(_) | Purpose::Pins(_) => {}
+            Purpose::Order => self.answer(target, |reply| order::write(gather.ordered.as_ref(), reply)),
             Purpose::Durable { .. } => {
                 let all = self.log.is_some() && gather.count == gather.cores as u64;
                 self.answer(target, |reply| {

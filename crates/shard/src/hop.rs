@@ -156,6 +156,13 @@ pub enum Control {
         /// Which move.
         id: u64,
     },
+    /// To the manager: an operator wants something; the answer is that of gather `gather`.
+    Order {
+        /// Whose answer.
+        gather: u64,
+        /// What.
+        order: crate::order::Order,
+    },
     /// To core 0: what this core's store takes, while memory is limited.
     StoreTakes {
         /// Bytes.

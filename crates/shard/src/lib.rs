@@ -37,6 +37,7 @@ pub mod node;
 mod node_commands;
 #[cfg(test)]
 mod one_core;
+pub mod order;
 pub mod owned_request;
 pub mod pace;
 pub mod pins;

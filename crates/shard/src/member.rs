@@ -5,6 +5,8 @@
 //!  link    ─► follow ─► store, log ─► append ─► replicate ─► persisted
 //! ```
 
+pub mod migrations;
+
 use std::sync::Arc;
 
 use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now, Slot};
@@ -14,6 +16,7 @@ use wire::registry::{CommandSpec, key_positions};
 use wire::{Arguments, Reply, error};
 
 use crate::hop::{Control, HopBatch};
+use crate::member::migrations::Migrations;
 use crate::node::ClusterFacts;
 use crate::receive::Arrival;
 use crate::route::Hint;
@@ -54,6 +57,7 @@ pub struct Membership {
     pub(crate) seal: Option<Seal>,
     /// When the manager hears again what is wrong with a follower, while something is.
     doubts_us: u64,
+    migrations: Migrations,
 }
 
 /// Between two times that the manager is told of followers that are doubted, microseconds.
@@ -68,7 +72,8 @@ impl Membership {
     /// What CLUSTER answers from.
     pub(crate) fn facts(&self, now: Now) -> ClusterFacts<'_> {
         let view = self.links.view().map(Arc::as_ref);
-        ClusterFacts { me: self.links.me(), view, has_lease: self.has_lease(now) }
+        let migrations = Some(&self.migrations);
+        ClusterFacts { me: self.links.me(), view, has_lease: self.has_lease(now), migrations }
     }
 }
 
@@ -89,6 +94,7 @@ impl Shard {
             to_manager: HopBatch::default(),
             seal: None,
             doubts_us: 0,
+            migrations: Migrations::default(),
         }));
     }
 
@@ -99,6 +105,7 @@ impl Shard {
         let me = InstanceName { node, core: self.core };
         membership.links.set_name(me);
         let served: SlotSet = membership.links.served().collect();
+        membership.migrations.note(self.now, me, &view);
         membership.links.set_view(view, &mut self.store, given);
         let lost = served.without(&membership.links.served().collect());
         let owes = !membership.seal.as_ref().is_some_and(|seal| seal.is_complete_for(&lost));

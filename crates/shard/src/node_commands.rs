@@ -92,6 +92,7 @@ impl Shard {
             NodeOutcome::WaitDurable { local, timeout_ms } => {
                 self.start_durable_wait(index, spec, arguments, local, timeout_ms);
             }
+            NodeOutcome::Order(order) => self.start_order(index, order),
             NodeOutcome::Backup(request) => self.start_backup(index, (spec, arguments), request),
             NodeOutcome::CountKeysInSlot(slot) | NodeOutcome::KeysInSlot { slot, .. } => {
                 let mut masks = GroupMasks::new();

@@ -271,7 +271,7 @@ impl Shard {
             Control::Lease { until_us } => self.set_lease(until_us),
             Control::AskHeld => self.tell_held(),
             Control::Seal { id } => self.seal(id),
-            Control::Held { .. } | Control::Sealed { .. } | Control::Unsealed { .. } => {
+            Control::Held { .. } | Control::Sealed { .. } | Control::Unsealed { .. } | Control::Order { .. } => {
                 unreachable!("only a manager is told")
             }
             Control::LogFailed { reason } => self.end_log(&reason),

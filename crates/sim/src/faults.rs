@@ -29,6 +29,8 @@ pub enum Fault {
     Reset,
     /// Slots were to go elsewhere.
     Moved,
+    /// A node was to be emptied, or not any more.
+    Drained,
     /// The client stops writing and reads on.
     HalfClose,
     /// A restart with another number of cores.

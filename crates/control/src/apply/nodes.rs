@@ -57,7 +57,7 @@ impl Table {
         }
         flawless(flaw_of(&founding.node))?;
         flawless(flaw_of_settings(&founding.settings))?;
-        let mut node = Node::new(founding.node.clone());
+        let mut node = Node { takes_share: false, ..Node::new(founding.node.clone()) };
         let home = even_home(node.facts.cores);
         for group in SlotGroupId::all() {
             node.homes.set(group, home(group));
@@ -118,7 +118,7 @@ impl Table {
         }
         let node = self.known_mut(*id)?;
         node.facts = facts;
-        node.state = NodeState::Up;
+        (node.state, node.takes_share) = (NodeState::Up, true);
         Ok(())
     }
 
@@ -160,8 +160,31 @@ impl Table {
         if node.state != NodeState::Up {
             return Err(Refusal::NodeIs(id, node.state));
         }
-        node.state = NodeState::Draining;
+        (node.state, node.takes_share) = (NodeState::Draining, false);
         Ok(())
+    }
+
+    pub(crate) fn keep(&mut self, id: NodeId) -> Result<(), Refusal> {
+        let node = self.known_mut(id)?;
+        if node.state != NodeState::Draining {
+            return Err(Refusal::NodeIs(id, node.state));
+        }
+        (node.state, node.takes_share) = (NodeState::Up, true);
+        Ok(())
+    }
+
+    pub(crate) fn share(&mut self, id: NodeId, takes: bool) -> Result<(), Refusal> {
+        let node = self.known_mut(id)?;
+        if takes && node.state != NodeState::Up {
+            return Err(Refusal::NodeIs(id, node.state));
+        }
+        node.takes_share = takes;
+        Ok(())
+    }
+
+    /// What everybody's share is has changed.
+    fn share_anew(&mut self) {
+        self.nodes.values_mut().for_each(|node| node.takes_share |= node.state == NodeState::Up);
     }
 
     pub(crate) fn remove(&mut self, epoch: Epoch, id: NodeId, abandon: bool) -> Result<(), Refusal> {
@@ -176,8 +199,10 @@ impl Table {
         }
         self.stretches.change(all_slots(), epoch, |_, chain| chain.without(id));
         let node = self.known_mut(id)?;
-        node.state = NodeState::Gone;
-        node.homes = Homes::NONE;
+        (node.state, node.takes_share, node.homes) = (NodeState::Gone, false, Homes::NONE);
+        if may_abandon {
+            self.share_anew();
+        }
         Ok(())
     }
 
@@ -187,6 +212,7 @@ impl Table {
             return Err(Refusal::NodeIs(id, node.state));
         }
         node.facts.weight = weight;
+        self.share_anew();
         Ok(())
     }
 

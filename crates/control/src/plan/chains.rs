@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::limits::REPLACEMENTS_MAX;
 use placement::SlotRange;
 
+use super::TOLERATED;
 use super::filler::{Want, choose};
-use super::loads::{Load, copies, parts, settled};
+use super::loads::{Load, copies, parts, settled, takers};
 use crate::apply::chains::{after_loss, successor};
 use crate::chain::{Chain, Member};
 use crate::command::{Action, Replacement};
-use crate::node::NodeState;
+use crate::node::{Homes, NodeState};
+use crate::stretch::groups_of;
 use crate::table::Table;
-use base::{InstanceName, NodeId};
+use base::{InstanceName, NodeId, Slot};
 
 /// Who comes behind `lost` when it is promoted away, in every chain that is too short without it and has a first whose lease
 /// runs.
@@ -60,6 +62,85 @@ pub fn mend(table: &Table) -> Vec<Action> {
     additions(table, &wants)
 }
 
+/// Members for chains in which somebody stands who has more than his share of copies, from those that are to get theirs. When
+/// the new member is whole, [`trim`] lets the other one go: only what it would do is planned. Half of what is too much goes at a
+/// time, so that nothing comes back.
+pub fn spread(table: &Table) -> Vec<Action> {
+    if !is_settled(table) {
+        return Vec::new();
+    }
+    let homes = takers(table).into_iter().filter_map(|id| Some((id, table.node(id)?.homes))).collect();
+    let mut spreader = Spreader { table, loads: copies(table), given: BTreeMap::new(), homes };
+    let mut actions = Vec::new();
+    for (slots, chain, _) in parts(table) {
+        let Some((slots, to)) = spreader.swap(slots, &chain) else { continue };
+        let mut after = chain;
+        after.push(Member::filling(to));
+        let places = after.iter().map(|member| member.place).collect();
+        actions.push(Action::Replace { slots, epoch: table.version(), places, counted: false });
+    }
+    actions
+}
+
+/// Whether no chain is being filled, or has more members than it shall, and nothing is on its way.
+pub fn is_settled(table: &Table) -> bool {
+    let is_done = |chain: &Chain| chain.whole_count() == chain.len() && chain.len() <= wanted(table);
+    table.moves().is_empty() && table.stretches().all(|(_, stretch)| is_done(&stretch.chain))
+}
+
+/// A plan of [`spread`] in the making.
+struct Spreader<'a> {
+    table: &'a Table,
+    loads: BTreeMap<InstanceName, Load>,
+    /// Slots that go from each instance by this plan.
+    given: BTreeMap<InstanceName, u32>,
+    homes: BTreeMap<NodeId, Homes>,
+}
+
+impl Spreader<'_> {
+    /// Slots of a chain that are copied, and to whom.
+    fn swap(&mut self, slots: SlotRange, chain: &Chain) -> Option<(SlotRange, InstanceName)> {
+        if chain.len() != wanted(self.table) || chain.is_full() || !is_served(self.table, chain) {
+            return None;
+        }
+        let behind = chain.iter().skip(1).map(|member| member.place);
+        let from = behind.max_by_key(|place| self.may_give(*place))?;
+        let lack = |place: InstanceName| self.loads.get(&place).map_or(0, |load| load.lack());
+        // Beside all of it: until it is whole, nobody goes.
+        let may = |place: &InstanceName| self.may_take(*place, slots, chain);
+        let legal = self.loads.keys().copied().filter(|place| !chain.has(place.node) && may(place));
+        let to = legal.max_by_key(|place| (lack(*place), std::cmp::Reverse(*place)))?;
+        let count = u32::from(slots.len()).min(self.may_give(from)).min(lack(to));
+        let mut after = *chain;
+        after.push(Member::whole(to));
+        let goes = surplus(self.table, &after, &self.loads).map(|member| member.place);
+        if count == 0 || goes != Some(from) {
+            return None;
+        }
+        let slots = SlotRange { last: Slot::wrapping(slots.first.number() + count as u16 - 1), ..slots };
+        *self.given.entry(from).or_insert(0) += count;
+        self.loads.entry(to).or_default().slots += count;
+        let homes = self.homes.entry(to.node).or_insert(Homes::NONE);
+        groups_of(slots).for_each(|group| homes.set(group, to.core));
+        Some((slots, to))
+    }
+
+    fn may_give(&self, place: InstanceName) -> u32 {
+        let excess = self.loads.get(&place).map_or(0, |load| load.excess());
+        (excess / 2).saturating_sub(self.given.get(&place).copied().unwrap_or(0))
+    }
+
+    fn may_take(&self, place: InstanceName, slots: SlotRange, beside: &Chain) -> bool {
+        let homes = self.homes.get(&place.node);
+        let is_home = |group| homes.and_then(|homes| homes.get(group)).is_none_or(|home| home == place.core);
+        let is_short = |load: &Load| load.lack() > load.target / TOLERATED;
+        self.table.node(place.node).is_some_and(|node| node.takes_share && node.state == NodeState::Up)
+            && self.loads.get(&place).is_some_and(is_short)
+            && groups_of(slots).all(is_home)
+            && self.table.fits(place.node, beside).is_ok()
+    }
+}
+
 fn additions(table: &Table, wants: &[Want]) -> Vec<Action> {
     let epoch = table.version();
     let action = |choice: super::filler::Choice| {
@@ -99,8 +180,8 @@ pub fn trim(table: &Table) -> Vec<Action> {
     actions.into_iter().map(action).collect()
 }
 
-/// Whom a chain misses least: who drains, who leaves the more zones behind, who is not whole, who would not take over, who is
-/// fullest.
+/// Whom a chain misses least: who drains, who leaves the more zones behind, who is not whole, who has more than his share, who
+/// would not take over, who is fullest.
 fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<InstanceName, Load>) -> Option<Member> {
     let zones_without = |id: NodeId| {
         let rest = chain.without(id);
@@ -111,7 +192,8 @@ fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<InstanceName, Load>) -
     chain.iter().skip(1).copied().max_by_key(|member| {
         let id = member.place.node;
         let takes_over = successor(chain) == Some(member.place);
-        (is_draining(table, id), zones_without(id), !member.whole, !takes_over, fullness(member.place))
+        let is_overfull = loads.get(&member.place).is_some_and(|load| load.excess() > 0);
+        (is_draining(table, id), zones_without(id), !member.whole, is_overfull, !takes_over, fullness(member.place))
     })
 }
 

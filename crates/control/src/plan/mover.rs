@@ -6,14 +6,13 @@ use base::limits::{MOVES_MAX, RANGES_PER_INSTANCE_MAX};
 use base::{InstanceName, NodeId, SLOT_COUNT, SLOTS_PER_GROUP, Slot};
 use placement::SlotRange;
 
+use super::TOLERATED;
 use super::loads::{Load, firsts, shares};
 use crate::command::Action;
 use crate::node::NodeState;
 use crate::stretch::range;
 use crate::table::Table;
 
-/// Who lacks less than this part of its share is left as it is: a balance that is never quite reached would move for ever.
-const TOLERATED: u32 = 8;
 /// Pieces of at least this many slots end at slot groups, so that the next instance finds a group that is free.
 const ALIGNED_SLOTS: u16 = 2 * SLOTS_PER_GROUP;
 
@@ -25,6 +24,12 @@ pub fn join(table: &Table, node: NodeId) -> Vec<Action> {
 /// What moves so that everybody has its share.
 pub fn rebalance(table: &Table) -> Vec<Action> {
     Mover::new(table).run(|_| true, |_| true)
+}
+
+/// What moves to those that are to get their share.
+pub fn share_out(table: &Table) -> Vec<Action> {
+    let takes = |id: NodeId| table.node(id).is_some_and(|node| node.takes_share);
+    Mover::new(table).run(|place| takes(place.node), |_| true)
 }
 
 /// What moves away from `node`: all of it, to who lacks most.

@@ -11,7 +11,7 @@ use crate::rig::{Rig, random_action, unplanted};
 /// What happened in some histories, so that one can see that they are not empty.
 #[derive(Debug, Default)]
 struct Seen {
-    changed: [u32; 17],
+    changed: [u32; 19],
     refused: u32,
 }
 
@@ -33,6 +33,8 @@ fn number(action: &Action) -> usize {
         Action::Weigh { .. } => 14,
         Action::Configure(_) => 15,
         Action::Doubt { .. } => 16,
+        Action::Share { .. } => 17,
+        Action::Keep { .. } => 18,
     }
 }
 
@@ -147,10 +149,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_command_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0u8..17) {
+    fn any_bytes_are_a_command_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0u8..19) {
         let _unplanted = unplanted();
         if bytes.len() > 17 {
-            bytes[0] = 1;
+            bytes[0] = 2;
             bytes[17] = kind;
         }
         if let Ok(command) = Command::decode(&bytes) {

@@ -181,6 +181,71 @@ fn a_fourth_equal_node_gets_a_quarter_in_one_piece_of_each() {
     assert_eq!(plan::violations(&rig.table), []);
 }
 
+/// Copies go where they are missing until none do; how many slots were copied.
+fn spread(rig: &mut Rig) -> u32 {
+    let mut copied = 0;
+    for _ in 0..60 {
+        let actions = plan::spread(&rig.table);
+        if actions.is_empty() {
+            return copied;
+        }
+        for action in actions {
+            let Action::Replace { slots, .. } = &action else { panic!("{action:?} copies nothing") };
+            copied += u32::from(slots.len());
+            rig.done(action);
+        }
+        settle(rig);
+        judge_places(&rig.table);
+    }
+    panic!("copies do not come to rest");
+}
+
+fn held(table: &Table, node: u32) -> u32 {
+    u32::from(table.slots_held(NodeId(node)))
+}
+
+#[test]
+fn copies_go_to_who_has_few_and_come_to_rest() {
+    let _unplanted = unplanted();
+    let mut rig = Rig::founded(newcomer(1, 1, "", "m1"), 2);
+    for id in 2..=4 {
+        rig.done(Action::Join(newcomer(id, 1, "", &format!("m{id}"))));
+        plan::join(&rig.table, NodeId(id)).into_iter().for_each(|action| rig.done(action));
+        settle(&mut rig);
+    }
+    let before: Vec<u32> = (1..=4).map(|id| held(&rig.table, id)).collect();
+    assert!(before.iter().any(|held| *held < 6000), "nothing to spread: {before:?}");
+    let copied = spread(&mut rig);
+    for id in 1..=4 {
+        let held = held(&rig.table, id);
+        assert!((7000..=9400).contains(&held), "node {id} has {held} of 8192, before {before:?}");
+    }
+    let lacking: u32 = before.iter().map(|held| 8192u32.saturating_sub(*held)).sum();
+    assert!(copied <= lacking, "{copied} slots were copied, {lacking} were missing");
+    // Who has had his share takes no more.
+    for id in 1..=4 {
+        rig.done(Action::Share { node: NodeId(id), takes: false });
+    }
+    rig.done(Action::Join(newcomer(5, 1, "", "m5")));
+    let to = |action: &Action| match action {
+        Action::Replace { places, .. } => places.last().map(|place| place.node.0),
+        other => panic!("{other:?}"),
+    };
+    let takers: BTreeSet<_> = plan::spread(&rig.table).iter().filter_map(to).collect();
+    assert_eq!(takers, BTreeSet::from([5]));
+}
+
+#[test]
+fn copies_come_to_rest_in_clusters_of_every_kind() {
+    let _unplanted = unplanted();
+    let mut copied = 0;
+    for (seed, nodes) in [(11, 3), (12, 4), (13, 5), (14, 8), (15, 12), (16, 12), (17, 20)] {
+        let mut rig = grown(seed, nodes, false);
+        copied += spread(&mut rig);
+    }
+    assert!(copied > 10_000, "only {copied} slots were copied");
+}
+
 #[test]
 fn a_node_of_several_cores_gets_slots_on_each() {
     let _unplanted = unplanted();

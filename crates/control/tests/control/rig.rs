@@ -153,8 +153,13 @@ pub fn random_action(table: &Table, rng: &mut Rng) -> Action {
             let ready = table.moves().iter().find(|one| one.state == MoveState::Wanted).map_or(0, |one| one.id);
             Action::HandOver { id: ready, epoch }
         }
-        _ => match rng.below(5) {
+        _ => match rng.below(7) {
             0 => Action::Drain { node: pick(rng) },
+            3 => Action::Share { node: pick(rng), takes: rng.chance(1, 2) },
+            4 => {
+                let draining = table.nodes().find(|node| node.state == NodeState::Draining).map(Node::id);
+                Action::Keep { node: draining.unwrap_or_else(|| pick(rng)) }
+            }
             1 => Action::Remove { node: pick(rng), abandon: rng.chance(1, 2) },
             2 => Action::Weigh { node: pick(rng), weight: rng.below(9) as u16 },
             _ => Action::Configure(Settings { lease_ms: 20 + rng.below(400) as u32, chain_length: rng.below(6) as u8 }),

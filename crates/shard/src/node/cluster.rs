@@ -2,6 +2,7 @@
 //! answer alike.
 
 use super::facts::NodeFacts;
+use super::orders;
 use super::outcome::NodeOutcome;
 use base::Slot;
 use placement::{AddressBook, Listed, slot_of};
@@ -33,6 +34,10 @@ pub(super) fn execute(
         | Id::ClusterReplicas
         | Id::ClusterSlaves
         | Id::ClusterCountFailureReports => describe(spec, arguments, (facts, &facts.book()), reply),
+        Id::ClusterGetslotmigrations => orders::write_migrations(facts.cluster, reply),
+        Id::ClusterMigrateslots | Id::ClusterCancelslotmigrations | Id::ClusterForget if facts.cluster.is_some() => {
+            return orders::execute(spec, arguments, facts, reply);
+        }
         _ => refuse_change(spec, facts, reply),
     }
     NodeOutcome::Done

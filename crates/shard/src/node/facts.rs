@@ -7,6 +7,8 @@ use base::limits::DATABASE_COUNT;
 use base::{CoreId, Door, InstanceName, Now};
 use placement::{AddressBook, ClusterView, NodeTable};
 
+use crate::member::migrations::Migrations;
+
 /// What does not change while the node runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeIdentity {
@@ -75,6 +77,8 @@ pub struct ClusterFacts<'a> {
     pub view: Option<&'a ClusterView>,
     /// Whether the node may answer requests for keys.
     pub has_lease: bool,
+    /// Moves to and from the instance.
+    pub migrations: Option<&'a Migrations>,
 }
 
 /// All that an answer may depend on, apart from the request.

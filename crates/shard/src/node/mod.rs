@@ -17,6 +17,7 @@ mod gaps;
 mod info;
 mod latency;
 mod memory;
+mod orders;
 mod outcome;
 mod server;
 mod statistics;
@@ -46,6 +47,7 @@ pub fn execute(
         Id::Info => info::execute(arguments, facts, reply),
         Id::Config => return config::execute(spec, arguments, facts, reply),
         Id::Command => answer_command(spec.id, arguments, reply),
+        Id::ZhCluster => return orders::execute(spec, arguments, facts, reply),
         Id::Cluster => return cluster::execute(spec, arguments, facts, reply),
         Id::Memory => return memory::execute(spec, facts, reply),
         Id::Slowlog => latency::execute_slowlog(spec, arguments, reply),

@@ -1,6 +1,7 @@
 //! What a node command leaves to the shard, and which facts it needs beforehand.
 
 use super::config::ConfigChange;
+use crate::order::Order;
 use base::{Door, Slot};
 use wire::registry::{CommandId as Id, CommandSpec};
 
@@ -73,6 +74,8 @@ pub enum NodeOutcome {
     },
     /// Do it and reply.
     Backup(BackupRequest),
+    /// Have the node's manager do it, and reply.
+    Order(Order),
     /// Reply with the number of keys in the slot.
     CountKeysInSlot(Slot),
     /// Reply with an array of keys in the slot.

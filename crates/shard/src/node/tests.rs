@@ -71,7 +71,7 @@ impl Node {
 
     fn cluster(&self) -> Option<ClusterFacts<'_>> {
         let Member { me, view, has_lease } = self.member.as_ref()?;
-        Some(ClusterFacts { me: *me, view: view.as_ref(), has_lease: *has_lease })
+        Some(ClusterFacts { me: *me, view: view.as_ref(), has_lease: *has_lease, migrations: None })
     }
 
     /// Executes one request of words; a change of settings is applied.

@@ -46,6 +46,8 @@ pub enum Trouble {
     Part,
     /// Slots are to go elsewhere, or one of the moves under way is called off.
     Move,
+    /// A node is to be emptied, or not any more.
+    Drain,
     /// Wires stop one after the other, and are let go in another order.
     Swizzle,
     /// A wire breaks.
@@ -168,7 +170,7 @@ fn draw_troubles((chain_length, all_commit): (u8, bool), rng: &mut Rng) -> Vec<T
 fn add_moves(troubles: &mut Vec<Trouble>, rng: &mut Rng) {
     for _ in 0..[0, 1, 2, 6][rng.below(4) as usize] {
         let at = rng.below(troubles.len() as u64 + 1) as usize;
-        troubles.insert(at, Trouble::Move);
+        troubles.insert(at, if rng.chance(1, 3) { Trouble::Drain } else { Trouble::Move });
     }
 }
 

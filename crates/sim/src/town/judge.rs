@@ -21,6 +21,7 @@ impl Town {
     /// The last client is done, and nothing goes wrong any more.
     pub(super) fn begin_healing(&mut self) {
         self.phase = Phase::Healing { since_us: self.now_us() };
+        self.oracle.keep_all();
         self.agenda.after(LOOK_US, Item::Liveness);
     }
 

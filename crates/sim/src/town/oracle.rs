@@ -148,6 +148,24 @@ impl Oracle {
         self.apply(Action::MoveBegin { slots, epoch: self.table.version(), from, to });
     }
 
+    /// Operators want a node emptied, or the one that is being emptied after all.
+    pub fn drain_some(&mut self, node: usize) {
+        let of_state = |state| self.table.nodes().filter(move |node| node.state == state);
+        let kept = of_state(NodeState::Draining).next().map(control::Node::id);
+        let is_enough = of_state(NodeState::Up).count() > usize::from(self.table.settings().chain_length);
+        match kept {
+            Some(node) => self.apply_quietly(Action::Keep { node }),
+            None if is_enough => self.apply_quietly(Action::Drain { node: id_of(node) }),
+            None => {}
+        }
+    }
+
+    /// Nobody is emptied any more.
+    pub fn keep_all(&mut self) {
+        let draining = self.table.nodes().filter(|node| node.state == NodeState::Draining).map(control::Node::id);
+        draining.collect::<Vec<_>>().into_iter().for_each(|node| self.apply_quietly(Action::Keep { node }));
+    }
+
     /// A node asks.
     pub fn hear(&mut self, now_us: u64, ask: Ask) -> Tell {
         let Ask { node, boot, renewal, knows, held, sealed } = ask;
@@ -169,6 +187,7 @@ impl Oracle {
             {
                 self.note_suspects(renewal.node, table, &held);
                 self.note_held(renewal.node, table, (held.to.node, &held.slots));
+                self.let_leave(renewal.node, table, &held);
             }
             self.go_on_with_moves(renewal.node, knows, sealed);
         }
@@ -237,6 +256,27 @@ impl Oracle {
         whole.into_iter().for_each(|slots| self.apply(Action::Whole { slots, node: to, epoch: knows }));
     }
 
+    /// Who would be missed leaves once the first says that whoever comes next has what was acknowledged.
+    fn let_leave(&mut self, first: NodeId, knows: u64, held: &Held) {
+        for action in plan::trim(&self.table) {
+            let Action::Replace { slots, places, counted: true, .. } = action else { continue };
+            let mut numbers = slots.first.number()..=slots.last.number();
+            let is_counted = numbers.all(|number| held.counted.contains(base::Slot::wrapping(number)));
+            if places[0].node == first && places.get(1) == Some(&held.to) && is_counted {
+                self.apply_quietly(Action::Replace { slots, epoch: knows, places, counted: true });
+            }
+        }
+    }
+
+    /// What operators want, or what makes a good table a better one: afterwards each slot has the copies that it had.
+    fn plan_changes(&self) -> Vec<Action> {
+        let draining = self.table.nodes().filter(|node| node.state == NodeState::Draining);
+        let moves: Vec<Action> = draining.flat_map(|node| plan::drain(&self.table, node.id())).collect();
+        let others = [plan::mend, plan::rebalance, plan::spread].map(|plan| plan(&self.table));
+        let [mended, balanced, spread] = others;
+        [mended, moves, balanced, spread].into_iter().find(|plan| !plan.is_empty()).unwrap_or_default()
+    }
+
     /// Judges and plans; to be called ten times in a lease.
     pub fn turn(&mut self, now_us: u64) {
         let report = self.grants.report(now_us, &self.table);
@@ -260,11 +300,18 @@ impl Oracle {
             let mut plan = plan::fill_up(&self.table);
             plan.extend(plan::trim(&self.table).into_iter().filter(|action| !is_for_first(action)));
             if plan.is_empty() && self.moves {
-                plan = plan::rebalance(&self.table);
+                self.plan_changes().into_iter().for_each(|action| self.apply_quietly(action));
             }
             plan.into_iter().for_each(|action| self.apply(action));
             self.planned = self.table.version();
         }
+    }
+
+    /// Agrees on what leaves every slot the copies that it had.
+    fn apply_quietly(&mut self, action: Action) {
+        let disturbed = self.disturbed;
+        self.apply(action);
+        self.disturbed = disturbed;
     }
 
     fn apply(&mut self, action: Action) {

@@ -124,7 +124,7 @@ impl Town {
             let street = &member.street;
             let is_itself = street.is_up() && u64::from(street.boot_number()) == node.facts.incarnation;
             match node.state {
-                NodeState::Up => {
+                NodeState::Up | NodeState::Draining => {
                     is_itself
                         && street.paused_until_us() <= now_us
                         && member.isolated == 0
@@ -147,7 +147,7 @@ impl Town {
             let machine = self.members[number_of(node.id())].street.machine(0);
             machine.and_then(shard::Shard::table_version) == Some(table.version())
         };
-        table.nodes().filter(|node| node.state == NodeState::Up).all(knows) && self.is_held()
+        table.nodes().filter(|node| node.state.has_lease()).all(knows) && self.is_held()
     }
 
     /// Whether followers hold what the table says, by what the firsts know.
@@ -192,6 +192,10 @@ impl Town {
             Trouble::Move => {
                 self.faults.fired(Fault::Moved);
                 self.oracle.move_some(node, &mut self.rng);
+            }
+            Trouble::Drain => {
+                self.faults.fired(Fault::Drained);
+                self.oracle.drain_some(node);
             }
             Trouble::Part => self.part(node),
             Trouble::Swizzle => self.swizzle(),

@@ -30,7 +30,7 @@ pub(super) static COMMANDS: [CommandSpec; 4] = [
         .family(Family::Connection),
 ];
 
-static CLUSTER: [CommandSpec; 29] = [
+static CLUSTER: [CommandSpec; 32] = [
     CommandSpec::new(Id::ClusterAddslots, "cluster|addslots", -3, Group::Cluster)
         .flags(Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING))
         .since("3.0.0")
@@ -48,6 +48,11 @@ static CLUSTER: [CommandSpec; 29] = [
         .since("3.0.0")
         .doc("", "Raises the epoch of this instance.")
         .tips(&["nondeterministic_output"])
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ClusterCancelslotmigrations, "cluster|cancelslotmigrations", 2, Group::Cluster)
+        .flags(Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI))
+        .since("9.0.0")
+        .doc("", "Calls off the moves of slots away from this instance.")
         .oracle(Oracle::Model),
     CommandSpec::new(Id::ClusterCountFailureReports, "cluster|count-failure-reports", 3, Group::Cluster)
         .flags(Flags::ADMIN.union(Flags::STALE))
@@ -95,6 +100,13 @@ static CLUSTER: [CommandSpec; 29] = [
         .doc("slot count", "Returns keys of a slot.")
         .tips(&["nondeterministic_output"])
         .oracle(Oracle::Model),
+    CommandSpec::new(Id::ClusterGetslotmigrations, "cluster|getslotmigrations", 2, Group::Cluster)
+        .flags(Flags::ADMIN.union(Flags::STALE))
+        .since("9.0.0")
+        .complexity("O(N) with N the number of moves")
+        .doc("", "Returns the moves of slots from and to this instance, and what became of them.")
+        .tips(&["nondeterministic_output"])
+        .oracle(Oracle::Model),
     CommandSpec::new(Id::ClusterHelp, "cluster|help", 2, Group::Cluster)
         .flags(Flags::LOADING.union(Flags::STALE))
         .since("5.0.0")
@@ -123,6 +135,12 @@ static CLUSTER: [CommandSpec; 29] = [
         .flags(Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING))
         .since("3.0.0")
         .doc("ip port [cluster-bus-port]", "Joins an instance to the cluster.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ClusterMigrateslots, "cluster|migrateslots", -7, Group::Cluster)
+        .flags(Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI))
+        .since("9.0.0")
+        .complexity("O(N) with N the number of slots")
+        .doc("<SLOTSRANGE <start-slot end-slot>... NODE node-id>...", "Moves ranges of slots to instances.")
         .oracle(Oracle::Model),
     CommandSpec::new(Id::ClusterMyid, "cluster|myid", 2, Group::Cluster)
         .flags(Flags::STALE)

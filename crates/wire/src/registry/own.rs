@@ -5,12 +5,17 @@ use super::id::CommandId as Id;
 use super::keys::KeySpec;
 use super::spec::{CommandSpec, Group, Oracle, Spread};
 
-pub(super) static COMMANDS: [CommandSpec; 3] = [
+pub(super) static COMMANDS: [CommandSpec; 4] = [
     CommandSpec::new(Id::ZhBackup, "zh.backup", -2, Group::Server)
         .since("0.1.0")
         .doc("", "Keeps the data directory's files as they are while they are copied.")
         .oracle(Oracle::Model)
         .subcommands(&BACKUP),
+    CommandSpec::new(Id::ZhCluster, "zh.cluster", -2, Group::Cluster)
+        .since("0.1.0")
+        .doc("", "Looks after the nodes of a cluster.")
+        .oracle(Oracle::Model)
+        .subcommands(&CLUSTER),
     CommandSpec::new(Id::ZhGet, "zh.get", 2, Group::Generic)
         .flags(Flags::READONLY.union(Flags::FAST))
         .also(Categories::STRING)
@@ -50,5 +55,46 @@ static BACKUP: [CommandSpec; 3] = [
         .since("0.1.0")
         .doc("id", "Begins the lease anew.")
         .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+];
+
+const ORDER_FLAGS: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE).union(Flags::NO_MULTI);
+
+static CLUSTER: [CommandSpec; 7] = [
+    CommandSpec::new(Id::ZhClusterConfigure, "zh.cluster|configure", -4, Group::Cluster)
+        .flags(ORDER_FLAGS)
+        .since("0.1.0")
+        .doc("<LEASE-MS milliseconds | CHAIN-LENGTH members>...", "Sets what all nodes obey.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ZhClusterDrain, "zh.cluster|drain", 3, Group::Cluster)
+        .flags(ORDER_FLAGS)
+        .since("0.1.0")
+        .doc("node", "Moves everything away from a node.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ZhClusterKeep, "zh.cluster|keep", 3, Group::Cluster)
+        .flags(ORDER_FLAGS)
+        .since("0.1.0")
+        .doc("node", "Ends the draining of a node, which gets a share again.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ZhClusterRebalance, "zh.cluster|rebalance", 2, Group::Cluster)
+        .flags(ORDER_FLAGS)
+        .since("0.1.0")
+        .doc("", "Moves slots until every node has its share.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ZhClusterRemove, "zh.cluster|remove", -3, Group::Cluster)
+        .flags(ORDER_FLAGS)
+        .since("0.1.0")
+        .doc("node [ABANDON]", "Removes a node that has nothing any more, or that is down and lost.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ZhClusterStatus, "zh.cluster|status", 2, Group::Cluster)
+        .flags(ORDER_FLAGS)
+        .since("0.1.0")
+        .complexity("O(N) with N the number of ranges")
+        .doc("", "Returns nodes, chains, moves and what is not as it should be.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ZhClusterWeigh, "zh.cluster|weigh", 4, Group::Cluster)
+        .flags(ORDER_FLAGS)
+        .since("0.1.0")
+        .doc("node weight", "Sets the share of a node against others'; 0: as many as it has cores.")
         .oracle(Oracle::Model),
 ];

@@ -212,7 +212,12 @@ impl World {
             let set = held.entry(follower).or_default();
             (part.first.number()..=part.last.number()).for_each(|slot| set.insert(Slot::wrapping(slot)));
         }
-        let held = held.into_iter().map(|(to, slots)| Held { to, slots, suspects: SlotSet::default() });
+        let held = held.into_iter().map(|(to, slots)| Held {
+            to,
+            counted: slots.clone(),
+            slots,
+            suspects: SlotSet::default(),
+        });
         let control = Control::Held { table: version, held: held.collect() };
         let delay_us = rarely(&mut self.rng, 4, (40_000, 300));
         self.plan(delay_us, Item::Answer { id, life, core, control });
