@@ -172,7 +172,13 @@ fn actions(table: &Table, order: Order) -> Result<Vec<Action>, String> {
 fn begun(table: &Table, moves: &[(SlotRange, InstanceName)]) -> Result<Vec<Action>, String> {
     let epoch = table.version();
     let mut actions: Vec<Action> = Vec::new();
-    for &(slots, to) in moves {
+    for (at, &(slots, to)) in moves.iter().enumerate() {
+        if let Some((other, _)) =
+            moves[..at].iter().find(|(other, _)| other.first <= slots.last && slots.first <= other.last)
+        {
+            let text = |slots: SlotRange| format!("{}-{}", slots.first.number(), slots.last.number());
+            return Err(format!("slot ranges {} and {} overlap", text(*other), text(slots)));
+        }
         for (part, stretch) in table.stretches_within(slots) {
             let Some(from) = stretch.chain.primary().filter(|from| *from != to) else { continue };
             match actions.last_mut() {
@@ -233,3 +239,6 @@ fn advice(why: &Refusal) -> String {
     };
     format!("{why}{fix}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,14 +15,14 @@ const KEYS: usize = 100;
 const LEASE_MS: &str = "2000";
 
 /// Three nodes that say they are on different machines.
-struct Three {
+pub struct Three {
     scratch: Scratch,
     token: String,
     nodes: Vec<Option<Server>>,
 }
 
 impl Three {
-    fn new() -> Three {
+    pub fn new() -> Three {
         let scratch = Scratch::new();
         let directory = scratch.at("0");
         let first = ["--dir", &directory, "--machine", "m0", "--cluster", "new", "--lease-ms", LEASE_MS];
@@ -38,8 +38,18 @@ impl Three {
         three
     }
 
-    fn node(&self, number: usize) -> &Server {
+    pub fn node(&self, number: usize) -> &Server {
         self.nodes[number].as_ref().unwrap()
+    }
+
+    /// Everything has two copies, and everybody has a share.
+    pub fn await_whole(&self) {
+        self.await_state("three nodes with a share", |told| told.contains("cluster_size:3") && has_two_copies(told));
+    }
+
+    /// A node that somebody else looks after from now on.
+    pub fn take(&mut self, number: usize) -> Server {
+        self.nodes[number].take().unwrap()
     }
 
     /// Kills a node as a crash would.
@@ -95,13 +105,13 @@ impl Three {
         panic!("{what} never happened:\n{last}");
     }
 
-    fn write(&self, round: &str) {
+    pub fn write(&self, round: &str) {
         for key in 0..KEYS {
             assert_eq!(self.ask(&["set", &format!("key:{key}"), &format!("{round}:{key}")]), "OK");
         }
     }
 
-    fn expect(&self, round: &str) {
+    pub fn expect(&self, round: &str) {
         for key in 0..KEYS {
             assert_eq!(self.ask(&["get", &format!("key:{key}")]), format!("{round}:{key}"));
         }

@@ -8,6 +8,7 @@ mod cluster;
 mod directories;
 mod embedded;
 mod help;
+mod operators;
 mod process;
 mod refusals;
 mod running;

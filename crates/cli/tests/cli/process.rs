@@ -156,6 +156,13 @@ impl Server {
         (self.child.wait().unwrap().code(), rest)
     }
 
+    /// Waits until it ends by itself; exit code and what it said on standard error.
+    pub fn ended(mut self) -> (Option<i32>, String) {
+        let mut errors = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (self.child.wait().unwrap().code(), errors)
+    }
+
     /// Ends it as a crash would.
     pub fn kill(self) {
         self.kill_for_another();

@@ -180,7 +180,7 @@ pub fn trim(table: &Table) -> Vec<Action> {
     actions.into_iter().map(action).collect()
 }
 
-/// Whom a chain misses least: who drains, who leaves the more zones behind, who is not whole, who has more than his share, who
+/// Whom a chain misses least: who drains, who leaves the more zones behind, who has more than his share, who is not whole, who
 /// would not take over, who is fullest.
 fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<InstanceName, Load>) -> Option<Member> {
     let zones_without = |id: NodeId| {
@@ -193,7 +193,7 @@ fn surplus(table: &Table, chain: &Chain, loads: &BTreeMap<InstanceName, Load>) -
         let id = member.place.node;
         let takes_over = successor(chain) == Some(member.place);
         let is_overfull = loads.get(&member.place).is_some_and(|load| load.excess() > 0);
-        (is_draining(table, id), zones_without(id), !member.whole, is_overfull, !takes_over, fullness(member.place))
+        (is_draining(table, id), zones_without(id), is_overfull, !member.whole, !takes_over, fullness(member.place))
     })
 }
 

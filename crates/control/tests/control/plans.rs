@@ -194,6 +194,7 @@ fn spread(rig: &mut Rig) -> u32 {
             copied += u32::from(slots.len());
             rig.done(action);
         }
+        assert_eq!(plan::trim(&rig.table), [], "who is being filled stays, or it would come and go for ever");
         settle(rig);
         judge_places(&rig.table);
     }

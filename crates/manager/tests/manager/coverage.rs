@@ -45,6 +45,12 @@ coverage! {
     handed_over,
     /// Moves that were over.
     moved,
+    /// What operators wanted,
+    orders,
+    /// what of it was agreed,
+    obeyed,
+    /// and what was not.
+    declined,
     /// Questions about followers.
     asked_held,
     /// Ways that were cut.

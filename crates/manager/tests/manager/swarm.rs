@@ -32,6 +32,8 @@ pub struct Swarm {
     pub crashes: bool,
     /// Processes that stand still for a while.
     pub pauses: bool,
+    /// Operators want nodes emptied, slots moved and the like.
+    pub orders: bool,
     /// Connections that break.
     pub resets: bool,
     /// Writes that fail, of 10,000.
@@ -65,6 +67,7 @@ impl Swarm {
             cuts: rng.chance(3, 4),
             crashes: rng.chance(3, 4),
             pauses: rng.chance(1, 2),
+            orders: rng.chance(1, 2),
             resets: rng.chance(1, 2),
             failed_writes_of_10000: if rng.chance(1, 3) { 5 + rng.below(60) } else { 0 },
             trouble_ms: 3_000 + rng.below(6_000),

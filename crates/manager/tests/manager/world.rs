@@ -11,6 +11,7 @@ mod cores;
 mod effects;
 mod lives;
 mod network;
+mod orders;
 mod peace;
 mod trouble;
 
@@ -191,6 +192,8 @@ pub struct World {
     coverage: Coverage,
     /// What operators asked for so far.
     operators: u64,
+    /// Their orders that are not answered: to which life of which node.
+    orders: std::collections::BTreeMap<u64, (usize, u64)>,
     is_disturbed: bool,
     peace: bool,
     peace_us: u64,
@@ -213,6 +216,7 @@ pub fn run(wishes: Wishes) -> Verdict {
         judge: Judge::default(),
         coverage: Coverage::default(),
         operators: 0,
+        orders: Default::default(),
         is_disturbed: false,
         peace: false,
         peace_us: 0,

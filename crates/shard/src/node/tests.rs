@@ -9,6 +9,7 @@ use wire::reply_parse::{Value, parse_reply};
 use wire::{Protocol, Reply};
 
 mod members;
+mod orders;
 
 /// The node is part of a cluster.
 struct Member {

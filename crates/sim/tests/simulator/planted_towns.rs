@@ -66,6 +66,12 @@ fn m47_seal_given_up() {
     assert_caught_within(0..600, Bug::M47SealGivenUp, Wish::of, &words);
 }
 
+/// A member is let go, the next one takes over, and what was acknowledged on its way is not there.
+#[test]
+fn m48_leaves_uncounted() {
+    assert_caught_within(0..900, Bug::M48LeavesUncounted, Wish::of, LOST);
+}
+
 /// Who is not first any more, and does not know, writes on at who took over.
 #[test]
 fn m5_no_epoch_fence() {

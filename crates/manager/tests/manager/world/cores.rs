@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::planted::{Bug, is_planted};
 use base::{CoreId, InstanceName, NodeId, Slot};
 use placement::{ClusterView, Moving, SlotRange, SlotSet};
+use shard::gather::Answer;
 use shard::{Control, Held};
 
 use super::{Item, World};
@@ -122,6 +123,7 @@ impl World {
                 self.plan(delay_us, Item::Held { id, life, core });
             }
             Control::Seal { id: wanted } => self.on_seal(id, core, wanted),
+            Control::Answer { gather, answer: Answer::Ordered(ordered) } => self.on_ordered(id, gather, &ordered)?,
             _ => return Err(format!("told: {id} tells its cores what managers do not say")),
         }
         Ok(())

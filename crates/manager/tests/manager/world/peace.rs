@@ -13,7 +13,8 @@ const LOOK_US: u64 = 50_000;
 impl World {
     pub(super) fn on_look(&mut self) -> Judged {
         let now_us = self.agenda.now_us();
-        match self.unsettled() {
+        let draining = self.end_orders();
+        match draining.or_else(|| self.unanswered()).or_else(|| self.unsettled()) {
             None => {
                 let since_us = *self.settled_us.get_or_insert(now_us);
                 self.done = now_us - since_us >= STAYS_US;

@@ -24,7 +24,7 @@ impl World {
             return;
         }
         let id = self.rng.below(self.nodes.len() as u64) as usize;
-        match self.rng.below(8) {
+        match self.rng.below(10) {
             0 | 1 if self.swarm.cuts => self.cut_some(id),
             2 => self.mend(),
             3 if self.swarm.pauses => self.pause(id),
@@ -32,6 +32,7 @@ impl World {
             5 if self.swarm.crashes => self.crash(id),
             6 if self.swarm.resets => self.reset_some(id),
             7 => self.fence_by_cut(id),
+            8 | 9 if self.swarm.orders => self.order_some(id),
             _ => {}
         }
     }
