@@ -4,6 +4,7 @@
 //! - [`null`]: a server that does nothing, on epoll and on io_uring: the practical limit of this machine
 //! - [`thread_per_request`]: the server design that an event loop is measured against (claim Z1)
 //! - [`canary`]: notices when a core was taken away from whoever runs on it
+//! - [`failover`]: a node killed under counters: what it costs those who write, here and elsewhere
 //! - [`hash`]: candidate hashes, their cost and evenness
 //! - [`cli`]: the options of the load generator as a person types them
 //!
@@ -12,6 +13,7 @@
 
 pub mod canary;
 pub mod cli;
+pub mod failover;
 pub mod hash;
 pub mod load;
 pub mod null;

@@ -14,6 +14,7 @@ Start here:
   zerohop restore copy --to again                  brings it back
   zerohop bench                    measures it
   zerohop up --nodes 3             three processes as one store; `zerohop cluster status` shows it
+  zerohop demo failover            kills a node under counters, beside Valkey
 
 Exit codes: 0 done or stopped cleanly, 1 failed, 2 wrong option or configuration, 3 the data directory is in use,
 4 it is damaged, 130 forced to stop by a second Ctrl-C.";
@@ -34,6 +35,7 @@ pub fn command() -> Command {
         .subcommand(crate::check::command())
         .subcommand(crate::backup::command())
         .subcommand(crate::restore::command())
+        .subcommand(crate::demo::command())
         .subcommand(BenchArguments::augment_args(Command::new("bench")))
         .subcommand(Command::new("version").about("Print the version"))
         .after_help(AFTER)

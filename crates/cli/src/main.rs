@@ -5,6 +5,7 @@ mod backup;
 mod check;
 mod client;
 mod cluster;
+mod demo;
 mod exit;
 mod help;
 mod options;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Some(("check", matches)) => check::run(matches),
         Some(("backup", matches)) => backup::run(matches),
         Some(("restore", matches)) => restore::run(matches),
+        Some(("demo", matches)) => demo::run(matches),
         Some(("bench", matches)) => help::bench(matches),
         Some(("version", _)) => {
             say::line(&help::version());

@@ -9,6 +9,11 @@ pub fn line(text: &str) {
     writeln!(output, "{text}").and_then(|()| output.flush()).ok();
 }
 
+/// How far it is, where no bar can be drawn.
+pub fn progress(text: &str) {
+    writeln!(std::io::stderr(), "{text}").ok();
+}
+
 /// Something odd that does not keep it from working.
 pub fn warning(text: &str) {
     writeln!(std::io::stderr(), "zerohop: warning: {text}").ok();

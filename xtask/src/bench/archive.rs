@@ -154,6 +154,7 @@ mod tests {
     fn a_look_never_replaces_a_verdict() {
         assert_eq!(name(&["--quick"]), "peers-look");
         assert_eq!(name(&["--pairs", "14"]), "peers-look");
+        assert_eq!((name(&["--kills", "99"]), name(&["--kills", "200"])), ("peers-look".into(), "peers".into()));
         assert_eq!(name(&["--pairs", "21", "--slice", "1"]), "peers");
     }
 }

@@ -12,6 +12,7 @@ mod cores;
 mod cost;
 mod durability;
 mod embedded;
+mod failover;
 mod gap_match;
 mod gaps;
 mod growth;
@@ -91,6 +92,11 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { name: "idle", about: "CPU and memory of an empty idle node", run: idle::run },
     Comparison { name: "memory", about: "resident memory per key, worst of 3M to 7M keys", run: memory::run },
     Comparison { name: "recovery", about: "replay of a log, and start of 10M keys, after kill -9", run: recovery::run },
+    Comparison {
+        name: "failover",
+        about: "the gap in writes after kill -9 of a node, and what others wait meanwhile",
+        run: failover::run,
+    },
     Comparison { name: "embedded", about: "the library against RocksDB, LMDB and others (N1)", run: embedded::run },
     Comparison { name: "hash", about: "speed and evenness of candidate hashes", run: hash::run },
     Comparison { name: "instructions", about: "user-space instructions per request", run: instructions::run },

@@ -21,15 +21,18 @@ pub struct Options {
     pub keys: u64,
     /// Length of an idle measurement, seconds.
     pub idle_seconds: u64,
+    /// Nodes that are killed, one after the other.
+    pub kills: usize,
 }
 
 /// The options as help prints them.
 pub const USAGE: &str = "[--pairs 15] [--slice 0.6] [--warm-up 0.15] [--io uring,epoll] [--only CELL] \
-                         [--durability memory] [--keys 1000000] [--idle-seconds 60] [--quick]";
+                         [--durability memory] [--keys 1000000] [--idle-seconds 60] [--kills 100] [--quick]";
 
 /// Fewer pairs, or shorter slices, decide nothing.
 const PAIRS_MIN: usize = 15;
 const SLICE_SECONDS_MIN: f64 = 0.5;
+const KILLS_MIN: usize = 100;
 
 impl Default for Options {
     fn default() -> Options {
@@ -42,6 +45,7 @@ impl Default for Options {
             durability: "memory".into(),
             keys: 1_000_000,
             idle_seconds: 60,
+            kills: KILLS_MIN,
         }
     }
 }
@@ -49,16 +53,19 @@ impl Default for Options {
 impl Options {
     /// Whether this is too short for a verdict.
     pub fn is_look(&self) -> bool {
-        self.pairs < PAIRS_MIN || self.slice_seconds < SLICE_SECONDS_MIN || self.idle_seconds < 60
+        self.pairs < PAIRS_MIN
+            || self.slice_seconds < SLICE_SECONDS_MIN
+            || self.idle_seconds < 60
+            || self.kills < KILLS_MIN
     }
 
-    /// From the words after the comparison's name. `--quick` is 5 pairs of 0.3 s: a look, no verdict.
+    /// From the words after the comparison's name. `--quick` is 5 pairs of 0.3 s, or 10 kills: a look, no verdict.
     pub fn of(words: &[String]) -> Outcome<Options> {
         let mut options = Options::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             if word == "--quick" {
-                (options.pairs, options.slice_seconds) = (5, 0.3);
+                (options.pairs, options.slice_seconds, options.kills) = (5, 0.3, 10);
                 continue;
             }
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
@@ -72,6 +79,7 @@ impl Options {
                 "--durability" => options.durability.clone_from(value),
                 "--keys" => options.keys = value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?,
                 "--idle-seconds" => options.idle_seconds = value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?,
+                "--kills" => options.kills = value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?,
                 _ => return Err(format!("no option is called {word}; known are {USAGE}")),
             }
         }

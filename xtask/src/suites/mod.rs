@@ -2,6 +2,7 @@
 
 mod cargo_tests;
 mod damage;
+mod demo;
 mod differential;
 mod dist;
 mod faults;
@@ -103,6 +104,7 @@ pub const SUITES: &[Suite] = &[
     simulator::SEEDS,
     fuzz::FUZZ,
     dist::ARTEFACTS,
+    demo::DEMO,
     faults::FAULTS_REST,
     power::POWER_REST,
     planted::PLANTED,

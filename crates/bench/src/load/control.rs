@@ -2,8 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 
-use super::dial::Stream;
-
 /// A reply as a tree; control replies are small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -41,7 +39,7 @@ const DEPTH_MAX: usize = 8;
 const LENGTH_MAX: usize = 16 << 20;
 
 /// Sends `words` as one request and waits for its reply.
-pub fn ask(stream: &mut Stream, words: &[&str]) -> Result<Reply, String> {
+pub fn ask(stream: &mut (impl Read + Write), words: &[&str]) -> Result<Reply, String> {
     let mut request = format!("*{}\r\n", words.len());
     for word in words {
         request.push_str(&format!("${}\r\n{word}\r\n", word.len()));

@@ -5,6 +5,7 @@ mod backup;
 mod check;
 mod client;
 mod cluster;
+mod demo;
 mod directories;
 mod embedded;
 mod help;

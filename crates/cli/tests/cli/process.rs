@@ -46,6 +46,14 @@ pub fn run_with_input(arguments: &[&str], input: &str) -> Run {
     child.wait_with_output().unwrap().into()
 }
 
+/// Command lines of this machine's processes that name `directory`.
+pub fn processes_on(directory: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(directory)).collect()
+}
+
 /// A directory of its own, removed at the end.
 pub struct Scratch(PathBuf);
 

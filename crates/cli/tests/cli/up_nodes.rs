@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ports::PortBlock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::process::{Scratch, run, zerohop};
+use crate::process::{Scratch, processes_on, run, zerohop};
 
 /// How long anything may take before it is believed never to happen; no verdict hangs on how long it takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -102,14 +102,6 @@ impl Drop for Up {
         kill_process(Pid::from_child(&self.child), Signal::TERM).ok();
         self.child.wait().ok();
     }
-}
-
-/// Command lines of this machine's processes that name `directory`.
-fn processes_on(directory: &str) -> Vec<String> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
-    lines.filter(|line| line.contains(directory)).collect()
 }
 
 #[test]

@@ -1,0 +1,27 @@
+//! `zerohop demo`: what this store is about, shown on this machine in less than a minute.
+
+mod failover;
+mod peer;
+mod picture;
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command};
+
+/// Its subcommands.
+pub fn command() -> Command {
+    Command::new("demo")
+        .about("Show what this store is about, on this machine")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(failover::command())
+}
+
+/// Runs one of them.
+pub fn run(matches: &ArgMatches) -> ExitCode {
+    match matches.subcommand() {
+        Some(("failover", matches)) => failover::run(matches),
+        _ => unreachable!("clap asks for one of the subcommands"),
+    }
+}
