@@ -4,6 +4,7 @@
 mod changes;
 mod commands;
 mod inline;
+mod lines;
 mod machine;
 mod managers;
 mod manifest;
@@ -24,7 +25,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// Every target by its name; `xtask/src/fuzz/targets.rs` says what each proves.
-const TARGETS: [(&str, Target); 12] = [
+const TARGETS: [(&str, Target); 13] = [
     ("requests", requests::run),
     ("inline", inline::run),
     ("replies", replies::run),
@@ -35,6 +36,7 @@ const TARGETS: [(&str, Target); 12] = [
     ("recovery", recovery::run),
     ("manifest", manifest::run),
     ("managers", managers::run),
+    ("lines", lines::run),
     ("settings", settings::run),
     ("table", table::run),
 ];

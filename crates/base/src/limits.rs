@@ -147,6 +147,14 @@ const _: () = assert!(LOG_GROUP_BYTES + LOG_UNIT_BYTES_MAX + 2 * REQUEST_BYTES_M
 const _: () = assert!(SEGMENT_BYTES > 4 * LOG_PIECE_BYTES_MAX as u64);
 /// Longest frame between nodes, bytes: a log group, its unit and a head.
 pub const FRAME_BYTES_MAX: usize = LOG_UNIT_BYTES_MAX + 2 * LOG_GROUP_BYTES;
+/// Longest frame by which nodes prove to each other that they may speak, bytes: two names, a number by chance and a proof. Nothing
+/// longer is read of who has proved nothing.
+pub const HANDSHAKE_FRAME_BYTES_MAX: usize = 128;
+/// Connections of other nodes that have proved nothing yet, of one core or manager: a round trip is enough for who can, so the
+/// oldest of more is ended.
+pub const UNPROVEN_CONNECTIONS_MAX: usize = 64;
+/// How long a connection of another node may prove nothing, milliseconds: some times as long as the slowest network's round trip.
+pub const UNPROVEN_MS_MAX: u64 = 3000;
 /// Bytes that a link keeps until its follower has persisted them; with more its follower is filled anew.
 pub const LINK_BACKLOG_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a link on their way to its follower, above which nothing is filled.

@@ -67,7 +67,7 @@ fn announce_ready(config: &NodeConfig, running: &running::Running) {
         config.bind.iter().map(|address| std::net::SocketAddr::from((*address, config.port)).to_string()).collect();
     places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));
     if let Some(invitation) = running.node().invitation() {
-        let token: String = invitation.token.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = invitation.token.to_text();
         say::line(&format!("others join with: zerohop serve --join {} --token {token} --dir …", invitation.address));
     }
     let (first, last) = (config.port + 1, config.last_client_port());

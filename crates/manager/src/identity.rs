@@ -12,6 +12,7 @@ use base::NodeId;
 use control::Table;
 use control::code::{Reader, Writer};
 use control::lease::Voters;
+use wire::trust::Token;
 
 use crate::message::{read_voters, write_voters};
 
@@ -28,8 +29,8 @@ const HEAD_BYTES: usize = 16;
 pub struct Identity {
     /// Name of the cluster, by chance.
     pub cluster: [u8; 16],
-    /// What nodes of it show each other.
-    pub token: [u8; 16],
+    /// What its nodes prove to each other that they have.
+    pub token: Token,
     /// This node's number.
     pub node: NodeId,
     /// The voters that were agreed.
@@ -42,7 +43,7 @@ impl Identity {
     /// The file's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        out.bytes(&MAGIC).u32(FORMAT).u32(0).bytes(&self.cluster).bytes(&self.token).u32(self.node.0);
+        out.bytes(&MAGIC).u32(FORMAT).u32(0).bytes(&self.cluster).bytes(self.token.bytes()).u32(self.node.0);
         write_voters(&mut out, &self.voters);
         out.bytes(&self.table.encode());
         let crc = base::checksum::crc32c(&out.0[HEAD_BYTES..]);
@@ -70,7 +71,7 @@ impl Identity {
             return Err(damaged("its checksum is wrong"));
         }
         let mut read = || {
-            let (cluster, token, node) = (from.array()?, from.array()?, NodeId(from.u32()?));
+            let (cluster, token, node) = (from.array()?, Token::new(from.array()?), NodeId(from.u32()?));
             let voters = read_voters(&mut from)?;
             let table = Table::decode(from.0)?;
             Ok::<_, control::Damage>(Identity { cluster, token, node, voters, table })
@@ -86,7 +87,8 @@ mod tests {
     #[test]
     fn it_round_trips_and_no_flipped_bit_passes() {
         let voters = Voters { version: 3, sets: vec![vec![NodeId(1)]] };
-        let identity = Identity { cluster: [1; 16], token: [2; 16], node: NodeId(3), voters, table: Table::new() };
+        let identity =
+            Identity { cluster: [1; 16], token: Token::new([2; 16]), node: NodeId(3), voters, table: Table::new() };
         let bytes = identity.encode();
         assert_eq!(Identity::decode(&bytes), Ok(identity));
         for bit in 0..bytes.len() * 8 {

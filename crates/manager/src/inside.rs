@@ -9,7 +9,7 @@
 use base::{Effect, NodeId};
 use consensus::{Answer, Damage, Proposal, Refusal};
 use control::lease::{Grants, Judge, NodeLease};
-use control::{Command, Outcome, Table};
+use control::{Command, NodeState, Outcome, Table};
 
 use crate::agreement::{Agreement, Asker};
 use crate::identity::{FILE_NAME, Identity};
@@ -104,6 +104,22 @@ impl Inside {
     /// This node's number.
     pub fn me(&self) -> NodeId {
         self.identity.node
+    }
+
+    /// Whether a node was removed from the cluster: its number is given to nobody again. One that is newer than what is known here
+    /// was not.
+    pub fn is_gone(&self, node: NodeId) -> bool {
+        match self.table().node(node) {
+            Some(known) => known.state == NodeState::Gone,
+            None => self.table().is_created() && self.table().next_node().is_none_or(|next| node < next),
+        }
+    }
+
+    /// Whether a node was removed and nobody counts on it any more: neither on its vote, nor on its lead.
+    pub fn is_dismissed(&self, node: NodeId) -> bool {
+        let voters = [self.identity.voters.all(), self.agreement.voters().all()];
+        let is_needed = self.leader == Some(node) || voters.iter().any(|all| all.contains(&node));
+        self.is_gone(node) && !is_needed
     }
 
     /// The newest table that is known here.
@@ -355,5 +371,14 @@ mod tests {
         let told = ask(&mut inside, 1);
         assert!(matches!(&told[..], [(NodeId(3), Message::News(news))] if news.voters.version == 9), "{told:?}");
         assert!(ask(&mut inside, 9).is_empty(), "who knows them is told nothing");
+    }
+
+    #[test]
+    fn whose_number_is_not_given_to_anybody_any_more_is_gone() {
+        let inside = crate::rig::leading();
+        let next = inside.table().next_node().expect("there are numbers left");
+        assert!(!inside.is_gone(inside.me()) && !inside.is_gone(next), "a newer one may be in a newer table");
+        let inside = crate::rig::without(next);
+        assert!(inside.is_gone(next) && !inside.is_gone(NodeId(next.0 + 1)));
     }
 }

@@ -3,6 +3,7 @@
 use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, TickOutput};
 use control::{NodeState, Table};
 use shard::{Control, HopBatch};
+use wire::trust::{Greeted, Party, Purpose};
 
 use crate::cores::Cores;
 use crate::identity::Identity;
@@ -44,10 +45,6 @@ impl Manager {
     /// A sentence that names the file: it cannot be what a manager wrote, or is another cluster's.
     pub fn new(start: Start, cores: u16) -> Result<Manager, String> {
         let known = start.files.identity.as_deref().map(Identity::decode).transpose()?;
-        let (addresses, token) = match &start.entry {
-            Entry::Join { addresses, token } => (addresses.clone(), *token),
-            Entry::Found { .. } | Entry::Resume => (Vec::new(), [0; 16]),
-        };
         let identity = match (known, &start.entry) {
             (Some(known), _) => Some(known),
             (None, Entry::Found { cluster, token, .. }) => Some(Identity {
@@ -70,12 +67,19 @@ impl Manager {
         // The clock is not known yet: the first tick begins.
         let inside = identity.map(|identity| Inside::new(0, identity, &start)).transpose();
         let inside = inside.map_err(|damage| damage.to_string())?;
+        let (addresses, token) = match (&inside, &start.entry) {
+            (None, Entry::Join { addresses, token }) => (addresses.clone(), *token),
+            (Some(inside), _) => (Vec::new(), inside.identity.token),
+            (None, _) => unreachable!("who does not ask to be let in knows who it is"),
+        };
+        let mut peers = Peers::new(&token, start.seed);
+        peers.set_name([0; 16], Party::newcomer(start.newcomer.incarnation));
         let outside = Outside::new(addresses, token, start.seed);
         Ok(Manager {
             start,
             outside,
             inside,
-            peers: Peers::default(),
+            peers,
             cores: Cores::new(cores),
             kept: (0, 0),
             told: 0,
@@ -109,9 +113,12 @@ impl Manager {
 
     fn receive(&mut self, input: &mut TickInput<'_, HopBatch>) {
         let now_us = input.now.monotonic_us;
+        if let Some(inside) = &self.inside {
+            self.peers.set_name(inside.identity.cluster, Party::manager(inside.me(), inside.incarnation));
+        }
         for event in input.events.drain(..) {
             match event {
-                Event::Accepted { connection, .. } => self.peers.on_accepted(now_us, connection),
+                Event::Accepted { connection, peer, .. } => self.peers.on_accepted(now_us, connection, peer),
                 Event::Dialed { token, connection } => self.on_dialed(now_us, token, connection),
                 Event::Received { connection, span } => {
                     self.peers.receive(now_us, connection, span.of(input.received));
@@ -132,6 +139,7 @@ impl Manager {
                     Control::Held { table, held } => inside.on_held(core, table, &held),
                     Control::Sealed { id, table } => inside.moving.on_sealed(core, id, table),
                     Control::Order { gather, order } => inside.on_order(core, gather, order),
+                    Control::Distrusted { text } => eprintln!("zerohop: {text}"),
                     Control::Unsealed { id } => inside.moving.on_unsealed(now_us, core, id),
                     _ => {}
                 }
@@ -141,9 +149,8 @@ impl Manager {
 
     fn on_dialed(&mut self, now_us: u64, token: u64, connection: Option<ConnectionId>) {
         let Some(id) = self.peers.on_dialed(now_us, token, connection) else { return };
-        match &self.inside {
-            Some(inside) => self.peers.reply(id, &hello(inside)),
-            None => self.outside.on_dialed(id, &self.start, &mut self.peers),
+        if self.inside.is_none() {
+            self.outside.on_dialed(id);
         }
     }
 
@@ -161,13 +168,27 @@ impl Manager {
         }
     }
 
-    /// What others say.
+    /// Who speaks, and what they say.
     fn heed(&mut self, now_us: u64) {
+        for (id, greeted) in self.peers.greetings(now_us) {
+            match &self.inside {
+                Some(inside) => greet_inside(inside, &mut self.peers, (id, greeted)),
+                None => self.outside.on_greeted(id, &self.start, &mut self.peers),
+            }
+        }
         for (id, message) in self.peers.messages() {
             match &mut self.inside {
                 Some(inside) => heed_inside(now_us, inside, &mut self.peers, (id, message)),
                 None => self.heed_outside(now_us, id, message),
             }
+        }
+        if self.peers.end_distrusted() && self.inside.is_none() {
+            let reason =
+                "the token is not this cluster's; each of its nodes prints the line to join with when it starts";
+            self.fail(format!("the cluster does not let this node in: {reason}"));
+        }
+        if let Some(text) = self.peers.poll_distrusted(now_us) {
+            eprintln!("zerohop: {text}");
         }
     }
 
@@ -249,8 +270,8 @@ impl Manager {
         managers.extend(inside.agreement.voters().all());
         managers.extend(inside.leader);
         managers.retain(|node| *node != inside.me() && !self.peers.has(*node));
-        for address in managers.into_iter().filter_map(|node| inside.address(node)) {
-            self.peers.dial(now_us, &address);
+        for (node, address) in managers.into_iter().filter_map(|node| Some((node, inside.address(node)?))) {
+            self.peers.dial(now_us, &address, Some(node));
         }
     }
 
@@ -262,6 +283,8 @@ impl Manager {
         if self.kept != known {
             self.kept = known;
             inside.keep(&mut self.effects);
+            let gone = self.peers.nodes().into_iter().filter(|node| inside.is_dismissed(*node));
+            gone.for_each(|node| dismiss(inside, &mut self.peers, node));
         }
         self.cores.tell(now_us, inside, hops);
         let version = inside.agreement.table().version();
@@ -332,27 +355,32 @@ fn is_gone(table: &Table, node: NodeId) -> bool {
     table.node(node).is_some_and(|node| node.state == NodeState::Gone)
 }
 
-fn hello(inside: &Inside) -> Message {
-    let Identity { cluster, token, node, .. } = inside.identity;
-    Message::Hello { cluster, token, from: node }
+/// Somebody has proved that it has the token.
+fn greet_inside(inside: &Inside, peers: &mut Peers, (id, greeted): (ConnectionId, Greeted)) {
+    let node = greeted.from.name.node;
+    if greeted.purpose == Purpose::Managers {
+        peers.greet(id, node);
+        if inside.is_dismissed(node) {
+            dismiss(inside, peers, node);
+        }
+    }
+}
+
+/// A node that was removed has the token still: it is told so, and heard no more.
+fn dismiss(inside: &Inside, peers: &mut Peers, node: NodeId) {
+    let news = News { leader: inside.leader, voters: inside.identity.voters.clone(), table: inside.table().encode() };
+    peers.send(node, &Message::News(news));
+    peers.close_node(node);
 }
 
 fn heed_inside(now_us: u64, inside: &mut Inside, peers: &mut Peers, (id, message): (ConnectionId, Message)) {
-    match message {
-        Message::Hello { cluster, token, from } => {
-            let is_ours = cluster == inside.identity.cluster && token == inside.identity.token;
-            if !is_ours || from == inside.me() {
-                return peers.close(id);
-            }
-            if peers.greet(id, from) {
-                peers.reply(id, &hello(inside));
-            }
-        }
-        Message::Enlist { token, command } => inside.on_enlist(id, token, command),
-        message => match peers.node(id) {
-            Some(from) => inside.heed(now_us, from, message),
-            // Whoever did not say who it is says nothing else.
-            None => peers.close(id),
-        },
+    match (peers.node(id), message) {
+        (None, Message::Enlist { command }) => inside.on_enlist(id, command),
+        (Some(from), message) => inside.heed(now_us, from, message),
+        // A newcomer says nothing else; or it was closed a moment ago.
+        (None, _) => peers.close(id),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
-//! What managers and nodes tell each other, over port P+10000, in the frames of `wire`.
+//! What managers and nodes tell each other, over port P+10000, in the frames of `wire`, once they have proved to each other that they
+//! have the token (`wire::trust`).
 //!
 //! ```text
-//!  32 hello       cluster [u8;16] · token [u8;16] · from u32                the first of a connection, from both ends
-//!  33 enlist      token [u8;16] · a Join command, its node 0                instead of hello: somebody wants to become a node
+//!  33 enlist      a Join command, its node 0                                somebody who has the token wants to become a node
 //!  34 enlisted    cluster [u8;16] · node u32 · news                         the answer
 //!  35 elsewhere   address, text                                             the answer: ask there; empty: nobody is known
 //!  36 refused     reason, text                                              the answer: never
@@ -53,8 +53,7 @@ pub enum Proposed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the picture above names every part")]
 pub enum Message {
-    Hello { cluster: [u8; 16], token: [u8; 16], from: NodeId },
-    Enlist { token: [u8; 16], command: Command },
+    Enlist { command: Command },
     Enlisted { cluster: [u8; 16], node: NodeId, news: News },
     Elsewhere { address: String },
     Refused { reason: String },
@@ -77,7 +76,6 @@ const DENIALS: [Denial; 5] =
 impl Message {
     fn kind(&self) -> u8 {
         match self {
-            Message::Hello { .. } => 32,
             Message::Enlist { .. } => 33,
             Message::Enlisted { .. } => 34,
             Message::Elsewhere { .. } => 35,
@@ -107,11 +105,8 @@ impl Message {
 
     fn write(&self, out: &mut Writer) {
         match self {
-            Message::Hello { cluster, token, from } => {
-                out.bytes(cluster).bytes(token).u32(from.0);
-            }
-            Message::Enlist { token, command } => {
-                out.bytes(token).bytes(&command.encode());
+            Message::Enlist { command } => {
+                out.bytes(&command.encode());
             }
             Message::Enlisted { cluster, node, news } => write_news(out.bytes(cluster).u32(node.0), news),
             Message::Elsewhere { address: text } | Message::Refused { reason: text } => {
@@ -179,8 +174,7 @@ impl Message {
 
     fn read(kind: u8, from: &mut Reader<'_>) -> Result<Message, Damage> {
         Ok(match kind {
-            32 => Message::Hello { cluster: from.array()?, token: from.array()?, from: NodeId(from.u32()?) },
-            33 => Message::Enlist { token: from.array()?, command: Command::decode(rest(from))? },
+            33 => Message::Enlist { command: Command::decode(rest(from))? },
             34 => Message::Enlisted { cluster: from.array()?, node: NodeId(from.u32()?), news: read_news(from)? },
             35 => Message::Elsewhere { address: from.text("an address")? },
             36 => Message::Refused { reason: from.text("a reason")? },
@@ -293,8 +287,7 @@ mod tests {
         let reply = |granted_us| Message::Renewed(Reply { incarnation: 1, number: 2, granted_us });
         let heard = Heard { node: NodeId(9), incarnation: 2, silent_us: 3 };
         vec![
-            Message::Hello { cluster: [1; 16], token: [2; 16], from: NodeId(3) },
-            Message::Enlist { token: [2; 16], command: command.clone() },
+            Message::Enlist { command: command.clone() },
             Message::Enlisted { cluster: [1; 16], node: NodeId(4), news: news.clone() },
             Message::Elsewhere { address: "10.0.0.1:17000".to_owned() },
             Message::Refused { reason: "no".to_owned() },

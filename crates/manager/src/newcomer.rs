@@ -3,6 +3,7 @@
 use base::{ConnectionId, NodeId};
 use consensus::{Answer, Proposal, Refusal};
 use control::{Action, Command, Newcomer, NodeState, Outcome, RequestId};
+use wire::trust::Token;
 
 use crate::agreement::Asker;
 use crate::inside::Inside;
@@ -16,7 +17,7 @@ const ASK_US: u64 = 100_000;
 /// A node that is in no cluster yet.
 pub(crate) struct Outside {
     addresses: Vec<String>,
-    token: [u8; 16],
+    token: Token,
     proposer: u64,
     number: u64,
     /// Which address is asked next.
@@ -26,7 +27,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    pub fn new(addresses: Vec<String>, token: [u8; 16], seed: u64) -> Outside {
+    pub fn new(addresses: Vec<String>, token: Token, seed: u64) -> Outside {
         Outside { addresses, token, proposer: seed | 1 << 63, number: 0, turn: 0, asked: None, at_us: 0 }
     }
 
@@ -40,20 +41,24 @@ impl Outside {
             peers.close(id);
         }
         if let Some(address) = self.addresses.get(self.turn % self.addresses.len().max(1)) {
-            peers.dial(now_us, address);
+            peers.dial(now_us, address, None);
             self.turn += 1;
         }
     }
 
     /// Somebody answers the call.
-    pub fn on_dialed(&mut self, id: ConnectionId, start: &Start, peers: &mut Peers) {
-        self.number += 1;
+    pub fn on_dialed(&mut self, id: ConnectionId) {
         self.asked = Some(id);
+    }
+
+    /// Somebody has the token, too, and is asked.
+    pub fn on_greeted(&mut self, id: ConnectionId, start: &Start, peers: &mut Peers) {
+        self.number += 1;
         let command = Command {
             id: RequestId { proposer: self.proposer, number: self.number },
             action: Action::Join(start.newcomer.clone()),
         };
-        peers.reply(id, &Message::Enlist { token: self.token, command });
+        peers.reply(id, &Message::Enlist { command });
     }
 
     /// It was told to ask somebody else; at once, if it knows whom.
@@ -65,7 +70,7 @@ impl Outside {
         }
     }
 
-    pub fn token(&self) -> [u8; 16] {
+    pub fn token(&self) -> Token {
         self.token
     }
 
@@ -75,16 +80,12 @@ impl Outside {
 }
 
 impl Inside {
-    /// Somebody wants to become a node of this cluster.
-    pub fn on_enlist(&mut self, connection: ConnectionId, token: [u8; 16], command: Command) {
+    /// Somebody who has the token wants to become a node of this cluster.
+    pub fn on_enlist(&mut self, connection: ConnectionId, command: Command) {
         let refused = |reason: &str| Message::Refused { reason: reason.to_owned() };
         let Action::Join(mut newcomer) = command.action else {
             return self.enlisted.push((connection, refused("only a join may be asked for")));
         };
-        if token != self.identity.token {
-            let reason = "the token is not this cluster's; `zerohop cluster status` prints the line to join with";
-            return self.enlisted.push((connection, refused(reason)));
-        }
         if !self.agreement.leads() || !self.agreement.table().is_created() {
             let leader = self.leader.filter(|leader| *leader != self.me());
             let address = leader.and_then(|leader| self.address(leader)).unwrap_or_default();
@@ -138,12 +139,12 @@ fn is_passing(why: &control::Refusal) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::{TOKEN, founder, leading, newcomer, work};
+    use crate::rig::{founder, leading, newcomer, work};
 
-    fn ask(inside: &mut Inside, token: [u8; 16], newcomer: Newcomer, number: u64) -> Vec<Message> {
+    fn ask(inside: &mut Inside, newcomer: Newcomer, number: u64) -> Vec<Message> {
         let id = RequestId { proposer: 1 << 63 | 9, number };
         let connection = ConnectionId { index: 1, generation: 1 };
-        inside.on_enlist(connection, token, Command { id, action: Action::Join(newcomer) });
+        inside.on_enlist(connection, Command { id, action: Action::Join(newcomer) });
         work(inside, 2_000_000 + number * 100_000, 2_050_000 + number * 100_000);
         inside.enlisted.drain(..).map(|(_, answer)| answer).collect()
     }
@@ -155,29 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn who_shows_another_token_is_refused() {
-        let mut inside = leading();
-        let answers = ask(&mut inside, [7; 16], newcomer("b", 1), 1);
-        assert!(matches!(&answers[..], [Message::Refused { reason }] if reason.contains("token")), "{answers:?}");
-        assert_eq!(inside.table().nodes().count(), 1);
-    }
-
-    #[test]
     fn who_asks_twice_is_one_node() {
         let mut inside = leading();
-        let answers = ask(&mut inside, TOKEN, newcomer("b", 1), 1);
+        let answers = ask(&mut inside, newcomer("b", 1), 1);
         let here = Message::Elsewhere { address: "a:17000".to_owned() };
         assert_eq!(answers, [here], "that it is in it learns when it asks again");
-        assert_eq!(node_of(&ask(&mut inside, TOKEN, newcomer("b", 1), 2)), 2);
-        assert_eq!(node_of(&ask(&mut inside, TOKEN, newcomer("b", 1), 3)), 2);
+        assert_eq!(node_of(&ask(&mut inside, newcomer("b", 1), 2)), 2);
+        assert_eq!(node_of(&ask(&mut inside, newcomer("b", 1), 3)), 2);
         assert_eq!(inside.table().nodes().count(), 2);
     }
 
     #[test]
     fn the_address_of_a_node_that_is_up_is_taken() {
         let mut inside = leading();
-        ask(&mut inside, TOKEN, newcomer("b", 1), 1);
-        let answers = ask(&mut inside, TOKEN, newcomer("b", 2), 2);
+        ask(&mut inside, newcomer("b", 1), 1);
+        let answers = ask(&mut inside, newcomer("b", 2), 2);
         assert!(matches!(&answers[..], [Message::Refused { reason }] if reason.contains("address")), "{answers:?}");
     }
 
@@ -185,7 +178,7 @@ mod tests {
     #[test]
     fn a_node_that_is_down_without_slots_gets_its_number_back() {
         let mut inside = leading();
-        ask(&mut inside, TOKEN, newcomer("b", 1), 1);
+        ask(&mut inside, newcomer("b", 1), 1);
         let node = NodeId(2);
         let [fence, promote] = [
             Action::Fence { node, incarnation: 1 },
@@ -197,13 +190,13 @@ mod tests {
             work(&mut inside, 2_140_000 + number * 20_000, 2_150_000 + number * 20_000);
         }
         assert_eq!(inside.table().node(node).map(|known| known.state), Some(NodeState::Down));
-        assert_eq!(node_of(&ask(&mut inside, TOKEN, newcomer("b", 2), 3)), 2);
+        assert_eq!(node_of(&ask(&mut inside, newcomer("b", 2), 3)), 2);
     }
 
     #[test]
     fn who_does_not_lead_names_who_does() {
         let mut inside = founder();
         let nobody = Message::Elsewhere { address: String::new() };
-        assert_eq!(ask(&mut inside, TOKEN, newcomer("b", 1), 1)[..1], [nobody]);
+        assert_eq!(ask(&mut inside, newcomer("b", 1), 1)[..1], [nobody]);
     }
 }

@@ -1,9 +1,10 @@
 //! Connections to other nodes' managers: at most one that is written to for each of them, whoever made it.
 
 use base::limits::MANAGER_FRAME_BYTES_MAX;
-use base::{ConnectionId, Effect, NodeId};
-use wire::frame::{Opened, open};
-use wire::pipe::Pipe;
+use base::{ConnectionId, Effect, InstanceName, NodeId};
+use wire::frame::Opened;
+use wire::line::{Line, bound_unproven};
+use wire::trust::{Distrust, Distrusted, Greeted, MANAGER, Party, Purpose, Speaker, Token};
 
 use crate::message::Message;
 
@@ -12,27 +13,37 @@ const RETRY_US: u64 = 50_000;
 /// A connection on which nothing came for so long is closed, microseconds: whoever has something to say to the other end says it
 /// several times in a lease.
 const SILENCE_US: u64 = 3_000_000;
-/// Connections at a time: two with every node, and some whose other end has not said who it is.
+/// Connections at a time: two with every node, and some whose other end has not proved who it is.
 const CONNECTIONS_MAX: usize = 2 * base::limits::NODES_MAX + 64;
 /// Bytes that wait for one connection; what comes on top is not sent: everything here is asked again.
 const WAITING_BYTES_MAX: usize = 2 * MANAGER_FRAME_BYTES_MAX;
+/// What another node may connect for.
+const PURPOSES: &[Purpose] = &[Purpose::Managers, Purpose::Enlist];
 
 struct Peer {
-    pipe: Pipe,
-    /// Who said hello.
+    line: Line,
+    /// Who speaks here, and has proved it.
     node: Option<NodeId>,
-    /// Where it was dialed; `None`: it came in.
-    address: Option<String>,
     /// When something came last.
     heard_us: u64,
 }
 
+/// A dial under way.
+struct Dial {
+    token: u64,
+    address: String,
+    /// Who is wanted; `None`: whoever lets a newcomer in.
+    node: Option<NodeId>,
+}
+
 /// See the module.
-#[derive(Default)]
 pub struct Peers {
     list: Vec<Peer>,
-    /// Dials under way: their number and address.
-    dialing: Vec<(u64, String)>,
+    speaker: Speaker,
+    /// This node, once it is one.
+    me: Option<NodeId>,
+    distrusted: Distrusted,
+    dialing: Vec<Dial>,
     /// Addresses that did not answer: not before.
     not_before_us: Vec<(String, u64)>,
     tokens: u64,
@@ -40,42 +51,72 @@ pub struct Peers {
 }
 
 impl Peers {
+    /// Of a node that has the cluster's token; all chance is the seed's.
+    pub fn new(token: &Token, seed: u64) -> Peers {
+        Peers {
+            list: Vec::new(),
+            speaker: Speaker::new(token, seed),
+            me: None,
+            distrusted: Distrusted::default(),
+            dialing: Vec::new(),
+            not_before_us: Vec::new(),
+            tokens: 0,
+            effects: Vec::new(),
+        }
+    }
+
+    /// As this one it speaks from now on; as a newcomer it dials, and is spoken to by nobody.
+    pub fn set_name(&mut self, cluster: [u8; 16], me: Party) {
+        self.me = Some(me.name.node).filter(|node| node.0 != 0);
+        self.speaker.set_name(cluster, me);
+    }
+
     /// Somebody connected.
-    pub fn on_accepted(&mut self, now_us: u64, id: ConnectionId) {
-        self.list.push(Peer { pipe: Pipe::new(id), node: None, address: None, heard_us: now_us });
-        if self.list.len() > CONNECTIONS_MAX {
+    pub fn on_accepted(&mut self, now_us: u64, id: ConnectionId, address: String) {
+        let line = Line::accepted(now_us, id, address, PURPOSES);
+        self.list.push(Peer { line, node: None, heard_us: now_us });
+        if self.list.len() > CONNECTIONS_MAX || self.me.is_none() {
             self.close(id);
         }
+        bound_unproven(self.list.iter_mut().map(|peer| &mut peer.line));
     }
 
     /// Closes connections that are silent, and forgets until when addresses were not to be tried.
     pub fn close_silent(&mut self, now_us: u64) {
         self.not_before_us.retain(|(_, at_us)| *at_us > now_us);
         let is_silent = |peer: &&Peer| now_us.saturating_sub(peer.heard_us) >= SILENCE_US;
-        let silent: Vec<ConnectionId> = self.list.iter().filter(is_silent).map(|peer| peer.pipe.id()).collect();
+        let silent: Vec<ConnectionId> = self.list.iter().filter(is_silent).map(|peer| peer.line.id()).collect();
         silent.into_iter().for_each(|id| self.close(id));
     }
 
-    /// Connects to `address`, unless that is done or was tried a moment ago.
-    pub fn dial(&mut self, now_us: u64, address: &str) {
-        let is_made = self.list.iter().any(|peer| peer.address.as_deref() == Some(address));
-        let is_dialing = self.dialing.iter().any(|(_, known)| known == address);
+    /// Connects to `address`, where `node` is, unless that is done or was tried a moment ago.
+    pub fn dial(&mut self, now_us: u64, address: &str, node: Option<NodeId>) {
+        let is_made = self.list.iter().any(|peer| !peer.line.came_in() && peer.line.address() == address);
+        let is_dialing = self.dialing.iter().any(|known| known.address == address);
         let is_early = self.not_before_us.iter().any(|(known, at_us)| known == address && now_us < *at_us);
         if is_made || is_dialing || is_early {
             return;
         }
         self.tokens += 1;
-        self.dialing.push((self.tokens, address.to_owned()));
+        self.dialing.push(Dial { token: self.tokens, address: address.to_owned(), node });
         self.effects.push(Effect::Dial { token: self.tokens, address: address.to_owned() });
     }
 
     /// What became of a dial; the connection, if there is one.
     pub fn on_dialed(&mut self, now_us: u64, token: u64, id: Option<ConnectionId>) -> Option<ConnectionId> {
-        let number = self.dialing.iter().position(|(known, _)| *known == token)?;
-        let (_, address) = self.dialing.swap_remove(number);
+        let number = self.dialing.iter().position(|known| known.token == token)?;
+        let Dial { address, node, .. } = self.dialing.swap_remove(number);
         self.put_off(now_us, &address);
         let id = id?;
-        self.list.push(Peer { pipe: Pipe::new(id), node: None, address: Some(address), heard_us: now_us });
+        if node.is_none() && self.me.is_some() {
+            // It was let in meanwhile.
+            self.effects.push(Effect::Close { connection: id });
+            return None;
+        }
+        let purpose = if node.is_some() { Purpose::Managers } else { Purpose::Enlist };
+        let to = InstanceName { node: node.unwrap_or(NodeId(0)), core: MANAGER };
+        let line = Line::dialed(now_us, (id, address), &mut self.speaker, (purpose, to));
+        self.list.push(Peer { line, node: None, heard_us: now_us });
         Some(id)
     }
 
@@ -93,48 +134,76 @@ impl Peers {
     pub fn receive(&mut self, now_us: u64, id: ConnectionId, bytes: &[u8]) {
         if let Some(peer) = self.peer(id) {
             peer.heard_us = now_us;
-            peer.pipe.receive(bytes);
+            peer.line.receive(bytes);
         }
     }
 
     /// The street took what it was given.
     pub fn on_sent(&mut self, id: ConnectionId) {
         if let Some(peer) = self.peer(id) {
-            peer.pipe.on_sent();
+            peer.line.on_sent();
         }
     }
 
     /// The connection is gone.
     pub fn on_closed(&mut self, id: ConnectionId) {
-        self.list.retain(|peer| peer.pipe.id() != id);
+        self.list.retain(|peer| peer.line.id() != id);
     }
 
     /// It is of no use any more.
     pub fn close(&mut self, id: ConnectionId) {
-        if let Some(peer) = self.peer(id).filter(|peer| !peer.pipe.is_closing()) {
-            peer.pipe.close();
+        if let Some(peer) = self.peer(id).filter(|peer| !peer.line.is_closing()) {
+            peer.line.close();
             peer.node = None;
             self.effects.push(Effect::Close { connection: id });
         }
     }
 
-    /// `node` speaks on this connection; an older one of it that was made the same way is closed. Whether it came in and wants an
-    /// answer.
-    pub fn greet(&mut self, id: ConnectionId, node: NodeId) -> bool {
-        let is_dialed = |peer: &Peer| peer.address.is_some();
-        let way = self.peer(id).map(|peer| is_dialed(peer));
-        let older = |peer: &&Peer| peer.pipe.id() != id && peer.node == Some(node) && Some(is_dialed(peer)) == way;
-        let older: Vec<ConnectionId> = self.list.iter().filter(older).map(|peer| peer.pipe.id()).collect();
+    /// Connections to a node are of no use any more.
+    pub fn close_node(&mut self, node: NodeId) {
+        let its = self.list.iter().filter(|peer| peer.node == Some(node));
+        its.map(|peer| peer.line.id()).collect::<Vec<_>>().into_iter().for_each(|id| self.close(id));
+    }
+
+    /// Goes on with all handshakes: whose other end has proved itself now.
+    pub fn greetings(&mut self, now_us: u64) -> Vec<(ConnectionId, Greeted)> {
+        let speaker = &mut self.speaker;
+        let greet = |peer: &mut Peer| Some((peer.line.id(), peer.line.greet(now_us, speaker)?));
+        self.list.iter_mut().filter(|peer| peer.line.awaits_proof()).filter_map(greet).collect()
+    }
+
+    /// `node` speaks on this connection; an older one of it that was made the same way is closed.
+    pub fn greet(&mut self, id: ConnectionId, node: NodeId) {
+        let way = self.peer(id).map(|peer| peer.line.came_in());
+        let older = |peer: &&Peer| peer.line.id() != id && peer.node == Some(node) && Some(peer.line.came_in()) == way;
+        let older: Vec<ConnectionId> = self.list.iter().filter(older).map(|peer| peer.line.id()).collect();
         older.into_iter().for_each(|id| self.close(id));
         if let Some(peer) = self.peer(id) {
             peer.node = Some(node);
         }
-        way == Some(false)
+    }
+
+    /// Closes what is not believed any more; `true`: somebody who was dialed has not this node's token.
+    pub fn end_distrusted(&mut self) -> bool {
+        let mut is_other_token = false;
+        for peer in &mut self.list {
+            let Some(why) = peer.line.take_distrust() else { continue };
+            is_other_token |= why == Distrust::NoProof && !peer.line.came_in();
+            self.distrusted.note(peer.line.address(), why);
+            peer.node = None;
+            self.effects.push(Effect::Close { connection: peer.line.id() });
+        }
+        is_other_token
+    }
+
+    /// What whoever runs the node is to be told of that now.
+    pub fn poll_distrusted(&mut self, now_us: u64) -> Option<String> {
+        self.distrusted.poll(now_us)
     }
 
     /// Who speaks on a connection.
     pub fn node(&self, id: ConnectionId) -> Option<NodeId> {
-        self.list.iter().find(|peer| peer.pipe.id() == id)?.node
+        self.list.iter().find(|peer| peer.line.id() == id)?.node
     }
 
     /// Whether there is a connection to `node`.
@@ -167,134 +236,44 @@ impl Peers {
     /// All messages that are here whole. A connection that brings something else is closed.
     pub fn messages(&mut self) -> Vec<(ConnectionId, Message)> {
         let mut messages = Vec::new();
-        let mut broken = Vec::new();
         for peer in &mut self.list {
-            let id = peer.pipe.id();
+            let id = peer.line.id();
             loop {
-                let (message, bytes) = match open(peer.pipe.unread(), MANAGER_FRAME_BYTES_MAX) {
+                let (message, bytes) = match peer.line.frame(MANAGER_FRAME_BYTES_MAX) {
                     Opened::Incomplete => break,
                     Opened::Malformed(_) => {
-                        broken.push(id);
+                        peer.line.end(Distrust::Frame);
                         break;
                     }
                     Opened::Whole { kind, body, bytes } => (Message::decode(kind, body), bytes),
                 };
                 let Ok(message) = message else {
-                    broken.push(id);
+                    peer.line.end(Distrust::Frame);
                     break;
                 };
                 messages.push((id, message));
-                peer.pipe.skip(bytes);
+                peer.line.skip(bytes);
             }
         }
-        broken.into_iter().for_each(|id| self.close(id));
         messages
     }
 
     /// What the street has to do.
     pub fn flush(&mut self, effects: &mut Vec<Effect>) {
-        self.list.iter_mut().for_each(|peer| peer.pipe.flush(effects));
+        self.list.iter_mut().for_each(|peer| peer.line.flush(effects));
         effects.append(&mut self.effects);
     }
 
     fn peer(&mut self, id: ConnectionId) -> Option<&mut Peer> {
-        self.list.iter_mut().find(|peer| peer.pipe.id() == id)
+        self.list.iter_mut().find(|peer| peer.line.id() == id)
     }
 }
 
 fn write(peer: &mut Peer, message: &Message) {
-    if peer.pipe.waiting_bytes() <= WAITING_BYTES_MAX && !peer.pipe.is_closing() {
-        message.encode(peer.pipe.output());
+    if peer.line.is_proven() && peer.line.waiting_bytes() <= WAITING_BYTES_MAX {
+        peer.line.send(|out| message.encode(out));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn id(index: u32) -> ConnectionId {
-        ConnectionId { index, generation: 1 }
-    }
-
-    fn closed(peers: &mut Peers) -> Vec<u32> {
-        let mut effects = Vec::new();
-        peers.flush(&mut effects);
-        let close = |effect| if let Effect::Close { connection } = effect { Some(connection.index) } else { None };
-        effects.into_iter().filter_map(close).collect()
-    }
-
-    fn dialed(peers: &mut Peers, now_us: u64, address: &str, connection: Option<ConnectionId>) -> bool {
-        peers.dial(now_us, address);
-        let mut effects = Vec::new();
-        peers.flush(&mut effects);
-        let [Effect::Dial { token, .. }] = effects[..] else { return false };
-        peers.on_dialed(now_us, token, connection);
-        true
-    }
-
-    #[test]
-    fn an_address_is_tried_again_after_a_while_and_one_that_was_wakes_nobody() {
-        let mut peers = Peers::default();
-        assert!(dialed(&mut peers, 0, "a", None));
-        assert!(!dialed(&mut peers, RETRY_US - 1, "a", None));
-        assert_eq!(peers.deadline_us(1), Some(RETRY_US));
-        assert_eq!(peers.deadline_us(RETRY_US), None, "it may be tried now");
-        assert!(dialed(&mut peers, RETRY_US, "a", Some(id(1))));
-        assert!(!dialed(&mut peers, 10 * RETRY_US, "a", None), "there is a connection");
-        peers.on_closed(id(1));
-        assert!(dialed(&mut peers, 10 * RETRY_US, "a", None));
-    }
-
-    #[test]
-    fn a_connection_on_which_nothing_comes_is_closed() {
-        let mut peers = Peers::default();
-        peers.on_accepted(0, id(1));
-        peers.on_accepted(0, id(2));
-        peers.greet(id(1), NodeId(7));
-        peers.receive(SILENCE_US - 1, id(2), b"");
-        peers.close_silent(SILENCE_US - 1);
-        assert!(closed(&mut peers).is_empty() && peers.has(NodeId(7)));
-        peers.close_silent(SILENCE_US);
-        assert!(!peers.has(NodeId(7)), "what closes is no way to anybody");
-        assert_eq!(closed(&mut peers), [1]);
-    }
-
-    #[test]
-    fn a_second_connection_of_a_node_takes_the_place_of_the_first_made_the_same_way() {
-        let mut peers = Peers::default();
-        for number in 1..=2 {
-            peers.on_accepted(0, id(number));
-            assert!(peers.greet(id(number), NodeId(7)), "it came in and wants an answer");
-        }
-        assert_eq!(closed(&mut peers), [1]);
-        dialed(&mut peers, 0, "a", Some(id(3)));
-        assert!(!peers.greet(id(3), NodeId(7)), "this one has said who it is");
-        assert!(closed(&mut peers).is_empty(), "both ends may dial at once, and close neither");
-        assert_eq!((peers.nodes(), peers.node(id(1)), peers.node(id(2))), (vec![NodeId(7)], None, Some(NodeId(7))));
-    }
-
-    #[test]
-    fn connections_and_what_waits_for_them_are_bounded() {
-        let mut peers = Peers::default();
-        (0..=CONNECTIONS_MAX as u32).for_each(|number| peers.on_accepted(0, id(number)));
-        assert_eq!(closed(&mut peers), [CONNECTIONS_MAX as u32]);
-        let message = Message::Agreement(vec![0; MANAGER_FRAME_BYTES_MAX / 2]);
-        (0..20).for_each(|_| peers.reply(id(0), &message));
-        let waiting = peers.peer(id(0)).map_or(0, |peer| peer.pipe.waiting_bytes());
-        assert!((WAITING_BYTES_MAX..WAITING_BYTES_MAX + MANAGER_FRAME_BYTES_MAX).contains(&waiting), "{waiting}");
-    }
-
-    #[test]
-    fn who_sends_no_message_is_closed_and_heard_up_to_there() {
-        let mut peers = Peers::default();
-        peers.on_accepted(0, id(1));
-        let mut bytes = Vec::new();
-        Message::Read { number: 5 }.encode(&mut bytes);
-        peers.receive(0, id(1), &bytes[..3]);
-        assert!(peers.messages().is_empty());
-        peers.receive(0, id(1), &bytes[3..]);
-        peers.receive(0, id(1), &[0; 64]);
-        assert_eq!(peers.messages(), [(id(1), Message::Read { number: 5 })]);
-        assert_eq!(closed(&mut peers), [1]);
-    }
-}
+mod tests;

@@ -1,13 +1,16 @@
 //! For tests: a founder that leads a cluster of its own, without a street.
 
 use base::Effect;
-use control::{Newcomer, NodeId, Settings, Table};
+use consensus::Proposal;
+use control::{Action, Command, Newcomer, NodeId, RequestId, Settings, Table};
+use wire::trust::Token;
 
+use crate::agreement::Asker;
 use crate::identity::Identity;
 use crate::inside::{IDENTITY_TOKEN, Inside};
 use crate::start::{Entry, Files, Start};
 
-pub(crate) const TOKEN: [u8; 16] = [2; 16];
+pub(crate) const TOKEN: Token = Token::new([2; 16]);
 
 /// A node that comes to host `host`.
 pub(crate) fn newcomer(host: &str, incarnation: u64) -> Newcomer {
@@ -67,5 +70,25 @@ pub(crate) fn leading() -> Inside {
     let mut inside = founder();
     work(&mut inside, 0, 2_000_000);
     assert!(inside.agreement.leads() && inside.table().is_created());
+    inside
+}
+
+/// One that leads its cluster, of which node `gone` was, and is no more.
+pub(crate) fn without(gone: NodeId) -> Inside {
+    let mut inside = leading();
+    let mut newcomer = newcomer("b", 1);
+    newcomer.id = gone;
+    let actions = [
+        Action::Join(newcomer),
+        Action::Fence { node: gone, incarnation: 1 },
+        Action::Promote { node: gone, incarnation: 1, replacements: Vec::new() },
+        Action::Remove { node: gone, abandon: true },
+    ];
+    for (number, action) in (1..).zip(actions) {
+        assert!(!inside.is_gone(gone), "{action:?} comes");
+        let id = RequestId { proposer: 77, number };
+        inside.agreement.propose(Asker::Plan, Proposal::Agree(Command { id, action }));
+        work(&mut inside, 2_000_000 + number * 20_000, 2_010_000 + number * 20_000);
+    }
     inside
 }

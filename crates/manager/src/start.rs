@@ -1,6 +1,7 @@
 //! What a manager is started with.
 
 use control::{Newcomer, Settings};
+use wire::trust::Token;
 
 /// How a node comes to its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub enum Entry {
         /// The cluster's name, by chance.
         cluster: [u8; 16],
         /// What its nodes show each other, by chance.
-        token: [u8; 16],
+        token: Token,
         /// What the table obeys.
         settings: Settings,
         /// Chains may have two members on one machine.
@@ -21,7 +22,7 @@ pub enum Entry {
         /// `host:port` of other nodes' managers.
         addresses: Vec<String>,
         /// What they want to see.
-        token: [u8; 16],
+        token: Token,
     },
     /// Its file says who it is.
     Resume,

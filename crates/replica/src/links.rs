@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use base::limits::FRAME_BYTES_MAX;
 use base::rng::Rng;
 use base::{ConnectionId, Effect, InstanceName, LogOrdinal, Slot};
 use placement::{ClusterView, SlotSet};
 use storage::Store;
-use wire::frame::{Frame, ParsedFrame};
+use wire::frame::{Frame, Opened};
+use wire::line::{Line, bound_unproven};
+use wire::trust::{Distrust, Distrusted, Greeted, Party, Purpose, Speaker, Token};
 
 use crate::follow::{Follow, Taken};
 use crate::lead::Lead;
@@ -16,6 +19,9 @@ use crate::wanted::{Held, wanted_of};
 /// Before a connection that broke, or was not made, is tried again, microseconds.
 const RETRY_US: u64 = 50_000;
 
+/// What another node may connect for.
+const PURPOSES: &[Purpose] = &[Purpose::Link];
+
 /// How a link that leads stands with its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contact {
@@ -23,7 +29,7 @@ enum Contact {
     None { at_us: u64 },
     /// Dialed under this number.
     Dialing { token: u64 },
-    /// Said hello.
+    /// Is to prove who it is, and to say where it stands.
     Greeting { connection: ConnectionId },
     /// Frames go over it.
     Going { connection: ConnectionId },
@@ -42,6 +48,8 @@ impl Contact {
 pub struct Links {
     me: InstanceName,
     rng: Rng,
+    speaker: Speaker,
+    distrusted: Distrusted,
     view: Option<Arc<ClusterView>>,
     leads: Vec<(Lead, Contact)>,
     follows: Vec<Follow>,
@@ -54,11 +62,13 @@ pub struct Links {
 }
 
 impl Links {
-    /// Of an instance that is part of no cluster yet.
-    pub fn new(me: InstanceName, seed: u64) -> Links {
+    /// Of an instance that has a cluster's token, and hears with the first table which of its nodes it is.
+    pub fn new(me: InstanceName, seed: u64, token: &Token) -> Links {
         Links {
             me,
             rng: Rng::new(seed),
+            speaker: Speaker::new(token, seed),
+            distrusted: Distrusted::default(),
             view: None,
             leads: Vec::new(),
             follows: Vec::new(),
@@ -140,6 +150,8 @@ impl Links {
         let is_promoted = |slot: &Slot| view.first(*slot) == Some(self.me) && !was_first(*slot);
         view.slots().map(|(slot, _)| slot).filter(is_promoted).for_each(|slot| store.promote(slot));
         self.set_leads(&view);
+        let incarnation = view.incarnation(self.me.node).unwrap_or(0);
+        self.speaker.set_name(view.cluster(), Party { name: self.me, incarnation });
         self.view = Some(view);
     }
 
@@ -179,7 +191,7 @@ impl Links {
     /// A connection is to be closed, and heard no more until then.
     fn let_go(&mut self, id: ConnectionId) {
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == id) {
-            peer.pipe.close();
+            peer.line.close();
             peer.side = Side::Unknown;
         }
         self.closing.push(id);
@@ -192,7 +204,7 @@ impl Links {
                 let is_its = |(_, contact): &(Lead, Contact)| contact.connection() == Some(peer.id());
                 match self.leads.iter().position(is_its) {
                     Some(number) => peer.side = Side::Lead(number),
-                    None => peer.pipe.close(),
+                    None => peer.line.close(),
                 }
             }
         }
@@ -206,9 +218,10 @@ impl Links {
         !self.peers.is_empty() && self.peers.iter().any(|peer| peer.id() == id)
     }
 
-    /// Another node connected.
-    pub fn on_accepted(&mut self, id: ConnectionId) {
-        self.peers.push(Peer::new(id, Side::Unknown));
+    /// Somebody connected from `address`.
+    pub fn on_accepted(&mut self, id: ConnectionId, address: String, now_us: u64) {
+        self.peers.push(Peer::new(Line::accepted(now_us, id, address, PURPOSES), Side::Unknown));
+        bound_unproven(self.peers.iter_mut().map(|peer| &mut peer.line));
     }
 
     /// What became of a dial.
@@ -216,9 +229,9 @@ impl Links {
         let number = self.leads.iter().position(|(_, contact)| *contact == Contact::Dialing { token });
         let (Some(number), Some(view)) = (number, &self.view) else {
             // The link is gone meanwhile.
-            self.closing.extend(connection);
-            self.peers.extend(connection.map(|id| Peer::new(id, Side::Unknown)));
-            return;
+            let Some(id) = connection else { return };
+            self.peers.push(Peer::new(Line::accepted(now_us, id, String::new(), PURPOSES), Side::Unknown));
+            return self.let_go(id);
         };
         let (lead, contact) = &mut self.leads[number];
         let Some(id) = connection else {
@@ -226,15 +239,15 @@ impl Links {
             return;
         };
         *contact = Contact::Greeting { connection: id };
-        let mut peer = Peer::new(id, Side::Lead(number));
-        peer.send(&hello(self.me, lead, view));
-        self.peers.push(peer);
+        let whom = (Purpose::Link, lead.to());
+        let line = Line::dialed(now_us, (id, view.link_address(lead.to())), &mut self.speaker, whom);
+        self.peers.push(Peer::new(line, Side::Lead(number)));
     }
 
     /// The street took what was to be sent.
     pub fn on_sent(&mut self, id: ConnectionId) {
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == id) {
-            peer.pipe.on_sent();
+            peer.line.on_sent();
         }
     }
 
@@ -256,11 +269,37 @@ impl Links {
     /// Bytes of a connection.
     pub fn receive(&mut self, id: ConnectionId, bytes: &[u8]) {
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == id) {
-            peer.pipe.receive(bytes);
+            peer.line.receive(bytes);
         }
     }
 
     // --- frames ---
+
+    /// Goes on with all handshakes.
+    pub fn greet(&mut self, now_us: u64) {
+        for peer in self.peers.iter_mut().filter(|peer| peer.line.awaits_proof()) {
+            let Some(Greeted { from, .. }) = peer.line.greet(now_us, &mut self.speaker) else { continue };
+            peer.from = Some(from.name);
+            if let (Side::Lead(number), Some(view)) = (peer.side, &self.view) {
+                peer.send(&Frame::Hello { life: self.leads[number].0.life(), table: view.version() });
+            }
+        }
+    }
+
+    /// What is not believed any more is closed. What whoever runs the node is to be told of that now.
+    pub fn end_distrusted(&mut self, now_us: u64) -> Option<String> {
+        for peer in &mut self.peers {
+            let Some(why) = peer.line.take_distrust() else { continue };
+            self.distrusted.note(peer.line.address(), why);
+            self.closing.push(peer.id());
+        }
+        self.distrusted.poll(now_us)
+    }
+
+    /// How many connections of other nodes were not believed.
+    pub fn distrusted(&self) -> u64 {
+        self.distrusted.count()
+    }
 
     /// Does what whole frames say. Those that change the store wait while its log buffer has `log_bytes_max` and more; whether
     /// there may be such.
@@ -271,7 +310,7 @@ impl Links {
             while !is_full(&self.peers[number], store)
                 && let Some(bytes) = self.take_frame(number, store)
             {
-                self.peers[number].pipe.skip(bytes);
+                self.peers[number].line.skip(bytes);
             }
             has_more |= is_full(&self.peers[number], store);
         }
@@ -281,24 +320,24 @@ impl Links {
     /// Does the next frame of a connection; its bytes. `None`: nothing can be done now.
     fn take_frame(&mut self, number: usize, store: &mut Store) -> Option<usize> {
         let view = Arc::clone(self.view.as_ref()?);
-        let (frame, bytes) = match self.peers[number].frame() {
-            ParsedFrame::Incomplete => return None,
-            ParsedFrame::Malformed(_) => {
-                self.break_off(number);
-                return None;
-            }
-            ParsedFrame::Whole(frame, bytes) => (frame, bytes),
+        let Peer { side, from, line } = &mut self.peers[number];
+        let (id, side, from) = (line.id(), *side, *from);
+        let (frame, bytes) = match line.frame(FRAME_BYTES_MAX) {
+            Opened::Incomplete => return None,
+            Opened::Whole { kind, body, bytes } => (Frame::of(kind, body), bytes),
+            Opened::Malformed(_) => (None, 0),
         };
-        let (id, side) = (self.peers[number].id(), self.peers[number].side);
+        let Some(frame) = frame else {
+            line.end(Distrust::Frame);
+            return None;
+        };
         match (side, frame) {
             (Side::Follow(follow), _) => {
                 let taken = self.follows[follow].take(&frame, (self.me, &view), store);
                 return self.heed(number, taken).then_some(bytes);
             }
-            (Side::Unknown, Frame::Hello { cluster, from, to, life, .. })
-                if cluster == view.cluster() && to == self.me =>
-            {
-                self.welcome(number, from, life, &view);
+            (Side::Unknown, Frame::Hello { life, .. }) if from.is_some() => {
+                self.welcome(number, from.expect("it was just looked"), life, &view);
             }
             (Side::Lead(lead), Frame::Welcome { life, taken, incarnation, .. })
                 if view.incarnation(self.leads[lead].0.to().node) == Some(incarnation) =>
@@ -338,7 +377,7 @@ impl Links {
         });
         // An older connection of the same link may still bring what was sent before this one.
         for peer in self.peers.iter_mut().filter(|peer| peer.side == Side::Follow(follow)) {
-            peer.pipe.close();
+            peer.line.close();
             self.closing.push(peer.id());
         }
         let taken = self.follows[follow].greet(life);
@@ -359,7 +398,7 @@ impl Links {
     }
 
     fn break_off(&mut self, number: usize) {
-        self.peers[number].pipe.close();
+        self.peers[number].line.close();
         self.closing.push(self.peers[number].id());
     }
 
@@ -388,8 +427,8 @@ impl Links {
 
     /// Dials, fills and sends; `newest` is the log group of the store's last change.
     pub fn go_on(&mut self, now_us: u64, (store, newest): (&Store, LogOrdinal), effects: &mut Vec<Effect>) {
-        let Some(view) = &self.view else { return };
         for (lead, contact) in &mut self.leads {
+            let Some(view) = &self.view else { break };
             match *contact {
                 Contact::None { at_us } if at_us <= now_us => {
                     self.tokens += 1;
@@ -405,7 +444,7 @@ impl Links {
                 _ => {}
             }
         }
-        self.peers.iter_mut().for_each(|peer| peer.pipe.flush(effects));
+        self.peers.iter_mut().for_each(|peer| peer.line.flush(effects));
         self.closing.sort_unstable();
         self.closing.dedup();
         effects.extend(self.closing.drain(..).map(|connection| Effect::Close { connection }));
@@ -422,16 +461,13 @@ impl Links {
         self.leads.iter().any(|(lead, contact)| matches!(contact, Contact::Going { .. }) && lead.may_fill())
     }
 
-    /// When something is to be dialed, microseconds.
+    /// When something is to be dialed, or to have been proved, microseconds.
     pub fn deadline_us(&self) -> Option<u64> {
         let due = |(_, contact): &(Lead, Contact)| match contact {
             Contact::None { at_us } => Some(*at_us),
             _ => None,
         };
-        self.leads.iter().filter_map(due).min()
+        let unproven = self.peers.iter().filter(|peer| peer.line.awaits_proof());
+        self.leads.iter().filter_map(due).chain(unproven.map(|peer| peer.line.proof_deadline_us())).min()
     }
-}
-
-fn hello<'a>(me: InstanceName, lead: &Lead, view: &ClusterView) -> Frame<'a> {
-    Frame::Hello { cluster: view.cluster(), from: me, to: lead.to(), life: lead.life(), table: view.version() }
 }

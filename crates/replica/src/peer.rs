@@ -1,8 +1,8 @@
 //! One connection to an instance of another node: which link it belongs to, and its frames.
 
-use base::ConnectionId;
-use wire::frame::{Frame, ParsedFrame};
-use wire::pipe::Pipe;
+use base::{ConnectionId, InstanceName};
+use wire::frame::Frame;
+use wire::line::Line;
 
 /// Bytes that are handed over for sending at once, about: what is behind them stays with the link, which may need it again.
 const OUTPUT_BYTES: usize = 1 << 20;
@@ -10,7 +10,7 @@ const OUTPUT_BYTES: usize = 1 << 20;
 /// Which end of a link it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// It came in and said nothing yet.
+    /// It came in and said nothing yet but who it is, perhaps.
     Unknown,
     /// The link's number among those that follow.
     Follow(usize),
@@ -27,33 +27,30 @@ impl Side {
 
 pub(crate) struct Peer {
     pub(crate) side: Side,
-    pub(crate) pipe: Pipe,
+    /// Who connected, and has proved it.
+    pub(crate) from: Option<InstanceName>,
+    pub(crate) line: Line,
 }
 
 impl Peer {
-    pub(crate) fn new(id: ConnectionId, side: Side) -> Peer {
-        Peer { side, pipe: Pipe::new(id) }
+    pub(crate) fn new(line: Line, side: Side) -> Peer {
+        Peer { side, from: None, line }
     }
 
     #[inline]
     pub(crate) fn id(&self) -> ConnectionId {
-        self.pipe.id()
-    }
-
-    /// The next frame that is here whole.
-    pub(crate) fn frame(&self) -> ParsedFrame<'_> {
-        Frame::parse(self.pipe.unread())
+        self.line.id()
     }
 
     pub(crate) fn send(&mut self, frame: &Frame<'_>) {
-        frame.encode(self.pipe.output());
+        self.line.send(|out| frame.encode(out));
     }
 
     /// Sends a frame as bytes, if there is room for it; false: later.
     pub(crate) fn offer(&mut self, frame: &[u8]) -> bool {
-        let has_room = self.pipe.waiting_bytes() < OUTPUT_BYTES && !self.pipe.is_closing();
+        let has_room = self.line.waiting_bytes() < OUTPUT_BYTES && !self.line.is_closing();
         if has_room {
-            self.pipe.output().extend_from_slice(frame);
+            self.line.send(|out| out.extend_from_slice(frame));
         }
         has_room
     }

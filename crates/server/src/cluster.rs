@@ -10,6 +10,7 @@ use control::{Newcomer, Settings};
 use io::{ChosenBackend, CoreConfig, Listener, Mailbox, StreetHandle, run_core};
 use manager::{Entry, Files, Manager, Start};
 use shard::{HopBatch, Shard};
+use wire::trust::Token;
 
 use crate::config::{ClusterConfig, NodeConfig};
 use crate::node::NodeError;
@@ -37,7 +38,7 @@ pub fn check(config: &NodeConfig) -> Result<(), String> {
         return Err("`cluster` and `join` exclude each other: the first node founds, the others join".to_owned());
     }
     if !join.is_empty() && token.is_none() {
-        return Err("`join` needs the `token` that the first node prints".to_owned());
+        return Err("`join` needs the `token` that the first node prints, or a `token-file` with it".to_owned());
     }
     if config.directory.is_none() || config.durability == shard::Durability::Memory {
         return Err(
@@ -71,18 +72,28 @@ pub struct Invitation {
     /// `host:port`.
     pub address: String,
     /// The cluster's token.
-    pub token: [u8; 16],
+    pub token: Token,
 }
 
-/// What the manager of this node is started with, and what others may join it with, if that is known already.
+/// What a node of a cluster is started with.
+pub(crate) struct Begun {
+    /// Its manager.
+    pub start: Start,
+    /// Of its cluster.
+    pub token: Token,
+    /// What others may join it with; `None`: it is to be let in itself.
+    pub invitation: Option<Invitation>,
+}
+
+/// What this node is started with; `chance` is for the name of a new cluster, and for its token, which nothing else says.
 ///
 /// # Errors
 /// A file that cannot be read, a setting that does not fit.
 pub(crate) fn start(
     config: &NodeConfig,
     incarnation: u64,
-    (seed, chance): (u64, [u8; 16]),
-) -> Result<(Start, Option<Invitation>), NodeError> {
+    (seed, chance): (u64, ([u8; 16], Token)),
+) -> Result<Begun, NodeError> {
     let other = NodeError::Other;
     check(config).map_err(other)?;
     let directory = config.directory.as_deref().expect("a node of a cluster has a directory");
@@ -97,10 +108,15 @@ pub(crate) fn start(
     let address = format!("{host}:{}", config.port);
     let entry = entry(config, chance);
     let known = files.identity.as_deref().map(manager::identity::Identity::decode).transpose();
-    let token = match (known.map_err(NodeError::Other)?, &entry) {
-        (Some(identity), _) => Some(identity.token),
-        (None, Entry::Found { token, .. }) => Some(*token),
-        (None, _) => None,
+    let (token, is_in) = match (known.map_err(NodeError::Other)?, &entry) {
+        (Some(identity), _) => (identity.token, true),
+        (None, Entry::Found { token, .. }) => (*token, true),
+        (None, Entry::Join { token, .. }) => (*token, false),
+        (None, Entry::Resume) => {
+            return Err(NodeError::Other(
+                "this directory is no cluster node's: found a cluster, or join one".to_owned(),
+            ));
+        }
     };
     let newcomer = Newcomer {
         id: NodeId(0),
@@ -113,8 +129,8 @@ pub(crate) fn start(
         machine: machine(&config.cluster),
         identity: [0; 32],
     };
-    let invitation = token.map(|token| Invitation { address, token });
-    Ok((Start { entry, newcomer, files, seed }, invitation))
+    let invitation = is_in.then_some(Invitation { address, token });
+    Ok(Begun { start: Start { entry, newcomer, files, seed }, token, invitation })
 }
 
 /// A node that joins brings no keys: what others have would hide them, or they it.
@@ -133,16 +149,11 @@ pub(crate) fn refuse_foreign_keys<T>(start: &Start, shards: &mut [(T, Shard)]) -
     Err(NodeError::Other(text))
 }
 
-fn entry(config: &NodeConfig, chance: [u8; 16]) -> Entry {
+fn entry(config: &NodeConfig, (name, fresh): ([u8; 16], Token)) -> Entry {
     let ClusterConfig { is_new, join, token, chain_length, lease_ms, is_relaxed, .. } = &config.cluster;
     if *is_new {
         let settings = Settings { lease_ms: u32::from(*lease_ms), chain_length: *chain_length };
-        // Two numbers by chance out of one: the name is known to everybody, the token is not.
-        let [name, token] = [0xC1, 0x70].map(|salt| {
-            let halves = [0, 1].map(|half| base::rng::mix(u64::from_le_bytes(half_of(chance, half)) ^ salt));
-            [halves[0].to_le_bytes(), halves[1].to_le_bytes()].as_flattened().try_into().expect("two times eight")
-        });
-        return Entry::Found { cluster: name, token, settings, relaxed: *is_relaxed };
+        return Entry::Found { cluster: name, token: fresh, settings, relaxed: *is_relaxed };
     }
     match token {
         Some(token) if !join.is_empty() => {
@@ -150,10 +161,6 @@ fn entry(config: &NodeConfig, chance: [u8; 16]) -> Entry {
         }
         _ => Entry::Resume,
     }
-}
-
-fn half_of(chance: [u8; 16], half: usize) -> [u8; 8] {
-    chance[8 * half..8 * half + 8].try_into().expect("half of sixteen")
 }
 
 /// People say the port that clients use.

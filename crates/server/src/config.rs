@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use base::limits::LEASE_MS_DEFAULT;
 use io::Backend;
 use shard::Durability;
+use wire::trust::Token;
 
 /// What happens to writes that need memory above the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +57,10 @@ pub struct ClusterConfig {
     pub is_new: bool,
     /// `host:port` of other nodes, one of which lets it in.
     pub join: Vec<String>,
-    /// What they want to see.
-    pub token: Option<[u8; 16]>,
+    /// What this node and they prove to each other that they have.
+    pub token: Option<Token>,
+    /// Where it was read from.
+    pub token_file: Option<PathBuf>,
     /// Name of the machine; empty: its host name.
     pub machine: String,
     /// Failure domain above the machine; empty: none.
@@ -78,6 +81,7 @@ impl Default for ClusterConfig {
             is_new: false,
             join: Vec::new(),
             token: None,
+            token_file: None,
             machine: String::new(),
             zone: String::new(),
             weight: 0,

@@ -10,8 +10,9 @@ use placement::NodeTable;
 use shard::{Durability, Shard, ShardConfig};
 use storage::ColdValue;
 use storage::log::{LogIdentity, Recovery};
+use wire::trust::Token;
 
-use crate::cluster::{self, Invitation};
+use crate::cluster::{self, Begun, Invitation};
 use crate::config::NodeConfig;
 use crate::facts::node_state;
 use crate::ports::{self, PortError};
@@ -94,9 +95,7 @@ impl Node {
         let mut listeners = ports::bind(&config)?;
         let connections = u64::from(config.cores) * base::limits::CONNECTIONS_PER_CORE_MAX as u64;
         io::process::reserve_descriptors(connections).map_err(other)?;
-        let fresh_id = [io::thread::random_seed().map_err(other)?, io::thread::random_seed().map_err(other)?];
-        let fresh_id: [u8; 16] =
-            fresh_id.map(u64::to_le_bytes).as_flattened().try_into().expect("two times eight bytes");
+        let fresh_id = random_bytes().map_err(other)?;
         let store_id = directory.as_ref().map_or(fresh_id, |directory| directory.store_id(fresh_id));
         let table = NodeTable::even(store_id, config.cores, &config.announce_host, config.instance_port_base())
             .map_err(|error| NodeError::Other(error.to_string()))?;
@@ -109,13 +108,14 @@ impl Node {
         let (mut mailboxes, handle) = mesh(machines).map_err(other)?;
         let (mut manager, mut invitation) = (None, None);
         if is_member {
-            let own = cluster::start(&config, incarnation, (seed, fresh_id))?;
-            cluster::refuse_foreign_keys(&own.0, &mut shards)?;
-            shards.iter_mut().for_each(|(identity, shard)| shard.join(seed ^ u64::from(identity.core)));
+            let chance = (random_bytes().map_err(other)?, Token::new(random_bytes().map_err(other)?));
+            let Begun { start, token, invitation: own } = cluster::start(&config, incarnation, (seed, chance))?;
+            cluster::refuse_foreign_keys(&start, &mut shards)?;
+            shards.iter_mut().for_each(|(identity, shard)| shard.join(seed ^ u64::from(identity.core), &token));
             let street = (backend, listeners.pop().expect("the manager's are the last"));
             let mesh = (mailboxes.pop().expect("the manager's is the last"), handle.clone());
-            manager = Some(cluster::run(&config, own.0, street, mesh)?);
-            invitation = own.1;
+            manager = Some(cluster::run(&config, start, street, mesh)?);
+            invitation = own;
         }
         let mut threads = Vec::new();
         for ((shard, mailbox), listeners) in shards.into_iter().zip(mailboxes).zip(listeners) {
@@ -223,6 +223,12 @@ fn make_shards(
     }
     let shards = shards.into_iter().enumerate().map(|(core, shard)| (identity(core as u16), shard)).collect();
     Ok((shards, recovery))
+}
+
+/// Of the operating system, as good as a secret has to be.
+fn random_bytes() -> std::io::Result<[u8; 16]> {
+    let halves = [io::thread::random_seed()?, io::thread::random_seed()?];
+    Ok(halves.map(u64::to_le_bytes).as_flattened().try_into().expect("two times eight bytes"))
 }
 
 /// 40 hexadecimal digits that differ at every start.

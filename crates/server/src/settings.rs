@@ -64,7 +64,7 @@ const RUNNING: &str = "How it runs";
 const ACCESS: &str = "Who may come in";
 
 /// All settings, in the order of help.
-pub static SETTINGS: [Setting; 23] = [
+pub static SETTINGS: [Setting; 24] = [
     Setting {
         key: "port",
         heading: LISTENING,
@@ -238,6 +238,7 @@ pub static SETTINGS: [Setting; 23] = [
     cluster::CLUSTER,
     cluster::JOIN,
     cluster::TOKEN,
+    cluster::TOKEN_FILE,
     cluster::MACHINE,
     cluster::ZONE,
     cluster::WEIGHT,
@@ -350,15 +351,19 @@ fn set_when_full(config: &mut NodeConfig, words: &[String]) -> Result<(), String
 }
 
 fn set_password_file(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
-    let path = PathBuf::from(&words[0]);
-    let content = std::fs::read(&path).map_err(|error| format!("{error}; give a file that holds the password"))?;
-    let first_line = content.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
-    if first_line.is_empty() {
-        return Err("the file's first line is empty; write the password there".into());
-    }
-    config.password = Some(first_line.to_vec());
-    config.password_file = Some(path);
+    config.password = Some(first_line(&words[0], "the password")?);
+    config.password_file = Some(PathBuf::from(&words[0]));
     Ok(())
+}
+
+/// A secret that a file begins with.
+fn first_line(path: &str, what: &str) -> Result<Vec<u8>, String> {
+    let content = std::fs::read(path).map_err(|error| format!("{error}; give a file that holds {what}"))?;
+    let first_line = content.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+    match first_line.is_empty() {
+        true => Err(format!("the file's first line is empty; write {what} there")),
+        false => Ok(first_line.to_vec()),
+    }
 }
 
 fn set_announce_host(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {

@@ -214,7 +214,8 @@ fn position(key: &str) -> usize {
 
 /// A setting as its source spells it.
 fn spell(key: &str, words: &[String], origin: &Origin) -> String {
-    let value = words.join(" ");
+    // A secret with a wrong letter is almost that secret.
+    let value = if key == "token" { "…".to_owned() } else { words.join(" ") };
     match origin {
         Origin::Default | Origin::Option => format!("--{key} {value}"),
         Origin::Environment => {

@@ -132,6 +132,11 @@ pub enum Control {
     },
     /// From the node's manager: what do this core's followers have?
     AskHeld,
+    /// To the manager, who says it: another node's connection was not believed.
+    Distrusted {
+        /// Which, why, and how often that happened.
+        text: String,
+    },
     /// To the manager: what each follower has, as a follower in the chains of table `table`.
     Held {
         /// Version of the table by which this core knows its followers.

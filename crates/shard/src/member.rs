@@ -13,6 +13,7 @@ use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now, 
 use placement::{ClusterView, Endpoint, SlotSet};
 use replica::{Held, Links};
 use wire::registry::{CommandSpec, key_positions};
+use wire::trust::Token;
 use wire::{Arguments, Reply, error};
 
 use crate::hop::{Control, HopBatch};
@@ -78,15 +79,15 @@ impl Membership {
 }
 
 impl Shard {
-    /// Makes the core part of a cluster, in which nothing is served before a table and a lease have come. The first table says
-    /// which node this is.
+    /// Makes the core part of the cluster that has this token, in which nothing is served before a table and a lease have come. The
+    /// first table says which node this is.
     ///
     /// # Panics
     /// In durability `memory`: links carry the log.
-    pub fn join(&mut self, seed: u64) {
+    pub fn join(&mut self, seed: u64, token: &Token) {
         assert!(self.log.is_some(), "a node of a cluster has a log");
         let me = InstanceName { node: NodeId(0), core: self.core };
-        let links = Links::new(me, seed);
+        let links = Links::new(me, seed, token);
         self.membership = Some(Box::new(Membership {
             links,
             lease_until_us: None,
@@ -142,6 +143,11 @@ impl Shard {
     /// What each follower holds of what this core serves, whole and in its log.
     pub fn held(&self) -> Vec<Held> {
         self.membership.as_deref().map(|membership| membership.links.held()).unwrap_or_default()
+    }
+
+    /// How many connections of other nodes were not believed.
+    pub fn distrusted(&self) -> u64 {
+        self.membership.as_deref().map_or(0, |membership| membership.links.distrusted())
     }
 
     /// Writes the error of a request for slots that are not served here; true if there is one.
@@ -205,9 +211,9 @@ impl Shard {
 
     // --- connections of links ---
 
-    pub(crate) fn on_link(&mut self, id: ConnectionId) {
+    pub(crate) fn on_link(&mut self, id: ConnectionId, address: String) {
         match &mut self.membership {
-            Some(membership) => membership.links.on_accepted(id),
+            Some(membership) => membership.links.on_accepted(id, address, self.now.monotonic_us),
             None => self.effects.push(Effect::Close { connection: id }),
         }
     }
@@ -257,6 +263,7 @@ impl Shard {
             }
             !is_of_link
         });
+        membership.links.greet(self.now.monotonic_us);
         // What a failed log cannot hold is not done either.
         if self.log.as_ref().is_none_or(|log| log.failure().is_none()) && !self.stopping {
             let has_more = membership.links.take_frames(&mut self.store, log_bytes_max);
@@ -285,6 +292,9 @@ impl Shard {
             self.tell_held();
         }
         let Some(membership) = &mut self.membership else { return };
+        if let Some(text) = membership.links.end_distrusted(self.now.monotonic_us) {
+            membership.to_manager.controls.push(Control::Distrusted { text });
+        }
         membership.links.go_on(self.now.monotonic_us, (&self.store, newest), &mut self.effects);
     }
 

@@ -41,7 +41,7 @@ impl Shard {
             match event {
                 Event::Received { connection, span } => arrivals.push(Arrival { connection, span }),
                 Event::SendDone { connection, buffer } => self.on_send_done(connection, buffer),
-                Event::Accepted { connection, door: Door::Node, .. } => self.on_link(connection),
+                Event::Accepted { connection, door: Door::Node, peer, .. } => self.on_link(connection, peer),
                 Event::Accepted { connection, door, peer, local } => self.on_accepted(connection, door, peer, local),
                 Event::PeerClosed { connection } => self.on_peer_closing(connection),
                 Event::Closed { connection } => self.on_closed(connection),
@@ -271,7 +271,11 @@ impl Shard {
             Control::Lease { until_us } => self.set_lease(until_us),
             Control::AskHeld => self.tell_held(),
             Control::Seal { id } => self.seal(id),
-            Control::Held { .. } | Control::Sealed { .. } | Control::Unsealed { .. } | Control::Order { .. } => {
+            Control::Held { .. }
+            | Control::Sealed { .. }
+            | Control::Unsealed { .. }
+            | Control::Order { .. }
+            | Control::Distrusted { .. } => {
                 unreachable!("only a manager is told")
             }
             Control::LogFailed { reason } => self.end_log(&reason),

@@ -17,12 +17,16 @@ use storage::ColdValue;
 use storage::log::format::segment_file_name;
 use storage::log::manifest::ManifestError;
 use storage::log::{LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed, recover};
+use wire::trust::Token;
 
 use crate::disk::Disk;
 use crate::node::{Abilities, Boot, CLUSTER_PORT_BASE, Durability, MemoryLimit, Node, Refusal};
 
 /// Most bytes of log between two runs, and bytes of their slices: with the first, one run follows the other.
 const RUN_BOUNDS: [(u64, usize); 3] = [(1, 1), (200, 40), (u64::MAX, 1 << 16)];
+
+/// What the nodes of a town share.
+const TOKEN: Token = Token::new(*b"a key to a dream");
 
 /// See the module.
 #[derive(Default)]
@@ -134,7 +138,7 @@ impl ShardNode {
             let (stride_bytes_max, slice_bytes) = RUN_BOUNDS[(boot.seed % RUN_BOUNDS.len() as u64) as usize];
             shard.set_run_bounds(stride_bytes_max, slice_bytes);
             if self.member.is_some() {
-                shard.join(boot.seed ^ 0x11_4C5);
+                shard.join(boot.seed ^ 0x11_4C5, &TOKEN);
             }
             shard
         };

@@ -5,20 +5,20 @@
 //!  length    crc32c   kind   version   zero    body …                     little endian; the checksum covers all behind it
 //!  u32       u32      u8     u8 = 1    u16
 //!
-//!  1 hello      cluster [u8;16] · from instance · to instance · life u64 · table u64
-//!  2 welcome    life u64 · taken u64 · table u64
+//!  1 hello      life u64 · table u64
+//!  2 welcome    life u64 · taken u64 · table u64 · incarnation u64
 //!  3 forget     sequence u64 · table u64 · { u64 }×256: bit i is slot i
 //!  4 group      sequence u64 · table u64 · records u32 · bytes of records
 //!  5 fill       sequence u64 · table u64 · slot u16 · is end u8 · zero u8 · records u32 · last u64 · removed u64 · bytes of records
 //!  6 persisted  sequence u64
 //!  7 refused    table u64
-//!  instance     node u32 · core u16 · zero u16
 //! ```
 //!
-//! Kinds from 32 on are the managers'.
+//! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Behind each frame but a handshake's
+//! stands its mark.
 
 use base::limits::FRAME_BYTES_MAX;
-use base::{CoreId, InstanceName, NodeId, SLOT_COUNT, Slot};
+use base::{SLOT_COUNT, Slot};
 
 /// Bytes before a frame's body.
 pub const FRAME_HEAD_BYTES: usize = 12;
@@ -30,14 +30,8 @@ pub const SLOT_WORDS: usize = SLOT_COUNT as usize / 64;
 /// One frame; borrowed from the bytes that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// The first of a connection, from who leads the link.
+    /// The first of a connection, from who leads the link; both ends have proved who they are.
     Hello {
-        /// Which cluster.
-        cluster: [u8; 16],
-        /// Who leads.
-        from: InstanceName,
-        /// Who is meant.
-        to: InstanceName,
         /// The numbers of frames begin again with every life of a link.
         life: u64,
         /// Version of the sender's table.
@@ -147,21 +141,34 @@ pub fn seal(kind: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
 }
 
+/// How long the frame at the start of `bytes` is; `None`: its head is not all here.
+///
+/// # Errors
+/// No frame of at most `bytes_max` bytes is that long.
+pub fn length(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, &'static str> {
+    let Some(head) = bytes.first_chunk::<FRAME_HEAD_BYTES>() else { return Ok(None) };
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    match (FRAME_HEAD_BYTES..=bytes_max).contains(&length) {
+        true => Ok(Some(length)),
+        false => Err("a frame's length is impossible"),
+    }
+}
+
 /// The frame of at most `bytes_max` bytes at the start of `bytes`.
 pub fn open(bytes: &[u8], bytes_max: usize) -> Opened<'_> {
-    let Some(head) = bytes.first_chunk::<FRAME_HEAD_BYTES>() else { return Opened::Incomplete };
-    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-    if !(FRAME_HEAD_BYTES..=bytes_max).contains(&length) {
-        return Opened::Malformed("a frame's length is impossible");
-    }
+    let length = match length(bytes, bytes_max) {
+        Ok(Some(length)) => length,
+        Ok(None) => return Opened::Incomplete,
+        Err(why) => return Opened::Malformed(why),
+    };
     let Some(frame) = bytes.get(..length) else { return Opened::Incomplete };
     if base::checksum::crc32c(&frame[8..]).to_le_bytes() != frame[4..8] {
         return Opened::Malformed("a frame's checksum is wrong");
     }
-    if head[9] != FRAME_VERSION {
+    if frame[9] != FRAME_VERSION {
         return Opened::Malformed("a frame of another version");
     }
-    Opened::Whole { kind: head[8], body: &frame[FRAME_HEAD_BYTES..], bytes: length }
+    Opened::Whole { kind: frame[8], body: &frame[FRAME_HEAD_BYTES..], bytes: length }
 }
 
 impl Frame<'_> {
@@ -172,12 +179,7 @@ impl Frame<'_> {
 
     fn encode_body(&self, out: &mut Vec<u8>) {
         match *self {
-            Frame::Hello { cluster, from, to, life, table } => {
-                out.extend_from_slice(&cluster);
-                put_instance(out, from);
-                put_instance(out, to);
-                put_words(out, &[life, table]);
-            }
+            Frame::Hello { life, table } => put_words(out, &[life, table]),
             Frame::Welcome { life, taken, table, incarnation } => put_words(out, &[life, taken, table, incarnation]),
             Frame::Forget { sequence, table, slots } => {
                 put_words(out, &[sequence, table]);
@@ -206,7 +208,7 @@ impl Frame<'_> {
         match open(bytes, FRAME_BYTES_MAX) {
             Opened::Incomplete => ParsedFrame::Incomplete,
             Opened::Malformed(why) => ParsedFrame::Malformed(why),
-            Opened::Whole { kind, body, bytes } => match Frame::body(kind, body) {
+            Opened::Whole { kind, body, bytes } => match Frame::of(kind, body) {
                 Some(frame) => ParsedFrame::Whole(frame, bytes),
                 None => ParsedFrame::Malformed("a frame's body does not fit its kind"),
             },
@@ -225,16 +227,11 @@ impl Frame<'_> {
         }
     }
 
-    fn body(kind: u8, body: &[u8]) -> Option<Frame<'_>> {
+    /// The frame of a kind and a body; `None`: they do not fit.
+    pub fn of(kind: u8, body: &[u8]) -> Option<Frame<'_>> {
         let mut rest = Rest(body);
         let frame = match kind {
-            1 => Frame::Hello {
-                cluster: *rest.take::<16>()?,
-                from: rest.instance()?,
-                to: rest.instance()?,
-                life: rest.word()?,
-                table: rest.word()?,
-            },
+            1 => Frame::Hello { life: rest.word()?, table: rest.word()? },
             2 => Frame::Welcome {
                 life: rest.word()?,
                 taken: rest.word()?,
@@ -270,12 +267,6 @@ fn put_words(out: &mut Vec<u8>, words: &[u64]) {
     words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
 }
 
-fn put_instance(out: &mut Vec<u8>, name: InstanceName) {
-    out.extend_from_slice(&name.node.0.to_le_bytes());
-    out.extend_from_slice(&name.core.0.to_le_bytes());
-    out.extend_from_slice(&[0; 2]);
-}
-
 /// What is left of a body.
 struct Rest<'a>(&'a [u8]);
 
@@ -288,12 +279,6 @@ impl<'a> Rest<'a> {
 
     fn word(&mut self) -> Option<u64> {
         self.take().map(|bytes| u64::from_le_bytes(*bytes))
-    }
-
-    fn instance(&mut self) -> Option<InstanceName> {
-        let node = NodeId(u32::from_le_bytes(*self.take()?));
-        let core = CoreId(u16::from_le_bytes(*self.take()?));
-        (*self.take::<2>()? == [0; 2]).then_some(InstanceName { node, core })
     }
 
     fn flag(&mut self) -> Option<bool> {
@@ -320,11 +305,10 @@ mod tests {
     use super::*;
 
     fn frames() -> Vec<Frame<'static>> {
-        let name = |node, core| InstanceName { node: NodeId(node), core: CoreId(core) };
         static SLOTS: [[u8; 8]; SLOT_WORDS] = [[7; 8]; SLOT_WORDS];
         let slot = Slot::wrapping(16383);
         vec![
-            Frame::Hello { cluster: [9; 16], from: name(1, 2), to: name(u32::MAX, 3), life: 4, table: 5 },
+            Frame::Hello { life: 4, table: 5 },
             Frame::Welcome { life: u64::MAX, taken: 0, table: 3, incarnation: 4 },
             Frame::Forget { sequence: 1, table: 5, slots: &SLOTS },
             Frame::Group { sequence: 2, table: 6, count: 1, records: b"some records" },

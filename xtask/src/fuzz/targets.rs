@@ -78,6 +78,12 @@ pub const TARGETS: &[Target] = &[
         length_max: 512,
     },
     Target {
+        name: "lines",
+        about: "two nodes and somebody between them without the key: an end hears what the other said, in order, or nothing; bodies of frames",
+        gate_runs: 10_000,
+        length_max: 1024,
+    },
+    Target {
         name: "settings",
         about: "configuration files: refused with a reason, or printed so that they mean the same again",
         gate_runs: 1500,

@@ -193,3 +193,59 @@ fn a_wrong_token_and_settings_that_make_no_cluster_are_refused() {
     let refused = run(&["serve", "--port", "0", "--dir", &other, "--join", &address, "--token", told]);
     assert!(refused.code != 0 && refused.errors.contains("this directory holds 1 keys"), "{}", refused.errors);
 }
+
+/// It opens everything between nodes.
+#[test]
+fn the_token_stands_in_the_line_to_join_with_and_nowhere_else() {
+    let scratch = Scratch::new();
+    let first = Server::serve(&["--dir", &scratch.at("0"), "--machine", "m0", "--cluster", "new"]);
+    let token = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap().to_owned();
+    let (address, file) = (format!("127.0.0.1:{}", first.port), scratch.at("token"));
+    std::fs::write(&file, format!("{token}\n")).unwrap();
+    let joins = ["--machine", "m1", "--join", &address, "--token-file", &file];
+    let second = Server::serve(&[&["--dir", &scratch.at("1")][..], &joins].concat());
+    let mut shown = Vec::new();
+    // Somebody else's token, one that is none, and somebody who is no node.
+    for wrong in ["0".repeat(32), token[..31].to_owned()] {
+        let arguments = ["serve", "--port", "0", "--dir", &scratch.at("2"), "--join", &address, "--token", &wrong];
+        let refused = run(&arguments);
+        assert_ne!(refused.code, 0);
+        shown.push(refused.output + &refused.errors);
+    }
+    run(&["cli", "-p", &(first.port + 10_000).to_string(), "ping"]);
+    for arguments in [&["--join", &address, "--token", &token][..], &["--join", &address, "--token-file", &file]] {
+        let printed = run(&[&["serve", "--print-config", "--dir", &scratch.at("3")], arguments].concat());
+        assert_eq!(printed.code, 0, "{}", printed.errors);
+        shown.push(printed.output + &printed.errors);
+    }
+    for node in [&first, &second] {
+        for words in [
+            &["info", "everything"][..],
+            &["config", "get", "*"],
+            &["cluster", "info"],
+            &["cluster", "nodes"],
+            &["cluster", "shards"],
+            &["client", "list"],
+            &["memory", "stats"],
+            &["debug", "object", "x"],
+        ] {
+            let port = (node.port + 1).to_string();
+            let run = run(&[&["cli", "-p", &port], words].concat());
+            shown.push(run.output + &run.errors);
+        }
+        let command_line = format!("/proc/{}/cmdline", node.process_id());
+        shown.push(String::from_utf8_lossy(&std::fs::read(command_line).unwrap()).into_owned());
+    }
+    assert!(shown.iter().any(|text| text.contains("maxmemory")), "something was shown");
+    for node in [second, first] {
+        let said = node.said.clone();
+        shown.extend(said.lines().filter(|line| !line.starts_with("others join with: ")).map(str::to_owned));
+        shown.push(node.stop_and_tell(Signal::TERM));
+    }
+    assert!(shown.iter().any(|text| text.contains("between nodes was ended")), "a stranger is named");
+    let bare: String = token.chars().filter(|digit| *digit != '0').collect();
+    for text in shown {
+        let text = text.to_ascii_lowercase();
+        assert!(!text.contains(&token) && !text.contains(&bare) && !text.contains(&token[..16]), "{text}");
+    }
+}

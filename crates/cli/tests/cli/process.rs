@@ -171,6 +171,16 @@ impl Server {
         (self.child.wait().unwrap().code(), errors)
     }
 
+    /// As [`Server::stop`]; what it warned of comes behind.
+    pub fn stop_and_tell(mut self, signal: Signal) -> String {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{rest}");
+        rest
+    }
+
     /// Ends it as a crash would.
     pub fn kill(self) {
         self.kill_for_another();

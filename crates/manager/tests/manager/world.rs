@@ -11,6 +11,7 @@ mod cores;
 mod effects;
 mod lives;
 mod network;
+mod operator;
 mod orders;
 mod peace;
 mod trouble;
@@ -32,6 +33,7 @@ use agenda::Agenda;
 use clock::Clock;
 use cores::Core;
 use network::Link;
+use operator::Operator;
 
 /// Ticks in which nothing happened before somebody is said to spin: more than this in so many microseconds.
 const IDLE_TICKS_MAX: u64 = 200;
@@ -191,7 +193,8 @@ pub struct World {
     trace: Trace,
     coverage: Coverage,
     /// What operators asked for so far.
-    operators: u64,
+    asked: u64,
+    operators: Vec<Operator>,
     /// Their orders that are not answered: to which life of which node.
     orders: std::collections::BTreeMap<u64, (usize, u64)>,
     is_disturbed: bool,
@@ -215,8 +218,9 @@ pub fn run(wishes: Wishes) -> Verdict {
         cut: BTreeSet::new(),
         judge: Judge::default(),
         coverage: Coverage::default(),
-        operators: 0,
         orders: Default::default(),
+        asked: 0,
+        operators: Vec::new(),
         is_disturbed: false,
         peace: false,
         peace_us: 0,

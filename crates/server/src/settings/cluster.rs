@@ -1,7 +1,10 @@
 //! What makes a node one of a cluster.
 
+use std::path::PathBuf;
+
 use base::limits::{CHAIN_MEMBERS_MAX, DOMAIN_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN};
 use toml::Value;
+use wire::trust::Token;
 
 use super::{Setting, set_number};
 use crate::config::NodeConfig;
@@ -42,17 +45,36 @@ pub(super) const TOKEN: Setting = Setting {
     key: "token",
     heading: CLUSTERS,
     value_name: "TOKEN",
-    help: "What the cluster's nodes show each other; the first one prints it",
+    help: "What the cluster's nodes prove to each other that they have; the first one prints it.\nAll users of this machine see options: ZEROHOP_TOKEN and --token-file are safer",
     many: false,
     flag: false,
     local: false,
     set: |config, words| {
-        let token = parse_token(&words[0]);
-        config.cluster.token = Some(token.ok_or("give the 32 hexadecimal digits that the first node prints")?);
+        config.cluster.token = Some(Token::parse(&words[0]).ok_or(TOKEN_WANTED)?);
         Ok(())
     },
     // A secret is not printed.
     show: |_| None,
+};
+
+const TOKEN_WANTED: &str = "give the 32 hexadecimal digits that the first node prints";
+
+pub(super) const TOKEN_FILE: Setting = Setting {
+    key: "token-file",
+    heading: CLUSTERS,
+    value_name: "FILE",
+    help: "File whose first line is that token",
+    many: false,
+    flag: false,
+    local: false,
+    set: |config, words| {
+        let content = super::first_line(&words[0], "the token")?;
+        let token = std::str::from_utf8(&content).ok().and_then(|line| Token::parse(line.trim()));
+        config.cluster.token = Some(token.ok_or(TOKEN_WANTED)?);
+        config.cluster.token_file = Some(PathBuf::from(&words[0]));
+        Ok(())
+    },
+    show: |config| super::show_path(config.cluster.token_file.as_deref()),
 };
 
 pub(super) const MACHINE: Setting = Setting {
@@ -147,27 +169,17 @@ fn show_text(text: &str) -> Option<Value> {
     Some(text.into()).filter(|_| !text.is_empty())
 }
 
-/// 32 hexadecimal digits.
-fn parse_token(text: &str) -> Option<[u8; 16]> {
-    let is_token = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_token.then(|| u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)).flatten()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_address_and_no_token_is_refused() {
+    fn what_is_no_address_is_refused() {
         let mut config = NodeConfig::default();
         for word in ["host", ":7", "host:", "host:0", "host:65536"] {
             assert!(set_join(&mut config, &[word.to_owned()]).is_err(), "{word}");
         }
         assert_eq!(set_join(&mut config, &["a:1,[::1]:2".to_owned()]), Ok(()));
         assert_eq!(config.cluster.join, ["a:1", "[::1]:2"]);
-        assert_eq!(parse_token("000102030405060708090a0b0c0d0e0f"), Some(std::array::from_fn(|i| i as u8)));
-        for text in ["", "00", "+00102030405060708090a0b0c0d0e0f", "000102030405060708090a0b0c0d0e0g"] {
-            assert_eq!(parse_token(text), None, "{text}");
-        }
     }
 }

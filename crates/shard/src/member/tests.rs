@@ -38,6 +38,25 @@ fn the_worlds_meet_what_they_are_for() {
     assert!(sum(|town| town.met.refused_by_lease) > 2);
 }
 
+/// What arrives is often not what was sent: changed, doubled, cut, or forged with a checksum that is right.
+#[test]
+fn nobody_between_the_nodes_can_make_them_lose_or_believe_anything() {
+    let _turn = crate::one_core::turn();
+    let harmed = |seed| {
+        let mut town = Town::with_harm(3, seed, 60);
+        town.go_on(6_000)?;
+        town.stop_harm();
+        town.settle()?;
+        town.judge()?;
+        Ok::<Town, String>(town)
+    };
+    let towns: Vec<Town> =
+        (0..30).map(|seed| harmed(seed).map_err(|words| format!("{seed}: {words}")).unwrap()).collect();
+    let (harmed, distrusted) =
+        (towns.iter().map(|town| town.met.harmed).sum::<u64>(), towns.iter().map(Town::distrusted).sum::<u64>());
+    assert!(harmed > 200 && distrusted > harmed / 2, "{distrusted} of {harmed}");
+}
+
 /// A world in which some groups wait for room in the log, on either end of a link.
 fn world_with_long_values(seed: u64) -> Result<Town, String> {
     let mut town = Town::with_long_values(3, seed, 12);

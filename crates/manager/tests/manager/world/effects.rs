@@ -79,7 +79,14 @@ impl World {
     }
 
     /// What is sent shows who leads.
+    ///
+    /// # Panics
+    /// The token is in it.
     pub(super) fn witness(&mut self, buffer: &[u8]) {
+        if let Some(known) = &self.nodes[0].known {
+            let token = known.token.bytes();
+            assert!(!buffer.windows(token.len()).any(|bytes| bytes == token), "the token never travels");
+        }
         let mut rest = buffer;
         while let wire::frame::Opened::Whole { kind, body, bytes } =
             wire::frame::open(rest, base::limits::MANAGER_FRAME_BYTES_MAX)
@@ -89,7 +96,8 @@ impl World {
             {
                 self.led.push((append.ballot.term, append.ballot.candidate));
             }
-            rest = &rest[bytes..];
+            let is_word = matches!(kind, 16..=18);
+            rest = &rest[bytes + if is_word { 0 } else { wire::trust::MARK_BYTES }..];
         }
     }
 

@@ -2,6 +2,7 @@
 
 use manager::identity::Identity;
 use manager::{Entry, Files, Manager, Start};
+use wire::trust::Token;
 
 use super::cores::Core;
 use super::{Item, Running, World};
@@ -50,7 +51,7 @@ impl World {
         }
         if id == 0 {
             let mut name = || std::array::from_fn(|_| self.rng.next_u64() as u8);
-            let (cluster, token) = (name(), name());
+            let (cluster, token) = (name(), Token::new(name()));
             let (settings, relaxed) = (self.swarm.settings(), self.swarm.relaxed);
             return Some(Entry::Found { cluster, token, settings, relaxed });
         }

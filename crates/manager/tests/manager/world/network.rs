@@ -101,6 +101,10 @@ impl World {
     pub(super) fn send(&mut self, id: usize, connection: ConnectionId, buffer: Vec<u8>) {
         let (life, delay_us) = (self.nodes[id].life, self.way_us());
         self.witness(&buffer);
+        if connection.index == u32::MAX {
+            self.answer_operator(id, connection, &buffer);
+            return self.tell(id, life, Input::Event(Event::SendDone { connection, buffer }));
+        }
         let Some((link, own)) = self.link_of(id, connection).filter(|(link, own)| self.links[*link].ends[*own].is_open)
         else {
             return;

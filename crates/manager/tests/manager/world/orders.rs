@@ -35,8 +35,8 @@ impl World {
         if self.nodes[id].known.is_none() || self.nodes[id].running.is_none() {
             return;
         }
-        self.operators += 1;
-        let (gather, life) = (self.operators, self.nodes[id].life);
+        self.asked += 1;
+        let (gather, life) = (self.asked, self.nodes[id].life);
         self.note(format_args!("{id} is told by an operator: {order:?}"));
         self.orders.insert(gather, (id, life));
         self.coverage.orders += 1;

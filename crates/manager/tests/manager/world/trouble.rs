@@ -1,6 +1,6 @@
 //! What goes wrong, and the peace after it.
 
-use base::{ConnectionId, Door, Event, NodeId};
+use base::Event;
 use control::{Action, Command, RequestId};
 use manager::message::Message;
 
@@ -147,21 +147,13 @@ impl World {
         };
         let action = Action::Fence { node: known.id(), incarnation: known.facts.incarnation };
         self.note(format_args!("{id} is fenced by an operator"));
-        self.operators += 1;
-        let number = self.operators;
+        self.asked += 1;
+        let number = self.asked;
         let command = Command { id: RequestId { proposer: OPERATOR, number }, action };
         for to in 0..self.nodes.len() {
-            let Some((cluster, token)) = self.nodes[to].known.as_ref().map(|known| (known.cluster, known.token)) else {
-                continue;
-            };
-            let connection = ConnectionId { index: u32::MAX, generation: number as u32 };
-            let (life, mut bytes) = (self.nodes[to].life, Vec::new());
-            Message::Hello { cluster, token, from: NodeId(u32::MAX) }.encode(&mut bytes);
-            Message::Propose { number, command: command.clone() }.encode(&mut bytes);
-            let (peer, local) = ("10.1.0.1:1".to_owned(), String::new());
-            let accepted = Event::Accepted { connection, door: Door::Node, peer, local };
-            self.tell(to, life, Input::Event(accepted));
-            self.tell(to, life, Input::Bytes(connection, bytes));
+            if let Some(known) = self.nodes[to].known.clone() {
+                self.ask(to, &known, number, Message::Propose { number, command: command.clone() });
+            }
         }
     }
 

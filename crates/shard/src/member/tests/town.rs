@@ -1,5 +1,6 @@
 //! A town: nodes, pipes, clients, and a manager that is always right.
 
+mod harm;
 mod moves;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,6 +13,7 @@ use base::{
 };
 use placement::{Chain, ClusterView, NodePlace, NodeTable};
 use storage::log::LogIdentity;
+use wire::trust::Token;
 
 use crate::hop::{Control, HopBatch};
 use crate::{Durability, NodeState, Shard, ShardConfig};
@@ -76,6 +78,7 @@ pub struct Met {
     pub refused_by_lease: u64,
     pub waits_for_room: u64,
     pub refused_for_room: u64,
+    pub harmed: u64,
 }
 
 /// See the module.
@@ -94,6 +97,8 @@ pub struct Town {
     read: BTreeMap<u64, Vec<u8>>,
     /// One of so many values that are appended is longer than a segment; 0: none.
     long_of: u64,
+    /// One of so many deliveries is not what was sent; 0: none.
+    harm_of: u64,
     pub met: Met,
 }
 
@@ -123,6 +128,7 @@ impl Town {
             asked: BTreeMap::new(),
             read: BTreeMap::new(),
             long_of: 0,
+            harm_of: 0,
             met: Met::default(),
         };
         (0..count).for_each(|number| town.give_lease(number, u64::MAX));
@@ -134,6 +140,21 @@ impl Town {
         let mut town = Town { long_of, ..Town::new(count, seed) };
         town.nodes.iter_mut().for_each(|node| node.shard.set_segment_bytes(SEGMENT_BYTES));
         town
+    }
+
+    /// As [`Town::new`]; somebody sits between the nodes, who changes one of so many deliveries.
+    pub fn with_harm(count: usize, seed: u64, harm_of: u64) -> Town {
+        Town { harm_of, ..Town::new(count, seed) }
+    }
+
+    /// From now on what is sent arrives.
+    pub fn stop_harm(&mut self) {
+        self.harm_of = 0;
+    }
+
+    /// Connections between nodes that were not believed, by all of them.
+    pub fn distrusted(&self) -> u64 {
+        self.nodes.iter().map(|node| node.shard.distrusted()).sum()
     }
 
     fn give_lease(&mut self, number: usize, until_us: u64) {
@@ -483,8 +504,13 @@ impl Town {
             return true;
         }
         let count = most.min(pipe.bytes.len()).min(1 << 16);
-        let bytes: Vec<u8> = pipe.bytes.drain(..count).collect();
+        let mut bytes: Vec<u8> = pipe.bytes.drain(..count).collect();
         let (to, connection) = pipe.to;
+        if self.harm_of > 0 && self.rng.chance(1, self.harm_of) {
+            self.met.harmed += 1;
+            harm::harm(&mut self.rng, &mut bytes);
+        }
+        let pipe = self.nodes[number].pipes.get_mut(&id).expect("it is ready");
         if pipe.bytes.is_empty() {
             self.nodes[number].events.push(Event::SendDone { connection: id, buffer: Vec::new() });
         }
@@ -600,7 +626,7 @@ fn node(number: usize) -> Node {
         log: Some(LogIdentity { store_id: [number as u8; 16], incarnation: 1, core: 0, cores: 1 }),
         node: NodeState::anonymous(),
     });
-    shard.join(number as u64);
+    shard.join(number as u64, &Token::new([7; 16]));
     Node {
         shard,
         is_up: true,
