@@ -76,7 +76,7 @@ pub const TRANSACTION_COMMANDS_MAX: usize = 1 << 16;
 pub const TRANSACTION_BYTES_MAX: usize = 256 << 20;
 /// Keys watched by one connection.
 pub const WATCHED_KEYS_MAX: usize = 1 << 16;
-/// Waiters (ZH.WAIT, blocked pops) of one core; those of other cores' wide waits, one per connection, come on top.
+/// Waiters (ZH.WAIT, blocked pops, and in a cluster WAIT and WAITAOF) of one core; those of other cores' wide waits, one per connection, come on top.
 pub const WAITERS_MAX: usize = 1 << 16;
 /// Requests forwarded to other cores and not answered, per connection.
 pub const HOPS_PENDING_PER_CONNECTION_MAX: usize = 1024;

@@ -13,6 +13,12 @@ use placement::{ClusterView, SlotSet};
 use storage::Store;
 use wire::frame::Frame;
 
+use crate::fresh::Fresh;
+
+/// Frames, or stretches of them, that either end of a link remembers until they are synced: later ones are told of with
+/// the last of them.
+pub(crate) const SYNC_MARKS_MAX: usize = 1024;
+
 /// What became of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
@@ -36,16 +42,35 @@ pub struct Follow {
     pending: VecDeque<(u64, LogOrdinal)>,
     persisted: u64,
     told: u64,
+    /// Frames whose log group would not outlive a power cut yet.
+    unsynced: VecDeque<(u64, LogOrdinal)>,
+    synced: u64,
+    synced_told: u64,
     /// Slots that this life began with forgetting while a table said that they are not held here: when they are again, without
     /// the leader having seen that they were not, they are forgotten before anything else happens to them.
     unforgotten: SlotSet,
+    pub(crate) fresh: Fresh,
+    /// When something came of it last, microseconds.
+    pub(crate) heard_us: Option<u64>,
 }
 
 impl Follow {
     /// A link from `from` that took nothing yet.
     pub fn new(from: InstanceName) -> Follow {
-        let unforgotten = SlotSet::default();
-        Follow { from, life: 0, taken: 0, pending: VecDeque::new(), persisted: 0, told: 0, unforgotten }
+        Follow {
+            from,
+            life: 0,
+            taken: 0,
+            pending: VecDeque::new(),
+            persisted: 0,
+            told: 0,
+            unsynced: VecDeque::new(),
+            synced: 0,
+            synced_told: 0,
+            unforgotten: SlotSet::default(),
+            fresh: Fresh::default(),
+            heard_us: None,
+        }
     }
 
     /// Who leads.
@@ -53,19 +78,26 @@ impl Follow {
         self.from
     }
 
+    /// The last frame of this life that was done.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// A connection of this life begins; the last frame of it that was done.
     pub fn greet(&mut self, life: u64) -> u64 {
         if life != self.life {
-            *self = Follow { life, ..Follow::new(self.from) };
+            *self = Follow { life, heard_us: self.heard_us, ..Follow::new(self.from) };
         }
         // What was told over another connection may not have arrived.
-        self.told = 0;
+        (self.told, self.synced_told) = (0, 0);
+        self.fresh.on_connection();
         self.taken
     }
 
     /// Nothing of this life is of use any more.
     pub fn void(&mut self) {
         self.life = 0;
+        self.fresh = Fresh::default();
     }
 
     /// Does what a frame says. `me` is who takes it.
@@ -114,10 +146,20 @@ impl Follow {
         match done {
             Ok(()) => {
                 self.taken = sequence;
+                self.fresh.on_taken(sequence, frame);
                 Taken::Done
             }
             Err(reason) => Taken::Broken(reason),
         }
+    }
+
+    /// The first answered a question of this end.
+    pub(crate) fn on_confirm(&mut self, frame: &Frame<'_>) {
+        self.fresh.on_confirm(frame, self.taken);
+    }
+
+    pub(crate) fn ask(&mut self, now_us: u64, bound_us: u64) -> Option<u64> {
+        self.fresh.ask(now_us, bound_us, self.taken)
     }
 
     fn forget(&mut self, slot: Slot, store: &mut Store) {
@@ -144,6 +186,10 @@ impl Follow {
         let noted = self.pending.back().map_or(self.persisted, |(sequence, _)| *sequence);
         if self.taken > noted {
             self.pending.push_back((self.taken, ordinal));
+            if self.unsynced.len() >= SYNC_MARKS_MAX {
+                self.unsynced.pop_back();
+            }
+            self.unsynced.push_back((self.taken, ordinal));
         }
     }
 
@@ -156,6 +202,17 @@ impl Follow {
         (self.persisted > self.told).then(|| {
             self.told = self.persisted;
             self.told
+        })
+    }
+
+    /// The own log outlives a power cut up to `durable`: what there is to tell.
+    pub fn synced(&mut self, durable: LogOrdinal) -> Option<u64> {
+        while let Some((sequence, _)) = self.unsynced.pop_front_if(|(_, ordinal)| *ordinal <= durable) {
+            self.synced = sequence;
+        }
+        (self.synced > self.synced_told).then(|| {
+            self.synced_told = self.synced;
+            self.synced_told
         })
     }
 }

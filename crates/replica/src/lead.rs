@@ -24,6 +24,8 @@ use storage::log::LogBuffer;
 use storage::{Pass, ScanCursor, Store};
 use wire::frame::{Frame, ParsedFrame};
 
+use crate::copies::Unsynced;
+use crate::fresh::Unshown;
 use crate::peer::Peer;
 use crate::wanted::Wanted;
 
@@ -78,6 +80,13 @@ pub struct Lead {
     considered: LogOrdinal,
     /// The first log group that was thrown away before it was persisted; its changes are with the follower once all slots are held.
     lost_from: Option<LogOrdinal>,
+    /// What the follower has and may lose in a power cut.
+    pub(crate) unsynced: Unsynced,
+    unshown: Unshown,
+    /// The follower's question, by its clock.
+    pub(crate) asked: Option<u64>,
+    /// When the follower said something last, microseconds.
+    pub(crate) heard_us: u64,
 }
 
 impl Lead {
@@ -105,6 +114,10 @@ impl Lead {
             backlog_bytes: 0,
             considered,
             lost_from: None,
+            unsynced: Unsynced::default(),
+            unshown: Unshown::default(),
+            asked: None,
+            heard_us: 0,
         }
     }
 
@@ -121,6 +134,11 @@ impl Lead {
     /// What the follower has in its log, whole.
     pub fn held(&self) -> &SlotSet {
         &self.held
+    }
+
+    /// Whether it holds everything that it is to hold.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.suspects.is_empty() && self.slots.is_within(&self.held)
     }
 
     /// The managers are told what it holds.
@@ -150,6 +168,7 @@ impl Lead {
         self.ahead = self.ahead.intersection(&slots);
         (self.slots, self.trusted, self.counts, self.table) = (slots, trusted, counts, table);
         self.told = self.told.intersection(&self.slots);
+        self.unsynced.note_slots(&settled, self.sequence + 1);
         (self.whole, self.held) = (self.whole.union(&settled), self.held.union(&settled));
         if !begins.is_empty() {
             self.push_forget(&begins);
@@ -189,6 +208,7 @@ impl Lead {
         self.told = SlotSet::default();
         (self.whole, self.held) = (SlotSet::default(), SlotSet::default());
         (self.filling, self.ahead) = (None, SlotSet::default());
+        (self.unsynced, self.unshown, self.asked) = (Unsynced::default(), Unshown::default(), None);
         self.backlog.clear();
         (self.backlog_bytes, self.sequence, self.sent, self.life) = (0, 0, 0, life);
         let slots = self.slots.clone();
@@ -210,11 +230,18 @@ impl Lead {
 
     fn push_forget(&mut self, slots: &SlotSet) {
         let (words, table) = (slots.words(), self.table);
-        self.push(None, None, |sequence| Frame::Forget { sequence, table, slots: &words });
+        self.push((None, LogOrdinal(0)), None, |sequence| Frame::Forget { sequence, table, slots: &words });
     }
 
-    fn push<'a>(&mut self, ordinal: Option<LogOrdinal>, ends: Option<Slot>, frame: impl FnOnce(u64) -> Frame<'a>) {
+    /// `covers`: nothing that a later log group has is in it.
+    fn push<'a>(
+        &mut self,
+        (ordinal, covers): (Option<LogOrdinal>, LogOrdinal),
+        ends: Option<Slot>,
+        frame: impl FnOnce(u64) -> Frame<'a>,
+    ) {
         self.sequence += 1;
+        self.unshown.note(self.sequence, covers);
         let mut bytes = Vec::new();
         frame(self.sequence).encode(&mut bytes);
         self.backlog_bytes += bytes.len();
@@ -235,6 +262,7 @@ impl Lead {
             (true, true) => Pass::Records,
         };
         let copied = store.pass_on(group, &pass, &mut records);
+        let covers = if copied.is_empty() { ordinal } else { newest.max(ordinal) };
         self.considered = ordinal;
         if is_of_suspect.get() {
             self.lost_from.get_or_insert(ordinal);
@@ -252,7 +280,7 @@ impl Lead {
         }
         if !records.is_empty() {
             let (count, records, table) = (records.records(), records.record_slice(), self.table);
-            self.push(Some(ordinal), None, |sequence| Frame::Group { sequence, table, count, records });
+            self.push((Some(ordinal), covers), None, |sequence| Frame::Group { sequence, table, count, records });
         }
         self.backlog_bytes <= LINK_BACKLOG_BYTES_MAX
     }
@@ -293,7 +321,7 @@ impl Lead {
                 removed: removed.0,
                 records,
             };
-            self.push(None, is_end.then_some(slot), fill);
+            self.push((None, newest), is_end.then_some(slot), fill);
             self.filling = next.map(|cursor| (slot, cursor));
             if is_end {
                 match newest > self.considered {
@@ -316,12 +344,25 @@ impl Lead {
         }
     }
 
+    /// Answers the follower's question: everything up to log group `horizon` is committed, and `still` is about to be served
+    /// elsewhere.
+    pub(crate) fn confirm(&mut self, horizon: LogOrdinal, still: Option<&SlotSet>, peer: &mut Peer) {
+        let Some(stamp) = self.asked.take() else { return };
+        let shown = self.unshown.shown(horizon, self.sequence);
+        let slots = still.map_or_else(|| self.whole.clone(), |still| self.whole.without(still)).words();
+        peer.send(&Frame::Confirm { stamp, shown, upto: self.sequence, slots: &slots });
+    }
+
     /// The follower's log has everything up to `sequence`.
     pub fn on_persisted(&mut self, sequence: u64) {
         while let Some(entry) = self.backlog.pop_front_if(|entry| entry.sequence <= sequence) {
             self.backlog_bytes -= entry.bytes.len();
             if let Some(slot) = entry.ends.filter(|slot| self.slots.contains(*slot)) {
                 self.held.insert(slot);
+                self.unsynced.note_slot(slot, entry.sequence);
+            }
+            if let Some(ordinal) = entry.ordinal {
+                self.unsynced.note(entry.sequence, ordinal);
             }
         }
         self.find_lost();
@@ -364,7 +405,7 @@ impl Lead {
         }
     }
 
-    fn passed(&self) -> LogOrdinal {
+    pub(crate) fn passed(&self) -> LogOrdinal {
         let pending = self.backlog.iter().find_map(|entry| entry.ordinal);
         let first = [self.lost_from, pending].into_iter().flatten().min();
         first.map_or(self.considered, |first| LogOrdinal(first.0 - 1))

@@ -7,19 +7,29 @@
 //!   horizon  ◄── persisted            ◄────────  its own log's promise
 //! ```
 //!
+//! - [`copies`]: how many followers have what
+//! - `fresh`: what a follower may show to readers
 //! - [`lead`]: the end of a link that sends
 //! - [`follow`]: the end that takes
 //! - `peer`: one connection, whole frames out of bytes
 //! - [`links`]: all links of an instance
+//! - `reads`: readers of copies
+//! - [`standing`]: how the links stand
 //! - [`wanted`]: what followers are to hold, and hold
 //!
 //! The design is docs/internals/cluster.md.
 
+pub mod copies;
 pub mod follow;
+mod fresh;
 pub mod lead;
 pub mod links;
 mod peer;
+mod reads;
+pub mod standing;
 pub mod wanted;
 
+pub use copies::Depth;
 pub use links::Links;
+pub use standing::{FollowStanding, LeadStanding};
 pub use wanted::Held;

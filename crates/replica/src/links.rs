@@ -24,7 +24,7 @@ const PURPOSES: &[Purpose] = &[Purpose::Link];
 
 /// How a link that leads stands with its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contact {
+pub(crate) enum Contact {
     /// To be dialed at this time, microseconds.
     None { at_us: u64 },
     /// Dialed under this number.
@@ -46,19 +46,24 @@ impl Contact {
 
 /// See the module.
 pub struct Links {
-    me: InstanceName,
+    pub(crate) me: InstanceName,
     rng: Rng,
     speaker: Speaker,
     distrusted: Distrusted,
-    view: Option<Arc<ClusterView>>,
-    leads: Vec<(Lead, Contact)>,
-    follows: Vec<Follow>,
-    peers: Vec<Peer>,
+    pub(crate) view: Option<Arc<ClusterView>>,
+    pub(crate) leads: Vec<(Lead, Contact)>,
+    pub(crate) follows: Vec<Follow>,
+    pub(crate) peers: Vec<Peer>,
     tokens: u64,
     /// The last log group that was looked at.
-    considered: LogOrdinal,
+    pub(crate) considered: LogOrdinal,
     /// Connections to be closed.
     closing: Vec<ConnectionId>,
+    pub(crate) served: SlotSet,
+    /// Grows with everything that may change who has copies of what.
+    news: u64,
+    /// Of the last tick, microseconds.
+    pub(crate) now_us: u64,
 }
 
 impl Links {
@@ -76,6 +81,9 @@ impl Links {
             tokens: 0,
             considered: LogOrdinal(0),
             closing: Vec::new(),
+            served: SlotSet::default(),
+            news: 0,
+            now_us: 0,
         }
     }
 
@@ -109,6 +117,16 @@ impl Links {
     pub fn served(&self) -> impl Iterator<Item = Slot> {
         let slots = self.view.iter().flat_map(|view| view.slots());
         slots.filter(|(_, chain)| chain.members.first() == Some(&self.me)).map(|(slot, _)| slot)
+    }
+
+    /// The last log group that was looked at.
+    pub fn considered(&self) -> LogOrdinal {
+        self.considered
+    }
+
+    /// Another number than at some time before: what [`Links::copies`] counts may be another, too.
+    pub fn news(&self) -> u64 {
+        self.news
     }
 
     /// What each follower has whole, in its log, and what it is said to have so, and has not.
@@ -153,6 +171,8 @@ impl Links {
         let incarnation = view.incarnation(self.me.node).unwrap_or(0);
         self.speaker.set_name(view.cluster(), Party { name: self.me, incarnation });
         self.view = Some(view);
+        self.served = self.served().collect();
+        self.news += 1;
     }
 
     fn set_leads(&mut self, view: &ClusterView) {
@@ -331,7 +351,13 @@ impl Links {
             line.end(Distrust::Frame);
             return None;
         };
+        match side {
+            Side::Lead(lead) => self.leads[lead].0.heard_us = self.now_us,
+            Side::Follow(follow) => self.follows[follow].heard_us = Some(self.now_us),
+            Side::Unknown => {}
+        }
         match (side, frame) {
+            (Side::Follow(follow), Frame::Confirm { .. }) => self.follows[follow].on_confirm(&frame),
             (Side::Follow(follow), _) => {
                 let taken = self.follows[follow].take(&frame, (self.me, &view), store);
                 return self.heed(number, taken).then_some(bytes);
@@ -344,7 +370,15 @@ impl Links {
             {
                 self.on_welcome(lead, id, (life, taken));
             }
-            (Side::Lead(lead), Frame::Persisted { sequence }) => self.leads[lead].0.on_persisted(sequence),
+            (Side::Lead(lead), Frame::Persisted { sequence }) => {
+                self.news += 1;
+                self.leads[lead].0.on_persisted(sequence);
+            }
+            (Side::Lead(lead), Frame::Ask { stamp }) => self.leads[lead].0.asked = Some(stamp),
+            (Side::Lead(lead), Frame::Synced { sequence }) => {
+                self.news += 1;
+                self.leads[lead].0.on_synced(sequence);
+            }
             // A newer table will come here, too.
             _ => self.break_off(number),
         }
@@ -414,19 +448,32 @@ impl Links {
         }
     }
 
-    /// What was taken since the last call is in log group `logged` at the latest; the own log's promise holds up to `promised`.
-    pub fn acknowledge(&mut self, logged: LogOrdinal, promised: LogOrdinal) {
+    /// What was taken since the last call is in log group `logged` at the latest; the own log's promise holds up to `promised`,
+    /// and against a power cut up to `durable`.
+    pub fn acknowledge(&mut self, logged: LogOrdinal, promised: LogOrdinal, durable: LogOrdinal) {
         for (number, follow) in self.follows.iter_mut().enumerate() {
             follow.note_logged(logged);
             let Some(peer) = self.peers.iter_mut().find(|peer| peer.side == Side::Follow(number)) else { continue };
-            if let Some(sequence) = follow.persisted(promised) {
+            let (persisted, synced) = (follow.persisted(promised), follow.synced(durable));
+            if let Some(sequence) = synced {
+                peer.send(&Frame::Synced { sequence });
+            }
+            if let Some(sequence) = persisted.filter(|persisted| synced.is_none_or(|synced| synced < *persisted)) {
                 peer.send(&Frame::Persisted { sequence });
             }
         }
     }
 
-    /// Dials, fills and sends; `newest` is the log group of the store's last change.
-    pub fn go_on(&mut self, now_us: u64, (store, newest): (&Store, LogOrdinal), effects: &mut Vec<Effect>) {
+    /// Dials, fills and sends; `newest` is the log group of the store's last change. `promise`, while the node has its lease: the
+    /// last log group that is committed, and the slots that are kept still.
+    pub fn go_on(
+        &mut self,
+        now_us: u64,
+        (store, newest): (&Store, LogOrdinal),
+        promise: Option<(LogOrdinal, Option<&SlotSet>)>,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.now_us = now_us;
         for (lead, contact) in &mut self.leads {
             let Some(view) = &self.view else { break };
             match *contact {
@@ -439,6 +486,9 @@ impl Links {
                     lead.fill(store, newest);
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == connection) {
                         lead.send(peer);
+                        if let Some((horizon, still)) = promise {
+                            lead.confirm(horizon, still, peer);
+                        }
                     }
                 }
                 _ => {}

@@ -99,6 +99,7 @@ impl Shard {
         if !self.durable_asks.is_empty() {
             self.release_durable_waiters();
         }
+        self.release_copy_waits();
         if self.log.is_none() {
             return;
         }
@@ -210,6 +211,7 @@ impl Shard {
             log.filter(|log| log.wants_retry()).map(|_| self.last_segment_try_us + SYNC_INTERVAL_US),
             self.maintenance_deadline_us(),
             self.links_deadline_us(),
+            self.copy_waits.next_deadline_us(),
         ];
         output.deadline_us = match self.stopping {
             true => self.rest_deadline_us(),

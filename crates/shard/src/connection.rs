@@ -3,6 +3,7 @@
 use base::{ConnectionId, CoreId};
 use session::{Input, Output, Session};
 
+use crate::copies::Written;
 use crate::fetch::Awaited;
 use crate::hop::WaitId;
 
@@ -35,14 +36,16 @@ pub enum Stall {
     Output,
     /// WAITAOF waits for the disk.
     Durable,
+    /// WAIT or WAITAOF waits for other nodes.
+    Copies,
     /// This tick is full: the next one goes on.
     TickFull,
 }
 
 impl Stall {
-    /// Whether a blocking command waits.
+    /// Whether a blocking command waits, for a key or for copies.
     pub fn is_waiter(self) -> bool {
-        matches!(self, Stall::Waiter | Stall::RemoteWaiter(..) | Stall::WideWait(_))
+        matches!(self, Stall::Waiter | Stall::RemoteWaiter(..) | Stall::WideWait(_) | Stall::Copies)
     }
 }
 
@@ -62,6 +65,8 @@ pub struct Connection {
     pub stall: Stall,
     /// The values that its next request waited for.
     pub(crate) awaited: Option<Box<Awaited>>,
+    /// What it wrote, in a cluster.
+    pub(crate) written: Option<Box<Written>>,
     /// The street was told not to read from it.
     pub receive_paused: bool,
     /// The street was told to close it.
@@ -85,6 +90,7 @@ impl Connection {
             output: Output::default(),
             stall: Stall::None,
             awaited: None,
+            written: None,
             receive_paused: false,
             close_asked: false,
             abandoned: false,

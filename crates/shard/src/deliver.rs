@@ -133,5 +133,6 @@ impl Shard {
         connection.stall = Stall::None;
         self.resume.push(id);
         self.list_for_flush(id.index);
+        self.note_written_late(id);
     }
 }

@@ -390,6 +390,7 @@ impl Shard {
                 self.track_touched();
                 1
             }),
+            Some((id, Stall::Copies)) => self.unblock_copy_wait(id, with_error),
             Some((_, Stall::WideWait(wait))) => {
                 self.unblock_wide_wait(wait, with_error);
                 1

@@ -12,6 +12,9 @@ use crate::unit::UnitWork;
 impl Shard {
     /// Starts a command over the keyspace. SCAN needs one core's groups at a time; the others need them all.
     pub(crate) fn start_keyspace(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        if spec.is_write() {
+            self.note_written_everywhere(index);
+        }
         let door = self.door(index);
         let mut masks = self.whole_keyspace(door);
         if spec.id == Id::Scan {

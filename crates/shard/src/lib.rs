@@ -6,10 +6,12 @@
 //!                                    │
 //!                                    ├─ another core ─────► hop
 //!                                    ├─ another node ─────► member        MOVED; links carry what is logged
+//!                                    ├─ a copy will do ───► copy_reads
 //!                                    ├─ several cores ────► unit      lends slot groups
 //!                                    ├─ every core's facts ► gather
 //!                                    ├─ about to move ────► seal
 //!                                    ├─ not now ──────────► waiters
+//!                                    ├─ other nodes first ► copies
 //!                                    ├─ the disk first ───► pace
 //!                                    └─ the next tick ────► put_off
 //! ```
@@ -21,6 +23,8 @@ pub mod checkpoint;
 pub mod claims;
 pub mod commit;
 pub mod connection;
+pub mod copies;
+mod copy_reads;
 pub mod deliver;
 pub mod fetch;
 mod forward;

@@ -58,6 +58,7 @@ impl Shard {
         self.drop_unsealed();
         self.end_held();
         self.end_durable_asks();
+        self.end_copy_waits();
         self.end_waits();
     }
 

@@ -18,7 +18,7 @@ use wire::{Arguments, Reply, error};
 
 use crate::hop::{Control, HopBatch};
 use crate::member::migrations::Migrations;
-use crate::node::ClusterFacts;
+use crate::node::{ClusterFacts, LinkFacts};
 use crate::receive::Arrival;
 use crate::route::Hint;
 use crate::run::host_of;
@@ -59,6 +59,8 @@ pub struct Membership {
     /// When the manager hears again what is wrong with a follower, while something is.
     doubts_us: u64,
     migrations: Migrations,
+    /// Until then it is believed that somebody reads here what others serve, microseconds.
+    pub(crate) reads_until_us: u64,
 }
 
 /// Between two times that the manager is told of followers that are doubted, microseconds.
@@ -71,10 +73,18 @@ impl Membership {
     }
 
     /// What CLUSTER answers from.
-    pub(crate) fn facts(&self, now: Now) -> ClusterFacts<'_> {
+    pub(crate) fn facts<'a>(&'a self, now: Now, links: &'a LinkFacts) -> ClusterFacts<'a> {
         let view = self.links.view().map(Arc::as_ref);
         let migrations = Some(&self.migrations);
-        ClusterFacts { me: self.links.me(), view, has_lease: self.has_lease(now), migrations }
+        ClusterFacts { me: self.links.me(), view, has_lease: self.has_lease(now), migrations, links }
+    }
+
+    pub(crate) fn link_facts(&self) -> LinkFacts {
+        LinkFacts {
+            offset: self.links.considered().0,
+            followers: self.links.lead_standings().collect(),
+            firsts: self.links.follow_standings().collect(),
+        }
     }
 }
 
@@ -96,6 +106,7 @@ impl Shard {
             seal: None,
             doubts_us: 0,
             migrations: Migrations::default(),
+            reads_until_us: 0,
         }));
     }
 
@@ -159,11 +170,29 @@ impl Shard {
         hint: Option<Hint>,
     ) -> bool {
         let Some(foreign) = self.foreign(spec, arguments, hint) else { return false };
+        self.write_foreign(index, &foreign)
+    }
+
+    fn write_foreign(&mut self, index: u32, foreign: &Foreign) -> bool {
         let Some(connection) = self.connections.at(index) else { return true };
         let mut reply = connection.output.reply(connection.session.protocol());
         foreign.write(&mut reply, host_of(connection.session.local()));
         self.statistics.counters.errors += 1;
         true
+    }
+
+    /// As [`Shard::refuse_foreign`], of a request that may be answered from a copy.
+    #[inline]
+    pub(crate) fn refuse_unless_copy(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        hint: Option<Hint>,
+    ) -> bool {
+        let Some(foreign) = self.foreign(spec, arguments, hint) else { return false };
+        let may_read = matches!(foreign, Foreign::Moved(..)) && self.reads_copy(index, spec, arguments);
+        !may_read && self.write_foreign(index, &foreign)
     }
 
     /// Why a request is not served here, if it is not.
@@ -280,22 +309,27 @@ impl Shard {
     /// The stage: what was logged goes to the followers, and what followed and is as durable as promised is acknowledged.
     pub(crate) fn replicate(&mut self) {
         let (promised, newest) = (self.logged_horizon(), self.last_change_ordinal());
+        let durable = self.log.as_ref().map_or(LogOrdinal(0), storage::log::LogWriter::durable);
         let Some(membership) = &mut self.membership else { return };
         for effect in &self.effects {
             if let Effect::WriteLog { ordinal, bytes, .. } = effect {
                 membership.links.replicate(*ordinal, bytes, &self.store, newest);
             }
         }
-        membership.links.acknowledge(membership.logged, promised);
+        membership.links.acknowledge(membership.logged, promised, durable);
         if membership.links.has_suspects() && self.now.monotonic_us >= membership.doubts_us {
             membership.doubts_us = self.now.monotonic_us + DOUBTS_US;
             self.tell_held();
         }
-        let Some(membership) = &mut self.membership else { return };
-        if let Some(text) = membership.links.end_distrusted(self.now.monotonic_us) {
-            membership.to_manager.controls.push(Control::Distrusted { text });
-        }
-        membership.links.go_on(self.now.monotonic_us, (&self.store, newest), &mut self.effects);
+        let promise = self.has_lease().then_some(self.committed);
+        self.look_after_copy_readers();
+        let reads = self.reads_bound_us();
+        let now_us = self.now.monotonic_us;
+        let Some(Membership { links, seal, to_manager, .. }) = self.membership.as_deref_mut() else { return };
+        to_manager.controls.extend(links.end_distrusted(now_us).map(|text| Control::Distrusted { text }));
+        links.ask(now_us, reads);
+        let promise = promise.map(|horizon| (horizon, seal.as_ref().map(Seal::slots)));
+        links.go_on(now_us, (&self.store, newest), promise, &mut self.effects);
     }
 
     /// The last log group that every follower has that replies wait for.
@@ -310,7 +344,8 @@ impl Shard {
     pub(crate) fn links_deadline_us(&self) -> Option<u64> {
         let membership = self.membership.as_deref()?;
         let doubts_us = membership.links.has_suspects().then_some(membership.doubts_us);
-        [membership.links.deadline_us(), doubts_us, self.seal_deadline_us()].into_iter().flatten().min()
+        let ask_at_us = self.reads_bound_us().and_then(|_| membership.links.ask_at_us());
+        [membership.links.deadline_us(), doubts_us, self.seal_deadline_us(), ask_at_us].into_iter().flatten().min()
     }
 }
 

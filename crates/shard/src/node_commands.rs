@@ -7,6 +7,7 @@ use wire::{Arguments, Reply};
 use crate::connection::Stall;
 use crate::gather::{Answer, Purpose, Question};
 use crate::hop::Control;
+use crate::member::Membership;
 use crate::node::{CoreFacts, NodeFacts, NodeOutcome, NodePlan, execute, plan};
 use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, add_group};
@@ -59,7 +60,8 @@ impl Shard {
         out: &mut Vec<u8>,
     ) -> NodeOutcome {
         let process = self.node.process();
-        let cluster = self.membership.as_deref().map(|membership| membership.facts(self.now));
+        let links = self.membership.as_deref().map(Membership::link_facts).unwrap_or_default();
+        let cluster = self.membership.as_deref().map(|membership| membership.facts(self.now, &links));
         let Some(connection) = self.connections.get_mut(id) else { return NodeOutcome::Done };
         let facts = NodeFacts {
             now: self.now,
@@ -93,6 +95,7 @@ impl Shard {
                 self.start_durable_wait(index, spec, arguments, local, timeout_ms);
             }
             NodeOutcome::Order(order) => self.start_order(index, order),
+            NodeOutcome::WaitCopies(asked) => self.start_copy_wait(index, spec, arguments, asked),
             NodeOutcome::Backup(request) => self.start_backup(index, (spec, arguments), request),
             NodeOutcome::CountKeysInSlot(slot) | NodeOutcome::KeysInSlot { slot, .. } => {
                 let mut masks = GroupMasks::new();
@@ -163,7 +166,7 @@ impl Shard {
 
     /// Whether somebody waits for a sync, so that it should not wait for its interval.
     pub(crate) fn wants_sync(&self) -> bool {
-        self.durability != Durability::Memory && !self.durable_asks.is_empty()
+        self.durability != Durability::Memory && (!self.durable_asks.is_empty() || self.copy_waits.want_sync())
     }
 
     /// Answers those whose changes are durable by now.

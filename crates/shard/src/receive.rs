@@ -211,6 +211,7 @@ impl Shard {
                 self.outbox[usize::from(owner.0)].controls.push(Control::Cancel(origin));
             }
             Stall::WideWait(wait) => self.forget_wide_wait(wait),
+            Stall::Copies => drop(self.copy_waits.forget(id)),
             _ => {}
         }
     }

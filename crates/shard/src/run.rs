@@ -147,10 +147,11 @@ impl Shard {
     #[inline]
     fn run_data(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
         if self.membership.is_some()
-            && (self.refuse_foreign(index, spec, arguments, hint) || self.awaits_hand_over(index, spec, arguments))
+            && (self.refuse_unless_copy(index, spec, arguments, hint) || self.awaits_hand_over(index, spec, arguments))
         {
             return;
         }
+        self.note_written(index, spec, arguments, hint);
         let Some(connection) = self.connections.at(index) else { return };
         let (door, database) = (connection.session.door(), connection.session.database());
         let place = (self.core, &*self.table, &self.store);
@@ -292,6 +293,9 @@ impl Shard {
         }
         if spec.id == CommandId::Exec && self.awaits_hand_over_whole(index, spec, arguments) {
             return;
+        }
+        if spec.id == CommandId::Readonly {
+            self.note_copy_reader();
         }
         let password = self.node.password().map(<[u8]>::to_vec);
         let Some(connection) = self.connections.at(index) else { return };

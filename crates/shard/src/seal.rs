@@ -43,6 +43,11 @@ impl Seal {
         self.is_told && slots.is_within(&self.slots)
     }
 
+    /// What it keeps still.
+    pub(crate) fn slots(&self) -> &SlotSet {
+        &self.slots
+    }
+
     /// Whether it keeps `slot` still.
     #[inline]
     pub(crate) fn has(&self, slot: base::Slot) -> bool {

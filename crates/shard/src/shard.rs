@@ -13,6 +13,7 @@ use storage::{Checkpoints, SlotGroup, Store};
 
 use crate::claims::Claims;
 use crate::connection::Connections;
+use crate::copies::CopyWaits;
 use crate::fetch::Fetches;
 use crate::forward::ParkedHop;
 use crate::gather::Gathers;
@@ -110,6 +111,8 @@ pub struct Shard {
     pub(crate) pins: Pins,
     /// Who waits for a sync (WAITAOF).
     pub(crate) durable_asks: Vec<DurableAsk>,
+    /// Who waits for followers (WAIT, WAITAOF).
+    pub(crate) copy_waits: CopyWaits,
     /// Unix milliseconds of the last completed sync.
     pub(crate) synced_unix_ms: u64,
     pub(crate) arrivals_scratch: Vec<Arrival>,
@@ -194,6 +197,7 @@ impl Shard {
             checkpoints,
             pins: Pins::default(),
             durable_asks: Vec::new(),
+            copy_waits: CopyWaits::default(),
             synced_unix_ms: 0,
             arrivals_scratch: Vec::new(),
             reply_scratch: Vec::new(),

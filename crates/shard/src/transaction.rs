@@ -36,6 +36,12 @@ impl Shard {
             }
         }
         masks.sort_unstable_by_key(|(core, _)| *core);
+        for command in transaction.commands() {
+            match needs_keyspace(command.spec) && command.spec.is_write() {
+                true => self.note_written_everywhere(index),
+                false => self.note_written(index, command.spec, command.arguments, None),
+            }
+        }
         self.start_unit(index, masks, UnitWork::Exec(transaction));
     }
 
@@ -190,6 +196,9 @@ impl Shard {
                 let cores = [self.facts()];
                 let start = bytes.len();
                 let outcome = self.execute_node(spec, arguments, id, &cores, bytes);
+                if let NodeOutcome::WaitCopies(asked) = outcome {
+                    return self.write_copies(id, asked, &mut Reply::new(bytes, protocol));
+                }
                 if outcome != NodeOutcome::Done && bytes.len() == start {
                     let text = format!("'{}' is not possible inside MULTI", spec.full_name);
                     Reply::new(bytes, protocol).error("ERR", &text);

@@ -149,6 +149,7 @@ impl Shard {
         if self.refuse(index, spec, &place) || self.refuse_foreign(index, spec, arguments, None) {
             return self.store.let_go(std::iter::once(blocks));
         }
+        self.note_written(index, spec, arguments, None);
         let owner = if let Route::Hop(core) = place { core } else { self.core };
         let Some(connection) = self.connections.at(index) else { return };
         let ticket = connection.output.reserve().as_u64();

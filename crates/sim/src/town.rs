@@ -16,6 +16,7 @@ mod mesh;
 mod network;
 mod nodes;
 mod oracle;
+mod readers;
 mod troubles;
 mod verdict;
 
@@ -33,6 +34,7 @@ pub use draw::{Draw, Trouble, Wish};
 use network::Network;
 use nodes::Member;
 use oracle::{Ask, Oracle, Tell};
+use readers::Reader;
 use troubles::{Healing, Troubles};
 pub use verdict::Verdict;
 
@@ -42,6 +44,8 @@ const LIVENESS_US: u64 = 20_000_000;
 /// What is going to happen outside the nodes.
 enum Item {
     Client(usize),
+    /// Of a node: somebody reads its copies.
+    Reader(usize),
     /// Something of that end of a wire arrives at the other one.
     Flow {
         wire: usize,
@@ -98,6 +102,8 @@ pub struct Town {
     faults: FaultCounts,
     phase: Phase,
     clients: Vec<Client>,
+    /// One at each node, or none.
+    readers: Vec<Reader>,
     operations: Vec<Operation>,
     /// How often each operation was sent.
     sent: Vec<u32>,
@@ -120,6 +126,10 @@ pub struct Met {
     pub down: u64,
     /// Connections between nodes.
     pub wires: u64,
+    /// Reads at a node that is not the first of the key's chain, answered from its copy.
+    pub copy_reads: u64,
+    /// The same, sent on.
+    pub copy_reads_moved: u64,
 }
 
 /// Run one town.
@@ -141,6 +151,7 @@ pub fn run(wish: &Wish, prints: bool) -> Verdict {
         faults: FaultCounts::default(),
         phase: Phase::Working,
         clients,
+        readers: Vec::new(),
         operations: Vec::new(),
         sent: Vec::new(),
         moment: 0,
@@ -160,6 +171,7 @@ impl Town {
         for client in 0..self.clients.len() {
             self.agenda.after(1 + client as u64, Item::Client(client));
         }
+        self.begin_readers();
         self.agenda.after(1, Item::Oracle);
         self.agenda.after(1, Item::Troubles);
         while !self.is_finished && self.violation.is_none() {
@@ -192,10 +204,12 @@ impl Town {
             None | Some(Happening::Quiet | Happening::Timer(_) | Happening::Stopped) => {}
             Some(Happening::Received(socket, bytes)) => match self.network.of_socket(node, socket) {
                 Some((wire, end)) => self.carry((wire, end), bytes),
+                None if self.is_reader(node, socket) => self.reader_received(node, &bytes),
                 None => self.client_received((node, socket), &bytes),
             },
             Some(Happening::Gone(socket)) => match self.network.of_socket(node, socket) {
                 Some((wire, end)) => self.end_flow(wire, end),
+                None if self.is_reader(node, socket) => self.reader_lost(node),
                 None => self.client_lost((node, socket)),
             },
             Some(Happening::Crashed(kind)) => self.crashed(node, kind),
@@ -205,6 +219,7 @@ impl Town {
     fn item(&mut self, item: Item) {
         match item {
             Item::Client(number) => self.client_turn(number),
+            Item::Reader(node) => self.reader_turn(node),
             Item::Flow { wire, from } => self.arrive(wire, from),
             Item::Break { wire, end } => self.break_end(wire, end),
             Item::Dialing { node, boot, dial, tries } => self.dialing((node, boot), dial, tries),

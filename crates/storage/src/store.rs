@@ -240,7 +240,8 @@ impl Store {
         };
         let (version, expire_at_ms) = self.group_of(key).version_and_expiry(found);
         if expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
-            if !self.keeps_expired {
+            // Who serves a slot says what expires there.
+            if !self.keeps_expired && !self.group_of(key).is_followed(key.slot) {
                 self.expire(key);
             }
             self.lookups.missed += 1;

@@ -12,6 +12,9 @@
 //!  5 fill       sequence u64 · table u64 · slot u16 · is end u8 · zero u8 · records u32 · last u64 · removed u64 · bytes of records
 //!  6 persisted  sequence u64
 //!  7 refused    table u64
+//!  8 synced     sequence u64
+//!  9 ask        stamp u64
+//! 10 confirm    stamp u64 · shown u64 · upto u64 · { u64 }×256: bit i is slot i
 //! ```
 //!
 //! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Behind each frame but a handshake's
@@ -96,6 +99,27 @@ pub enum Frame<'a> {
     Refused {
         /// Version of the table that says so.
         table: u64,
+    },
+    /// As `Persisted`, and what it says outlives a power cut.
+    Synced {
+        /// The frame's number.
+        sequence: u64,
+    },
+    /// The follower has readers: up to where does the promise hold?
+    Ask {
+        /// Of the follower's clock.
+        stamp: u64,
+    },
+    /// The first had its lease when it answered, so nobody else acknowledged anything of these slots until then.
+    Confirm {
+        /// Of the question.
+        stamp: u64,
+        /// Frames up to this one say nothing that is not committed.
+        shown: u64,
+        /// Frames up to this one say everything that was committed.
+        upto: u64,
+        /// 256 words: bit i is slot i. Those that the follower has whole with them.
+        slots: &'a [[u8; 8]; SLOT_WORDS],
     },
 }
 
@@ -200,6 +224,12 @@ impl Frame<'_> {
             }
             Frame::Persisted { sequence } => put_words(out, &[sequence]),
             Frame::Refused { table } => put_words(out, &[table]),
+            Frame::Synced { sequence } => put_words(out, &[sequence]),
+            Frame::Ask { stamp } => put_words(out, &[stamp]),
+            Frame::Confirm { stamp, shown, upto, slots } => {
+                put_words(out, &[stamp, shown, upto]);
+                out.extend_from_slice(slots.as_flattened());
+            }
         }
     }
 
@@ -224,6 +254,9 @@ impl Frame<'_> {
             Frame::Fill { .. } => 5,
             Frame::Persisted { .. } => 6,
             Frame::Refused { .. } => 7,
+            Frame::Synced { .. } => 8,
+            Frame::Ask { .. } => 9,
+            Frame::Confirm { .. } => 10,
         }
     }
 
@@ -257,6 +290,9 @@ impl Frame<'_> {
             },
             6 => Frame::Persisted { sequence: rest.word()? },
             7 => Frame::Refused { table: rest.word()? },
+            8 => Frame::Synced { sequence: rest.word()? },
+            9 => Frame::Ask { stamp: rest.word()? },
+            10 => Frame::Confirm { stamp: rest.word()?, shown: rest.word()?, upto: rest.word()?, slots: rest.slots()? },
             _ => return None,
         };
         rest.0.is_empty().then_some(frame)
@@ -315,6 +351,9 @@ mod tests {
             Frame::Fill { sequence: 3, table: 6, slot, is_end: true, count: 0, last: 8, removed: 7, records: b"" },
             Frame::Persisted { sequence: 3 },
             Frame::Refused { table: 9 },
+            Frame::Synced { sequence: 4 },
+            Frame::Ask { stamp: 77 },
+            Frame::Confirm { stamp: 77, shown: 3, upto: 5, slots: &SLOTS },
         ]
     }
 

@@ -1,5 +1,7 @@
 //! Three processes as one store: founded, joined, killed, come back.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use ports::PortBlock;
@@ -164,6 +166,68 @@ fn what_was_acknowledged_outlives_two_nodes_in_turn() {
     for node in &mut three.nodes {
         let (code, said) = node.take().unwrap().stop(Signal::TERM);
         assert_eq!(code, Some(0), "{said}");
+    }
+}
+
+/// One connection of a cluster client, kept.
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn of(node: &Server) -> Client {
+        Client(BufReader::new(TcpStream::connect(("127.0.0.1", node.port + 1)).unwrap()))
+    }
+
+    /// What a request in words is answered, an array's elements with spaces between them.
+    fn ask(&mut self, request: &str) -> String {
+        self.0.get_mut().write_all(format!("{request}\r\n").as_bytes()).unwrap();
+        self.reply()
+    }
+
+    fn reply(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        let line = line.trim_end().to_owned();
+        match (line.as_bytes()[0], line[1..].parse::<i64>()) {
+            (b'*', Ok(count)) => (0..count).map(|_| self.reply()).collect::<Vec<_>>().join(" "),
+            (b'$', Ok(0..)) => {
+                let mut text = String::new();
+                self.0.read_line(&mut text).unwrap();
+                text.trim_end().to_owned()
+            }
+            _ => line,
+        }
+    }
+}
+
+#[test]
+fn copies_are_counted_named_and_read() {
+    let mut three = Three::new();
+    three.await_state("that everything is shared and copied", |told| {
+        let is_so = |line: &str| told.contains(line);
+        has_two_copies(told) && is_so("cluster_size:3") && is_so("zh_moves:0") && is_so("zh_slots_filling:0")
+    });
+    let mut clients: Vec<Client> = three.nodes.iter().flatten().map(Client::of).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.ask("READONLY"), "+OK"));
+    let begun = Instant::now();
+    for key in 0..KEYS {
+        let first = (0..3).find(|number| clients[*number].ask(&format!("SET key:{key} {key}")) == "+OK").unwrap();
+        assert_eq!(clients[first].ask("WAIT 1 0"), ":1");
+        assert!(clients[first].ask("WAIT 2 1") == ":1" && clients[first].ask("ROLE").starts_with("master :"));
+        // One of the other two has a copy, and says what is in it as soon as its first told it that it may.
+        let holder = loop {
+            let said: Vec<String> = clients.iter_mut().map(|client| client.ask(&format!("GET key:{key}"))).collect();
+            let shows = |number: &usize| !said[*number].starts_with('-');
+            assert!((0..3).filter(shows).all(|number| said[number] == key.to_string()), "{said:?}");
+            if let Some(holder) = (0..3).filter(|number| *number != first).find(shows) {
+                break holder;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{said:?}");
+        };
+        assert!(clients[holder].ask(&format!("SET key:{key} other")).starts_with("-MOVED "));
+    }
+    assert_eq!(clients[0].ask("WAITAOF 0 1 0").split_once(' ').map(|(_, copies)| copies), Some(":1"));
+    for node in three.nodes.iter_mut().filter_map(Option::take) {
+        assert_eq!(node.stop(Signal::TERM).0, Some(0));
     }
 }
 

@@ -240,3 +240,30 @@ fn frames_of_slots_that_left_the_link_go_without_them() {
     let count = |store: &Store, slot| store.keys_in_slot(slot, Database(0), 9).len();
     assert_eq!((count(&rig.copy, slot()), count(&rig.copy, other)), (1, 0));
 }
+
+/// What a reader at the follower may be shown: a fill and copies say something of groups that are not passed on yet.
+#[test]
+fn frames_are_shown_with_the_newest_group_that_they_say_something_of() {
+    let mut rig = Rig::new();
+    let shown = |rig: &mut Rig, horizon| rig.lead.unshown.shown(LogOrdinal(horizon), rig.lead.sequence);
+    rig.set(b"one", 10);
+    rig.seal();
+    rig.set(b"one", 11);
+    rig.seal();
+    // Frame 1 forgets the slot; frame 2 is of group 1, and says what group 2 has.
+    rig.pass();
+    assert_eq!([0, 1, 2].map(|horizon| shown(&mut rig, horizon)), [1, 1, 2]);
+    rig.set(b"one", 12);
+    // Frame 3 fills the slot with what group 3 is to have, and frame 4 is of group 2.
+    rig.fill();
+    rig.pass();
+    assert_eq!([2, 3].map(|horizon| shown(&mut rig, horizon)), [2, 4]);
+    rig.seal();
+    rig.pass();
+    rig.set(b"one", 13);
+    rig.seal();
+    rig.set(b"one", 14);
+    // Records are of their group alone.
+    rig.pass();
+    assert_eq!([3, 4].map(|horizon| shown(&mut rig, horizon)), [5, 6]);
+}

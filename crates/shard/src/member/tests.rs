@@ -1,6 +1,8 @@
 //! Nodes of one core each with pipes between them, in any order of ticks: cut, killed, and cut off.
 #![allow(clippy::unwrap_used)]
 
+mod copies;
+mod copy_reads;
 mod town;
 
 use base::NodeId;

@@ -1,11 +1,12 @@
 //! CLUSTER: the table in every form that clients ask for. Both personalities answer; all instances that know the same table
 //! answer alike.
 
-use super::facts::NodeFacts;
+use super::facts::{ClusterFacts, NodeFacts};
 use super::orders;
 use super::outcome::NodeOutcome;
+use super::replication::chain_lines;
 use base::Slot;
-use placement::{AddressBook, Listed, slot_of};
+use placement::{AddressBook, InstanceId, Listed, slot_of};
 use std::fmt::Write;
 use wire::number::parse_integer;
 use wire::registry::{CommandId as Id, CommandSpec, spec as registry_entry, write_help};
@@ -152,9 +153,21 @@ fn write_node(place: usize, facts: &NodeFacts<'_>, book: &AddressBook, reply: &m
     reply.bulk(b"role");
     reply.bulk(if entry.primary.is_some() { b"replica" } else { b"master" });
     reply.bulk(b"replication-offset");
-    reply.integer(if place == book.myself() { facts.counters().log_bytes as i64 } else { 0 });
+    reply.integer(offset_of(place, facts, book) as i64);
     reply.bulk(b"health");
     reply.bulk(if entry.is_online { b"online" } else { b"failed" });
+}
+
+/// How far the log of an instance is, as far as this one knows.
+fn offset_of(place: usize, facts: &NodeFacts<'_>, book: &AddressBook) -> u64 {
+    if place == book.myself() {
+        return facts.offset();
+    }
+    let Some(ClusterFacts { view: Some(view), links, .. }) = facts.cluster else { return 0 };
+    let is_it = |link: &&replica::LeadStanding| {
+        InstanceId::derive_in_cluster(view.cluster(), link.to) == book.entries()[place].id
+    };
+    links.followers.iter().find(is_it).map_or(0, |link| link.has_until.0)
 }
 
 fn info_text(facts: &NodeFacts<'_>, book: &AddressBook) -> String {
@@ -177,6 +190,9 @@ fn info_text(facts: &NodeFacts<'_>, book: &AddressBook) -> String {
         ("cluster_stats_messages_received", 0),
         ("total_cluster_links_buffer_limit_exceeded", 0),
     ] {
+        write!(text, "{name}:{number}\r\n").expect("writing to a String cannot fail");
+    }
+    for (name, number) in chain_lines(facts) {
         write!(text, "{name}:{number}\r\n").expect("writing to a String cannot fail");
     }
     text

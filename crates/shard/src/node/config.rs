@@ -38,6 +38,7 @@ struct Live {
     memory_bytes_max: Option<u64>,
     eviction: Option<Policy>,
     idle_timeout_s: Option<u64>,
+    staleness_ms_max: u64,
 }
 
 impl Default for Config {
@@ -76,6 +77,7 @@ impl Config {
             memory_bytes_max: positive(self.integer("maxmemory")),
             eviction: policy(self.value("maxmemory-policy")),
             idle_timeout_s: positive(self.integer("timeout")),
+            staleness_ms_max: positive(self.integer("zerohop-replica-staleness-ms-max")).unwrap_or(0),
         };
     }
 
@@ -101,6 +103,12 @@ impl Config {
     #[inline]
     pub fn idle_timeout_s(&self) -> Option<u64> {
         self.live.idle_timeout_s
+    }
+
+    /// How old may be what a replica shows after READONLY, milliseconds; 0: it shows nothing.
+    #[inline]
+    pub fn staleness_ms_max(&self) -> u64 {
+        self.live.staleness_ms_max
     }
 
     /// Value of a number.

@@ -142,6 +142,7 @@ pub static KEYS: &[ConfigKey] = &[
     key("unixsocket", "", Kind::Text, Role::Fixed),
     key("zerohop-cores", "1", Kind::Integer(1, 64), Role::Fixed),
     key("zerohop-durability", "interval", Kind::Choice(&["memory", "interval", "commit"]), Role::Fixed),
+    key("zerohop-replica-staleness-ms-max", "300", Kind::Integer(0, 3_600_000), Role::Live),
     key("zerohop-when-full", "refuse", WHEN_FULL, Role::Fixed),
     key("zset-max-listpack-entries", "128", NATURAL, Role::Kept),
     key("zset-max-listpack-value", "64", NATURAL, Role::Kept),

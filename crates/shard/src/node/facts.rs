@@ -6,6 +6,7 @@ use super::statistics::{Counters, Gauges, KeyspaceFacts, Statistics};
 use base::limits::DATABASE_COUNT;
 use base::{CoreId, Door, InstanceName, Now};
 use placement::{AddressBook, ClusterView, NodeTable};
+use replica::{FollowStanding, LeadStanding};
 
 use crate::member::migrations::Migrations;
 
@@ -79,6 +80,19 @@ pub struct ClusterFacts<'a> {
     pub has_lease: bool,
     /// Moves to and from the instance.
     pub migrations: Option<&'a Migrations>,
+    /// Its links.
+    pub links: &'a LinkFacts,
+}
+
+/// How the links of an instance stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkFacts {
+    /// The last log group that there is.
+    pub offset: u64,
+    /// To those that hold copies of what it serves.
+    pub followers: Vec<LeadStanding>,
+    /// From those whose copies it holds.
+    pub firsts: Vec<FollowStanding>,
 }
 
 /// All that an answer may depend on, apart from the request.
@@ -125,6 +139,11 @@ impl NodeFacts<'_> {
     pub(super) fn slots_degraded(&self) -> u16 {
         let view = self.cluster.and_then(|cluster| cluster.view);
         view.map_or(0, |view| view.slots().filter(|(_, chain)| chain.whole < 2).count() as u16)
+    }
+
+    /// How far the log is: of a node on its own bytes, in a cluster log groups, because that is what followers are compared by.
+    pub(super) fn offset(&self) -> u64 {
+        self.cluster.map_or_else(|| self.counters().log_bytes, |cluster| cluster.links.offset)
     }
 
     /// Who has which slots, as far as this instance knows.

@@ -49,7 +49,7 @@ static SECTIONS: [Section; 15] = [
     section("persistence", true, write_persistence),
     section("maintenance", true, write_maintenance),
     section("stats", true, write_stats),
-    section("replication", true, write_replication),
+    section("replication", true, super::replication::write_info),
     section("cpu", true, write_cpu),
     section("modules", true, |_, text| text.heading("Modules")),
     section("commandstats", false, write_command_statistics),
@@ -211,24 +211,6 @@ fn write_stats(facts: &NodeFacts<'_>, text: &mut InfoText) {
     ]);
 }
 
-/// Without replicas the node is a primary on its own.
-fn write_replication(facts: &NodeFacts<'_>, text: &mut InfoText) {
-    text.heading("Replication");
-    text.line("role", "master");
-    text.line("connected_slaves", 0);
-    text.line("master_failover_state", "no-failover");
-    text.line("master_replid", &facts.identity.run_id);
-    text.line("master_replid2", "0".repeat(40));
-    text.line("master_repl_offset", facts.counters().log_bytes);
-    text.line("second_repl_offset", -1);
-    text.lines(&[
-        ("repl_backlog_active", 0),
-        ("repl_backlog_size", 0),
-        ("repl_backlog_first_byte_offset", 0),
-        ("repl_backlog_histlen", 0),
-    ]);
-}
-
 fn write_cpu(facts: &NodeFacts<'_>, text: &mut InfoText) {
     let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     text.heading("CPU");
@@ -263,6 +245,7 @@ fn write_error_statistics(facts: &NodeFacts<'_>, text: &mut InfoText) {
 fn write_cluster(facts: &NodeFacts<'_>, text: &mut InfoText) {
     text.heading("Cluster");
     text.line("cluster_enabled", u8::from(facts.door == Door::Cluster));
+    text.lines(&super::replication::chain_lines(facts));
 }
 
 fn write_keyspace(facts: &NodeFacts<'_>, text: &mut InfoText) {
@@ -299,6 +282,7 @@ fn write_zerohop(facts: &NodeFacts<'_>, text: &mut InfoText) {
     text.lines(&[
         ("hops_sent", counters.hops_sent),
         ("hops_received", counters.hops_received),
+        ("copy_reads", counters.copy_reads),
         ("waiters", gauges.blocked_connections),
         ("waiters_woken", counters.waiters_woken),
     ]);

@@ -19,6 +19,7 @@ mod latency;
 mod memory;
 mod orders;
 mod outcome;
+mod replication;
 mod server;
 mod statistics;
 
@@ -27,8 +28,8 @@ mod tests;
 
 pub use config::{Config, ConfigChange, parse_bytes};
 pub use config_keys::{ConfigKey, KEYS, Kind, Role};
-pub use facts::{ClusterFacts, CoreFacts, NodeFacts, NodeIdentity, ProcessFacts};
-pub use outcome::{BackupRequest, KeysKind, NodeOutcome, NodePlan, plan};
+pub use facts::{ClusterFacts, CoreFacts, LinkFacts, NodeFacts, NodeIdentity, ProcessFacts};
+pub use outcome::{BackupRequest, CopiesAsked, KeysKind, NodeOutcome, NodePlan, plan};
 pub use statistics::{Calls, Counters, Gauges, KeyspaceFacts, Statistics};
 
 use wire::registry::{CommandId as Id, CommandSpec, answer_command, lookup};

@@ -53,6 +53,17 @@ pub enum BackupRequest {
     },
 }
 
+/// How many copies WAIT or WAITAOF asks for, in a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopiesAsked {
+    /// WAITAOF: whether the own log is to have it as well. `None`: it is WAIT.
+    pub local: Option<bool>,
+    /// Followers.
+    pub replicas: usize,
+    /// Give up after that long, milliseconds; `None` for never.
+    pub timeout_ms: Option<u64>,
+}
+
 /// What is left to do for the shard. The reply is written unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeOutcome {
@@ -72,6 +83,9 @@ pub enum NodeOutcome {
         /// Give up after that long, milliseconds; `None` for never.
         timeout_ms: Option<u64>,
     },
+    /// Reply with how many followers have what this connection wrote (WAIT), or with the array of 1 or 0 (so has the own log) and
+    /// how many would keep it through a power cut (WAITAOF), once there are so many.
+    WaitCopies(CopiesAsked),
     /// Do it and reply.
     Backup(BackupRequest),
     /// Have the node's manager do it, and reply.

@@ -1,7 +1,8 @@
 //! The small commands about the node: time, saving, waiting for durability, role, shutdown, DEBUG.
 
 use super::facts::NodeFacts;
-use super::outcome::NodeOutcome;
+use super::outcome::{CopiesAsked, NodeOutcome};
+use super::replication;
 use wire::number::parse_integer;
 use wire::registry::{CommandId as Id, CommandSpec};
 use wire::{Arguments, Reply, error};
@@ -28,8 +29,8 @@ pub(super) fn execute(
         Id::Save | Id::Bgsave | Id::Bgrewriteaof => {
             reply.error("ERR", if facts.keeps_log() { NOTHING_TO_SAVE } else { NOTHING_KEPT });
         }
-        Id::Role => write_role(facts, reply),
-        Id::Wait => wait(arguments, reply),
+        Id::Role => replication::write_role(facts, reply),
+        Id::Wait => return wait(arguments, facts, reply),
         Id::Waitaof => return wait_durable(arguments, facts, reply),
         Id::Shutdown => return shutdown(arguments.from(1), reply),
         Id::Debug => match facts.config.value("enable-debug-command") {
@@ -48,21 +49,19 @@ fn write_time(facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
     reply.bulk_integer((facts.now.unix_ms % 1000 * 1000) as i64);
 }
 
-fn write_role(facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
-    reply.array(3);
-    reply.bulk(b"master");
-    reply.integer(facts.counters().log_bytes as i64);
-    reply.array(0);
-}
-
-/// `WAIT numreplicas timeout`. No replica exists, so none will ever acknowledge: 0, and not after the timeout.
-fn wait(arguments: Arguments<'_>, reply: &mut Reply<'_>) {
-    if parse_integer(&arguments[1]).is_none() {
-        return error::NOT_INTEGER.write(reply);
-    }
-    if read_timeout(&arguments[2], reply).is_some() {
+/// `WAIT numreplicas timeout`. Of a node on its own no replica exists, so none will ever acknowledge: 0, and not after the timeout.
+fn wait(arguments: Arguments<'_>, facts: &NodeFacts<'_>, reply: &mut Reply<'_>) -> NodeOutcome {
+    let Some(wanted) = parse_integer(&arguments[1]) else {
+        error::NOT_INTEGER.write(reply);
+        return NodeOutcome::Done;
+    };
+    let Some(timeout_ms) = read_timeout(&arguments[2], reply) else { return NodeOutcome::Done };
+    if facts.cluster.is_none() {
         reply.integer(0);
+        return NodeOutcome::Done;
     }
+    let timeout_ms = Some(timeout_ms).filter(|&timeout_ms| timeout_ms > 0);
+    NodeOutcome::WaitCopies(CopiesAsked { local: None, replicas: usize::try_from(wanted).unwrap_or(0), timeout_ms })
 }
 
 /// `WAITAOF numlocal numreplicas timeout`.
@@ -78,19 +77,20 @@ fn wait_durable(arguments: Arguments<'_>, facts: &NodeFacts<'_>, reply: &mut Rep
             return NodeOutcome::Done;
         }
     };
-    match parse_integer(&arguments[2]) {
-        Some(0..) => {}
-        _ => {
-            error::NOT_POSITIVE.write(reply);
-            return NodeOutcome::Done;
-        }
-    }
+    let Some(replicas) = parse_integer(&arguments[2]).and_then(|number| usize::try_from(number).ok()) else {
+        error::NOT_POSITIVE.write(reply);
+        return NodeOutcome::Done;
+    };
     let Some(timeout_ms) = read_timeout(&arguments[3], reply) else { return NodeOutcome::Done };
     if local && !facts.keeps_log() {
         reply.error("ERR", "WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
         return NodeOutcome::Done;
     }
-    NodeOutcome::WaitDurable { local, timeout_ms: Some(timeout_ms).filter(|&timeout_ms| timeout_ms > 0) }
+    let timeout_ms = Some(timeout_ms).filter(|&timeout_ms| timeout_ms > 0);
+    match facts.cluster {
+        None => NodeOutcome::WaitDurable { local, timeout_ms },
+        Some(_) => NodeOutcome::WaitCopies(CopiesAsked { local: Some(local), replicas, timeout_ms }),
+    }
 }
 
 /// Milliseconds; `None` when an error was written.

@@ -39,6 +39,8 @@ numbers! {
         keyspace_hits,
         /// Reads that did not.
         keyspace_misses,
+        /// Requests answered from a copy of what another instance serves.
+        copy_reads,
         /// Keys removed because their time was up.
         expired_keys,
         /// Keys removed to make room.

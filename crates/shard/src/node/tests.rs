@@ -10,12 +10,14 @@ use wire::{Protocol, Reply};
 
 mod members;
 mod orders;
+mod replication;
 
 /// The node is part of a cluster.
 struct Member {
     me: InstanceName,
     view: Option<ClusterView>,
     has_lease: bool,
+    links: LinkFacts,
 }
 
 struct Node {
@@ -71,8 +73,8 @@ impl Node {
     }
 
     fn cluster(&self) -> Option<ClusterFacts<'_>> {
-        let Member { me, view, has_lease } = self.member.as_ref()?;
-        Some(ClusterFacts { me: *me, view: view.as_ref(), has_lease: *has_lease, migrations: None })
+        let Member { me, view, has_lease, links } = self.member.as_ref()?;
+        Some(ClusterFacts { me: *me, view: view.as_ref(), has_lease: *has_lease, migrations: None, links })
     }
 
     /// Executes one request of words; a change of settings is applied.

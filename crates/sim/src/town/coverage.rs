@@ -32,6 +32,9 @@ impl Coverage {
         count("met redirections, times".to_owned(), met.moved);
         count("met nodes that may not answer, times".to_owned(), met.down);
         count("met connections between nodes".to_owned(), met.wires);
+        count("met reads of copies, times".to_owned(), met.copy_reads);
+        count("met reads of copies, runs".to_owned(), u64::from(met.copy_reads > 0));
+        count("met reads of copies that were sent on, times".to_owned(), met.copy_reads_moved);
         for (fault, times) in &verdict.faults.0 {
             count(format!("fault {fault:?}, runs"), 1);
             count(format!("fault {fault:?}, times"), *times);

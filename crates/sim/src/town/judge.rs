@@ -108,7 +108,7 @@ impl Town {
         let audit: Vec<_> = self.operations.iter().filter(|operation| operation.client == auditor).cloned().collect();
         let judged = checker::check_span(&self.operations, &Base::default());
         let judged = judged.and_then(|()| checker::unit::check_base(&self.operations, &Base::of(&audit)));
-        if let Err(words) = judged {
+        if let Err(words) = judged.and_then(|()| self.check_readers(&audit)) {
             return self.violate(words);
         }
         self.phase = Phase::Copies { since_us: self.now_us() };

@@ -50,7 +50,8 @@ impl std::fmt::Display for Verdict {
         };
         let (nodes, promotions, faults) = (self.draw.nodes, met.promotions, faults.join(" "));
         write!(formatter, "seed {seed} trace {hash:016x} nodes {nodes} ok {ok} refused {refused} unknown {unknown} ")?;
-        write!(formatter, "promotions {promotions} moved {} faults [{faults}] {judgement}", met.moved)
+        write!(formatter, "promotions {promotions} moved {} copies read {} ", met.moved, met.copy_reads)?;
+        write!(formatter, "faults [{faults}] {judgement}")
     }
 }
 

@@ -85,6 +85,7 @@ pub struct Met {
 pub struct Town {
     rng: Rng,
     now_us: u64,
+    unix_ms: u64,
     nodes: Vec<Node>,
     clients: Vec<Client>,
     view: Arc<ClusterView>,
@@ -120,6 +121,7 @@ impl Town {
         let mut town = Town {
             rng: Rng::new(seed),
             now_us: 1,
+            unix_ms: 1_000_000,
             nodes,
             clients,
             view,
@@ -531,7 +533,7 @@ impl Town {
         }
         let (mut events, received, mut hops) =
             (std::mem::take(&mut node.events), std::mem::take(&mut node.received), std::mem::take(&mut node.hops));
-        let now = Now { monotonic_us: self.now_us, unix_ms: 1_000_000 };
+        let now = Now { monotonic_us: self.now_us, unix_ms: self.unix_ms };
         let mut output = TickOutput::default();
         let input = TickInput { now, received: &received, events: &mut events, hops: &mut hops };
         node.shard.tick(input, &mut output);
@@ -606,9 +608,12 @@ impl Node {
 
     /// What it has of a key: version and value.
     fn copy(&self, key: u64) -> Option<(u64, Vec<u8>)> {
-        let name = key_name(key);
+        self.copy_of(&key_name(key))
+    }
+
+    fn copy_of(&self, name: &[u8]) -> Option<(u64, Vec<u8>)> {
         let store = self.shard.store();
-        let found = store.key(&name, Database(0), placement::slot_of(&name));
+        let found = store.key(name, Database(0), placement::slot_of(name));
         let group = store.group(found.group())?;
         let record = group.record(group.find(&found)?);
         let storage::Value::String { text, .. } = record.value else { return None };

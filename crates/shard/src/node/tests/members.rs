@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SLOTS: u16 = 16384;
 
-fn name(node: u32, core: u16) -> InstanceName {
+pub(super) fn name(node: u32, core: u16) -> InstanceName {
     InstanceName { node: NodeId(node), core: CoreId(core) }
 }
 
@@ -25,7 +25,7 @@ fn view(nodes: Vec<NodePlace>, stretches: &[(u16, u64, &[InstanceName])]) -> Clu
 
 /// Three nodes of two cores; each core of the first two is first of a quarter, and so is the last node's first one; copies lie on
 /// the next node. The last node's second core serves nothing.
-fn three_nodes() -> ClusterView {
+pub(super) fn three_nodes() -> ClusterView {
     let (a0, a1, b0, b1) = (name(1, 0), name(1, 1), name(2, 0), name(2, 1));
     let (c0, c1) = (name(3, 0), name(3, 1));
     view(
@@ -41,8 +41,9 @@ fn three_nodes() -> ClusterView {
 }
 
 /// The instance `me` of a cluster with this view. Its core is the second one, as in all tests here.
-fn member(me: InstanceName, view: Option<ClusterView>) -> Node {
-    Node { door: Door::Cluster, member: Some(Member { me, view, has_lease: true }), ..Node::new() }
+pub(super) fn member(me: InstanceName, view: Option<ClusterView>) -> Node {
+    let member = Member { me, view, has_lease: true, links: LinkFacts::default() };
+    Node { door: Door::Cluster, member: Some(member), ..Node::new() }
 }
 
 /// One instance as a client has it.

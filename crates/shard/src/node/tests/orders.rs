@@ -22,7 +22,11 @@ fn view() -> ClusterView {
 }
 
 fn node() -> Node {
-    Node { door: Door::Cluster, member: Some(Member { me: ME, view: Some(view()), has_lease: true }), ..Node::new() }
+    Node {
+        door: Door::Cluster,
+        member: Some(Member { me: ME, view: Some(view()), has_lease: true, links: Default::default() }),
+        ..Node::new()
+    }
 }
 
 fn id(node: u32, core: u16) -> String {
@@ -110,7 +114,8 @@ fn migrations_have_the_members_that_valkey_has() {
     let now = Now { monotonic_us: 0, unix_ms: 5_000 };
     known.note(now, ME, &view().with_moves(vec![moving]));
     let mut out = Vec::new();
-    let cluster = ClusterFacts { me: ME, view: Some(&view()), has_lease: true, migrations: Some(&known) };
+    let (view, links) = (view(), crate::node::LinkFacts::default());
+    let cluster = ClusterFacts { me: ME, view: Some(&view), has_lease: true, migrations: Some(&known), links: &links };
     crate::node::orders::write_migrations(Some(cluster), &mut Reply::new(&mut out, Protocol::Resp3));
     let text = String::from_utf8_lossy(&out).replace("\r\n", " ");
     for part in [

@@ -1,6 +1,6 @@
 //! A move in a town: a table by which it is under way, and one by which it was handed over.
 
-use base::{ConnectionId, Door, Slot};
+use base::{ConnectionId, Door, Event, Slot};
 use placement::{Chain, ClusterView, Moving, SlotRange};
 
 use super::{CLUSTER, KEYS, Town, command, key_name, name, place};
@@ -49,6 +49,83 @@ impl Town {
             counts[self.first_of(key)] += self.nodes.iter().filter(|node| node.copy(key).is_some()).count();
         }
         counts
+    }
+
+    /// Everybody hears of a table in which these serve everything, in this order, all of them whole or only the first.
+    pub fn tell_chain(&mut self, version: u64, members: &[usize], whole: usize) {
+        let members: Vec<_> = members.iter().map(|number| name(*number)).collect();
+        let places = (0..self.nodes.len()).map(place).collect();
+        let chain = Chain { epoch: version, members, whole };
+        let view = ClusterView::new(CLUSTER, version, places, vec![(Slot::wrapping(0), chain)]);
+        self.view = std::sync::Arc::new(view);
+        for number in 0..self.nodes.len() {
+            self.tell_view(number, std::sync::Arc::clone(&self.view));
+        }
+    }
+
+    /// A client of a node.
+    pub fn client(&mut self, at: usize) -> ConnectionId {
+        self.nodes[at].accept(Door::Cluster)
+    }
+
+    /// It sends these requests at once, and the town comes to rest; what it was answered.
+    pub fn say(&mut self, at: usize, client: ConnectionId, requests: &[&str]) -> String {
+        for request in requests {
+            let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+            self.write(at, client, &command(&words));
+        }
+        self.settle().expect("nothing is wrong");
+        self.answer(at, client).unwrap_or_default()
+    }
+
+    /// It sends a request, and nothing happens.
+    pub fn write_words(&mut self, at: usize, client: ConnectionId, words: &[&str]) {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        self.write(at, client, &command(&words));
+    }
+
+    /// Everything that is on its way arrives, and everybody has a tick.
+    pub fn step(&mut self) {
+        while self.deliver_one(usize::MAX) {}
+        (0..self.nodes.len()).for_each(|number| self.tick(number));
+    }
+
+    /// What a node has of a string, empty without one.
+    pub fn string_at(&self, at: usize, name: &[u8]) -> Vec<u8> {
+        self.nodes[at].copy_of(name).map(|(_, value)| value).unwrap_or_default()
+    }
+
+    /// The time of day of everybody.
+    pub fn set_unix_ms(&mut self, unix_ms: u64) {
+        self.unix_ms = unix_ms;
+    }
+
+    /// Everybody hears of the present table with every member whole, under the next version.
+    pub fn tell_whole(&mut self, version: u64) {
+        let chain = self.view.chain(Slot::wrapping(0)).clone();
+        let chain = Chain { whole: chain.members.len(), ..chain };
+        let places = (0..self.nodes.len()).map(place).collect();
+        let view = ClusterView::new(CLUSTER, version + 1, places, vec![(Slot::wrapping(0), chain)]);
+        self.view = std::sync::Arc::new(view.with_moves(self.view.moves().to_vec()));
+        for number in 0..self.nodes.len() {
+            self.tell_view(number, std::sync::Arc::clone(&self.view));
+        }
+        self.settle().expect("nothing is wrong");
+    }
+
+    /// How many clients of a node wait for copies.
+    pub fn copy_waits(&self, at: usize) -> usize {
+        self.nodes[at].shard.copy_waits.len()
+    }
+
+    /// It hangs up.
+    pub fn hang_up(&mut self, at: usize, client: ConnectionId) {
+        self.nodes[at].events.push(Event::Closed { connection: client });
+    }
+
+    /// The clock of everybody, microseconds.
+    pub fn now_us(&self) -> u64 {
+        self.now_us
     }
 
     /// A node is no more.
