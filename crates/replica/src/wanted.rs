@@ -54,3 +54,47 @@ pub fn wanted_of(me: InstanceName, view: &ClusterView) -> BTreeMap<InstanceName,
     }
     wanted
 }
+
+#[cfg(test)]
+mod tests {
+    use base::{CoreId, NodeId, Slot};
+    use placement::{Chain, NodePlace};
+
+    use super::*;
+
+    fn name(node: u32) -> InstanceName {
+        InstanceName { node: NodeId(node), core: CoreId(0) }
+    }
+
+    /// Slots 0 to 99 have the chain 1, 2, 3, of which so many are whole; all others 2, 3.
+    fn view(whole: usize, is_long: bool) -> ClusterView {
+        let place = |node| NodePlace {
+            node: NodeId(node),
+            host: String::new(),
+            port: 1,
+            cores: 1,
+            is_up: true,
+            incarnation: 1,
+        };
+        let chain = |members: &[u32], whole| Chain {
+            epoch: 1,
+            members: members.iter().map(|node| name(*node)).collect(),
+            whole,
+        };
+        let stretches = vec![(Slot::wrapping(0), chain(&[1, 2, 3], whole)), (Slot::wrapping(100), chain(&[2, 3], 2))];
+        let long = (0..100).map(Slot::wrapping).filter(|_| is_long).collect();
+        ClusterView::new([0; 16], 9, (1..=3).map(place).collect(), stretches).with_long(long)
+    }
+
+    #[test]
+    fn replies_wait_for_the_second_and_of_a_chain_that_is_too_long_for_everybody_who_is_whole() {
+        let counts = |view: &ClusterView| {
+            let wanted = wanted_of(name(1), view);
+            (wanted[&name(2)].counts, wanted[&name(3)].counts)
+        };
+        assert_eq!(counts(&view(3, false)), (true, false), "chains shall have three members");
+        assert_eq!(counts(&view(2, true)), (true, false), "the third one is being filled");
+        assert_eq!(counts(&view(3, true)), (true, true), "one of them is about to leave");
+        assert_eq!(counts(&view(1, true)), (true, false));
+    }
+}

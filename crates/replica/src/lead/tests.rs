@@ -112,7 +112,7 @@ impl Rig {
             assert!(has(&self.store).is_some());
             assert_eq!(has(&self.copy), has(&self.store), "{}", key.escape_ascii());
         }
-        assert!(self.lead.held.contains(slot()) && self.lead.horizon() == self.lead.considered);
+        assert!(self.lead.held.contains(slot()) && self.lead.passed() == self.lead.considered);
     }
 }
 
@@ -266,4 +266,42 @@ fn frames_are_shown_with_the_newest_group_that_they_say_something_of() {
     // Records are of their group alone.
     rig.pass();
     assert_eq!([3, 4].map(|horizon| shown(&mut rig, horizon)), [5, 6]);
+}
+
+/// A member of a longer chain: who comes next may be told to have what was acknowledged once all that was passed on before
+/// replies waited for it is in its log, and not before.
+#[test]
+fn who_comes_next_is_counted_once_it_has_what_was_acknowledged_before() {
+    let mut rig = Rig::new();
+    let mut slots = SlotSet::default();
+    slots.insert(slot());
+    let wanted = |counts| Wanted { slots: slots.clone(), trusted: slots.clone(), counts, ..Wanted::default() };
+    // It is filled as one for whom nobody waits.
+    rig.lead.set_slots(Wanted { trusted: SlotSet::default(), ..wanted(false) }, 1, |_| 1);
+    rig.set(b"one", 10);
+    rig.seal();
+    rig.fill();
+    rig.pass();
+    rig.compare(&[b"one"]);
+    assert!(rig.lead.counted().is_empty(), "nobody waits for it, and the table does not say that it is whole");
+    rig.lead.set_slots(Wanted { trusted: SlotSet::default(), ..wanted(true) }, 1, |_| 1);
+    assert!(rig.lead.counted().is_empty(), "a table by which nobody waits for it may come before it is whole");
+    rig.lead.set_slots(wanted(false), 2, |_| 1);
+    rig.lead.count_from(rig.lead.considered);
+    assert!(rig.lead.counted().is_empty(), "nobody waits for it");
+    // This one is acknowledged without it: the chain is longer by a table that comes after it was passed on.
+    rig.set(b"two", 20);
+    rig.seal();
+    rig.pass();
+    rig.lead.set_slots(wanted(true), 3, |_| 1);
+    rig.lead.count_from(rig.lead.considered);
+    assert!(rig.lead.counted().is_empty(), "it may lack what was acknowledged a moment ago");
+    rig.compare(&[b"one", b"two"]);
+    assert!(rig.lead.counted().contains(slot()));
+    // What comes later is acknowledged with it only.
+    rig.set(b"one", 30);
+    rig.seal();
+    rig.pass();
+    assert!(rig.lead.counted().contains(slot()), "replies wait for it");
+    assert!(rig.lead.horizon() < rig.lead.considered);
 }

@@ -296,14 +296,16 @@ impl Oracle {
                 }
             }
         }
-        if self.planned != self.table.version() {
+        let version = self.table.version();
+        if self.planned != version {
             let mut plan = plan::fill_up(&self.table);
             plan.extend(plan::trim(&self.table).into_iter().filter(|action| !is_for_first(action)));
             if plan.is_empty() && self.moves {
                 self.plan_changes().into_iter().for_each(|action| self.apply_quietly(action));
             }
             plan.into_iter().for_each(|action| self.apply(action));
-            self.planned = self.table.version();
+            // What it made of the table is looked at again.
+            self.planned = version;
         }
     }
 
