@@ -211,7 +211,7 @@ mod tests {
         ] {
             assert!(lines.contains(expected), "{expected} is not in\n{lines}");
         }
-        assert!(!lines.contains('\x1b') && draw(&standing(), false, true).join("").contains("\x1b[36m1"));
+        assert!(!lines.contains('\x1b') && draw(&standing(), false, true).join("").contains("\x1b[33m1"));
     }
 
     #[test]
