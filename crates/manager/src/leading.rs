@@ -262,6 +262,71 @@ mod tests {
         table
     }
 
+    fn agree(table: &mut Table, action: Action) {
+        let number = table.version() + 1;
+        let outcome = table.apply(number, &Command { id: RequestId { proposer: 2, number }, action });
+        assert!(matches!(outcome, control::Outcome::Changed { .. }), "{outcome:?}");
+    }
+
+    /// As [`table`], without this node, which had nothing.
+    fn without(mut table: Table, node: u32) -> Table {
+        agree(&mut table, Action::Drain { node: NodeId(node) });
+        agree(&mut table, Action::Remove { node: NodeId(node), abandon: false });
+        table
+    }
+
+    #[test]
+    fn who_was_removed_votes_no_more_even_if_one_is_left_to_vote_alone() {
+        assert_eq!(wanted(&without(table(3, &[]), 3), &[&[1, 2, 3]], &[1, 2]), Some(vec![1]));
+        assert_eq!(wanted(&without(table(4, &[]), 3), &[&[1, 2, 3]], &[1, 2, 4]), Some(vec![1, 2, 4]));
+        assert_eq!(wanted(&without(table(5, &[]), 4), &[&[1, 2, 3]], &[1, 2, 3, 5]), None, "it did not vote");
+    }
+
+    #[test]
+    fn nodes_take_their_share_until_nothing_more_can_be_had() {
+        let mut two = table(2, &[]);
+        let place = |node| base::InstanceName { node: NodeId(node), core: base::CoreId(0) };
+        let served = |table: &Table| table.ranges_of(place(2)).iter().map(|slots| u32::from(slots.len())).sum::<u32>();
+        for _ in 0..200 {
+            let actions = planned(&two);
+            if let [Action::Share { node: NodeId(2), takes: false }] = actions[..] {
+                assert!((7_000..=9_400).contains(&served(&two)) && two.slots_held(NodeId(2)) == 16_384);
+                agree(&mut two, Action::Share { node: NodeId(2), takes: false });
+                for slots in two.ranges_of(place(2)) {
+                    let epoch = two.version();
+                    agree(&mut two, Action::MoveBegin { slots, epoch, from: place(2), to: place(1) });
+                    bring_on(&mut two);
+                }
+                assert_eq!(
+                    (served(&two), planned(&two)),
+                    (0, Vec::new()),
+                    "what operators move stays where they put it"
+                );
+                return;
+            }
+            actions.into_iter().for_each(|action| agree(&mut two, action));
+            bring_on(&mut two);
+        }
+        panic!("it is never sated: {:?}", planned(&two));
+    }
+
+    /// Who is filled becomes whole, moves are handed over and end.
+    fn bring_on(table: &mut Table) {
+        let filling: Vec<(placement::SlotRange, NodeId)> = table
+            .stretches()
+            .filter_map(|(slots, stretch)| Some((slots, stretch.chain.iter().find(|member| !member.whole)?.place.node)))
+            .collect();
+        for (slots, node) in filling {
+            let epoch = table.version();
+            agree(table, Action::Whole { slots, node, epoch });
+        }
+        for id in table.moves().iter().map(|one| one.id).collect::<Vec<_>>() {
+            let epoch = table.version();
+            agree(table, Action::HandOver { id, epoch });
+            agree(table, Action::MoveEnd { id });
+        }
+    }
+
     fn wanted(table: &Table, sets: &[&[u32]], heard: &[u32]) -> Option<Vec<u32>> {
         let sets: Vec<Vec<NodeId>> = sets.iter().map(|set| set.iter().copied().map(NodeId).collect()).collect();
         let heard = heard.iter().copied().map(NodeId).collect();

@@ -388,9 +388,6 @@ impl Lead {
 
     /// Of which slots it is said to be whole, and has everything that was acknowledged, or ever will be by this table.
     pub fn counted(&self) -> SlotSet {
-        if is_planted(Bug::M48LeavesUncounted) {
-            return self.held.clone();
-        }
         match self.counts && self.passed() >= self.counts_from {
             true => self.trusted.intersection(&self.held),
             false => SlotSet::default(),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use base::InstanceName;
-use base::planted::{Bug, is_planted};
 use placement::{ClusterView, SlotSet};
 
 /// What a table says of a follower.
@@ -42,8 +41,7 @@ pub fn wanted_of(me: InstanceName, view: &ClusterView) -> BTreeMap<InstanceName,
         for (place, member) in chain.members.iter().enumerate().skip(1) {
             let entry = wanted.entry(*member).or_default();
             entry.slots.insert(slot);
-            let waits_for_all = view.waits_for_all(slot) && !is_planted(Bug::M48LeavesUncounted);
-            entry.counts |= place <= next || (waits_for_all && place < chain.whole);
+            entry.counts |= place <= next || (place < chain.whole && view.waits_for_all(slot));
             if place < chain.whole {
                 entry.trusted.insert(slot);
                 if handed.is_some() {

@@ -50,7 +50,7 @@ fn m2_acknowledged_before_the_secondary_has_it() {
 #[test]
 fn m3_secondary_acknowledges_early() {
     let commit = |seed| Wish { durability: Some(Durability::Commit), moves: false, ..Wish::of(seed) };
-    assert_caught_within(100..400, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
+    assert_caught_within(600..1000, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
 }
 
 /// Slots go elsewhere while writes are on their way.
@@ -66,16 +66,11 @@ fn m47_seal_given_up() {
     assert_caught_within(0..600, Bug::M47SealGivenUp, Wish::of, &words);
 }
 
-/// A member is let go, the next one takes over, and what was acknowledged on its way is not there.
-#[test]
-fn m48_leaves_uncounted() {
-    assert_caught_within(0..900, Bug::M48LeavesUncounted, Wish::of, LOST);
-}
-
 /// Who is not first any more, and does not know, writes on at who took over.
 #[test]
 fn m5_no_epoch_fence() {
-    let words = [LOST, &["differs between", "keys at"]].concat();
+    // Readers at copies see it, too: a value that goes back in time.
+    let words = [LOST, &["differs between", "keys at", " went from "]].concat();
     let still = |seed| Wish { moves: false, ..Wish::of(seed) };
-    assert_caught_within(100..700, Bug::M5NoEpochFence, still, &words);
+    assert_caught_within(500..900, Bug::M5NoEpochFence, still, &words);
 }
