@@ -4,7 +4,7 @@
 //! - [`reply`]: encoder for RESP2 and RESP3; [`reply_parse`]: the decoder that clients, tests and the bench use
 //! - [`registry`]: every command once: name, arity, flags, keys, documentation, executor, oracle
 //! - [`glob`]: the patterns of KEYS, SCAN and COMMAND LIST
-//! - [`frame`]: what nodes say to each other; [`trust`]: who may; [`line`]: both on a connection
+//! - [`frame`]: what nodes say to each other; [`trust`]: who may; [`mod@line`]: both on a connection
 //! - [`error`]: the error replies, word for word what clients switch on
 //!
 //! The grammar is written down in `docs/internals/wire.md`.
