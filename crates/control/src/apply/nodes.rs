@@ -170,7 +170,15 @@ impl Table {
             return Err(Refusal::NodeIs(id, node.state));
         }
         (node.state, node.takes_share) = (NodeState::Up, true);
-        Ok(())
+        // Who is on its machine may have come beside it because it was as good as gone.
+        let beside = |chain: &Chain| {
+            let others = chain.iter().map(|member| member.place.node).filter(|_| chain.has(id));
+            others.into_iter().find(|other| self.clash(id, *other))
+        };
+        match self.stretches.iter().find_map(|(_, stretch)| beside(&stretch.chain)) {
+            Some(other) => Err(Refusal::OneMachine(id, other)),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn share(&mut self, id: NodeId, takes: bool) -> Result<(), Refusal> {

@@ -8,6 +8,8 @@ use base::rng::Rng;
 use control::plan::{self, Violation};
 use control::*;
 
+use placement::SlotRange;
+
 use crate::rig::{Rig, newcomer, place, unplanted};
 
 /// A node somewhere, with any number of cores and any weight.
@@ -373,4 +375,27 @@ fn what_waits_is_named() {
     rig.done(Action::Remove { node: NodeId(1), abandon: true });
     assert_eq!(plan::violations(&rig.table), [Violation::Nobody(all)]);
     assert_eq!(plan::violations(&Table::new()), []);
+}
+
+/// A node that drains does not count on its machine; kept, it would be there twice.
+#[test]
+fn a_node_is_not_kept_where_another_one_of_its_machine_has_come() {
+    let _unplanted = unplanted();
+    let mut rig = Rig::founded(newcomer(1, 1, "", "m1"), 2);
+    rig.done(Action::Join(newcomer(2, 1, "", "m2")));
+    rig.done(Action::Join(newcomer(3, 1, "", "m2")));
+    let all = SlotRange { first: Slot::wrapping(0), last: Slot::wrapping(16383) };
+    let chain = |rig: &Rig, members: &[u32]| Action::Replace {
+        slots: all,
+        epoch: rig.table.version(),
+        places: members.iter().map(|node| place(*node, 0)).collect(),
+        counted: false,
+    };
+    rig.done(chain(&rig, &[1, 2]));
+    rig.done(Action::Drain { node: NodeId(2) });
+    rig.done(chain(&rig, &[1, 2, 3]));
+    let kept = rig.apply(Action::Keep { node: NodeId(2) });
+    assert_eq!(kept, Outcome::Refused(Refusal::OneMachine(NodeId(2), NodeId(3))));
+    rig.done(chain(&rig, &[1, 2]));
+    rig.done(Action::Keep { node: NodeId(2) });
 }
