@@ -4,6 +4,7 @@
 //! - [`street`]: what the outside world tells a machine ([`Event`](street::Event)) and what a machine asks of
 //!   it ([`Effect`](street::Effect)); `io` and `sim` are the two streets
 //! - [`limits`]: every bound of the system on one page, with the sum that justifies it
+//! - [`promise`]: what a reply waits for
 //! - [`blocks`], [`text`]: the bytes of long values, shared in blocks; of any string, wherever they lie
 //! - [`checksum`], [`rng`], [`prefetch`], [`planted`]: small tools the pure rings share
 
@@ -13,6 +14,7 @@ pub mod ids;
 pub mod limits;
 pub mod planted;
 pub mod prefetch;
+pub mod promise;
 pub mod rng;
 pub mod street;
 pub mod text;
@@ -22,5 +24,6 @@ pub use ids::{
     ConnectionId, CoreId, Database, InstanceName, LogOrdinal, NodeId, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP,
     SegmentNumber, Slot, SlotGroupId, Version,
 };
+pub use promise::{Horizon, Lanes, Promise, Scope};
 pub use street::{Door, Effect, Event, Machine, Now, Span, TickGap, TickInput, TickOutput};
 pub use text::Text;

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use base::limits::{LINK_BACKLOG_BYTES_MAX, LINK_FILL_BYTES_MAX};
 use base::planted::{Bug, is_planted};
-use base::{InstanceName, LogOrdinal, Slot};
+use base::{Horizon, InstanceName, LogOrdinal, Slot};
 use placement::SlotSet;
 use storage::log::LogBuffer;
 use storage::{Pass, ScanCursor, Store};
@@ -50,6 +50,8 @@ pub struct Lead {
     /// and what was acknowledged before the newest table came is in this log group at the latest.
     counts_from: LogOrdinal,
     slots: SlotSet,
+    /// Lanes of what it is to hold.
+    lanes: Vec<usize>,
     /// Slots that it is to hold, but is said to have whole, which it has not.
     suspects: SlotSet,
     /// They were found out by this version of the table at the latest.
@@ -97,6 +99,7 @@ impl Lead {
             counts: false,
             counts_from: LogOrdinal(0),
             slots: SlotSet::default(),
+            lanes: Vec::new(),
             suspects: SlotSet::default(),
             suspected_at: 0,
             trusted: SlotSet::default(),
@@ -153,7 +156,8 @@ impl Lead {
 
     /// Table `table` says what the follower is to hold; `epoch` is that of a slot's chain.
     pub fn set_slots(&mut self, wanted: Wanted, table: u64, epoch: impl Fn(Slot) -> u64) {
-        let Wanted { slots, trusted, settled, counts } = wanted;
+        let Wanted { slots, trusted, settled, counts, lanes } = wanted;
+        self.lanes = lanes.into_iter().collect();
         let added = slots.without(&self.slots).without(&self.suspects);
         let settled = added.intersection(&settled);
         let is_doubted = |slot: &Slot| !trusted.contains(*slot) && epoch(*slot) > self.suspected_at;
@@ -344,11 +348,11 @@ impl Lead {
         }
     }
 
-    /// Answers the follower's question: everything up to log group `horizon` is committed, and `still` is about to be served
-    /// elsewhere.
-    pub(crate) fn confirm(&mut self, horizon: LogOrdinal, still: Option<&SlotSet>, peer: &mut Peer) {
+    /// Answers the follower's question: everything up to `horizon` is committed, and `still` is about to be served elsewhere.
+    pub(crate) fn confirm(&mut self, horizon: &Horizon, still: Option<&SlotSet>, peer: &mut Peer) {
         let Some(stamp) = self.asked.take() else { return };
-        let shown = self.unshown.shown(horizon, self.sequence);
+        let committed = self.lanes.iter().map(|lane| horizon.of_lane(*lane)).min().unwrap_or_default();
+        let shown = self.unshown.shown(committed, self.sequence);
         let slots = still.map_or_else(|| self.whole.clone(), |still| self.whole.without(still)).words();
         peer.send(&Frame::Confirm { stamp, shown, upto: self.sequence, slots: &slots });
     }

@@ -22,7 +22,8 @@
 pub mod copies;
 pub mod follow;
 mod fresh;
-pub mod lead;
+pub mod lanes;
+mod lead;
 pub mod links;
 mod peer;
 mod reads;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::limits::FRAME_BYTES_MAX;
 use base::rng::Rng;
-use base::{ConnectionId, Effect, InstanceName, LogOrdinal, Slot};
+use base::{ConnectionId, Effect, Horizon, InstanceName, Lanes, LogOrdinal, Slot};
 use placement::{ClusterView, SlotSet};
 use storage::Store;
 use wire::frame::{Frame, Opened};
@@ -14,7 +14,7 @@ use wire::trust::{Distrust, Distrusted, Greeted, Party, Purpose, Speaker, Token}
 use crate::follow::{Follow, Taken};
 use crate::lead::Lead;
 use crate::peer::{Peer, Side};
-use crate::wanted::{Held, wanted_of};
+use crate::wanted::{AllWanted, Held, wanted_of};
 
 /// Before a connection that broke, or was not made, is tried again, microseconds.
 const RETRY_US: u64 = 50_000;
@@ -52,6 +52,9 @@ pub struct Links {
     distrusted: Distrusted,
     pub(crate) view: Option<Arc<ClusterView>>,
     pub(crate) leads: Vec<(Lead, Contact)>,
+    lanes: Lanes,
+    /// Numbers of the links whose followers a lane waits for.
+    awaited: Vec<Vec<usize>>,
     pub(crate) follows: Vec<Follow>,
     pub(crate) peers: Vec<Peer>,
     tokens: u64,
@@ -76,6 +79,8 @@ impl Links {
             distrusted: Distrusted::default(),
             view: None,
             leads: Vec::new(),
+            lanes: Lanes::default(),
+            awaited: Vec::new(),
             follows: Vec::new(),
             peers: Vec::new(),
             tokens: 0,
@@ -176,7 +181,7 @@ impl Links {
     }
 
     fn set_leads(&mut self, view: &ClusterView) {
-        let wanted = wanted_of(self.me, view);
+        let AllWanted { of: wanted, lanes, awaited } = wanted_of(self.me, view);
         let gone = self.leads.iter().filter(|(lead, _)| !wanted.contains_key(&lead.to()));
         let gone: Vec<ConnectionId> = gone.filter_map(|(_, contact)| contact.connection()).collect();
         gone.into_iter().for_each(|id| self.let_go(id));
@@ -195,6 +200,9 @@ impl Links {
             self.leads[number].0.set_slots(wanted, view.version(), |slot| view.chain(slot).epoch);
             self.leads[number].0.count_from(self.considered);
         }
+        let number_of = |to: &InstanceName| self.leads.iter().position(|(lead, _)| lead.to() == *to);
+        self.awaited = awaited.iter().map(|lane| lane.iter().filter_map(number_of).collect()).collect();
+        self.lanes = lanes;
         self.renumber();
     }
 
@@ -464,13 +472,13 @@ impl Links {
         }
     }
 
-    /// Dials, fills and sends; `newest` is the log group of the store's last change. `promise`, while the node has its lease: the
-    /// last log group that is committed, and the slots that are kept still.
+    /// Dials, fills and sends; `newest` is the log group of the store's last change. `promise`, while the node has its lease: how
+    /// far things are committed, and the slots that are kept still.
     pub fn go_on(
         &mut self,
         now_us: u64,
         (store, newest): (&Store, LogOrdinal),
-        promise: Option<(LogOrdinal, Option<&SlotSet>)>,
+        promise: Option<(&Horizon, Option<&SlotSet>)>,
         effects: &mut Vec<Effect>,
     ) {
         self.now_us = now_us;
@@ -500,10 +508,16 @@ impl Links {
         effects.extend(self.closing.drain(..).map(|connection| Effect::Close { connection }));
     }
 
-    /// The last log group that every follower has that replies wait for.
+    /// Slots whose replies wait for the same followers.
+    pub fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// The last log group that every follower has that replies of a lane wait for; lane 0 waits for all.
     #[inline]
-    pub fn horizon(&self) -> LogOrdinal {
-        self.leads.iter().map(|(lead, _)| lead.horizon()).min().unwrap_or(LogOrdinal(u64::MAX))
+    pub fn horizon(&self, lane: usize) -> LogOrdinal {
+        let awaited = self.awaited.get(lane).into_iter().flatten();
+        awaited.map(|number| self.leads[*number].0.horizon()).min().unwrap_or(LogOrdinal(u64::MAX))
     }
 
     /// Whether the next tick has something to fill.

@@ -1,9 +1,11 @@
 //! What followers are to hold by a table, and what they hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use base::InstanceName;
+use base::{InstanceName, Lanes};
 use placement::{ClusterView, SlotSet};
+
+use crate::lanes::LaneMaker;
 
 /// What a table says of a follower.
 #[derive(Default)]
@@ -16,6 +18,18 @@ pub struct Wanted {
     pub settled: SlotSet,
     /// Replies wait for it.
     pub counts: bool,
+    /// What it has copies of is committed as far as these lanes are.
+    pub lanes: BTreeSet<usize>,
+}
+
+/// What a table says of all followers of an instance.
+pub struct AllWanted {
+    /// Of each.
+    pub of: BTreeMap<InstanceName, Wanted>,
+    /// Slots whose replies wait for the same followers,
+    pub lanes: Lanes,
+    /// and for which ones, by lane. The first lane waits for all of them.
+    pub awaited: Vec<Vec<InstanceName>>,
 }
 
 /// What a follower has.
@@ -32,16 +46,23 @@ pub struct Held {
 }
 
 /// What each follower of `me` is to hold by this table.
-pub fn wanted_of(me: InstanceName, view: &ClusterView) -> BTreeMap<InstanceName, Wanted> {
+pub fn wanted_of(me: InstanceName, view: &ClusterView) -> AllWanted {
     let mut wanted: BTreeMap<InstanceName, Wanted> = BTreeMap::new();
+    let (mut lanes, mut awaited) = (LaneMaker::new(), Vec::new());
     for (slot, chain) in view.slots().filter(|(_, chain)| chain.members.first() == Some(&me)) {
         let handed = view.moving(slot).filter(|one| one.is_handed && one.to == me);
         // Who is behind the source comes after it, and has to have what is acknowledged until then.
         let next = if handed.is_some_and(|one| chain.members.get(1) == Some(&one.from)) { 2 } else { 1 };
-        for (place, member) in chain.members.iter().enumerate().skip(1) {
+        let counts = |place: usize| place <= next || (place < chain.whole && view.waits_for_all(slot));
+        let followers = || chain.members.iter().enumerate().skip(1);
+        awaited.clear();
+        awaited.extend(followers().filter(|(place, _)| counts(*place)).map(|(_, member)| *member));
+        let lane = lanes.add(slot, &awaited);
+        for (place, member) in followers() {
             let entry = wanted.entry(*member).or_default();
             entry.slots.insert(slot);
-            entry.counts |= place <= next || (place < chain.whole && view.waits_for_all(slot));
+            entry.lanes.insert(lane);
+            entry.counts |= counts(place);
             if place < chain.whole {
                 entry.trusted.insert(slot);
                 if handed.is_some() {
@@ -50,7 +71,8 @@ pub fn wanted_of(me: InstanceName, view: &ClusterView) -> BTreeMap<InstanceName,
             }
         }
     }
-    wanted
+    let (lanes, awaited) = lanes.finish();
+    AllWanted { of: wanted, lanes, awaited }
 }
 
 #[cfg(test)]
@@ -87,7 +109,7 @@ mod tests {
     #[test]
     fn replies_wait_for_the_second_and_of_a_chain_that_is_too_long_for_everybody_who_is_whole() {
         let counts = |view: &ClusterView| {
-            let wanted = wanted_of(name(1), view);
+            let wanted = wanted_of(name(1), view).of;
             (wanted[&name(2)].counts, wanted[&name(3)].counts)
         };
         assert_eq!(counts(&view(3, false)), (true, false), "chains shall have three members");

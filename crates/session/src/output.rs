@@ -6,7 +6,7 @@
 //!   ┌──────────────┬────────┐  ┌─────┬────────┐  ┌─────┬────────┐
 //!   │ may leave    │ held   │  │ gap │ behind │  │ gap │ behind │ ◄── writes go to the last stretch
 //!   └──────────────┴────────┘  └─────┴────────┘  └─────┴────────┘
-//!                  ▲ until a log group is committed
+//!                  ▲ until a promise holds
 //! ```
 //!
 //! Without gaps, the usual case, every reply is encoded straight into `head`. The bytes of a long value are a gap's, too:
@@ -17,7 +17,7 @@ use crate::encoded_reply::{EncodedReply, LINE_END};
 use crate::stretch::Stretch;
 use base::limits;
 use base::planted::{Bug, is_planted};
-use base::{BLOCK_BYTES, BlockRange, Blocks, LogOrdinal};
+use base::{BLOCK_BYTES, BlockRange, Blocks, Horizon, LogOrdinal, Promise};
 use std::collections::VecDeque;
 use wire::{Protocol, Reply};
 
@@ -77,7 +77,6 @@ pub struct Output {
     gaps_opened: u64,
     /// Bytes in `queue`, the last stretch excepted: that one is being written to.
     queued_bytes: usize,
-    committed: LogOrdinal,
     /// Bytes handed to the street and not confirmed.
     sending_bytes: usize,
     sending: bool,
@@ -170,12 +169,9 @@ impl Output {
         Mark { gaps: self.gaps_opened, offset: stretch.bytes.len() }
     }
 
-    /// Everything written after `mark` waits until group `until` is committed. Bytes that left already stay gone, so
-    /// hold before the next [`Output::take_sendable`].
-    pub fn hold(&mut self, mark: Mark, until: LogOrdinal) {
-        if until <= self.committed {
-            return;
-        }
+    /// Everything written after `mark` waits until `until` holds. Bytes that left already stay gone, so hold before the
+    /// next [`Output::take_sendable`].
+    pub fn hold(&mut self, mark: Mark, until: Promise) {
         let gaps_closed = self.gaps_opened - self.queue.len() as u64;
         match mark.gaps.checked_sub(gaps_closed) {
             Some(0) => self.head.hold(mark.offset.min(self.head.bytes.len()), until),
@@ -185,22 +181,27 @@ impl Output {
         }
     }
 
-    /// Log groups up to and including `committed` are as durable as promised. Returns whether bytes may leave.
-    pub fn release(&mut self, committed: LogOrdinal) -> bool {
-        self.committed = self.committed.max(committed);
-        self.head.release(self.committed);
+    /// What is promised up to `horizon` holds. Returns whether bytes may leave. Due as well whenever a gap was filled or a long
+    /// value taken: what was behind it may be in front now.
+    pub fn release(&mut self, horizon: &Horizon) -> bool {
+        self.head.release(horizon);
         self.head.free_len() > 0
     }
 
-    /// Whether a committed log group would let bytes leave.
+    /// Whether a promise that comes to hold would let bytes leave.
     pub fn is_held(&self) -> bool {
         self.head.is_held()
     }
 
-    /// Whether any reply, in front or behind one that is owed, waits for a log group above `committed`.
-    pub fn is_held_beyond(&self, committed: LogOrdinal) -> bool {
+    /// Whether any reply, in front or behind one that is owed, waits for what is beyond `horizon`.
+    pub fn is_held_beyond(&self, horizon: &Horizon) -> bool {
         let stretches = std::iter::once(&self.head).chain(self.queue.iter().map(|gap| &gap.behind));
-        stretches.into_iter().any(|stretch| stretch.is_held_beyond(committed))
+        stretches.into_iter().any(|stretch| stretch.is_held_beyond(horizon))
+    }
+
+    /// Nothing leaves any more but what may now: what is held or owed never does.
+    pub fn cut(&mut self) {
+        self.head.hold(self.head.free_len(), Promise::of_all(LogOrdinal(u64::MAX)));
     }
 
     /// Takes back what was encoded since `mark`, one reply, before any of it left; the long values in it.
@@ -336,7 +337,7 @@ impl Output {
             let is_long = reply.long.is_some();
             self.queued_bytes -= bytes.len();
             if !bytes.is_empty() {
-                self.head.append(Stretch::free(bytes), self.committed);
+                self.head.append(Stretch::free(bytes));
             }
             if is_long {
                 return;
@@ -351,6 +352,6 @@ impl Output {
         if !self.queue.is_empty() {
             self.queued_bytes -= gap.behind.bytes.len();
         }
-        self.head.append(gap.behind, self.committed);
+        self.head.append(gap.behind);
     }
 }

@@ -1,16 +1,16 @@
-//! A stretch of outgoing bytes with the marks behind which a log group must be committed first.
+//! A stretch of outgoing bytes with the marks behind which a promise has to hold first.
 
-use base::LogOrdinal;
+use base::{Horizon, Promise};
 use std::collections::VecDeque;
 
-/// Bytes from `from` on leave only once group `until` is committed.
+/// Bytes from `from` on leave only once `until` holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hold {
     from: usize,
-    until: LogOrdinal,
+    until: Promise,
 }
 
-/// Bytes in order; `holds` ascend in both fields.
+/// Bytes in order; `holds` ascend by place, and none is implied by one before it.
 #[derive(Debug, Default)]
 pub(crate) struct Stretch {
     pub(crate) bytes: Vec<u8>,
@@ -24,23 +24,23 @@ impl Stretch {
     }
 
     /// Holds back everything from `from` on. A hold that another one implies is dropped.
-    pub(crate) fn hold(&mut self, from: usize, until: LogOrdinal) {
+    pub(crate) fn hold(&mut self, from: usize, until: Promise) {
         let at = self.holds.partition_point(|hold| hold.from < from);
-        if at > 0 && self.holds[at - 1].until >= until {
+        if at > 0 && self.holds[at - 1].until.implies(&until) {
             return;
         }
-        if self.holds.get(at).is_some_and(|hold| hold.from == from && hold.until >= until) {
+        if self.holds.get(at).is_some_and(|hold| hold.from == from && hold.until.implies(&until)) {
             return;
         }
-        while self.holds.get(at).is_some_and(|hold| hold.until <= until) {
+        while self.holds.get(at).is_some_and(|hold| until.implies(&hold.until)) {
             self.holds.remove(at);
         }
         self.holds.insert(at, Hold { from, until });
     }
 
-    /// Forgets the holds that `committed` fulfils.
-    pub(crate) fn release(&mut self, committed: LogOrdinal) {
-        while self.holds.front().is_some_and(|hold| hold.until <= committed) {
+    /// Forgets the first holds, as long as `horizon` fulfils them.
+    pub(crate) fn release(&mut self, horizon: &Horizon) {
+        while self.holds.front().is_some_and(|hold| horizon.keeps(hold.until)) {
             self.holds.pop_front();
         }
     }
@@ -55,9 +55,9 @@ impl Stretch {
         !self.holds.is_empty()
     }
 
-    /// Whether anything waits for a group above `committed`.
-    pub(crate) fn is_held_beyond(&self, committed: LogOrdinal) -> bool {
-        self.holds.back().is_some_and(|hold| hold.until > committed)
+    /// Whether anything waits for what is beyond `horizon`.
+    pub(crate) fn is_held_beyond(&self, horizon: &Horizon) -> bool {
+        self.holds.iter().any(|hold| !horizon.keeps(hold.until))
     }
 
     /// Takes the free bytes out and leaves the rest in `spare`, which must be empty.
@@ -71,9 +71,8 @@ impl Stretch {
         std::mem::replace(&mut self.bytes, spare)
     }
 
-    /// Appends `other` with its holds, those that `committed` fulfils excepted.
-    pub(crate) fn append(&mut self, mut other: Stretch, committed: LogOrdinal) {
-        other.release(committed);
+    /// Appends `other` with its holds.
+    pub(crate) fn append(&mut self, other: Stretch) {
         let base = self.bytes.len();
         if base == 0 && self.bytes.capacity() < other.bytes.len() {
             self.bytes = other.bytes;

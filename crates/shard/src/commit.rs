@@ -2,7 +2,7 @@
 
 use base::limits::OUTPUT_UNAUTHENTICATED_MAX;
 use base::planted::{Bug, is_planted};
-use base::{Effect, LogOrdinal, TickOutput};
+use base::{Effect, Lanes, LogOrdinal, TickOutput};
 use session::Pressure;
 use storage::log::LogWriter;
 
@@ -67,15 +67,29 @@ impl Shard {
             && (self.store.has_unsealed() || self.log.as_ref().is_some_and(|log| log.given() > log.durable()))
     }
 
-    /// The highest group whose promise holds once this tick's effects are done in order.
-    pub(crate) fn commit_horizon(&self) -> LogOrdinal {
-        let Some(log) = &self.log else { return LogOrdinal(u64::MAX) };
-        let own = if self.durability == Durability::Commit { log.durable() } else { log.given() };
-        let own = own.min(self.followers_horizon());
+    /// The highest group whose promise holds on this core alone once this tick's effects are done in order.
+    fn own_horizon(&self) -> LogOrdinal {
+        let logged = self.logged_horizon();
         match self.units.first_pending() {
-            Some(pending) => own.min(LogOrdinal(pending.0.saturating_sub(1))),
-            None => own,
+            Some(pending) => logged.min(LogOrdinal(pending.0.saturating_sub(1))),
+            None => logged,
         }
+    }
+
+    /// The same with all copies: the least of all lanes.
+    pub(crate) fn commit_horizon(&self) -> LogOrdinal {
+        let followers =
+            self.membership.as_deref().map_or(LogOrdinal(u64::MAX), |membership| membership.links.horizon(0));
+        self.own_horizon().min(followers)
+    }
+
+    /// Looks how far promises hold now.
+    pub(crate) fn advance_horizon(&mut self) {
+        let own = self.own_horizon();
+        self.horizon_moved |= match self.membership.as_deref().map(|membership| &membership.links) {
+            Some(links) => self.horizon.advance(links.lanes(), |lane| own.min(links.horizon(lane))),
+            None => self.horizon.advance(&Lanes::default(), |_| own),
+        };
     }
 
     /// The log group of the last change, whether sealed or still to be.
@@ -94,7 +108,7 @@ impl Shard {
         if self.durability == Durability::Commit { log.durable() } else { log.given() }
     }
 
-    /// Releases what waited for groups that are committed now.
+    /// Releases what waited for promises that hold now.
     pub(crate) fn commit(&mut self) {
         if !self.durable_asks.is_empty() {
             self.release_durable_waiters();
@@ -104,24 +118,23 @@ impl Shard {
             return;
         }
         self.advance_units();
-        let horizon = self.commit_horizon();
-        if horizon <= self.committed && self.held_replies.is_empty() {
+        self.advance_horizon();
+        if !self.horizon_moved && self.held_replies.is_empty() {
             return;
         }
-        let has_moved = horizon > self.committed;
-        self.committed = self.committed.max(horizon);
         // A write failed: the street withholds everything. Without a lease somebody else may serve already.
         if (self.stopping && self.has_log_failed()) || !self.has_lease() {
             return;
         }
         self.release_hop_replies();
-        if !has_moved {
+        if !std::mem::take(&mut self.horizon_moved) {
             return;
         }
-        self.store.commit(horizon);
+        let horizon = &self.horizon;
+        self.store.commit(|lane| horizon.of_lane(lane));
         for index in std::mem::take(&mut self.held) {
             let Some(connection) = self.connections.at(index) else { continue };
-            connection.output.release(horizon);
+            connection.output.release(&self.horizon);
             connection.held_listed = connection.output.is_held();
             if connection.held_listed {
                 self.held.push(index);
@@ -150,7 +163,10 @@ impl Shard {
             if long_budget < budget_before {
                 self.store.let_go(connection.output.take_spent().into_iter());
                 // What was held behind a long reply may be in front now, and its group committed already.
-                connection.output.release(self.committed);
+                if connection.output.release(&self.horizon) && !connection.output.is_sending() {
+                    connection.flush_listed = true;
+                    self.flush.push(index);
+                }
                 if !connection.held_listed && connection.output.is_held() {
                     connection.held_listed = true;
                     self.held.push(index);

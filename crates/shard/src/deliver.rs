@@ -1,6 +1,6 @@
 //! Deliver: a reply that was made apart from its connection goes there, and waits for its promise on the way.
 
-use base::{ConnectionId, LogOrdinal};
+use base::{ConnectionId, Promise, Scope};
 use session::Mark;
 use wire::{Protocol, Reply};
 
@@ -36,8 +36,8 @@ impl Shard {
         }
     }
 
-    /// The log group that has to be committed before a reply may leave; `None` when it depends on none.
-    pub(crate) fn commitment(&mut self, changes_before: u64) -> Option<LogOrdinal> {
+    /// What has to hold before a reply may leave; `None` when it depends on nothing.
+    pub(crate) fn commitment(&mut self, changes_before: u64) -> Option<Promise> {
         let saw = self.store.take_saw_uncommitted();
         let wrote = self.store.changes() != changes_before;
         if base::planted::is_planted(base::planted::Bug::M1AckBeforeFsync) {
@@ -49,9 +49,10 @@ impl Shard {
         if self.has_log_failed() {
             return Some(if wrote { LOST } else { NEVER });
         }
-        let until = self.last_change_ordinal();
-        // What is committed already will not be committed again: nobody would release the reply.
-        (until > self.committed).then_some(until)
+        // A core on its own has one lane: with one scope, what many requests wait for is one hold.
+        let scope = self.membership.as_ref().and_then(|_| self.store.uncommitted_scope()).unwrap_or(Scope::Several);
+        let promise = Promise { until: self.last_change_ordinal(), scope };
+        (!self.horizon.keeps(promise)).then_some(promise)
     }
 
     /// Answers a waiter with a reply that depends on no change.
@@ -77,7 +78,7 @@ impl Shard {
     }
 
     /// Gives a waiter its reply; a local connection goes on.
-    pub(crate) fn deliver(&mut self, target: Target, bytes: &[u8], until: Option<LogOrdinal>) {
+    pub(crate) fn deliver(&mut self, target: Target, bytes: &[u8], until: Option<Promise>) {
         match target {
             Target::Remote(origin, _) => self.send_hop_reply(origin, bytes, None, until),
             Target::Local(id) => {
@@ -89,7 +90,7 @@ impl Shard {
 
     /// Gives a connection the reply of its unit. If the unit never stalled it, the next request of its window runs at
     /// once.
-    pub(crate) fn deliver_unit(&mut self, id: ConnectionId, bytes: &[u8], until: Option<LogOrdinal>) {
+    pub(crate) fn deliver_unit(&mut self, id: ConnectionId, bytes: &[u8], until: Option<Promise>) {
         let was_stalled = self.connections.get_mut(id).is_some_and(|connection| connection.stall == Stall::Unit);
         self.write_reply(id, bytes, until);
         if was_stalled {
@@ -98,9 +99,9 @@ impl Shard {
         self.list_for_flush(id.index);
     }
 
-    /// Writes an encoded reply, held until its log group is committed.
-    fn write_reply(&mut self, id: ConnectionId, bytes: &[u8], until: Option<LogOrdinal>) {
-        let until = until.filter(|until| *until > self.committed);
+    /// Writes an encoded reply, held until its promise holds.
+    fn write_reply(&mut self, id: ConnectionId, bytes: &[u8], until: Option<Promise>) {
+        let until = until.filter(|until| !self.horizon.keeps(*until));
         if until == Some(LOST) {
             return self.abandon(id);
         }
@@ -118,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// The connection's output may wait for a log group: remember it for the commit.
+    /// The connection's output may wait for a promise: remember it for the commit.
     pub(crate) fn list_held(&mut self, index: u32) {
         let Some(connection) = self.connections.at(index) else { return };
         if !connection.held_listed && connection.output.is_held() {

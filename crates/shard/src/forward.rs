@@ -1,7 +1,7 @@
 //! Forward: a request whose keys are all on another core goes there, its answer comes back into a gap.
 
 use base::limits::OUTPUT_BYTES_MAX;
-use base::{BlockRange, LogOrdinal};
+use base::{BlockRange, Promise};
 use commands::Outcome;
 use session::{EncodedReply, Ticket};
 use wire::registry::{CommandSpec, Flags};
@@ -121,7 +121,7 @@ impl Shard {
             return self.store.let_go(request.take_long().into_iter());
         }
         self.begin_long_request(request.spec, request.arguments(), database);
-        let changes = self.store.changes();
+        let changes = self.store.changes_from_here();
         let reply = Reply::with_long(&mut bytes, protocol, &mut long);
         match self.run_into(commands::execute, &request, database, true, reply) {
             Outcome::Done => {
@@ -143,7 +143,7 @@ impl Shard {
         origin: Origin,
         bytes: &[u8],
         long: Option<BlockRange>,
-        until: Option<LogOrdinal>,
+        until: Option<Promise>,
     ) {
         if until == Some(LOST) || until == Some(NEVER) {
             self.store.let_go(long.into_iter().map(BlockRange::into_blocks));
@@ -159,7 +159,7 @@ impl Shard {
             wire::error::REPLY_TOO_LONG.write(&mut wire::Reply::new(&mut error, wire::Protocol::Resp2));
             return self.send_hop_reply(origin, &error, None, until);
         }
-        match until.filter(|until| *until > self.committed) {
+        match until.filter(|until| !self.horizon.keeps(*until)) {
             Some(until) => {
                 let reply = EncodedReply { bytes: bytes.to_vec(), long };
                 self.held_replies.push_back((until, origin, reply));
@@ -176,21 +176,19 @@ impl Shard {
         }
     }
 
-    /// Answers whose group is committed leave, as far as the batches take them.
+    /// Answers whose promise holds leave, as far as the batches take them.
     pub(crate) fn release_hop_replies(&mut self) {
-        let horizon = self.committed;
-        while let Some((_, origin, reply)) = self.next_committed_reply(horizon) {
-            self.give_hop_reply(origin, &reply.bytes, reply.long);
+        for (until, origin, reply) in std::mem::take(&mut self.held_replies) {
+            let holds = self.horizon.keeps(until);
+            if holds && !self.outbox[usize::from(origin.core.0)].is_long() {
+                self.give_hop_reply(origin, &reply.bytes, reply.long);
+                continue;
+            }
+            if holds {
+                self.put_off.note();
+            }
+            self.held_replies.push_back((until, origin, reply));
         }
-        if self.held_replies.front().is_some_and(|(until, ..)| *until <= horizon) {
-            self.put_off.note();
-        }
-    }
-
-    fn next_committed_reply(&mut self, horizon: LogOrdinal) -> Option<(LogOrdinal, Origin, EncodedReply)> {
-        let outbox = &self.outbox;
-        let may_leave = |origin: &Origin| !outbox[usize::from(origin.core.0)].is_long();
-        self.held_replies.pop_front_if(|(until, origin, _)| *until <= horizon && may_leave(origin))
     }
 
     /// The answer to a request that was forwarded.
@@ -205,7 +203,7 @@ impl Shard {
         };
         connection.output.fill(Ticket::from_u64(ticket), EncodedReply { bytes: bytes.to_vec(), long });
         // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.
-        connection.output.release(self.committed);
+        connection.output.release(&self.horizon);
         let goes_on = match connection.stall {
             Stall::RemoteWaiter(_, awaited) | Stall::Upload(awaited) => awaited == ticket,
             Stall::Gaps => connection.output.gaps() == 0,

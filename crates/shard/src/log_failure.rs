@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
-use base::{BlockRange, ConnectionId, LogOrdinal};
+use base::{BlockRange, ConnectionId, LogOrdinal, Promise};
 use wire::{Protocol, Reply};
 
 use crate::connection::Connection;
@@ -25,9 +25,9 @@ use crate::hop::{Control, Origin};
 use crate::shard::Shard;
 
 /// The log group of what a reply saw and no log group will ever have: instead of the reply there is an error.
-pub(crate) const NEVER: LogOrdinal = LogOrdinal(u64::MAX);
+pub(crate) const NEVER: Promise = Promise::of_all(LogOrdinal(u64::MAX));
 /// The same of what a request changed: nobody knows what becomes of that, so its connection is closed.
-pub(crate) const LOST: LogOrdinal = LogOrdinal(u64::MAX - 1);
+pub(crate) const LOST: Promise = Promise::of_all(LogOrdinal(u64::MAX - 1));
 
 impl Shard {
     /// The street wrote or synced in vain.
@@ -88,8 +88,8 @@ impl Shard {
 
     /// Replies that wait for a group which will not be committed.
     pub(crate) fn end_held(&mut self) {
-        let committed = self.committed;
-        let is_held = |connection: &&Connection| connection.output.is_held_beyond(committed);
+        let horizon = &self.horizon;
+        let is_held = |connection: &&Connection| connection.output.is_held_beyond(horizon);
         let mut ended: Vec<ConnectionId> = self.connections.iter().filter(is_held).map(|held| held.id).collect();
         for pending in self.units.pending.iter_mut().chain(&mut self.units.waiting) {
             let Some(answer) = &mut pending.answer else { continue };
@@ -98,7 +98,7 @@ impl Shard {
         }
         ended.into_iter().for_each(|id| self.abandon(id));
         let held = std::mem::take(&mut self.held_replies).into_iter();
-        let (leaving, lost): (VecDeque<_>, VecDeque<_>) = held.partition(|(until, ..)| *until <= committed);
+        let (leaving, lost): (VecDeque<_>, VecDeque<_>) = held.partition(|(until, ..)| self.horizon.keeps(*until));
         self.held_replies = leaving;
         for (_, origin, reply) in lost {
             self.abandon_origin(origin);
@@ -119,6 +119,8 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.session.set_closing();
         connection.abandoned = true;
+        // Whatever comes to hold before it is closed: nobody knows whether what was asked for counts.
+        connection.output.cut();
         self.list_for_flush(id.index);
     }
 

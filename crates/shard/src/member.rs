@@ -125,12 +125,21 @@ impl Shard {
             // Whether what it has not acknowledged counts nobody will ever know here.
             self.end_held();
         }
+        // Not before: what waited here for others' copies waits for nobody once others serve it.
+        self.take_lanes();
         self.follow_slots();
         self.review_seal();
         if !lost.is_empty() {
             self.redirect_waiters();
         }
         self.put_off.note();
+    }
+
+    fn take_lanes(&mut self) {
+        if let Some(membership) = &self.membership {
+            self.store.set_lanes(membership.links.lanes().clone());
+        }
+        self.advance_horizon();
     }
 
     /// The node may serve until then.
@@ -321,20 +330,15 @@ impl Shard {
             membership.doubts_us = self.now.monotonic_us + DOUBTS_US;
             self.tell_held();
         }
-        let promise = self.has_lease().then_some(self.committed);
+        let has_lease = self.has_lease();
         self.look_after_copy_readers();
         let reads = self.reads_bound_us();
         let now_us = self.now.monotonic_us;
         let Some(Membership { links, seal, to_manager, .. }) = self.membership.as_deref_mut() else { return };
         to_manager.controls.extend(links.end_distrusted(now_us).map(|text| Control::Distrusted { text }));
         links.ask(now_us, reads);
-        let promise = promise.map(|horizon| (horizon, seal.as_ref().map(Seal::slots)));
+        let promise = has_lease.then(|| (&self.horizon, seal.as_ref().map(Seal::slots)));
         links.go_on(now_us, (&self.store, newest), promise, &mut self.effects);
-    }
-
-    /// The last log group that every follower has that replies wait for.
-    pub(crate) fn followers_horizon(&self) -> LogOrdinal {
-        self.membership.as_deref().map_or(LogOrdinal(u64::MAX), |membership| membership.links.horizon())
     }
 
     pub(crate) fn links_have_more(&self) -> bool {

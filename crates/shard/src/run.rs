@@ -188,7 +188,7 @@ impl Shard {
         self.begin_long_request_of(index, spec, arguments);
         let Some(connection) = self.connections.at(index) else { return };
         let mark = self.tracks.then(|| connection.output.mark());
-        let changes = self.store.changes();
+        let changes = self.store.changes_from_here();
         let mut unit = Unit {
             store: &mut self.store,
             reply: connection.output.reply(connection.session.protocol()),

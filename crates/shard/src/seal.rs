@@ -9,8 +9,8 @@
 //! Before it says `Sealed` a core may change its mind, and does when that takes too long. Afterwards only a table ends the seal:
 //! the hand-over may be agreed on at any moment.
 
-use base::LogOrdinal;
 use base::planted::{Bug, is_planted};
+use base::{LogOrdinal, Scope};
 use placement::{Moving, SlotSet};
 use wire::registry::CommandSpec;
 use wire::{Arguments, registry};
@@ -116,7 +116,8 @@ impl Shard {
         let Some(seal) = membership.seal.as_mut().filter(may_end) else { return };
         let (id, until) = (seal.id, *seal.until.get_or_insert(newest));
         let have_all = is_planted(Bug::M11CutOverDropsWrites) || membership.links.have_all(&seal.slots, until);
-        if self.committed >= until && have_all && !seal.is_told {
+        let is_committed = seal.slots.iter().all(|slot| self.horizon.of(Scope::One(slot)) >= until);
+        if is_committed && have_all && !seal.is_told {
             seal.is_told = true;
             let table = membership.links.view().map_or(0, |view| view.version());
             membership.to_manager.controls.push(Control::Sealed { id, table });

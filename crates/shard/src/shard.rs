@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::rng::Rng;
-use base::{ConnectionId, CoreId, Effect, LogOrdinal, Machine, Now, TickInput, TickOutput};
+use base::{ConnectionId, CoreId, Effect, Horizon, Machine, Now, Promise, TickInput, TickOutput};
 use placement::NodeTable;
 use session::EncodedReply;
 use storage::log::{LogIdentity, LogWriter};
@@ -128,11 +128,11 @@ pub struct Shard {
     /// What the next tick does because the log group of this one is full.
     pub(crate) put_off: PutOff,
     pub(crate) pace: Pace,
-    /// Answers to forwarded requests that wait for their log group.
-    pub(crate) held_replies: VecDeque<(LogOrdinal, Origin, EncodedReply)>,
+    /// Answers to forwarded requests that wait for their promise.
+    pub(crate) held_replies: VecDeque<(Promise, Origin, EncodedReply)>,
     /// Connections whose output may leave.
     pub(crate) flush: Vec<u32>,
-    /// Connections with output that waits for a log group.
+    /// Connections with output that waits for a promise.
     pub(crate) held: Vec<u32>,
     /// Connections whose clients send no more, until this tick's requests are served.
     pub(crate) hung_up: Vec<ConnectionId>,
@@ -141,8 +141,10 @@ pub struct Shard {
     /// Effects of this tick that are not sends: they come before them.
     pub(crate) effects: Vec<Effect>,
     pub(crate) spare_buffers: Vec<Vec<u8>>,
-    /// The last group whose promise holds.
-    pub(crate) committed: LogOrdinal,
+    /// How far promises hold.
+    pub(crate) horizon: Horizon,
+    /// It moved since replies were released.
+    pub(crate) horizon_moved: bool,
     /// Every change is uncommitted at first: durability `commit`, or a unit over several cores is under way.
     pub(crate) tracks: bool,
     pub(crate) last_sync_us: u64,
@@ -214,7 +216,8 @@ impl Shard {
             resume: Vec::new(),
             effects: Vec::new(),
             spare_buffers: Vec::new(),
-            committed: LogOrdinal(0),
+            horizon: Horizon::default(),
+            horizon_moved: false,
             tracks: config.durability == Durability::Commit,
             last_sync_us: 0,
             synced_now: false,

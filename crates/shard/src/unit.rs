@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use base::{ConnectionId, CoreId, LogOrdinal};
+use base::{ConnectionId, CoreId, LogOrdinal, Promise};
 use session::Transaction;
 use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
@@ -160,7 +160,7 @@ impl Shard {
     fn run_local_unit(&mut self, id: ConnectionId, work: &UnitWork) {
         let database = self.connections.get_mut(id).map_or_else(Default::default, |c| c.session.database());
         self.begin_long_unit(work, database);
-        let changes = self.store.changes();
+        let changes = self.store.changes_from_here();
         self.memory.note_lenders(false);
         let reply = self.run_work(id, work, &[]);
         let until = if self.tracks { self.commitment(changes) } else { None };
@@ -213,7 +213,7 @@ impl Shard {
             self.bring_back(*mask);
         }
         self.begin_unit_group();
-        let changes = self.store.changes();
+        let changes = self.store.changes_from_here();
         self.memory.note_lenders(run.lenders.iter().any(|lender| lender.is_full));
         let failure = self.end_waiting(run.awaited);
         let tick_log = self.store.begin_unit();
@@ -231,7 +231,9 @@ impl Shard {
         logged.extend(own_part.as_ref().and_then(|part| part.witness(self.core.0)));
         logged.sort_unstable_by_key(|part| part.core);
         let own_ordinal = own_part.as_ref().and_then(|part| self.append_part(unit, &logged, part));
+        // Slots of other cores are of none of this one's lanes.
         let own_until = if self.log.is_some() { self.commitment(changes) } else { None };
+        let own_until = own_until.map(|promise| Promise::of_all(promise.until));
         let mut answer = Answer { connection: run.connection, reply, missing: Vec::new(), tell: Vec::new() };
         for lender in run.lenders {
             let part = take_part(&mut parts, lender.core);

@@ -3,7 +3,7 @@
 //! Until a unit is committed it blocks the commit horizon of every core that logged a part: replication's rule, between
 //! cores. Replay drops a unit that is not in all its logs, and everything after it, which nobody was told about.
 
-use base::{ConnectionId, CoreId, LogOrdinal};
+use base::{ConnectionId, CoreId, LogOrdinal, Promise};
 use storage::log::format::Witness;
 
 use crate::hop::{Control, UnitId};
@@ -63,7 +63,7 @@ impl Shard {
         unit: UnitId,
         (answer, wrote): (Answer, bool),
         own_ordinal: Option<LogOrdinal>,
-        own_until: Option<LogOrdinal>,
+        own_until: Option<Promise>,
     ) {
         let waits = !answer.missing.is_empty() || own_ordinal.is_some();
         if self.has_log_failed() && (waits || own_until.is_some()) {
@@ -86,7 +86,7 @@ impl Shard {
                 self.units.pending.push_back(pending);
             }
             None => {
-                let ordinal = own_until.unwrap_or_default();
+                let ordinal = own_until.map_or(LogOrdinal(0), |promise| promise.until);
                 self.units.waiting.push(Pending { unit, ordinal, answer: Some(answer), logged_told: true });
             }
         }
@@ -140,7 +140,7 @@ impl Shard {
             self.outbox[usize::from(core.0)].controls.push(Control::Committed { unit });
         }
         if let Some(bytes) = answer.reply {
-            self.deliver_unit(answer.connection, &bytes, (ordinal.0 > 0).then_some(ordinal));
+            self.deliver_unit(answer.connection, &bytes, (ordinal.0 > 0).then_some(Promise::of_all(ordinal)));
         }
     }
 }

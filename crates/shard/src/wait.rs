@@ -85,7 +85,7 @@ impl Shard {
         }
         let mut bytes = Vec::new();
         self.begin_long_request(request.spec, request.arguments(), database);
-        let changes = self.store.changes();
+        let changes = self.store.changes_from_here();
         let outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));
         if outcome == Outcome::Done {
             self.waiters.remove(id);
@@ -104,7 +104,7 @@ impl Shard {
         }
         let (target, protocol) = (*target, self.protocol_of(*target));
         let mut bytes = Vec::new();
-        let changes = self.store.changes();
+        let changes = self.store.changes_from_here();
         self.write_timeout(request, waiter.database, protocol, &mut bytes);
         let until = if self.tracks { self.commitment(changes) } else { None };
         self.deliver(target, &bytes, until);

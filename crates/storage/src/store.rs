@@ -22,7 +22,7 @@ pub use scan::{EXPIRED_KEY_COST, ScanCursor};
 pub use tier::Tiered;
 
 use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};
-use base::{BLOCK_BYTES, Blocks, CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
+use base::{BLOCK_BYTES, Blocks, CoreId, Database, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
 use evict::Eviction;
 use types::Change;
 
@@ -33,17 +33,6 @@ use crate::lazy_free::{Garbage, LazyFree};
 use crate::log::LogBuffer;
 use crate::recency::Recency;
 use crate::record::Form;
-
-/// A change that was applied and whose promise does not hold yet.
-#[derive(Clone, Copy, Debug)]
-pub struct Uncommitted {
-    /// Log group it is part of.
-    pub ordinal: LogOrdinal,
-    /// Partition.
-    pub slot: Slot,
-    /// The change's version.
-    pub version: Version,
-}
 
 /// Why a change was not performed: nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,13 +76,7 @@ pub struct Store {
     touched: Vec<(Slot, u64)>,
     tracks_touched: bool,
     touched_all: bool,
-    /// The log group that changes of this tick belong to, when promises take longer than the tick.
-    tracks_uncommitted: Option<LogOrdinal>,
-    uncommitted: std::collections::VecDeque<Uncommitted>,
-    uncommitted_partitions: usize,
-    /// Committed while their group was lent; noted in it when it comes home.
-    committed_away: Vec<Uncommitted>,
-    saw_uncommitted: bool,
+    ledger: promise::Ledger,
     changes: u64,
     expired: u64,
     lookups: counters::Lookups,
@@ -121,11 +104,7 @@ impl Store {
             touched: Vec::new(),
             tracks_touched: false,
             touched_all: false,
-            tracks_uncommitted: None,
-            uncommitted: std::collections::VecDeque::new(),
-            uncommitted_partitions: 0,
-            committed_away: Vec::new(),
-            saw_uncommitted: false,
+            ledger: promise::Ledger::default(),
             changes: 0,
             expired: 0,
             lookups: counters::Lookups::default(),
@@ -161,11 +140,7 @@ impl Store {
         }
         self.may_expire |= group.has_expiring();
         *place = Some(group);
-        if !self.committed_away.is_empty() {
-            let (home, away) = self.committed_away.drain(..).partition(|change| change.slot.group() == id);
-            self.committed_away = away;
-            Vec::into_iter(home).for_each(|change| self.commit_change(change));
-        }
+        self.commit_at_home(id);
     }
 
     /// Hand a group out; `None` when it is not here.
@@ -249,8 +224,8 @@ impl Store {
             return None;
         }
         self.lookups.found += 1;
-        if self.uncommitted_partitions > 0 && self.group_of(key).is_uncommitted(key.slot, version) {
-            self.saw_uncommitted = true;
+        if self.ledger.has_any() && self.group_of(key).is_uncommitted(key.slot, version) {
+            self.ledger.note_seen(key.slot);
         }
         if self.eviction.recency != Recency::Nothing {
             let random = self.eviction.rng.next_u64();
@@ -260,13 +235,13 @@ impl Store {
     }
 
     fn note_absent(&mut self, slot: Slot) {
-        if self.uncommitted_partitions == 0 {
+        if !self.ledger.has_any() {
             return;
         }
         let group = self.group_of_mut(slot);
         let removed = group.removed_version(slot);
         if group.is_uncommitted(slot, removed) {
-            self.saw_uncommitted = true;
+            self.ledger.note_seen(slot);
         }
     }
 
@@ -310,10 +285,7 @@ impl Store {
             self.note_lent(owner, key, version, change);
             return Ok(version);
         }
-        if let Some(ordinal) = self.tracks_uncommitted {
-            self.uncommitted_partitions += usize::from(group.mark_uncommitted(key.slot, version));
-            self.uncommitted.push_back(Uncommitted { ordinal, slot: key.slot, version });
-        }
+        self.ledger.note(group, key.slot, version);
         if let Some(log) = &mut self.log {
             log.append(key, version, change);
         }
@@ -338,13 +310,14 @@ impl Store {
     /// Every own partition moved on by one version: readers of absence and watchers have to know.
     fn note_cleared(&mut self) {
         self.touched_all = self.tracks_touched;
-        let Some(ordinal) = self.tracks_uncommitted else { return };
+        if !self.ledger.tracks() {
+            return;
+        }
         for group in self.groups.iter_mut().flatten().filter(|group| group.owner == self.core) {
             for position in 0..=u8::MAX {
                 let slot = group.id().slot(position);
                 let version = group.last_version(slot);
-                self.uncommitted_partitions += usize::from(group.mark_uncommitted(slot, version));
-                self.uncommitted.push_back(Uncommitted { ordinal, slot, version });
+                self.ledger.note(group, slot, version);
             }
         }
     }

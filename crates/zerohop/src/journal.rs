@@ -177,7 +177,7 @@ impl Journal {
             Event::LogWritten { ordinal, buffer } => self.log.on_log_written(ordinal, buffer),
             Event::LogSynced { ordinal } => {
                 self.log.on_log_synced(ordinal);
-                store.commit(ordinal);
+                store.commit(|_| ordinal);
                 if let Some((number, _)) = self.settles.take_if(|(_, needed)| *needed <= ordinal) {
                     self.with_checkpoints((store, uploads), life, now, |runs, view| runs.on_settled(number, view));
                 }

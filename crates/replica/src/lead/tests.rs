@@ -161,7 +161,7 @@ fn behind_a_copy_groups_that_were_sealed_before_it_go_as_copies() {
 fn told(rig: &mut Rig, table: u64, is_trusted: bool, epoch: u64) {
     let slots: SlotSet = [slot()].into_iter().collect();
     let trusted = if is_trusted { slots.clone() } else { SlotSet::default() };
-    rig.lead.set_slots(Wanted { slots, trusted, settled: SlotSet::default(), counts: true }, table, |_| epoch);
+    rig.lead.set_slots(Wanted { slots, trusted, counts: true, ..Wanted::default() }, table, |_| epoch);
 }
 
 #[test]
@@ -204,7 +204,8 @@ fn a_source_that_handed_over_is_told_what_comes_next_and_keeps_what_it_has() {
     // The follower has it all, however it came there.
     let slots: SlotSet = [slot()].into_iter().collect();
     rig.lead = Lead::new(name(2), 9, rig.lead.considered);
-    let wanted = Wanted { slots: slots.clone(), trusted: slots.clone(), settled: slots, counts: true };
+    let wanted =
+        Wanted { slots: slots.clone(), trusted: slots.clone(), settled: slots, counts: true, ..Wanted::default() };
     rig.lead.set_slots(wanted, 1, |_| 1);
     rig.follow.greet(9);
     assert!(rig.lead.backlog.is_empty() && rig.lead.suspects().is_empty() && rig.lead.held().contains(slot()));

@@ -2,7 +2,7 @@
 
 use base::limits;
 use base::rng::Rng;
-use base::{BLOCK_BYTES, BlockRange, Blocks, LogOrdinal, Text};
+use base::{BLOCK_BYTES, BlockRange, Blocks, Horizon, Lanes, LogOrdinal, Promise, Scope, Slot, Text};
 use session::{EncodedReply, Output, Pressure, Ticket};
 use wire::Protocol;
 
@@ -10,7 +10,7 @@ use wire::Protocol;
 struct Reply {
     bytes: Vec<u8>,
     ready: bool,
-    held_until: u64,
+    held_until: Option<Promise>,
 }
 
 /// What the output is compared with: every reply ever asked for, in request order.
@@ -18,7 +18,10 @@ struct Reply {
 struct Model {
     replies: Vec<Reply>,
     open: Vec<(Ticket, usize)>,
-    committed: u64,
+    horizon: Horizon,
+    lanes: Lanes,
+    /// Of the lanes 1 and 2.
+    committed: [u64; 2],
     next_ordinal: u64,
     received: Vec<u8>,
     /// Few lives have long replies: they are slow to compare.
@@ -27,8 +30,14 @@ struct Model {
 
 impl Model {
     fn expected(&self) -> Vec<u8> {
-        let leaves = |reply: &&Reply| reply.ready && reply.held_until <= self.committed;
+        let leaves = |reply: &&Reply| reply.ready && reply.held_until.is_none_or(|promise| self.horizon.keeps(promise));
         self.replies.iter().take_while(leaves).flat_map(|reply| reply.bytes.clone()).collect()
+    }
+
+    fn commit(&mut self, committed: [u64; 2]) {
+        self.committed = committed;
+        let [first, second] = committed;
+        self.horizon.advance(&self.lanes, |lane| LogOrdinal([first.min(second), first, second][lane]));
     }
 
     fn pending(&self) -> usize {
@@ -60,6 +69,15 @@ fn in_blocks(value: &Blocks) -> EncodedReply {
     EncodedReply { bytes, long }
 }
 
+/// What a reply may wait for: one of the slots of two lanes, or all.
+fn promise_of(until: u64, rng: &mut Rng) -> Promise {
+    let scope = match rng.below(3) {
+        2 => Scope::Several,
+        slot => Scope::One(Slot::wrapping(slot as u16)),
+    };
+    Promise { until: LogOrdinal(until), scope }
+}
+
 fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
     match rng.below(7) {
         0 | 1 => {
@@ -73,12 +91,13 @@ fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
             } else {
                 output.reply(Protocol::Resp2).raw(&bytes);
             }
-            model.replies.push(Reply { bytes, ready: true, held_until: 0 });
+            model.replies.push(Reply { bytes, ready: true, held_until: None });
             if rng.chance(1, 3) {
                 model.next_ordinal += rng.below(2);
-                output.hold(mark, LogOrdinal(model.next_ordinal));
+                let promise = promise_of(model.next_ordinal, rng);
+                output.hold(mark, promise);
                 let last = model.replies.last_mut().unwrap();
-                last.held_until = model.next_ordinal;
+                last.held_until = Some(promise);
             }
         }
         2 => {
@@ -94,10 +113,14 @@ fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
             model.replies[number].bytes = bytes.clone();
             model.replies[number].ready = true;
             output.fill(ticket, if is_long { in_blocks(&value) } else { bytes.into() });
+            output.release(&model.horizon);
         }
         5 => {
-            model.committed = model.committed.max(rng.below(model.next_ordinal + 1));
-            output.release(LogOrdinal(model.committed));
+            let mut committed = model.committed;
+            let lane = &mut committed[rng.below(2) as usize];
+            *lane = (*lane).max(rng.below(model.next_ordinal + 1));
+            model.commit(committed);
+            output.release(&model.horizon);
         }
         _ => {
             let mut budget = rng.below(3 * BLOCK_BYTES as u64) as usize;
@@ -107,6 +130,7 @@ fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
                 model.received.extend_from_slice(&bytes);
                 output.sent();
             }
+            output.release(&model.horizon);
         }
     }
 }
@@ -114,7 +138,9 @@ fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
 /// One random life of a connection, to its end.
 fn check(seed: u64) -> Result<(), String> {
     let (mut output, mut rng) = (Output::default(), Rng::new(seed));
-    let mut model = Model { is_with_long: seed.is_multiple_of(100), ..Model::default() };
+    let lanes = Lanes::new(std::array::from_fn(|slot| if slot == 0 { 1 } else { 2 }));
+    let mut model = Model { is_with_long: seed.is_multiple_of(100), lanes, ..Model::default() };
+    model.commit([0, 0]);
     for number in 0..200 {
         step(&mut output, &mut model, &mut rng);
         if !model.expected().starts_with(&model.received) {
@@ -125,14 +151,15 @@ fn check(seed: u64) -> Result<(), String> {
         }
     }
     while let Some((ticket, number)) = model.open.pop() {
-        model.replies[number] = Reply { bytes: reply_bytes(number, &mut rng), ready: true, held_until: 0 };
+        model.replies[number] = Reply { bytes: reply_bytes(number, &mut rng), ready: true, held_until: None };
         output.fill(ticket, model.replies[number].bytes.clone().into());
     }
-    model.committed = model.next_ordinal;
-    output.release(LogOrdinal(model.committed));
+    model.commit([model.next_ordinal; 2]);
+    output.release(&model.horizon);
     while let Some(bytes) = output.take_sendable(&mut usize::MAX.clone(), Vec::new) {
         model.received.extend(bytes);
         output.sent();
+        output.release(&model.horizon);
     }
     if model.received != model.expected() || !output.is_empty() {
         return Err(format!("seed {seed}: the replies are not those of the requests"));
@@ -153,6 +180,17 @@ fn m14_swapped_replies_are_caught() {
     assert!(caught, "the model does not see that replies changed places");
 }
 
+/// Everything up to log group `until` is committed.
+fn committed(until: u64) -> Horizon {
+    let mut horizon = Horizon::default();
+    horizon.advance(&Lanes::default(), |_| LogOrdinal(until));
+    horizon
+}
+
+fn group(until: u64) -> Promise {
+    Promise::of_all(LogOrdinal(until))
+}
+
 #[test]
 fn a_hold_covers_what_follows_it_even_a_gap() {
     let _unplanted = crate::rig::unplanted();
@@ -160,15 +198,32 @@ fn a_hold_covers_what_follows_it_even_a_gap() {
     output.reply(Protocol::Resp2).raw(b"a");
     let mark = output.mark();
     let ticket = output.reserve();
-    output.hold(mark, LogOrdinal(4));
+    output.hold(mark, group(4));
     output.reply(Protocol::Resp2).raw(b"c");
     output.fill(ticket, b"b".to_vec().into());
     assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"a");
     output.sent();
     assert!(output.is_held());
-    assert!(!output.release(LogOrdinal(3)));
-    assert!(output.release(LogOrdinal(4)));
+    assert!(!output.release(&committed(3)));
+    assert!(output.release(&committed(4)));
     assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"bc");
+}
+
+#[test]
+fn what_is_cut_never_leaves_whatever_comes_to_hold() {
+    let _unplanted = crate::rig::unplanted();
+    let mut output = Output::default();
+    output.reply(Protocol::Resp2).raw(b"a");
+    let mark = output.mark();
+    output.reply(Protocol::Resp2).raw(b"b");
+    output.hold(mark, group(2));
+    let ticket = output.reserve();
+    output.cut();
+    output.fill(ticket, b"c".to_vec().into());
+    output.release(&committed(u64::MAX - 1));
+    assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"a");
+    output.sent();
+    assert!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).is_none() && output.is_held());
 }
 
 #[test]
@@ -179,10 +234,10 @@ fn an_earlier_mark_held_later_is_still_covered() {
     output.reply(Protocol::Resp2).raw(b"a");
     let second = output.mark();
     output.reply(Protocol::Resp2).raw(b"b");
-    output.hold(second, LogOrdinal(2));
-    output.hold(first, LogOrdinal(1));
+    output.hold(second, group(2));
+    output.hold(first, group(1));
     assert!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).is_none());
-    output.release(LogOrdinal(1));
+    output.release(&committed(1));
     assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"a");
 }
 

@@ -3,6 +3,7 @@
 
 mod copies;
 mod copy_reads;
+mod lanes;
 mod town;
 
 use base::NodeId;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base::rng::Rng;
-use base::{CoreId, Database, LogOrdinal, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
+use base::{CoreId, Database, Lanes, LogOrdinal, SLOT_COUNT, SLOT_GROUP_COUNT, Scope, Slot, SlotGroupId, Version};
 use storage::{DatabaseCount, EXPIRED_KEY_COST, ScanCursor, SlotGroup, Store};
 use types::{Change, Expiry};
 
@@ -247,7 +247,7 @@ fn what_is_committed_while_its_group_is_lent_is_clean_when_it_comes_home() {
     store.apply(&key, &Change::put_string(b"v", Expiry::Clear)).unwrap();
     assert!(store.has_uncommitted());
     let lent = store.take_group(slot.group()).unwrap();
-    store.commit(LogOrdinal(1));
+    store.commit(|_| LogOrdinal(1));
     assert!(store.has_uncommitted(), "nobody told the group yet");
     store.insert_group(lent);
     assert!(!store.has_uncommitted());
@@ -280,4 +280,41 @@ fn clearing_removes_what_was_there() {
     (0..300).for_each(|number| put(&mut store, number.to_string().as_bytes(), 0));
     store.clear(None);
     assert!(has_removed(&store, absent, count), "more than are remembered may include any");
+}
+
+#[test]
+fn slots_of_different_lanes_are_committed_apart_and_what_waits_moves_with_its_slot() {
+    let mut store = store();
+    let (one, other) = (Slot::wrapping(7), Slot::wrapping(8));
+    let mut lanes = [1; SLOT_COUNT as usize];
+    lanes[8] = 2;
+    store.set_lanes(Lanes::new(lanes));
+    let put = |store: &mut Store, slot, ordinal| {
+        store.track_uncommitted(Some(LogOrdinal(ordinal)));
+        let key = store.key(b"k", Database(0), slot);
+        store.apply(&key, &Change::put_string(b"v", Expiry::Clear)).unwrap();
+    };
+    let sees = |store: &mut Store, slot| {
+        let key = store.key(b"k", Database(0), slot);
+        store.changes_from_here();
+        assert!(store.read(&key, 0).is_some());
+        assert_eq!(store.uncommitted_scope().is_some(), store.take_saw_uncommitted());
+        store.uncommitted_scope()
+    };
+    put(&mut store, one, 3);
+    put(&mut store, other, 4);
+    put(&mut store, other, 6);
+    store.commit(|lane| LogOrdinal([3, 2, 5][lane]));
+    assert_eq!(sees(&mut store, one), Some(Scope::One(one)), "its lane stands at 2");
+    assert_eq!(sees(&mut store, other), Some(Scope::One(other)), "its last change is of group 6");
+    lanes.fill(2);
+    lanes[8] = 1;
+    store.set_lanes(Lanes::new(lanes));
+    store.commit(|lane| LogOrdinal([3, 2, 5][lane]));
+    assert_eq!(sees(&mut store, one), None, "it has changed its lane");
+    assert_eq!(sees(&mut store, other), Some(Scope::One(other)));
+    store.set_lanes(Lanes::default());
+    store.commit(|_| LogOrdinal(6));
+    assert_eq!(sees(&mut store, other), None);
+    assert!(!store.has_uncommitted());
 }

@@ -1,6 +1,6 @@
 //! A move in a town: a table by which it is under way, and one by which it was handed over.
 
-use base::{ConnectionId, Door, Event, Slot};
+use base::{ConnectionId, Door, Event, NodeId, Slot};
 use placement::{Chain, ClusterView, Moving, SlotRange};
 
 use super::{CLUSTER, KEYS, Town, command, key_name, name, place};
@@ -53,14 +53,27 @@ impl Town {
 
     /// Everybody hears of a table in which these serve everything, in this order, all of them whole or only the first.
     pub fn tell_chain(&mut self, version: u64, members: &[usize], whole: usize) {
-        let members: Vec<_> = members.iter().map(|number| name(*number)).collect();
+        self.tell_chains(version, &[(0, members, whole)]);
+    }
+
+    /// The same, of slots from these on each.
+    pub fn tell_chains(&mut self, version: u64, chains: &[(u16, &[usize], usize)]) {
+        let chain = |members: &[usize], whole| {
+            let members = members.iter().map(|number| name(*number)).collect();
+            Chain { epoch: version, members, whole }
+        };
+        let stretches = chains.iter().map(|(slot, members, whole)| (Slot::wrapping(*slot), chain(members, *whole)));
         let places = (0..self.nodes.len()).map(place).collect();
-        let chain = Chain { epoch: version, members, whole };
-        let view = ClusterView::new(CLUSTER, version, places, vec![(Slot::wrapping(0), chain)]);
+        let view = ClusterView::new(CLUSTER, version, places, stretches.collect());
         self.view = std::sync::Arc::new(view);
         for number in 0..self.nodes.len() {
             self.tell_view(number, std::sync::Arc::clone(&self.view));
         }
+    }
+
+    /// The node has a lease again.
+    pub fn renew_lease(&mut self, node: NodeId) {
+        self.give_lease(node.0 as usize - 1, u64::MAX);
     }
 
     /// A client of a node.
