@@ -36,13 +36,15 @@ fn a_follower_that_is_gone_holds_back_no_slots_of_others() {
 #[test]
 fn what_is_of_several_slots_waits_for_all_of_them() {
     let _turn = crate::one_core::turn();
-    let mut town = two_followers();
-    let [held, free, wide] = clients(&mut town);
-    assert_eq!(town.say(0, free, &["SET b 0"]), "+OK\r\n");
-    town.kill(2);
-    assert_eq!(town.say(0, held, &["SET a 1"]), "");
-    assert_eq!(town.say(0, wide, &["FLUSHALL"]), "");
-    assert_eq!(town.say(0, free, &["GET b"]), "$-1\r\n", "that it is gone its own follower knows");
+    for (gone, key, other) in [(1, "b", "a"), (2, "a", "b")] {
+        let mut town = two_followers();
+        let [held, free, wide] = clients(&mut town);
+        assert_eq!(town.say(0, free, &[&format!("SET {other} 0")]), "+OK\r\n");
+        town.kill(gone);
+        assert_eq!(town.say(0, held, &[&format!("SET {key} 1")]), "");
+        assert_eq!(town.say(0, wide, &["FLUSHALL"]), "");
+        assert_eq!(town.say(0, free, &[&format!("GET {other}")]), "$-1\r\n", "its own follower knows that it is gone");
+    }
 }
 
 /// A blocked client is answered by a write of its own slot, behind one that is held.
