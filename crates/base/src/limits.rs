@@ -157,5 +157,7 @@ pub const UNPROVEN_CONNECTIONS_MAX: usize = 64;
 pub const UNPROVEN_MS_MAX: u64 = 3000;
 /// Bytes that a link keeps until its follower has persisted them; with more its follower is filled anew.
 pub const LINK_BACKLOG_BYTES_MAX: usize = 64 << 20;
+/// Sets of followers that replies of one core wait for apart from each other, one byte per slot; slots beyond wait for all followers.
+pub const LANES_MAX: usize = 256;
 /// Bytes of a link on their way to its follower, above which nothing is filled.
 pub const LINK_FILL_BYTES_MAX: usize = 4 << 20;

@@ -12,8 +12,6 @@ use std::sync::Arc;
 
 use crate::ids::{LogOrdinal, SLOT_COUNT, Slot};
 
-/// Lanes of one core, at most; slots that find no lane of their own wait for everybody.
-pub const LANES_MAX: usize = 256;
 
 /// The slots that something is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +60,7 @@ impl Promise {
 pub struct Lanes(Option<Arc<[u8; SLOT_COUNT as usize]>>);
 
 impl Lanes {
-    /// From the lane of each slot, below [`LANES_MAX`]; 0 waits for everybody.
+    /// From the lane of each slot, below [`LANES_MAX`](crate::limits::LANES_MAX); 0 waits for everybody.
     pub fn new(of: [u8; SLOT_COUNT as usize]) -> Lanes {
         Lanes(Some(Arc::new(of)))
     }

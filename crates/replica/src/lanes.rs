@@ -7,7 +7,7 @@
 //!  lane 3  slots behind node 3        node 3        …
 //! ```
 
-use base::promise::LANES_MAX;
+use base::limits::LANES_MAX;
 use base::{InstanceName, Lanes, SLOT_COUNT, Slot};
 
 /// The lane of slots that wait for nobody: who serves a slot elsewhere says what is committed there.
