@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use crate::ids::{LogOrdinal, SLOT_COUNT, Slot};
 
-
 /// The slots that something is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {

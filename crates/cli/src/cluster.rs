@@ -2,9 +2,11 @@
 
 mod order;
 mod picture;
+mod save;
 mod standing;
 mod wait;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -22,6 +24,8 @@ Examples:
   zerohop cluster replace 3 5 -p 7000          node 5, which has joined, takes what node 3 has; node 3 leaves
   zerohop cluster move 0-99 200-299 --to 2 -p 7000
   zerohop cluster rebalance -p 7000            until every node has its share
+  zerohop cluster save /scratch/run-1 -p 7000  every key, for a cluster of any size that comes later
+  zerohop cluster load /scratch/run-1 -p 7000
 
 A NODE is its number, its host:port, or the id of one of its instances. A new node joins by itself: start it with the line
 that `zerohop serve --cluster new` printed. Slots move while clients go on; Ctrl-C ends the waiting, not the work. The
@@ -74,7 +78,19 @@ pub fn command() -> Command {
             Arg::new("lease-ms").long("lease-ms").value_name("MS").value_parser(value_parser!(u32)),
             Arg::new("chain-length").long("chain-length").value_name("N").value_parser(value_parser!(u8)),
         ]))
+        .subcommand(
+            sub("save", "Write every key to files, for a cluster of any size")
+                .arg(directory().help("Where they go: a new or an empty directory")),
+        )
+        .subcommand(
+            sub("load", "Load a save into an empty cluster, and compare what is there")
+                .arg(directory().help("Where `save` wrote")),
+        )
         .after_help(AFTER)
+}
+
+fn directory() -> Arg {
+    Arg::new("directory").value_name("DIRECTORY").required(true).value_parser(value_parser!(PathBuf))
 }
 
 fn with_target(command: Command) -> Command {
@@ -105,6 +121,11 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
 }
 
 fn ask(name: &str, matches: &ArgMatches) -> Result<(), String> {
+    match (name, matches.try_get_one::<PathBuf>("directory")) {
+        ("save", Ok(Some(directory))) => return save::save(&target(matches), directory),
+        ("load", Ok(Some(directory))) => return save::load(&target(matches), directory),
+        _ => {}
+    }
     let mut operator = Operator::open(&target(matches))?;
     let text = |id: &str| matches.get_one::<String>(id).map(String::as_str).unwrap_or_default();
     let waits = || !matches.get_flag("no-wait");

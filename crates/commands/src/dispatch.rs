@@ -6,7 +6,7 @@ use wire::registry::{COMMAND_ID_COUNT, CommandId as Id, CommandSpec};
 
 use crate::failure::Executed;
 use crate::unit::{Outcome, Unit};
-use crate::{bits, expiry, keyspace, lists, object, own, strings};
+use crate::{bits, dump, expiry, keyspace, lists, object, own, strings};
 
 /// What executes one command.
 type Handler = fn(Arguments<'_>, &mut Unit<'_>) -> Executed;
@@ -138,7 +138,7 @@ const OBJECTS: [(Id, Handler); 5] = [
     (Id::ObjectHelp, object::help),
 ];
 
-const KEYS: [(Id, Handler); 9] = [
+const KEYS: [(Id, Handler); 11] = [
     (Id::Del, keyspace::del),
     (Id::Unlink, keyspace::del),
     (Id::Exists, keyspace::exists),
@@ -148,6 +148,8 @@ const KEYS: [(Id, Handler); 9] = [
     (Id::Renamenx, keyspace::renamenx),
     (Id::Copy, keyspace::copy),
     (Id::Move, keyspace::move_command),
+    (Id::Dump, dump::dump),
+    (Id::Restore, dump::restore),
 ];
 
 const EXPIRY: [(Id, Handler); 9] = [

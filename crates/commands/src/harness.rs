@@ -108,6 +108,12 @@ impl Harness {
         self.describe(outcome, &reply)
     }
 
+    /// The reply of a request of any bytes.
+    pub(crate) fn reply(&mut self, words: &[&[u8]]) -> String {
+        let (outcome, reply) = self.call(words);
+        self.describe(outcome, &reply)
+    }
+
     fn describe(&self, outcome: Outcome, reply: &[u8]) -> String {
         let Outcome::Block(block) = outcome else { return show(reply) };
         assert!(reply.is_empty(), "who blocks has not answered");

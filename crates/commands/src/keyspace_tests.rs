@@ -195,3 +195,47 @@ fn a_pop_that_waited_looks_nothing_up() {
     assert_eq!(harness.resume("BLPOP l 0"), r#"["l", "a"]"#);
     assert_eq!(harness.store.lookups(), Lookups::default());
 }
+
+/// Payloads of redis-server 7.0.15, as it prints them; the words are those of its errors.
+#[test]
+fn values_come_from_dumps_of_other_stores() {
+    let mut harness = Harness::new();
+    let payload = b"\x00\x05hello\x0a\x00\x63\x72\xdf\x76\x65\x34\x20\x0a";
+    let list = b"\x12\x01\x02\x0f\x0f\x00\x00\x00\x03\x00\x81a\x02\x01\x01\xde\xd4\x02\xff\x0b\x00\xe9\xdb\x9d\x3b\xd4\xa4\x0b\x00";
+    let mut restore = |words: &[&[u8]]| harness.reply(&[&[&b"RESTORE"[..]], words].concat());
+    assert_eq!(restore(&[b"k", b"0", payload]), "+OK");
+    assert_eq!(restore(&[b"k", b"x", b""]), "-BUSYKEY Target key name already exists.");
+    assert_eq!(restore(&[b"k", b"x", b"", b"REPLACE"]), "-ERR value is not an integer or out of range");
+    assert_eq!(restore(&[b"k", b"-1", b"", b"REPLACE"]), "-ERR Invalid TTL value, must be >= 0");
+    assert_eq!(restore(&[b"k", b"0", b"x", b"REPLACE"]), "-ERR DUMP payload version or checksum are wrong");
+    assert_eq!(restore(&[b"k", b"0", &payload[1..], b"REPLACE"]), "-ERR Bad data format");
+    for (option, error) in [
+        (&b"IDLETIME"[..], "-ERR syntax error"),
+        (b"IDLETIME -1", "-ERR Invalid IDLETIME value, must be >= 0"),
+        (b"IDLETIME x", "-ERR value is not an integer or out of range"),
+        (b"FREQ 256", "-ERR Invalid FREQ value, must be >= 0 and <= 255"),
+        (b"FREQ 1 IDLETIME 1", "-ERR syntax error"),
+        (b"KEEP", "-ERR syntax error"),
+    ] {
+        let words: Vec<&[u8]> = option.split(|byte| *byte == b' ').collect();
+        assert_eq!(restore(&[&[&b"k"[..], b"0", payload], &words[..]].concat()), error);
+    }
+    assert_eq!(restore(&[b"l", b"5000", list, b"IDLETIME", b"3"]), "+OK");
+    assert_eq!(restore(&[b"m", b"1700000009000", payload, b"ABSTTL", b"FREQ", b"3"]), "+OK");
+    assert_eq!(restore(&[b"gone", b"1600000000000", payload, b"ABSTTL"]), "+OK");
+    assert_eq!(restore(&[b"far", b"9223372036854775807", payload]), "+OK");
+    for (words, reply) in [
+        ("GET k", "\"hello\""),
+        ("TTL k", ":-1"),
+        ("LRANGE l 0 -1", "[\"a\", \"1\", \"-300\"]"),
+        ("PTTL l", ":5000"),
+        ("PTTL m", ":9000"),
+        ("EXISTS gone far", ":1"),
+        ("DUMP gone", "nil"),
+    ] {
+        let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        assert_eq!(harness.reply(&words), reply, "{words:?}");
+    }
+    assert_eq!(harness.reply(&[b"RESTORE", b"k", b"1600000000000", payload, b"ABSTTL", b"REPLACE"]), "+OK");
+    assert_eq!(harness.reply(&[b"EXISTS", b"k"]), ":0", "what is over replaces what was there");
+}

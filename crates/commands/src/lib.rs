@@ -15,6 +15,7 @@
 mod arguments;
 mod bits;
 mod dispatch;
+mod dump;
 mod expiry;
 mod failure;
 mod keyspace;

@@ -106,6 +106,8 @@ pub const CATALOGUE: &[Entry] = &[
     entry(Keyspace, 3, "RENAMENX <k> <k>"),
     entry(Keyspace, 4, "COPY <k> <k> *[ REPLACE | DB <db> ]"),
     entry(Keyspace, 3, "MOVE <k> <db>"),
+    entry(Keyspace, 3, "RESTORE <k> <ms> <dump> *[ REPLACE ]"),
+    entry(Keyspace, 3, "RESTORE <k> <pat> <dump> *[ REPLACE | ABSTTL | IDLETIME <n> | FREQ <c> ]"),
     entry(Keyspace, 3, "OBJECT ENCODING <k>"),
     entry(Keyspace, 1, "OBJECT ( REFCOUNT | FREQ | IDLETIME | <nonsense> ) <k>"),
     entry(List, 6, "RPUSH <l> +( <e> )"),

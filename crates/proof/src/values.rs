@@ -73,6 +73,8 @@ pub enum Slot {
     Timeout,
     /// A digest of XXH3-64.
     Digest,
+    /// A value as DUMP returns it, or not quite.
+    Dump,
     /// A SCAN cursor.
     Cursor,
     /// A word that no command knows.
@@ -110,6 +112,7 @@ impl Slot {
             "db" => Slot::Database,
             "timeout" => Slot::Timeout,
             "digest" => Slot::Digest,
+            "dump" => Slot::Dump,
             "cursor" => Slot::Cursor,
             "nonsense" => Slot::Nonsense,
             other => panic!("the catalogue names no slot <{other}>"),
@@ -256,6 +259,7 @@ impl Pool {
                 text(pick(rng, &["0.001", "0.002", "0.001", "-1", "abc", "nan", "inf", "9223372036854775807", "-0.1"]))
             }
             Slot::Digest => digest(rng),
+            Slot::Dump => dump(rng),
             Slot::Cursor => text(pick(
                 rng,
                 &["0", "0", "0", "0", "abc", "-1", "+0", " 0", "-", "0\0x", "18446744073709551616", "1.5", ""],
@@ -365,6 +369,33 @@ fn digest(rng: &mut Rng) -> Vec<u8> {
             format!("{:016x}", xxhash_rust::xxh3::xxh3_64(known.as_bytes())).into_bytes()
         }
     }
+}
+
+/// What redis-server 7.0.15 dumped: strings plain, as integers and compressed; lists in one listpack, in several, plain and
+/// compressed. Some are damaged, cut or of no known version.
+fn dump(rng: &mut Rng) -> Vec<u8> {
+    let known = pick(
+        rng,
+        &[
+            "000568656c6c6f0a006372df766534200a",
+            "00c139300a009d94ea2793fc08b9",
+            "00c2701101000a0001a408fe953095a5",
+            "00c30d419002616261e0ff01e07a010161620a003f03619433dd8d9a",
+            "120102c32e408c1f8c0000000800816102826262030101dffb02c12c02f270110104f400f2052a01201e0309e06478e05a000166ff0a00201413b96cac1c16",
+            "12040213130000000400816102826262030101dffb02ff0216160000000400c12c02d06002f1001003f270110104ff02c322406211620000000400f3ffff7fff05f400f2052a0120100309e04678e03c0003487f01ff0212120000000300c08002df7f02f200800004ff0a00a49dcdf8bfad9676",
+        ],
+    );
+    let digit = |digit: u8| (digit as char).to_digit(16).map_or(0, |value| value as u8);
+    let mut bytes: Vec<u8> = known.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
+    match rng.below(10) {
+        0 => bytes.truncate(rng.below(bytes.len() as u64) as usize),
+        1 => {
+            let at = rng.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << rng.below(8);
+        }
+        _ => {}
+    }
+    bytes
 }
 
 /// Values on both sides of every encoding change: integer, 44 and 45 bytes, one listpack and several, binary, in one block

@@ -1,14 +1,16 @@
 //! Ring 2: values. One file per type with its canonical encoding and its operations; the encoding is the same in the
-//! memory image, the log, the checkpoint, the frame, migration and DUMP.
+//! memory image, the log, the checkpoint, the frame and migration.
 //!
 //! - [`change`]: the one vocabulary of writes. A command plans; what it decides is a [`Change`]; memory, log and replay
 //!   all perform the same `Change`
 //! - [`string`], [`bits`]: integers in strings, digests; bit operations
+//! - [`dump`]: a value as Redis's DUMP has it
 //! - [`extended`]: the 80-bit numbers of INCRBYFLOAT
 //! - [`list`]: lists as chunks of length-prefixed elements
 
 pub mod bits;
 pub mod change;
+pub mod dump;
 pub mod extended;
 pub mod list;
 pub mod string;

@@ -11,6 +11,7 @@ use wire::reply_parse::{Value, parse_reply};
 const READ_BYTES: usize = 64 << 10;
 
 /// Whom to talk to, and as whom.
+#[derive(Clone)]
 pub struct Target {
     pub host: String,
     pub port: u16,
@@ -87,6 +88,19 @@ impl Connection {
         }
     }
 
+    /// Sends commands at once and waits for all replies.
+    ///
+    /// # Errors
+    /// When the connection broke, or what came is no reply.
+    pub fn call_all(&mut self, requests: &[Vec<Vec<u8>>]) -> Result<Vec<Value>, String> {
+        let mut bytes = Vec::new();
+        for words in requests {
+            wire::request::encode(words.iter().map(Vec::as_slice), &mut bytes);
+        }
+        self.stream.write_all(&bytes).map_err(|error| format!("the connection broke: {error}"))?;
+        requests.iter().map(|_| self.reply()).collect()
+    }
+
     /// Sends a command and waits for its reply. Pushes that come before it are left out.
     ///
     /// # Errors
@@ -96,6 +110,11 @@ impl Connection {
         wire::request::encode(words.iter().map(Vec::as_slice), &mut request);
         let broken = |error: std::io::Error| format!("the connection broke: {error}");
         self.stream.write_all(&request).map_err(broken)?;
+        self.reply()
+    }
+
+    fn reply(&mut self) -> Result<Value, String> {
+        let broken = |error: std::io::Error| format!("the connection broke: {error}");
         let mut chunk = vec![0; READ_BYTES];
         loop {
             match parse_reply(&self.received) {

@@ -66,7 +66,7 @@ impl Three {
     }
 
     /// What a cluster client is answered: redirected until somebody serves the key.
-    fn ask(&self, words: &[&str]) -> String {
+    pub fn ask(&self, words: &[&str]) -> String {
         let begun = Instant::now();
         let mut ports: Vec<u16> = self.nodes.iter().flatten().map(|node| node.port + 1).collect();
         let mut last = String::new();

@@ -13,5 +13,6 @@ mod operators;
 mod process;
 mod refusals;
 mod running;
+mod save;
 mod tour;
 mod up_nodes;

@@ -55,6 +55,8 @@ pub enum CommandId {
     Renamenx,
     Copy,
     Move,
+    Dump,
+    Restore,
     Touch,
     Object,
     Randomkey,

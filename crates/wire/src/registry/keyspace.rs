@@ -5,7 +5,7 @@ use super::id::CommandId as Id;
 use super::keys::KeySpec;
 use super::spec::{CommandSpec, Family, Group, Oracle, Spread};
 
-pub(super) static COMMANDS: [CommandSpec; 24] = [
+pub(super) static COMMANDS: [CommandSpec; 26] = [
     CommandSpec::new(Id::Del, "del", -2, Group::Generic)
         .flags(Flags::WRITE)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RM.union(KeyFlags::DELETE))])
@@ -115,6 +115,24 @@ pub(super) static COMMANDS: [CommandSpec; 24] = [
         .keys(&[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))])
         .since("1.0.0")
         .doc("key db", "Moves a key to another database."),
+    CommandSpec::new(Id::Dump, "dump", 2, Group::Generic)
+        .flags(Flags::READONLY)
+        .keys(&[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))])
+        .since("2.6.0")
+        .complexity("O(N) with N the size of the value")
+        .doc("key", "Returns a value as RESTORE takes it, here and in Redis and Valkey.")
+        .oracle(Oracle::Model)
+        .tips(&["nondeterministic_output"]),
+    CommandSpec::new(Id::Restore, "restore", -4, Group::Generic)
+        .flags(Flags::WRITE.union(Flags::DENYOOM))
+        .keys(&[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE))])
+        .since("2.6.0")
+        .complexity("O(N) with N the size of the value")
+        .doc(
+            "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+            "Makes a key of what DUMP returned, here or elsewhere.",
+        )
+        .also(Categories::DANGEROUS),
     CommandSpec::new(Id::Touch, "touch", -2, Group::Generic)
         .flags(Flags::READONLY.union(Flags::FAST))
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO)])
