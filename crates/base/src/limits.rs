@@ -83,6 +83,23 @@ pub const HOPS_PENDING_PER_CONNECTION_MAX: usize = 1024;
 /// Bytes of the replies in one batch between two cores after which forwarded requests wait for the next tick: a few
 /// long values fill it, and the batch counts its bytes with 32 bits.
 pub const HOP_BATCH_BYTES: usize = 16 << 20;
+/// Machines of one node that talk in its mesh: its cores, and beside them its manager and its admin port.
+pub const MACHINES_MAX: usize = CORES_MAX + 2;
+/// Connections of the admin port at once: a few collectors and a person. When one more comes, the one that has been there longest
+/// and is not being answered goes.
+pub const ADMIN_CONNECTIONS_MAX: usize = 16;
+/// Longest head of a request to the admin port, bytes: line and headers.
+pub const ADMIN_HEAD_BYTES_MAX: usize = 8 << 10;
+/// Headers of a request to the admin port.
+pub const ADMIN_HEADERS_MAX: usize = 64;
+/// How long a connection of the admin port may take from its beginning to the last byte of its answer, milliseconds: collectors
+/// give up after ten seconds.
+pub const ADMIN_CONNECTION_MS_MAX: u64 = 10_000;
+/// How long the admin port waits for what cores and the manager say of themselves, milliseconds: sixteen times the longest gap between
+/// two ticks that is known of, so that who has not answered by then stands still.
+pub const ADMIN_ANSWER_MS_MAX: u64 = 1000;
+/// Time between two rounds of questions of the admin port, milliseconds: whoever asks it without end takes a thousandth of a core.
+pub const ADMIN_ROUND_MS_MIN: u64 = 50;
 /// Batches waiting in one core's mailbox; cores send at most one each per tick, so CORES_MAX x 16 ticks of delay.
 pub const MAILBOX_BATCHES_MAX: usize = 1024;
 /// Nodes of one cluster's table, those that are gone included until room is needed: a thousand and a few.

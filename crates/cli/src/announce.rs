@@ -24,6 +24,11 @@ pub fn backend(node: &Node) -> String {
     }
 }
 
+/// Where collectors and people read how the node stands, if anywhere.
+pub fn admin(node: &Node) -> Option<String> {
+    node.admin_address().map(|address| format!("http://{address}/metrics and /healthz"))
+}
+
 /// What replay found: a summary, then a line per tail that did not count.
 pub fn recovery(node: &Node, took: Duration) -> Vec<String> {
     let Some(directory) = node.directory() else { return Vec::new() };

@@ -33,12 +33,11 @@ pub fn of_node(error: &NodeError, directory: Option<&std::path::Path>) -> ExitCo
             let by = owner.as_ref().map_or_else(String::new, |owner| format!(" by {owner}"));
             let fix = match owner {
                 Some(owner) if owner.by_connection => {
-                    "the system gives such ports to clients: choose one outside /proc/sys/net/ipv4/ip_local_port_range \
-                     with --port"
+                    "the system gives such ports to clients: choose one outside /proc/sys/net/ipv4/ip_local_port_range"
                 }
-                _ => "end that process, or choose another port with --port",
+                _ => "end that process, or choose another port",
             };
-            with(FAILED, &format!("{error}{by}; {fix}"))
+            with(FAILED, &format!("{error}{by}; {fix} with {}", port.option))
         }
         error => with(FAILED, &error.to_string()),
     }

@@ -44,7 +44,7 @@ pub fn start_anywhere(config: &mut NodeConfig, signals: &StopSignals) -> Result<
         config.port = ports::free_block(config)?;
         match start(config, signals) {
             // Somebody was faster between our look and our listening.
-            Err(NodeError::Port(error)) if error.is_taken() && error.port.is_some() => {}
+            Err(NodeError::Port(error)) if error.taken_of_block().is_some() => {}
             result => return result,
         }
     }

@@ -17,6 +17,9 @@ Examples:
   zerohop serve --bind 0.0.0.0 --requirepass-file /etc/zerohop/password --dir /var/lib/zerohop
   zerohop serve --config /etc/zerohop.toml --print-config";
 
+/// What the line begins with that says where the admin port is; `up --nodes` reads it.
+pub const ADMIN_LINE: &str = "admin: ";
+
 /// Its options.
 pub fn command() -> Command {
     let config = Arg::new("config")
@@ -63,6 +66,7 @@ fn announce_ready(config: &NodeConfig, running: &running::Running) {
     running.recovery().iter().for_each(|text| say::line(&format!("recovery: {text}")));
     say::line(&format!("backend: {}", announce::backend(running.node())));
     say::line(&format!("durability: {}", announce::durability(config)));
+    announce::admin(running.node()).iter().for_each(|text| say::line(&format!("{ADMIN_LINE}{text}")));
     let mut places: Vec<String> =
         config.bind.iter().map(|address| std::net::SocketAddr::from((*address, config.port)).to_string()).collect();
     places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));

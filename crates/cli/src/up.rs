@@ -130,7 +130,7 @@ fn start_on_a_free_port(config: &mut NodeConfig, signals: &StopSignals) -> Resul
     }
     for _ in 0..PORTS_TRIED_MAX {
         let taken = match running::start(config, signals) {
-            Err(NodeError::Port(error)) if error.is_taken() && error.port.is_some() => error,
+            Err(NodeError::Port(error)) if error.taken_of_block().is_some() => error,
             result => return result,
         };
         let port = taken.port.unwrap_or(config.port);
@@ -167,6 +167,7 @@ fn announce_ready(config: &NodeConfig, running: &Running) {
         format!("  durability   {}", announce::durability(config)),
         format!("  io           {}", announce::backend(running.node())),
     ];
+    lines.extend(announce::admin(running.node()).map(|text| format!("  admin        {text}")));
     lines.extend(running.recovery().into_iter().map(|text| format!("  recovery     {text}")));
     lines.extend([String::new(), "Ctrl-C stops it.".to_owned()]);
     lines.iter().for_each(|text| say::line(text));

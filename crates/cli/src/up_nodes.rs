@@ -20,6 +20,7 @@ use server::membership::membership;
 use server::ports;
 use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request};
 
+use crate::serve::ADMIN_LINE;
 use crate::{exit, say};
 pub use place::{Place, nodes_in};
 use plan::{Entry, PORTS_APART, name};
@@ -181,6 +182,9 @@ impl Nodes<'_> {
                 Event::Said(from, line) if from == number => {
                     if let Some((_, rest)) = line.split_once("--token ") {
                         ready.token = rest.split(' ').next().map(str::to_owned);
+                    }
+                    if let (Some(admin), Some(process)) = (line.strip_prefix(ADMIN_LINE), self.processes.last_mut()) {
+                        process.admin = Some(admin.to_owned());
                     }
                     if line.starts_with("ready on ") {
                         warnings.iter().for_each(|line: &String| say::warning_of(&name(number), line));

@@ -10,7 +10,7 @@
 
 use crate::doorbell::Doorbell;
 use base::ids::CoreId;
-use base::limits::{CORES_MAX, MAILBOX_BATCHES_MAX};
+use base::limits::{MACHINES_MAX, MAILBOX_BATCHES_MAX};
 use crossbeam_queue::ArrayQueue;
 use std::collections::VecDeque;
 use std::io;
@@ -36,15 +36,15 @@ pub struct StreetHandle {
     doorbells: Arc<[Arc<Doorbell>]>,
 }
 
-/// The mailboxes of a node's cores, in order of their ids, and the handle that reaches them all.
+/// The mailboxes of a node's machines, the cores first, in order of their ids, and the handle that reaches them all.
 ///
 /// # Errors
 /// When no eventfd can be made.
 ///
 /// # Panics
-/// When `cores` is 0 or above [`CORES_MAX`].
+/// When `cores` is 0 or above [`MACHINES_MAX`].
 pub fn mesh<M: Send>(cores: usize) -> io::Result<(Vec<Mailbox<M>>, StreetHandle)> {
-    assert!((1..=CORES_MAX).contains(&cores), "1 to {CORES_MAX} cores, not {cores}");
+    assert!((1..=MACHINES_MAX).contains(&cores), "1 to {MACHINES_MAX} machines, not {cores}");
     let mut inboxes = Vec::with_capacity(cores);
     for _ in 0..cores {
         // The queue allocates all its room at once: a node of one core has nobody to write to it.

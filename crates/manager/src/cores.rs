@@ -49,19 +49,25 @@ impl Cores {
         let answer = |(core, gather, ordered)| (core, Control::Answer { gather, answer: Answer::Ordered(ordered) });
         let mut telling = inside.moving.take_telling();
         telling.extend(answers.map(answer));
-        if view.is_none() && lease.is_none() && !asks && telling.is_empty() {
-            return;
+        if view.is_some() || lease.is_some() || asks {
+            for core in self.all() {
+                let mut batch = HopBatch::default();
+                batch.controls.extend(view.clone().map(|view| Control::View { node, view }));
+                batch.controls.extend(lease.map(|until_us| Control::Lease { until_us }));
+                batch.controls.extend(asks.then_some(Control::AskHeld));
+                hops.push((core, batch));
+            }
         }
-        for core in self.all() {
-            let mut batch = HopBatch::default();
-            batch.controls.extend(view.clone().map(|view| Control::View { node, view }));
-            batch.controls.extend(lease.map(|until_us| Control::Lease { until_us }));
-            batch.controls.extend(asks.then_some(Control::AskHeld));
-            hops.push((core, batch));
-        }
-        for (core, control) in telling {
-            let batch = hops.iter_mut().find(|(to, _)| *to == core).map(|(_, batch)| batch);
-            batch.expect("every core has one").controls.push(control);
+        // Who asks may be no core: a machine beside them.
+        for (asker, control) in telling {
+            match hops.iter_mut().find(|(to, _)| *to == asker) {
+                Some((_, batch)) => batch.controls.push(control),
+                None => {
+                    let mut batch = HopBatch::default();
+                    batch.controls.push(control);
+                    hops.push((asker, batch));
+                }
+            }
         }
     }
 }
@@ -187,6 +193,19 @@ mod tests {
         // It was fenced and does not know any table that has what it is now.
         inside.incarnation += 1;
         assert_eq!(told(&mut cores, 2_150_000, &mut inside), ["0: lease false", "1: lease false"]);
+    }
+
+    #[test]
+    fn who_asks_from_beside_the_cores_is_answered_alone() {
+        let mut inside = leading();
+        let mut cores = Cores::new(1);
+        told(&mut cores, 2_000_000, &mut inside);
+        inside.on_order(CoreId(2), 5, shard::order::Order::Status);
+        let mut hops = Vec::new();
+        cores.tell(2_000_000, &mut inside, &mut hops);
+        let [(to, batch)] = &hops[..] else { panic!("nobody else is told anything") };
+        assert_eq!((*to, batch.controls.len()), (CoreId(2), 1));
+        assert!(matches!(&batch.controls[0], Control::Answer { gather: 5, answer: Answer::Ordered(_) }));
     }
 
     #[test]

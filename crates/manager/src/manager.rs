@@ -2,6 +2,8 @@
 
 use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, TickOutput};
 use control::{NodeState, Table};
+use shard::gather::Answer;
+use shard::order::Ordered;
 use shard::{Control, HopBatch};
 use wire::trust::{Greeted, Party, Purpose};
 
@@ -28,6 +30,8 @@ pub struct Manager {
     inside: Option<Inside>,
     peers: Peers,
     cores: Cores,
+    /// What those hear who want something while no cluster has let the node in.
+    refusals: Vec<(CoreId, HopBatch)>,
     /// Version of the table, and of the voters, that the file has.
     kept: (u64, u64),
     /// Version of the table that others were told.
@@ -81,6 +85,7 @@ impl Manager {
             inside,
             peers,
             cores: Cores::new(cores),
+            refusals: Vec::new(),
             kept: (0, 0),
             told: 0,
             effects: Vec::new(),
@@ -132,18 +137,29 @@ impl Manager {
                 _ => {}
             }
         }
-        for (core, batch) in input.hops.drain(..) {
-            let Some(inside) = &mut self.inside else { continue };
-            for control in batch.controls {
-                match control {
-                    Control::Held { table, held } => inside.on_held(core, table, &held),
-                    Control::Sealed { id, table } => inside.moving.on_sealed(core, id, table),
-                    Control::Order { gather, order } => inside.on_order(core, gather, order),
-                    Control::Distrusted { text } => eprintln!("zerohop: {text}"),
-                    Control::Unsealed { id } => inside.moving.on_unsealed(now_us, core, id),
-                    _ => {}
-                }
+        for (from, batch) in input.hops.drain(..) {
+            batch.controls.into_iter().for_each(|control| self.on_control(now_us, from, control));
+        }
+    }
+
+    /// A core says something, or whoever else is in this node's mesh asks.
+    fn on_control(&mut self, now_us: u64, from: CoreId, control: Control) {
+        let Some(inside) = &mut self.inside else {
+            if let Control::Order { gather, .. } = control {
+                let why = "no node of the cluster has let this one in yet".to_owned();
+                let mut batch = HopBatch::default();
+                batch.controls.push(Control::Answer { gather, answer: Answer::Ordered(Ordered::Refused(why)) });
+                self.refusals.push((from, batch));
             }
+            return;
+        };
+        match control {
+            Control::Held { table, held } => inside.on_held(from, table, &held),
+            Control::Sealed { id, table } => inside.moving.on_sealed(from, id, table),
+            Control::Order { gather, order } => inside.on_order(from, gather, order),
+            Control::Distrusted { text } => eprintln!("zerohop: {text}"),
+            Control::Unsealed { id } => inside.moving.on_unsealed(now_us, from, id),
+            _ => {}
         }
     }
 
@@ -278,6 +294,7 @@ impl Manager {
     /// What is newer goes to the file, to the cores, and, from who leads, to everybody: voters would hear of it with the next
     /// heartbeat, and slots that were handed over wait for that.
     fn tell(&mut self, now_us: u64, hops: &mut Vec<(CoreId, HopBatch)>) {
+        hops.append(&mut self.refusals);
         let Some(inside) = &mut self.inside else { return };
         let known = (inside.table().version(), inside.identity.voters.version);
         if self.kept != known {

@@ -99,6 +99,10 @@ pub struct NodeConfig {
     pub bind: Vec<IpAddr>,
     /// Port of the standalone personality; instance i listens on the i-th port after it.
     pub port: u16,
+    /// Port of `/metrics` and `/healthz`; 0: any that is free; `None`: there is none.
+    pub admin_port: Option<u16>,
+    /// Address of that port.
+    pub admin_bind: IpAddr,
     /// Where the data lies; `None` keeps nothing.
     pub directory: Option<PathBuf>,
     /// Cores, and so instances.
@@ -161,6 +165,8 @@ impl Default for NodeConfig {
         NodeConfig {
             bind: vec![IpAddr::from([127, 0, 0, 1])],
             port: 6379,
+            admin_port: None,
+            admin_bind: IpAddr::from([127, 0, 0, 1]),
             directory: None,
             cores: 1,
             durability: Durability::Interval,

@@ -5,6 +5,7 @@
 //!   StopSignals ───────────────────────────────────────────────────────────────────────────► until they stop
 //! ```
 
+mod admin;
 pub mod backup;
 pub mod cluster;
 pub mod config;

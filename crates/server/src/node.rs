@@ -1,5 +1,6 @@
 //! A node: its cores as threads, from start to stop.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -12,6 +13,7 @@ use storage::ColdValue;
 use storage::log::{LogIdentity, Recovery};
 use wire::trust::Token;
 
+use crate::admin;
 use crate::cluster::{self, Begun, Invitation};
 use crate::config::NodeConfig;
 use crate::facts::node_state;
@@ -56,6 +58,7 @@ impl From<PortError> for NodeError {
 pub struct Node {
     threads: Vec<JoinHandle<Result<Shard, String>>>,
     manager: Option<JoinHandle<Result<(), String>>>,
+    admin: Option<admin::Running>,
     invitation: Option<Invitation>,
     handle: StreetHandle,
     directory: Option<DataDirectory>,
@@ -93,6 +96,7 @@ impl Node {
             cluster::check(&config).map_err(NodeError::Other)?;
         }
         let mut listeners = ports::bind(&config)?;
+        let admin_listener = ports::bind_admin(&config)?;
         let connections = u64::from(config.cores) * base::limits::CONNECTIONS_PER_CORE_MAX as u64;
         io::process::reserve_descriptors(connections).map_err(other)?;
         let fresh_id = random_bytes().map_err(other)?;
@@ -104,8 +108,11 @@ impl Node {
         let incarnation = directory.as_ref().map_or(0, DataDirectory::next_incarnation);
         let (mut shards, recovery) =
             make_shards(&config, &table, seed, (store_id, backend), directory.as_ref(), progress)?;
-        let machines = usize::from(config.cores) + usize::from(is_member);
-        let (mut mailboxes, handle) = mesh(machines).map_err(other)?;
+        let beside = usize::from(is_member) + usize::from(admin_listener.is_some());
+        let (mut mailboxes, handle) = mesh(usize::from(config.cores) + beside).map_err(other)?;
+        let identity = shards[0].1.identity().clone();
+        let admin =
+            admin_listener.map(|listener| (listener, mailboxes.pop().expect("the admin port's mailbox is the last")));
         let (mut manager, mut invitation) = (None, None);
         if is_member {
             let chance = (random_bytes().map_err(other)?, Token::new(random_bytes().map_err(other)?));
@@ -113,7 +120,7 @@ impl Node {
             cluster::refuse_foreign_keys(&start, &mut shards)?;
             shards.iter_mut().for_each(|(identity, shard)| shard.join(seed ^ u64::from(identity.core), &token));
             let street = (backend, listeners.pop().expect("the manager's are the last"));
-            let mesh = (mailboxes.pop().expect("the manager's is the last"), handle.clone());
+            let mesh = (mailboxes.pop().expect("the manager's is behind the cores'"), handle.clone());
             manager = Some(cluster::run(&config, start, street, mesh)?);
             invitation = own;
         }
@@ -130,7 +137,9 @@ impl Node {
             };
             threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(other)?);
         }
-        Ok(Node { threads, manager, invitation, handle, directory, recovery, backend, passed_over })
+        let admin = admin.map(|(listener, mailbox)| admin::run(identity, is_member, listener, mailbox));
+        let admin = admin.transpose().map_err(other)?;
+        Ok(Node { threads, manager, admin, invitation, handle, directory, recovery, backend, passed_over })
     }
 
     /// What other nodes join this one's cluster with.
@@ -146,6 +155,11 @@ impl Node {
     /// What moves the bytes, and why io_uring was passed over if it was.
     pub fn backend(&self) -> (ChosenBackend, Option<&str>) {
         (self.backend, self.passed_over.as_deref())
+    }
+
+    /// Where `/metrics` and `/healthz` are, if anywhere.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|admin| admin.address)
     }
 
     /// Asks the cores to stop; from any thread or signal handler's thread.
@@ -174,7 +188,8 @@ impl Node {
         let ended = self
             .manager
             .map_or(Ok(()), |thread| thread.join().unwrap_or_else(|_| Err("the manager ended by a panic".to_owned())));
-        match failure.or(ended.err()) {
+        let admin = self.admin.map_or(Ok(()), admin::Running::join);
+        match failure.or(ended.err()).or(admin.err()) {
             Some(text) => Err(NodeError::Other(text)),
             // Nobody uses the directory from now on; the lock itself goes with the process.
             None => Ok(self.directory.map_or(Ok(()), |directory| directory.announce(""))?),

@@ -14,6 +14,9 @@ use crate::config::NodeConfig;
 /// Blocks that are tried before no free one is believed to exist.
 const BLOCKS_TRIED_MAX: usize = 128;
 
+/// The option that the ports of a node's block follow from.
+const BLOCK: &str = "--port";
+
 /// How often, and how long apart, a taken port is tried: 50 ms in all.
 const TAKEN_TRIES_MAX: usize = 11;
 const TAKEN_PAUSE: Duration = Duration::from_millis(5);
@@ -25,6 +28,8 @@ pub struct PortError {
     pub place: String,
     /// The port, unless it is a Unix socket.
     pub port: Option<u16>,
+    /// The option that names it.
+    pub option: &'static str,
     /// Why.
     pub error: std::io::Error,
 }
@@ -33,6 +38,11 @@ impl PortError {
     /// Whether another process has it.
     pub fn is_taken(&self) -> bool {
         self.error.kind() == ErrorKind::AddrInUse
+    }
+
+    /// The port of the node's block that another process has: with another `port` the node may have what it needs.
+    pub fn taken_of_block(&self) -> Option<u16> {
+        self.port.filter(|_| self.is_taken() && self.option == BLOCK)
     }
 }
 
@@ -82,7 +92,8 @@ fn try_bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
         }
     }
     if let Some(path) = &config.unix_socket {
-        let at = |error| PortError { place: path.display().to_string(), port: None, error };
+        let place = path.display().to_string();
+        let at = |error| PortError { place: place.clone(), port: None, option: "--unixsocket", error };
         let listener = Listener::unix(path, config.unix_socket_mode, Door::Standalone).map_err(at)?;
         for listeners in cores.iter_mut().skip(1) {
             listeners.push(listener.try_clone().map_err(at)?);
@@ -105,6 +116,22 @@ fn bind_for_nodes(config: &NodeConfig, cores: &mut Vec<Vec<Listener>>) -> Result
     Ok(())
 }
 
+/// The listener of the admin port, if there is to be one. A taken port is tried again as those of [`bind`] are.
+///
+/// # Errors
+/// When it cannot be had.
+pub fn bind_admin(config: &NodeConfig) -> Result<Option<Listener>, PortError> {
+    let Some(port) = config.admin_port else { return Ok(None) };
+    let named = |error: PortError| PortError { option: "--admin-port", ..error };
+    for _ in 1..TAKEN_TRIES_MAX {
+        match tcp(config.admin_bind, port, Door::Standalone, false) {
+            Err(error) if error.is_taken() => std::thread::sleep(TAKEN_PAUSE),
+            other => return other.map(Some).map_err(named),
+        }
+    }
+    tcp(config.admin_bind, port, Door::Standalone, false).map(Some).map_err(named)
+}
+
 /// A port whose block (the port itself and one per core after it) is free now; for `--port 0`.
 ///
 /// # Errors
@@ -124,12 +151,17 @@ pub fn free_block(config: &NodeConfig) -> Result<u16, PortError> {
             Err(error) => failure = Some(error),
         }
     }
-    let none = || PortError { place: config.bind[0].to_string(), port: None, error: ErrorKind::AddrInUse.into() };
+    let none = || PortError {
+        place: config.bind[0].to_string(),
+        port: None,
+        option: BLOCK,
+        error: ErrorKind::AddrInUse.into(),
+    };
     Err(failure.unwrap_or_else(none))
 }
 
 fn tcp(host: IpAddr, port: u16, door: Door, shared: bool) -> Result<Listener, PortError> {
     let address = SocketAddr::from((host, port));
-    let at = |error| PortError { place: address.to_string(), port: Some(port), error };
+    let at = |error| PortError { place: address.to_string(), port: Some(port), option: BLOCK, error };
     Listener::tcp(address, door, shared).map_err(at)
 }

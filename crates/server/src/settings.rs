@@ -1,5 +1,6 @@
 //! The settings a person can give: one table for options, environment, file, help and the printed configuration.
 
+mod admin;
 mod cluster;
 
 use std::net::IpAddr;
@@ -64,7 +65,7 @@ const RUNNING: &str = "How it runs";
 const ACCESS: &str = "Who may come in";
 
 /// All settings, in the order of help.
-pub static SETTINGS: [Setting; 24] = [
+pub static SETTINGS: [Setting; 26] = [
     Setting {
         key: "port",
         heading: LISTENING,
@@ -213,6 +214,8 @@ pub static SETTINGS: [Setting; 24] = [
         set: set_unix_socket_mode,
         show: |config| Some(format!("{:o}", config.unix_socket_mode).into()),
     },
+    admin::ADMIN_PORT,
+    admin::ADMIN_BIND,
     Setting {
         key: "pin",
         heading: RUNNING,

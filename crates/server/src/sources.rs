@@ -165,6 +165,14 @@ impl Resolved {
                 config.cores
             )));
         }
+        let own = u32::from(config.port)..=config.last_client_port();
+        if let Some(port) = config.admin_port.filter(|port| config.port > 0 && own.contains(&u32::from(*port))) {
+            let given = spell("admin-port", &[port.to_string()], self.origin("admin-port"));
+            let (first, last) = own.into_inner();
+            return Err(SettingError(format!(
+                "{given}: clients of this node connect to {first} to {last}; give another port"
+            )));
+        }
         let announced_last = u32::from(config.instance_port_base()) + u32::from(config.cores) - 1;
         if announced_last > u32::from(u16::MAX) {
             let words = [config.instance_port_base().to_string()];

@@ -199,6 +199,7 @@ impl Shard {
     /// Hands the batches for other cores over.
     pub(crate) fn send_hops(&mut self, output: &mut TickOutput<HopBatch>) {
         output.hops.extend(self.take_for_manager());
+        output.hops.append(&mut self.beside);
         if self.outbox.len() == 1 {
             return;
         }

@@ -6,6 +6,7 @@ use storage::checkpoint::CorePoint;
 
 use base::ConnectionId;
 
+use crate::beside::CoreStanding;
 use crate::connection::Stall;
 use crate::forward::Unblock;
 use crate::hop::{Control, Origin};
@@ -40,6 +41,8 @@ pub enum Question {
     },
     /// What INFO sums up.
     Facts,
+    /// How the core stands; only from beside the cores.
+    Standing,
     /// Settings changed.
     Configure(Vec<ConfigChange>),
     /// Say when everything changed so far is durable.
@@ -59,6 +62,8 @@ pub enum Answer {
     Count(u64),
     /// What a core knows of itself.
     Facts(Box<CoreFacts>),
+    /// How it stands.
+    Standing(Box<CoreStanding>),
     /// The manager: what became of an order.
     Ordered(Ordered),
     /// A core's part of a backup, or why there is none.
@@ -237,7 +242,7 @@ impl Shard {
 
     pub(crate) fn give_answer(&mut self, from: Option<CoreId>, gather: u64, answer: Answer) {
         match from {
-            Some(core) => self.outbox[usize::from(core.0)].controls.push(Control::Answer { gather, answer }),
+            Some(asker) => self.batch_for(asker).controls.push(Control::Answer { gather, answer }),
             None => self.on_answer(gather, answer),
         }
     }
@@ -250,6 +255,7 @@ impl Shard {
             Answer::Lines(lines) => gather.lines.extend(lines),
             Answer::Count(count) => gather.count += count,
             Answer::Facts(facts) => gather.facts.push(*facts),
+            Answer::Standing(_) => unreachable!("no core asks that"),
             Answer::Ordered(ordered) => gather.ordered = Some(ordered),
             Answer::Pinned(Ok(point)) => gather.points.push(*point),
             Answer::Pinned(Err(why)) => drop(gather.refusal.get_or_insert(why)),
@@ -327,6 +333,7 @@ impl Shard {
                 Answer::Count(0)
             }
             Question::Facts => Answer::Facts(Box::new(self.facts())),
+            Question::Standing => Answer::Standing(Box::new(self.standing())),
             Question::Configure(changes) => {
                 self.node.config.apply(&changes);
                 Answer::Count(0)

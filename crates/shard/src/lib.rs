@@ -19,6 +19,7 @@
 //! It never reads a clock, a socket or a file: what it knows it was told in [`base::TickInput`], what it wants stands in
 //! [`base::TickOutput`].
 
+pub mod beside;
 pub mod checkpoint;
 pub mod claims;
 pub mod commit;

@@ -16,6 +16,7 @@ use wire::registry::{CommandSpec, key_positions};
 use wire::trust::Token;
 use wire::{Arguments, Reply, error};
 
+use crate::beside::MemberStanding;
 use crate::hop::{Control, HopBatch};
 use crate::member::migrations::Migrations;
 use crate::node::{ClusterFacts, LinkFacts};
@@ -77,6 +78,16 @@ impl Membership {
         let view = self.links.view().map(Arc::as_ref);
         let migrations = Some(&self.migrations);
         ClusterFacts { me: self.links.me(), view, has_lease: self.has_lease(now), migrations, links }
+    }
+
+    pub(crate) fn standing(&self, now: Now) -> MemberStanding {
+        MemberStanding {
+            me: self.links.me(),
+            view: self.links.view().cloned(),
+            lease_left_us: self.lease_until_us.unwrap_or(0).saturating_sub(now.monotonic_us),
+            links: self.link_facts(),
+            distrusted: self.links.distrusted(),
+        }
     }
 
     pub(crate) fn link_facts(&self) -> LinkFacts {

@@ -20,7 +20,7 @@ use crate::gather::Gathers;
 use crate::hop::{HopBatch, Origin};
 use crate::member::Membership;
 use crate::memory::Memory;
-use crate::node::Statistics;
+use crate::node::{NodeIdentity, Statistics};
 use crate::node_commands::DurableAsk;
 use crate::pace::Pace;
 use crate::pins::Pins;
@@ -119,6 +119,8 @@ pub struct Shard {
     pub(crate) reply_scratch: Vec<u8>,
     /// One batch per core of the node, sent at the tick's end.
     pub(crate) outbox: Vec<HopBatch>,
+    /// What whoever asked from beside the cores is told in this tick.
+    pub(crate) beside: Vec<(CoreId, HopBatch)>,
     /// Forwarded requests whose groups are lent.
     pub(crate) parked_hops: VecDeque<ParkedHop>,
     /// Values that requests wait for.
@@ -204,6 +206,7 @@ impl Shard {
             arrivals_scratch: Vec::new(),
             reply_scratch: Vec::new(),
             outbox: (0..core_count).map(|_| HopBatch::default()).collect(),
+            beside: Vec::new(),
             parked_hops: VecDeque::new(),
             fetches: Fetches::default(),
             uploads: Uploads::default(),
@@ -243,6 +246,11 @@ impl Shard {
     /// The data, to look at.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Of which node it is a core.
+    pub fn identity(&self) -> &NodeIdentity {
+        &self.node.identity
     }
 
     /// Why it stopped acknowledging, if it did.

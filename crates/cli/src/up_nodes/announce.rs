@@ -22,6 +22,7 @@ pub fn ready(plan: &Plan, processes: &[NodeProcess], is_whole: bool) {
         let NodeProcess { number, process_id, directory, .. } = process;
         let (name, directory) = (name(*number), directory.display());
         lines.push(format!("  {name}       cluster clients on port {port}, pid {process_id}, data {directory}"));
+        lines.extend(process.admin.iter().map(|admin| format!("  {:<13}{admin}", "")));
     }
     lines.push(String::new());
     lines.push(format!("  durability   {}", announce::durability(&plan.config)));

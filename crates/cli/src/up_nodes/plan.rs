@@ -13,7 +13,7 @@ pub const NODES_MAX: usize = 5;
 pub const PORTS_APART: u16 = 2;
 
 /// What each node is told by [`Plan::serve`], and not by whoever typed it.
-const OURS: [&str; 3] = ["port", "dir", "cores"];
+const OURS: [&str; 4] = ["port", "dir", "cores", "admin-port"];
 
 /// See the module.
 pub struct Plan {
@@ -56,6 +56,12 @@ impl Plan {
         if config.pin {
             return Err("--pin: with --nodes all would share one CPU; leave it out".to_owned());
         }
+        let last_admin_port = config.admin_port.map_or(0, |port| usize::from(port) + nodes - 1);
+        if last_admin_port > usize::from(u16::MAX) {
+            return Err(format!(
+                "--admin-port: that of the last of {nodes} nodes would be {last_admin_port}; give a lower one"
+            ));
+        }
         let lease_ms = matches.get_one::<String>("lease-ms").cloned();
         let mut config = config;
         // The lines that start a node again are typed somewhere else.
@@ -88,6 +94,11 @@ impl Plan {
         NodeConfig { port, directory: Some(self.directory_of(number)), ..self.config.clone() }
     }
 
+    /// The admin port of node `number`: one after the other; 0 for each if any will do.
+    fn admin_port(&self, number: usize) -> Option<u16> {
+        self.config.admin_port.map(|first| if first == 0 { 0 } else { first + number as u16 - 1 })
+    }
+
     /// The words behind `zerohop` that start node `number`.
     pub fn serve(&self, number: usize, port: u16, entry: &Entry<'_>) -> Vec<String> {
         let mut words = vec!["serve".to_owned(), "--port".to_owned(), port.to_string()];
@@ -105,6 +116,7 @@ impl Plan {
             }
         }
         words.extend(self.options.iter().cloned());
+        words.extend(self.admin_port(number).iter().flat_map(|port| ["--admin-port".to_owned(), port.to_string()]));
         words
     }
 

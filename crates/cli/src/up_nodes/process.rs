@@ -32,6 +32,8 @@ pub struct NodeProcess {
     pub directory: PathBuf,
     /// The port that it was told.
     pub port: u16,
+    /// Where `/metrics` and `/healthz` are, as it said.
+    pub admin: Option<String>,
     /// Its number for the operating system.
     pub process_id: u32,
     /// `None` once its end was waited for: until then the number is nobody else's.
@@ -67,7 +69,7 @@ impl NodeProcess {
             warnings.join().ok();
             tell.send(Event::Ended(number)).ok();
         });
-        Ok(NodeProcess { number, directory, port, process_id: child.id(), child: Some(child) })
+        Ok(NodeProcess { number, directory, port, admin: None, process_id: child.id(), child: Some(child) })
     }
 
     /// Whether its end is still to come.

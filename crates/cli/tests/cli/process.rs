@@ -118,7 +118,7 @@ impl Server {
 
     /// Starts it and reads what it says until it is ready and has told the port.
     pub fn start(arguments: &[&str]) -> Server {
-        let last_line = if arguments[0] == "up" { "Ctrl-C stops it." } else { "ready on " };
+        let last_line = if arguments[0] == "up" { "Ctrl-C stops" } else { "ready on " };
         let mut child = zerohop(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut server = Server {
             lines: BufReader::new(child.stdout.take().unwrap()),

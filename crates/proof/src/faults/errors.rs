@@ -110,9 +110,13 @@ pub(super) fn run(options: &Options, home: &Home, shim: &Shim) -> io::Result<(u6
 fn one(case: &Case, setting: &Setting, (home, shim): (&Home, &Shim), seed: u64) -> Result<String, String> {
     let (data, mut book) = (home.data()?, Book::new(seed));
     shim.disarm().map_err(words)?;
-    let mut node = home.start(setting, &data, Some(shim))?;
+    let more: &[&str] = if case.becomes == Becomes::Refusal { &["--admin-port", "0"] } else { &[] };
+    let mut node = home.start_with(setting, &data, Some(shim), more)?;
     node.write(&mut book, LOAD_BEFORE)?;
     node.clients = if setting.cores > 1 && setting.backend == "uring" { 8 } else { 1 };
+    if case.becomes == Becomes::Refusal {
+        has_all("its health", &node.health()?, &["HTTP/1.1 200 ", "ok"])?;
+    }
     shim.arm(&case.rule).map_err(words)?;
     let outcome = match case.becomes {
         Becomes::End => ends(&mut node, &mut book, case),
@@ -165,6 +169,8 @@ fn refuses(node: &mut Node, book: &mut Book) -> Result<(), String> {
     if node.info("aof_last_write_status").as_deref() != Some("err") {
         return Err("INFO persistence says nothing of it".to_owned());
     }
+    let parts = ["HTTP/1.1 503 ", "the log of core ", " has failed: ", ".log: ", "Input/output error"];
+    has_all("its health", &node.health()?, &parts)?;
     node.says(&["the log failed", ".log: ", "Input/output error"])
 }
 

@@ -1,7 +1,8 @@
 //! A process on a data directory: started with or without the shim, asked, ended, and held against the book by the next one.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -68,8 +69,20 @@ impl Home {
     /// # Errors
     /// What it said, when it ended instead.
     pub fn start(&self, setting: &Setting, data: &Path, shim: Option<&Shim>) -> Result<Node, String> {
+        self.start_with(setting, data, shim, &[])
+    }
+
+    /// The same, with further options.
+    pub fn start_with(
+        &self,
+        setting: &Setting,
+        data: &Path,
+        shim: Option<&Shim>,
+        more: &[&str],
+    ) -> Result<Node, String> {
         let cores = setting.cores.to_string();
         let arguments = ["--cores", &cores, "--io", setting.backend, "--durability", setting.durability];
+        let arguments = [&arguments, more].concat();
         let variables = shim.map_or_else(Vec::new, |shim| shim.variables(data));
         let launched = Server::launch_zerohop_beside(&self.zerohop, &arguments, (data, &self.root), &variables);
         let mut server = launched.map_err(words)?;
@@ -115,6 +128,19 @@ impl Node {
         let reply = self.asker.call_line("INFO persistence").ok()?;
         let text = text(&reply);
         text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned()))
+    }
+
+    /// What `/healthz` answers, head and body, of a node with `--admin-port 0`.
+    pub fn health(&self) -> Result<String, String> {
+        let output = self.output();
+        let address = output.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        let address = address.ok_or_else(|| format!("it does not say where its admin port is: {output}"))?;
+        let mut stream = TcpStream::connect(address).map_err(words)?;
+        stream.set_read_timeout(Some(WAIT_MAX)).map_err(words)?;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").map_err(words)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).map_err(words)?;
+        Ok(answer)
     }
 
     pub fn count(&mut self, name: &str) -> u64 {

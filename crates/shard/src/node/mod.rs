@@ -30,6 +30,7 @@ pub use config::{Config, ConfigChange, parse_bytes};
 pub use config_keys::{ConfigKey, KEYS, Kind, Role};
 pub use facts::{ClusterFacts, CoreFacts, LinkFacts, NodeFacts, NodeIdentity, ProcessFacts};
 pub use outcome::{BackupRequest, CopiesAsked, KeysKind, NodeOutcome, NodePlan, plan};
+pub use replication::TableCounts;
 pub use statistics::{Calls, Counters, Gauges, KeyspaceFacts, Statistics};
 
 use wire::registry::{CommandId as Id, CommandSpec, answer_command, lookup};

@@ -100,29 +100,62 @@ fn write_first(facts: &NodeFacts<'_>, first: &Listed, link: Option<&FollowStandi
 /// What the cluster's table says of chains, under names of our own.
 pub(super) fn chain_lines(facts: &NodeFacts<'_>) -> Vec<(&'static str, u64)> {
     let Some(cluster) = facts.cluster else { return Vec::new() };
-    let stretches = || cluster.view.into_iter().flat_map(ClusterView::stretches);
-    let slots_of = |is_meant: fn(&placement::Chain) -> bool| {
-        let meant = stretches().filter(|(_, chain)| is_meant(chain));
-        meant.map(|(range, _)| u64::from(range.len())).sum::<u64>()
-    };
-    let degraded = stretches().filter(|(_, chain)| chain.whole < 2).map(|(_, chain)| &chain.members);
-    let (mut chains, mut degraded) =
-        (stretches().map(|(_, chain)| &chain.members).collect::<Vec<_>>(), degraded.collect::<Vec<_>>());
-    for members in [&mut chains, &mut degraded] {
-        members.sort_unstable();
-        members.dedup();
-    }
-    let up = cluster.view.map_or(0, |view| view.nodes().iter().filter(|place| place.is_up).count());
+    let counts = cluster.view.map(TableCounts::of).unwrap_or_default();
     vec![
         ("zh_node", u64::from(cluster.me.node.0)),
         ("zh_lease", u64::from(cluster.has_lease)),
         ("zh_table_version", facts.table_version()),
-        ("zh_nodes", cluster.view.map_or(0, |view| view.nodes().len()) as u64),
-        ("zh_nodes_up", up as u64),
-        ("zh_chains", chains.len() as u64),
-        ("zh_chains_degraded", degraded.len() as u64),
-        ("zh_slots_filling", slots_of(|chain| chain.whole < chain.members.len())),
-        ("zh_slots_unserved", slots_of(|chain| chain.members.is_empty())),
-        ("zh_moves", cluster.view.map_or(0, |view| view.moves().len()) as u64),
+        ("zh_nodes", counts.nodes),
+        ("zh_nodes_up", counts.nodes_up),
+        ("zh_chains", counts.chains),
+        ("zh_chains_degraded", counts.chains_degraded),
+        ("zh_slots_filling", counts.slots_filling),
+        ("zh_slots_unserved", counts.slots_unserved),
+        ("zh_moves", counts.moves),
     ]
+}
+
+/// How the cluster stands, in numbers, by one table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableCounts {
+    /// Nodes.
+    pub nodes: u64,
+    /// Those that are neither fenced nor down.
+    pub nodes_up: u64,
+    /// Different chains.
+    pub chains: u64,
+    /// Of those, with fewer than two whole copies somewhere.
+    pub chains_degraded: u64,
+    /// Slots of which a member is being filled.
+    pub slots_filling: u64,
+    /// Slots that nobody serves.
+    pub slots_unserved: u64,
+    /// Moves under way.
+    pub moves: u64,
+}
+
+impl TableCounts {
+    /// Of this table.
+    pub fn of(view: &ClusterView) -> TableCounts {
+        let slots_of = |is_meant: fn(&placement::Chain) -> bool| {
+            let meant = view.stretches().filter(|(_, chain)| is_meant(chain));
+            meant.map(|(range, _)| u64::from(range.len())).sum::<u64>()
+        };
+        let degraded = view.stretches().filter(|(_, chain)| chain.whole < 2).map(|(_, chain)| &chain.members);
+        let (mut chains, mut degraded) =
+            (view.stretches().map(|(_, chain)| &chain.members).collect::<Vec<_>>(), degraded.collect::<Vec<_>>());
+        for members in [&mut chains, &mut degraded] {
+            members.sort_unstable();
+            members.dedup();
+        }
+        TableCounts {
+            nodes: view.nodes().len() as u64,
+            nodes_up: view.nodes().iter().filter(|place| place.is_up).count() as u64,
+            chains: chains.len() as u64,
+            chains_degraded: degraded.len() as u64,
+            slots_filling: slots_of(|chain| chain.whole < chain.members.len()),
+            slots_unserved: slots_of(|chain| chain.members.is_empty()),
+            moves: view.moves().len() as u64,
+        }
+    }
 }
