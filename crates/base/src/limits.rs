@@ -14,6 +14,16 @@ pub const REQUEST_BYTES_MAX: usize = 1 << 30;
 pub const ARGUMENTS_UNAUTHENTICATED_MAX: usize = 10;
 /// Longest bulk of a request before authentication, bytes (CVE-2021-32675).
 pub const BULK_UNAUTHENTICATED_MAX: usize = 16 << 10;
+/// Users of one node. Every one may be looked at by each core that gets a new table.
+pub const ACL_USERS_MAX: usize = 4096;
+/// Rules of one user as ACL LIST shows them, bytes: with as many users as there may be, all of them take 256 MiB.
+pub const ACL_USER_BYTES_MAX: usize = 64 << 10;
+/// Refusals that one core remembers for ACL LOG: Redis's `acllog-max-len`.
+pub const ACL_LOG_ENTRIES_MAX: usize = 128;
+/// Bytes that ACL LOG remembers of a key and of a name: whoever presents a name of 512 MiB is to find it again, not to fill memory.
+pub const ACL_LOG_TEXT_BYTES_MAX: usize = 4 << 10;
+/// Longest file of users, bytes: all users with all rules.
+pub const ACL_FILE_BYTES_MAX: usize = ACL_USERS_MAX * ACL_USER_BYTES_MAX;
 /// Unsent reply bytes of one connection before its requests are no longer read: a client that does not read its
 /// replies stops being served, not buffered.
 pub const OUTPUT_PAUSE_BYTES: usize = 1 << 20;

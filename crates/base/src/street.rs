@@ -177,6 +177,13 @@ pub enum Event {
         /// The operating system's words, with the file's name.
         reason: String,
     },
+    /// A [`Effect::ReadFile`] was done.
+    FileRead {
+        /// The effect's number.
+        token: u64,
+        /// The whole content, or why there is none: the operating system's words with the file's name.
+        read: Result<Vec<u8>, String>,
+    },
     /// The core was busy for so long without taking a tick's clock reading.
     TickGap(TickGap),
     /// SIGTERM, SIGINT or SHUTDOWN: finish, seal the log, answer with [`Effect::Stop`].
@@ -299,7 +306,7 @@ pub enum Effect {
         names: Vec<String>,
     },
     /// Write into a file of the data directory that an earlier [`Effect::ReplaceFile`] made, and make that durable. Off the
-    /// tick; [`Event::FileDurable`] or [`Event::FileFailed`] follows. This and [`Effect::ReplaceFile`] are performed and told of
+    /// tick; [`Event::FileDurable`] or [`Event::FileFailed`] follows. This, [`Effect::ReplaceFile`] and [`Effect::ReadFile`] are performed and told of
     /// in the order in which they were asked for; 64 may be under way, and more fail at once, before those.
     WriteFile {
         /// The asker's number for it.
@@ -313,7 +320,7 @@ pub enum Effect {
     },
     /// Make `bytes` the whole content of a file of the data directory, made if absent, and durable, so that a crash at any
     /// moment leaves the old content or the new one: written to `name` with [`UNFINISHED_SUFFIX`] behind it, synced, renamed,
-    /// the directory synced. Off the tick, in order with [`Effect::WriteFile`]; [`Event::FileDurable`] or [`Event::FileFailed`]
+    /// the directory synced. A file that is there keeps its permissions. Off the tick, in order with [`Effect::WriteFile`]; [`Event::FileDurable`] or [`Event::FileFailed`]
     /// follows.
     ReplaceFile {
         /// The asker's number for it.
@@ -322,6 +329,16 @@ pub enum Effect {
         name: String,
         /// Its content from then on.
         bytes: Vec<u8>,
+    },
+    /// Read a file of the data directory. Off the tick, in order with [`Effect::WriteFile`]; [`Event::FileRead`] follows, or
+    /// [`Event::FileFailed`] where none of them can be performed.
+    ReadFile {
+        /// The asker's number for it.
+        token: u64,
+        /// The file.
+        name: String,
+        /// A longer file is not read.
+        bytes_max: u64,
     },
     /// Give memory that was freed back to the operating system, as far as the allocator kept it; in the tick, because it is the
     /// allocator that the tick works with.

@@ -99,7 +99,8 @@ pub struct CoreConfig {
     pub connections_refused: Arc<AtomicU64>,
     /// Where its log lies; without, no disk thread is started and log effects fail.
     pub log: Option<LogFilesConfig>,
-    /// The data directory, for a machine that writes and replaces files by name; it exists and is locked by this process.
+    /// The directory of the files that a machine writes, replaces and reads by name: a manager's is the data directory, which is
+    /// locked by this process.
     /// Without, no disk thread is started for them and their effects fail.
     pub files: Option<PathBuf>,
     /// The CPU to stay on.

@@ -133,6 +133,10 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                     Some(files) => files.replace(token, &name, bytes, events),
                     None => events.push(Event::FileFailed { token, reason: no_directory() }),
                 },
+                Effect::ReadFile { token, name, bytes_max } => match &mut self.files {
+                    Some(files) => files.read(token, &name, bytes_max, events),
+                    None => events.push(Event::FileFailed { token, reason: no_directory() }),
+                },
                 log_effect => match &mut self.log {
                     Some(log) => log.perform(log_effect, quiet, events),
                     None => events.push(Event::LogFailed { reason: no_directory() }),

@@ -7,7 +7,7 @@
 //! It sleeps in a channel until there is work, and wakes its core when there is a result. It never retries:
 //! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.
 
-use crate::files::{remove, replace_file, unfinished, write_file};
+use crate::files::{read_file, remove, replace_file, unfinished, write_file};
 use crate::run_files::RunFiles;
 use crate::segment_files::{NewSegment, create_segment, extend_segment, recycle_segment};
 use base::ids::{LogOrdinal, SegmentNumber};
@@ -89,6 +89,10 @@ pub(crate) enum DiskJob {
         path: PathBuf,
         bytes: Vec<u8>,
     },
+    ReadFile {
+        path: PathBuf,
+        bytes_max: u64,
+    },
 }
 
 /// What became of it.
@@ -114,6 +118,7 @@ pub(crate) enum DiskResult {
     Removed,
     FileDurable,
     FileFailed(String),
+    FileRead(Result<Vec<u8>, String>),
 }
 
 /// The core's end of the thread.
@@ -225,6 +230,10 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
                 complain(&unfinished(&path), remove(&unfinished(&path)));
             }
             file_result(&path, result)
+        }
+        DiskJob::ReadFile { path, bytes_max } => {
+            let read = read_file(&path, bytes_max);
+            DiskResult::FileRead(read.map_err(|error| format!("{}: {error}", path.display())))
         }
     }
 }

@@ -98,6 +98,12 @@ pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     };
     let beside = unfinished(path);
     let mut file = File::create(&beside)?;
+    match fs::metadata(path) {
+        // Before anything is in it: who must not read the old content must not read the new.
+        Ok(old) => file.set_permissions(old.permissions())?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
@@ -112,6 +118,19 @@ pub fn write_file(path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     file.write_all_at(bytes, offset)?;
     file.sync_data()
+}
+
+/// The whole content of a file.
+///
+/// # Errors
+/// When it cannot be read, or is longer than `bytes_max`.
+pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut content)?;
+    match content.len() as u64 > bytes_max {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {bytes_max} bytes"))),
+        false => Ok(content),
+    }
 }
 
 /// Removes a file; one that is not there is fine.

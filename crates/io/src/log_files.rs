@@ -130,7 +130,9 @@ impl LogFiles {
                     events.push(Event::RunFailed { reason });
                 }
                 DiskResult::Removed => {}
-                DiskResult::FileDurable | DiskResult::FileFailed(_) => unreachable!("a log replaces no files"),
+                DiskResult::FileDurable | DiskResult::FileFailed(_) | DiskResult::FileRead(_) => {
+                    unreachable!("a log replaces no files")
+                }
             }
         }
         while let Some((token, read)) = self.readers.as_mut().and_then(RunReaders::result) {
@@ -221,6 +223,7 @@ impl LogFiles {
             | Effect::ResumeReceive { .. }
             | Effect::WriteFile { .. }
             | Effect::ReplaceFile { .. }
+            | Effect::ReadFile { .. }
             | Effect::ReleaseMemory
             | Effect::Stop => unreachable!("not an effect on the log"),
         }

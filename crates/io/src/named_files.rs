@@ -1,9 +1,10 @@
-//! Files of the data directory that a machine writes and replaces by name, on a disk thread of their own: those of a machine that
-//! has no log.
+//! Files of one directory that a machine writes, replaces and reads by name, on a disk thread of their own: a manager's, and the
+//! file of users.
 //!
 //! ```text
 //!   WriteFile   ──► pwrite, fdatasync ──────────────────────────────────► FileDurable │ FileFailed
 //!   ReplaceFile ──► write beside, fsync, rename, fsync of the directory ─► the same
+//!   ReadFile    ──► open, read ─────────────────────────────────────────► FileRead
 //! ```
 //!
 //! One thread, so that they are performed in order and a failure is told in its place.
@@ -42,6 +43,12 @@ impl NamedFiles {
         self.submit(token, name, DiskJob::ReplaceFile { path, bytes }, events);
     }
 
+    /// Begins an `Effect::ReadFile`.
+    pub fn read(&mut self, token: u64, name: &str, bytes_max: u64, events: &mut EventList) {
+        let path = self.directory.join(name);
+        self.submit(token, name, DiskJob::ReadFile { path, bytes_max }, events);
+    }
+
     fn submit(&mut self, token: u64, name: &str, job: DiskJob, events: &mut EventList) {
         match self.thread.submit(job) {
             Ok(()) => self.tokens.push_back(token),
@@ -60,6 +67,10 @@ impl NamedFiles {
                 DiskResult::FileFailed(reason) => {
                     let token = self.oldest();
                     events.push(Event::FileFailed { token, reason });
+                }
+                DiskResult::FileRead(read) => {
+                    let token = self.oldest();
+                    events.push(Event::FileRead { token, read });
                 }
                 DiskResult::Failed(reason) => {
                     let left = self.tokens.drain(..);

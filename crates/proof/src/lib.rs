@@ -2,6 +2,7 @@
 //!
 //! Everything here talks to servers over sockets only, so the same tools judge Zerohop, Redis and Valkey.
 
+pub mod acl;
 pub mod catalogue;
 pub mod commands;
 pub mod connection;

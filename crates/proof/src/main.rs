@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use proof::{commands, faults};
+use proof::{acl, commands, faults};
 
 #[derive(Parser)]
 #[command(about = "Holds a running server against oracles, hostile peers and real data")]
@@ -16,6 +16,8 @@ struct Arguments {
 enum What {
     /// Generated command sequences against Redis, Valkey and a model.
     Differential(commands::DifferentialArguments),
+    /// Conversations about users, answered as Valkey answers them; the file of users.
+    Acl(acl::AclArguments),
     /// A corpus of requests in every two-way split.
     Split(commands::SplitArguments),
     /// Hostile clients against a server of its own.
@@ -39,6 +41,7 @@ enum What {
 fn main() -> ExitCode {
     let result = match Arguments::parse().what {
         What::Differential(arguments) => commands::differential(&arguments),
+        What::Acl(arguments) => acl::acl(&arguments),
         What::Hostile(arguments) => commands::hostile(&arguments),
         What::PackageIndex(arguments) => commands::package_index(&arguments),
         What::Damage(arguments) => commands::damage(&arguments),

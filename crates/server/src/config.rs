@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use base::limits::LEASE_MS_DEFAULT;
 use io::Backend;
+use session::acl::Users;
 use shard::Durability;
 use wire::trust::Token;
 
@@ -115,6 +116,8 @@ pub struct NodeConfig {
     pub password_file: Option<PathBuf>,
     /// What AUTH must present.
     pub password: Option<Vec<u8>>,
+    /// Where users are kept, and what it says.
+    pub acl_file: Option<(PathBuf, Vec<u8>)>,
     /// Host that cluster clients are told; empty: the one they are connected to.
     pub announce_host: String,
     /// First instance port that cluster clients are told; `None`: the real one.
@@ -136,6 +139,16 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
+    /// Who may do what, as password and file say.
+    ///
+    /// # Errors
+    /// The file's first line that is wrong, and why.
+    pub fn users(&self) -> Result<Users, String> {
+        let password = self.password.as_deref();
+        let Some((_, content)) = &self.acl_file else { return Ok(Users::new(password)) };
+        Users::from_file(content, password).map_err(|(line, reason)| format!("line {line}: {reason}"))
+    }
+
     /// The first port that cluster clients are told.
     pub fn instance_port_base(&self) -> u16 {
         self.announce_port_base.unwrap_or(self.port.saturating_add(1))
@@ -173,6 +186,7 @@ impl Default for NodeConfig {
             backend: Backend::Auto,
             password_file: None,
             password: None,
+            acl_file: None,
             announce_host: String::new(),
             announce_port_base: None,
             unix_socket: None,

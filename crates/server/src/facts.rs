@@ -1,8 +1,10 @@
 //! What the node commands are told about the world: who the node is, and what the operating system says of it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base::Now;
+use session::acl::Users;
 use shard::node::{Config, NodeIdentity, ProcessFacts};
 use shard::{Durability, NodeState};
 
@@ -12,7 +14,12 @@ use crate::config::NodeConfig;
 ///
 /// # Errors
 /// When a setting does not accept its value, with the reason.
-pub fn node_state(config: &NodeConfig, io_driver: &str, run_id: &str, started: Now) -> Result<NodeState, String> {
+pub fn node_state(
+    config: &NodeConfig,
+    io_driver: &str,
+    (run_id, started): (&str, Now),
+    (users, secret): (&Arc<Users>, &[u8; 32]),
+) -> Result<NodeState, String> {
     // Whoever is told it may have another working directory.
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
     let directory = config.directory.as_ref().map(absolute).unwrap_or_default();
@@ -22,6 +29,7 @@ pub fn node_state(config: &NodeConfig, io_driver: &str, run_id: &str, started: N
         process_id: std::process::id(),
         port: config.port,
         unix_socket: unix_socket.clone(),
+        acl_file: config.acl_file.as_ref().map(|(path, _)| path.display().to_string()).unwrap_or_default(),
         executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
         directory: directory.clone(),
         operating_system: operating_system(),
@@ -40,6 +48,7 @@ pub fn node_state(config: &NodeConfig, io_driver: &str, run_id: &str, started: N
     settings.preset("dir", directory.as_bytes())?;
     settings.preset("unixsocket", unix_socket.as_bytes())?;
     settings.preset("requirepass", config.password.as_deref().unwrap_or_default())?;
+    settings.preset("aclfile", identity.acl_file.as_bytes())?;
     settings.preset("protected-mode", if config.protected_mode { b"yes" } else { b"no" })?;
     settings.preset("appendonly", keeps_log.as_bytes())?;
     settings.preset("appendfsync", sync.as_bytes())?;
@@ -49,7 +58,10 @@ pub fn node_state(config: &NodeConfig, io_driver: &str, run_id: &str, started: N
     settings.preset("zerohop-when-full", config.when_full.name().as_bytes())?;
     settings.preset("zerohop-cores", config.cores.to_string().as_bytes())?;
     settings.preset("zerohop-durability", config.durability.name().as_bytes())?;
-    Ok(NodeState::new(identity, settings, Box::new(process_facts)))
+    let mut state = NodeState::new(identity, settings, Box::new(process_facts));
+    state.users = Arc::clone(users);
+    state.secret = *secret;
+    Ok(state)
 }
 
 /// What the process costs now; zeros where the system does not tell.

@@ -80,7 +80,8 @@ pub(crate) fn inspect_contents(
         seed: 0,
         durability: Durability::Memory,
         log: None,
-        node: node_state(&NodeConfig::default(), "none", "", Now::default()).map_err(DirectoryError::Io)?,
+        node: node_state(&NodeConfig::default(), "none", ("", Now::default()), (&Arc::default(), &[0; 32]))
+            .map_err(DirectoryError::Io)?,
     });
     let recovery = match &manifest {
         None => Recovery::default(),

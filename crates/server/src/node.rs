@@ -213,9 +213,14 @@ fn make_shards(
     let identity = |core| LogIdentity { store_id, incarnation, core, cores: config.cores };
     let started = io::clock::Clock::new().now();
     let run_id = run_id(seed);
+    let users = Arc::new(config.users().map_err(NodeError::Other)?);
+    let other = |error: std::io::Error| NodeError::Other(error.to_string());
+    let secret = [random_bytes().map_err(other)?, random_bytes().map_err(other)?];
+    let secret: [u8; 32] = secret.as_flattened().try_into().expect("two times sixteen bytes");
     let mut shards = Vec::new();
     for core in 0..config.cores {
-        let node = node_state(config, backend.name(), &run_id, started).map_err(NodeError::Other)?;
+        let node =
+            node_state(config, backend.name(), (&run_id, started), (&users, &secret)).map_err(NodeError::Other)?;
         shards.push(Shard::new(ShardConfig {
             core: CoreId(core),
             table: Arc::clone(table),
@@ -268,6 +273,10 @@ fn core_config(
             storage::log::format::segment_file_name(identity.incarnation, identity.core, segment)
         }),
     });
+    if identity.core == 0 {
+        // The core that decides about users writes their file.
+        core.files = config.acl_file.as_ref().and_then(|(path, _)| path.parent()).map(std::path::Path::to_owned);
+    }
     if config.pin {
         let cpus = io::thread::allowed_cpus().unwrap_or_default();
         core.cpu = cpus.get(usize::from(identity.core) % cpus.len().max(1)).copied();

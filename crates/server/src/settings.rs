@@ -6,7 +6,7 @@ mod cluster;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use base::limits::CORES_MAX;
+use base::limits::{ACL_FILE_BYTES_MAX, CORES_MAX};
 use io::Backend;
 use shard::Durability;
 use toml::Value;
@@ -65,7 +65,7 @@ const RUNNING: &str = "How it runs";
 const ACCESS: &str = "Who may come in";
 
 /// All settings, in the order of help.
-pub static SETTINGS: [Setting; 26] = [
+pub static SETTINGS: [Setting; 27] = [
     Setting {
         key: "port",
         heading: LISTENING,
@@ -164,6 +164,17 @@ pub static SETTINGS: [Setting; 26] = [
         local: true,
         set: set_password_file,
         show: |config| show_path(config.password_file.as_deref()),
+    },
+    Setting {
+        key: "aclfile",
+        heading: ACCESS,
+        value_name: "FILE",
+        help: "File of users, one on each line (`user NAME RULE…`), as ACL SAVE writes them;\nan empty one is a beginning",
+        many: false,
+        flag: false,
+        local: false,
+        set: set_acl_file,
+        show: |config| show_path(config.acl_file.as_ref().map(|(path, _)| path.as_path())),
     },
     Setting {
         key: "announce-host",
@@ -357,6 +368,16 @@ fn set_password_file(config: &mut NodeConfig, words: &[String]) -> Result<(), St
     config.password = Some(first_line(&words[0], "the password")?);
     config.password_file = Some(PathBuf::from(&words[0]));
     Ok(())
+}
+
+fn set_acl_file(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
+    let path = PathBuf::from(&words[0]);
+    let read = io::files::read_file(&path, ACL_FILE_BYTES_MAX as u64);
+    let content = read.map_err(|error| format!("{error}; give a file of users, an empty one to begin with"))?;
+    // Whoever saves it may have another working directory.
+    let path = std::path::absolute(&path).map_err(|error| error.to_string())?;
+    config.acl_file = Some((path, content));
+    config.users().map(drop).map_err(|reason| format!("{reason}; repair the file, nothing of it is used"))
 }
 
 /// A secret that a file begins with.

@@ -183,7 +183,8 @@ impl Resolved {
             )));
         }
         let open = config.bind.iter().find(|address| !address.to_canonical().is_loopback());
-        if let Some(address) = open.filter(|_| config.protected_mode && config.password.is_none()) {
+        let is_open = config.users().is_ok_and(|users| users.default_user().is_open());
+        if let Some(address) = open.filter(|_| config.protected_mode && is_open) {
             let given = spell("bind", &[address.to_string()], self.origin("bind"));
             return Err(SettingError(format!(
                 "{given}: everybody who reaches this address could read and write all data; give a password with \
@@ -332,6 +333,23 @@ mod tests {
         assert_eq!(resolved.config.password.as_deref(), Some(&b"secret"[..]));
         assert!(!resolved.print().contains("secret"));
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_users_counts_as_a_whole_or_is_refused_by_its_line() {
+        let open_to_all = file("users-open", "user al on nopass +@all\n");
+        let locked = file("users", "user default on >x +@all ~*\nuser al on nopass +@all\n");
+        let damaged = file("users-damaged", "user al on\nuser bo on +nosuch\n");
+        let resolved = |path: &Path, bind: &str| {
+            resolve(&options(&[("bind", bind), ("aclfile", path.to_str().unwrap())]), NodeConfig::default())
+        };
+        let config = resolved(&locked, "0.0.0.0").unwrap().config;
+        assert!(config.users().unwrap().get(b"al").is_some());
+        assert!(resolved(&open_to_all, "0.0.0.0").unwrap_err().to_string().contains("--requirepass-file"));
+        let text = resolved(&damaged, "127.0.0.1").unwrap_err().to_string();
+        assert!(text.starts_with(&format!("--aclfile {}: line 2: '+nosuch'", damaged.display())), "{text}");
+        [&open_to_all, &locked, &damaged].into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        assert!(resolved(&damaged, "127.0.0.1").unwrap_err().to_string().contains("an empty one to begin with"));
     }
 
     #[test]

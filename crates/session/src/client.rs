@@ -38,7 +38,7 @@ impl Session {
             Id::ClientList => {
                 return ClientFilter::for_list(arguments, reply).map_or(DONE, ConnectionOutcome::ListClients);
             }
-            Id::ClientKill => return self.kill(arguments, reply),
+            Id::ClientKill => return self.kill(arguments, context, reply),
             Id::ClientPause => return pause(arguments, reply),
             Id::ClientUnpause => {
                 reply.ok();
@@ -84,12 +84,17 @@ impl Session {
         self.settle();
     }
 
-    fn kill(&self, arguments: Arguments<'_>, reply: &mut Reply<'_>) -> ConnectionOutcome {
+    fn kill(
+        &self,
+        arguments: Arguments<'_>,
+        context: &ConnectionContext<'_>,
+        reply: &mut Reply<'_>,
+    ) -> ConnectionOutcome {
         if arguments.len() == 3 {
             let filter = ClientFilter { peer: Some(arguments[2].to_vec()), ..ClientFilter::default() };
             return ConnectionOutcome::KillClients { filter, by_address: true };
         }
-        let filter = ClientFilter::for_kill(self.client_id, arguments, reply);
+        let filter = ClientFilter::for_kill((self.client_id, context.users), arguments, reply);
         filter.map_or(DONE, |filter| ConnectionOutcome::KillClients { filter, by_address: false })
     }
 }

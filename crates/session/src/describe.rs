@@ -33,7 +33,7 @@ impl Session {
             format_args!(
                 " age={age_s} idle={idle_s} flags={} db={} sub=0 psub=0 ssub=0 multi={queued} watch={} qbuf={} \
                  qbuf-free={} argv-mem=0 multi-mem={queue_bytes} rbs=0 rbp=0 obl={} oll=0 omem={} tot-mem={total} \
-                 events=r cmd={} user=default redir=-1 resp={} lib-name=",
+                 events=r cmd={} user=",
                 self.flag_letters(buffers.blocked),
                 self.database.0,
                 self.watched_count(),
@@ -42,9 +42,10 @@ impl Session {
                 buffers.output_bytes,
                 buffers.output_bytes,
                 self.last_command.map_or("NULL", |spec| spec.full_name),
-                self.protocol.number(),
             ),
         );
+        out.extend_from_slice(self.user.name());
+        write_all(out, format_args!(" redir=-1 resp={} lib-name=", self.protocol.number()));
         out.extend_from_slice(&self.library_name);
         out.extend_from_slice(b" lib-ver=");
         out.extend_from_slice(&self.library_version);

@@ -1,6 +1,7 @@
 //! The commands about the connection itself. What concerns other connections, other cores or stored keys is handed
 //! to the shard as an outcome.
 
+use crate::acl::Users;
 use crate::describe::Buffers;
 use crate::filter::ClientFilter;
 use crate::session::{ReplyMode, Session};
@@ -16,10 +17,19 @@ use wire::{Arguments, Protocol, Reply, error};
 pub struct ConnectionContext<'a> {
     /// The tick's clock reading.
     pub now: Now,
-    /// What AUTH must present; `None` when nothing.
-    pub password: Option<&'a [u8]>,
+    /// Who may log in.
+    pub users: &'a Users,
     /// For CLIENT INFO.
     pub buffers: Buffers,
+}
+
+/// Somebody presented a password that is not the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthFailure {
+    /// The name that came with it.
+    pub user: Vec<u8>,
+    /// AUTH or HELLO, as it was spelled.
+    pub command: Vec<u8>,
 }
 
 /// What is left to do for the shard. The reply is written unless the variant says otherwise.
@@ -27,6 +37,8 @@ pub struct ConnectionContext<'a> {
 pub enum ConnectionOutcome {
     /// Nothing.
     Done,
+    /// ACL LOG is to know.
+    AuthFailed(AuthFailure),
     /// Close the connection once its replies are sent ([`Session::is_closing`]).
     Close,
     /// Look up arguments 1.. and [`Session::watch`] each; then reply OK.
@@ -72,8 +84,8 @@ impl Session {
         reply: &mut Reply<'_>,
     ) -> ConnectionOutcome {
         match spec.id {
-            Id::Hello => self.hello(arguments, context, reply),
-            Id::Auth => self.auth(arguments, context, reply),
+            Id::Hello => return self.hello(arguments, context, reply),
+            Id::Auth => return self.auth(arguments, context, reply),
             Id::Ping => ping(arguments, reply),
             Id::Echo => reply.bulk(&arguments[1]),
             Id::Select => self.select(&arguments[1], reply),
@@ -121,7 +133,8 @@ impl Session {
     fn reset(&mut self, context: &ConnectionContext<'_>, reply: &mut Reply<'_>) {
         self.protocol = Protocol::Resp2;
         self.database = Database(0);
-        self.authenticated = context.password.is_none();
+        self.user = context.users.default_user().clone();
+        self.authenticated = self.user.is_open();
         self.reply_mode = ReplyMode::On;
         self.read_only = false;
         self.no_evict = false;

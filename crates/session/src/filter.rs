@@ -1,5 +1,6 @@
 //! Which connections CLIENT LIST and CLIENT KILL mean. Parsed once, applied on every core.
 
+use crate::acl::Users;
 use crate::session::Session;
 use base::Now;
 use wire::number::parse_integer;
@@ -42,6 +43,8 @@ pub struct ClientFilter {
     pub peer: Option<Vec<u8>>,
     /// With this address at our end.
     pub local: Option<Vec<u8>>,
+    /// Of the user with this name.
+    pub user: Option<Vec<u8>>,
     /// Not the one with this client id.
     pub except: Option<u64>,
     /// Connected for at least this long, seconds.
@@ -56,6 +59,7 @@ impl ClientFilter {
             && self.kind.is_none_or(|kind| kind == ClientKind::Normal)
             && self.peer.as_ref().is_none_or(|peer| peer == session.peer.as_bytes())
             && self.local.as_ref().is_none_or(|local| local == session.local.as_bytes())
+            && self.user.as_ref().is_none_or(|user| user == session.user.name())
             && self.except != Some(session.client_id)
             && self.age_s_min.is_none_or(|least| age_s >= least)
     }
@@ -86,7 +90,11 @@ impl ClientFilter {
     }
 
     /// `CLIENT KILL` in its form with filters; `None` when an error was written.
-    pub(crate) fn for_kill(myself: u64, arguments: Arguments<'_>, reply: &mut Reply<'_>) -> Option<ClientFilter> {
+    pub(crate) fn for_kill(
+        (myself, users): (u64, &Users),
+        arguments: Arguments<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Option<ClientFilter> {
         let mut filter = ClientFilter { except: Some(myself), ..ClientFilter::default() };
         let mut rest = arguments.from(2);
         while let Some(word) = rest.get(0) {
@@ -94,13 +102,19 @@ impl ClientFilter {
                 error::SYNTAX.write(reply);
                 return None;
             };
-            filter.add_kill_option(myself, &word, value, reply)?;
+            filter.add_kill_option((myself, users), &word, value, reply)?;
             rest = rest.from(2);
         }
         Some(filter)
     }
 
-    fn add_kill_option(&mut self, myself: u64, word: &[u8], value: &[u8], reply: &mut Reply<'_>) -> Option<()> {
+    fn add_kill_option(
+        &mut self,
+        (myself, users): (u64, &Users),
+        word: &[u8],
+        value: &[u8],
+        reply: &mut Reply<'_>,
+    ) -> Option<()> {
         match word {
             b"id" => self.ids = vec![read_positive(value, "client-id should be greater than 0", reply)?],
             b"maxage" => {
@@ -109,7 +123,7 @@ impl ClientFilter {
             b"type" => self.kind = Some(read_kind(value, reply)?),
             b"addr" => self.peer = Some(value.to_vec()),
             b"laddr" => self.local = Some(value.to_vec()),
-            b"user" if value == b"default" => {}
+            b"user" if users.get(value).is_some() => self.user = Some(value.to_vec()),
             b"user" => {
                 error::quoted(reply, "No such user ", value);
                 return None;

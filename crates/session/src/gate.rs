@@ -1,6 +1,7 @@
 //! The gate every request passes: does it exist, may it run, does it run now. Redis's order of questions, so that the
 //! same request gets the same first error.
 
+use crate::acl::{Context, Denial};
 use crate::output::Output;
 use crate::session::{ReplyMode, Session};
 use wire::Arguments;
@@ -17,10 +18,12 @@ pub enum Gate {
     Queue(&'static CommandSpec),
     /// An error was written.
     Refused,
+    /// The user may not run it. An error was written; ACL LOG is to know.
+    Denied(&'static CommandSpec, Denial, Context),
 }
 
 impl Session {
-    /// Decides about one request. Nothing but two branches for an authenticated connection outside MULTI.
+    /// Decides about one request. Nothing but two branches for a connection of a user without bounds outside MULTI.
     #[inline]
     pub fn gate(&mut self, resolved: Resolved, arguments: Arguments<'_>, output: &mut Output) -> Gate {
         if let Resolved::Command(spec) = resolved
@@ -65,14 +68,26 @@ impl Session {
             error::NO_AUTH.write(reply);
             return self.refused();
         }
-        if self.transaction.is_none() || runs_inside_multi(spec.id) {
-            return Gate::Run(spec);
-        }
-        if spec.flags.contains(Flags::NO_MULTI) {
+        let is_queued = self.transaction.is_some() && !runs_inside_multi(spec.id);
+        if is_queued && spec.flags.contains(Flags::NO_MULTI) {
             error::NOT_IN_TRANSACTION.write(reply);
             return self.refused();
         }
-        Gate::Queue(spec)
+        if let Err(denial) = self.user.check(spec, arguments) {
+            let context = if self.transaction.is_some() { Context::Multi } else { Context::Toplevel };
+            match spec.id {
+                CommandId::Exec => {
+                    denial.write_abort(&self.user, spec, reply);
+                    self.drop_transaction();
+                }
+                _ => {
+                    denial.write(&self.user, spec, reply);
+                    self.spoil();
+                }
+            }
+            return Gate::Denied(spec, denial, context);
+        }
+        if is_queued { Gate::Queue(spec) } else { Gate::Run(spec) }
     }
 
     fn refused(&mut self) -> Gate {

@@ -1,8 +1,8 @@
 //! HELLO and AUTH: which protocol, and who is speaking.
 
-use crate::execute::ConnectionContext;
+use crate::acl::DEFAULT_USER;
+use crate::execute::{AuthFailure, ConnectionContext, ConnectionOutcome};
 use crate::name;
-use crate::secret::is_secret;
 use crate::session::Session;
 use base::Door;
 use wire::number::parse_integer;
@@ -10,8 +10,6 @@ use wire::{Arguments, Protocol, Reply, error};
 
 /// The version of Redis whose behaviour clients may expect.
 const REDIS_VERSION: &[u8] = b"7.2.4";
-/// The one user there is.
-const DEFAULT_USER: &[u8] = b"default";
 
 /// What HELLO asks for; applied only when all of it is granted.
 #[derive(Default)]
@@ -23,15 +21,21 @@ struct Greeting<'a> {
 
 impl Session {
     /// `HELLO [version [AUTH user password] [SETNAME name]]`.
-    pub(crate) fn hello(&mut self, arguments: Arguments<'_>, context: &ConnectionContext<'_>, reply: &mut Reply<'_>) {
-        let Some(greeting) = read_greeting(arguments, reply) else { return };
+    pub(crate) fn hello(
+        &mut self,
+        arguments: Arguments<'_>,
+        context: &ConnectionContext<'_>,
+        reply: &mut Reply<'_>,
+    ) -> ConnectionOutcome {
+        let Some(greeting) = read_greeting(arguments, reply) else { return ConnectionOutcome::Done };
         if let Some((user, password)) = greeting.credentials
             && !self.authenticate(user, password, context)
         {
-            return error::WRONG_PASSWORD.write(reply);
+            return wrong_password(user, arguments, reply);
         }
         if !self.authenticated {
-            return error::NO_AUTH_HELLO.write(reply);
+            error::NO_AUTH_HELLO.write(reply);
+            return ConnectionOutcome::Done;
         }
         if let Some(name) = greeting.name {
             self.name = name;
@@ -40,30 +44,38 @@ impl Session {
             self.protocol = protocol;
         }
         self.write_greeting(reply);
+        ConnectionOutcome::Done
     }
 
     /// `AUTH [user] password`.
-    pub(crate) fn auth(&mut self, arguments: Arguments<'_>, context: &ConnectionContext<'_>, reply: &mut Reply<'_>) {
+    pub(crate) fn auth(
+        &mut self,
+        arguments: Arguments<'_>,
+        context: &ConnectionContext<'_>,
+        reply: &mut Reply<'_>,
+    ) -> ConnectionOutcome {
         let (user, password) = match arguments.len() {
-            2 if context.password.is_none() => return error::NO_PASSWORD_SET.write(reply),
+            2 if context.users.default_user().needs_no_password() => {
+                error::NO_PASSWORD_SET.write(reply);
+                return ConnectionOutcome::Done;
+            }
             2 => (DEFAULT_USER, &arguments[1]),
             3 => (&arguments[1], &arguments[2]),
-            _ => return error::SYNTAX.write(reply),
+            _ => {
+                error::SYNTAX.write(reply);
+                return ConnectionOutcome::Done;
+            }
         };
-        if self.authenticate(user, password, context) {
-            reply.ok();
-        } else {
-            error::WRONG_PASSWORD.write(reply);
+        if !self.authenticate(user, password, context) {
+            return wrong_password(user, arguments, reply);
         }
+        reply.ok();
+        ConnectionOutcome::Done
     }
 
-    /// A wrong user costs as much time as a wrong password.
     fn authenticate(&mut self, user: &[u8], password: &[u8], context: &ConnectionContext<'_>) -> bool {
-        let password_fits = context.password.is_none_or(|secret| is_secret(secret, password));
-        if user != DEFAULT_USER || !password_fits {
-            return false;
-        }
-        self.authenticated = true;
+        let Some(user) = context.users.authenticate(user, password) else { return false };
+        (self.user, self.authenticated) = (user, true);
         self.settle();
         true
     }
@@ -90,6 +102,11 @@ impl Session {
         greeting.array(0);
         reply.raw(&encoded);
     }
+}
+
+fn wrong_password(user: &[u8], arguments: Arguments<'_>, reply: &mut Reply<'_>) -> ConnectionOutcome {
+    error::WRONG_PASSWORD.write(reply);
+    ConnectionOutcome::AuthFailed(AuthFailure { user: user.to_vec(), command: arguments[0].to_vec() })
 }
 
 /// `None` when an error was written.

@@ -7,10 +7,12 @@
 //!  sent bytes ◄────── Output ◄── replies in request order ◄─────┴─ Refused
 //! ```
 //!
+//! - [`acl`]: users, and what each of them may do
 //! - [`Session`]: identity, rights, database, protocol, transaction
 //! - [`Input`]: the bytes of a request that is not complete yet
 //! - [`Output`]: replies in request order, whenever they become ready or durable; an [`EncodedReply`] is one from elsewhere
 
+pub mod acl;
 mod client;
 mod describe;
 mod encoded_reply;
@@ -29,7 +31,7 @@ mod transaction;
 
 pub use describe::Buffers;
 pub use encoded_reply::EncodedReply;
-pub use execute::{ConnectionContext, ConnectionOutcome};
+pub use execute::{AuthFailure, ConnectionContext, ConnectionOutcome};
 pub use filter::{ClientFilter, ClientKind};
 pub use gate::Gate;
 pub use input::{Input, Rest};

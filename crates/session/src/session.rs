@@ -1,8 +1,10 @@
 //! The session: everything a connection is, apart from its bytes.
 
+use crate::acl::{DEFAULT_USER, User};
 use crate::transaction::{Transaction, WatchedKey};
 use base::limits;
 use base::{ConnectionId, Database, Door, Now};
+use std::sync::Arc;
 use wire::registry::CommandSpec;
 use wire::{Arguments, Protocol, Reply};
 
@@ -21,8 +23,8 @@ pub struct Opening {
     pub local: String,
     /// When.
     pub now: Now,
-    /// Whether AUTH must come first.
-    pub requires_password: bool,
+    /// Who it is at first; unless that one is open, AUTH must come first.
+    pub user: Arc<User>,
 }
 
 /// Which requests are answered (CLIENT REPLY).
@@ -42,9 +44,10 @@ pub enum ReplyMode {
 /// One connection's identity, rights and state.
 #[derive(Debug)]
 pub struct Session {
-    /// Authenticated, outside MULTI, replies on: requests run without further questions. Kept by
+    /// Authenticated as a user without bounds, outside MULTI, replies on: requests run without further questions. Kept by
     /// [`Session::settle`].
     pub(crate) plain: bool,
+    pub(crate) user: Arc<User>,
     pub(crate) protocol: Protocol,
     pub(crate) database: Database,
     pub(crate) door: Door,
@@ -71,12 +74,14 @@ pub struct Session {
 impl Session {
     /// A connection that just arrived: RESP2, database 0.
     pub fn new(opening: Opening) -> Session {
+        let authenticated = opening.user.is_open();
         Session {
-            plain: !opening.requires_password,
+            plain: authenticated && opening.user.is_unbounded(),
+            user: opening.user,
             protocol: Protocol::Resp2,
             database: Database(0),
             door: opening.door,
-            authenticated: !opening.requires_password,
+            authenticated,
             reply_mode: ReplyMode::On,
             read_only: false,
             no_evict: false,
@@ -119,6 +124,19 @@ impl Session {
     #[inline]
     pub fn is_authenticated(&self) -> bool {
         self.authenticated
+    }
+
+    /// Who it is; before AUTH the default user.
+    #[inline]
+    pub fn user(&self) -> &Arc<User> {
+        &self.user
+    }
+
+    /// Its user has other rules from now on, or before AUTH the default user has.
+    pub fn set_user(&mut self, user: Arc<User>) {
+        self.authenticated |= user.is_open() && user.name() == DEFAULT_USER;
+        self.user = user;
+        self.settle();
     }
 
     /// Whether requests are being queued.
@@ -243,6 +261,9 @@ impl Session {
 
     /// Recomputes [`Session::plain`]; after every change of what it stands for.
     pub(crate) fn settle(&mut self) {
-        self.plain = self.authenticated && self.transaction.is_none() && self.reply_mode == ReplyMode::On;
+        self.plain = self.authenticated
+            && self.user.is_unbounded()
+            && self.transaction.is_none()
+            && self.reply_mode == ReplyMode::On;
     }
 }

@@ -1,11 +1,15 @@
 //! Questions to every core of the node: clients, counters, settings. Each core answers once; the asker sums up.
 
+use std::sync::Arc;
+
 use base::{CoreId, Now};
-use session::{Buffers, ClientFilter, ConnectionOutcome};
+use session::acl::{LogEntry, Users};
+use session::{ClientFilter, ConnectionOutcome};
 use storage::checkpoint::CorePoint;
 
 use base::ConnectionId;
 
+use crate::access::{AclAnswer, AclOrder, Asker, buffers_of, write_log};
 use crate::beside::CoreStanding;
 use crate::connection::Stall;
 use crate::forward::Unblock;
@@ -43,6 +47,14 @@ pub enum Question {
     Facts,
     /// How the core stands; only from beside the cores.
     Standing,
+    /// Users are to change, or their file: only the core that decides is asked.
+    Acl(AclOrder),
+    /// The users are these from now on.
+    Users(Arc<Users>),
+    /// What the core refused.
+    AclLog,
+    /// Forget what the core refused.
+    ResetAclLog,
     /// Settings changed.
     Configure(Vec<ConfigChange>),
     /// Say when everything changed so far is durable.
@@ -66,6 +78,10 @@ pub enum Answer {
     Standing(Box<CoreStanding>),
     /// The manager: what became of an order.
     Ordered(Ordered),
+    /// What became of a change of the users.
+    Acl(AclAnswer),
+    /// What a core refused.
+    AclLog(Vec<LogEntry>),
     /// A core's part of a backup, or why there is none.
     Pinned(Result<Box<CorePoint>, String>),
 }
@@ -91,6 +107,20 @@ pub enum Purpose {
     Pins(PinQuestion),
     /// The node's manager carries an order out.
     Order,
+    /// The reply is what became of a change of the users.
+    Acl,
+    /// Every core gets new users; then the asker is told.
+    Spread {
+        /// Who wanted it.
+        asker: Asker,
+        /// What is told.
+        answer: AclAnswer,
+    },
+    /// ACL LOG.
+    AclLog {
+        /// So many entries.
+        count: usize,
+    },
     /// Nobody waits for the answers.
     Nobody,
     /// The run with this number waits until every core is durable.
@@ -110,6 +140,8 @@ pub(crate) struct Gather {
     facts: Vec<CoreFacts>,
     pub(crate) points: Vec<CorePoint>,
     ordered: Option<Ordered>,
+    acl: Option<AclAnswer>,
+    refused: Vec<LogEntry>,
     /// The first one.
     pub(crate) refusal: Option<String>,
 }
@@ -141,6 +173,8 @@ impl Gathers {
             facts: Vec::new(),
             points: Vec::new(),
             ordered: None,
+            acl: None,
+            refused: Vec::new(),
             refusal: None,
         };
         self.running.insert(self.count, gather);
@@ -155,6 +189,12 @@ impl Gathers {
     /// A question for the run with this number.
     pub(crate) fn open_for_run(&mut self, run: u64, cores: usize) -> u64 {
         self.open(None, Purpose::Run(run), cores, None)
+    }
+
+    /// Whether the connection waits for a change of the users.
+    pub(crate) fn waits_for_acl(&self, id: ConnectionId) -> bool {
+        let is_its = |gather: &Gather| gather.connection == Some(id) && matches!(gather.purpose, Purpose::Acl);
+        self.running.values().any(is_its)
     }
 
     /// The earliest deadline.
@@ -185,6 +225,7 @@ impl Shard {
                 (Question::Unblock { client_id, with_error }, Purpose::Sum)
             }
             ConnectionOutcome::Done
+            | ConnectionOutcome::AuthFailed(_)
             | ConnectionOutcome::Close
             | ConnectionOutcome::Watch
             | ConnectionOutcome::Exec(_) => return,
@@ -233,6 +274,9 @@ impl Shard {
         if let Question::Pins(question) = question {
             return self.on_pin_question(from, gather, question);
         }
+        if let Question::Acl(order) = question {
+            return self.on_acl_order((from, gather), order);
+        }
         if let Question::Unblock { client_id, with_error } = question {
             return self.on_unblock_ask(from, gather, client_id, with_error);
         }
@@ -257,6 +301,8 @@ impl Shard {
             Answer::Facts(facts) => gather.facts.push(*facts),
             Answer::Standing(_) => unreachable!("no core asks that"),
             Answer::Ordered(ordered) => gather.ordered = Some(ordered),
+            Answer::Acl(answer) => gather.acl = Some(answer),
+            Answer::AclLog(entries) => gather.refused.extend(entries),
             Answer::Pinned(Ok(point)) => gather.points.push(*point),
             Answer::Pinned(Err(why)) => drop(gather.refusal.get_or_insert(why)),
         }
@@ -286,10 +332,22 @@ impl Shard {
         if let Purpose::Pins(question) = gather.purpose {
             return self.finish_pins(gather, question);
         }
+        if let Purpose::Spread { asker, answer } = gather.purpose {
+            return self.give_answer(asker.0, asker.1, Answer::Acl(answer));
+        }
         let Some(connection) = gather.connection else { return };
         let target = Target::Local(connection);
         match gather.purpose {
-            Purpose::Nobody | Purpose::Run(_) | Purpose::Pins(_) => {}
+            Purpose::Nobody | Purpose::Run(_) | Purpose::Pins(_) | Purpose::Spread { .. } => {}
+            Purpose::Acl => {
+                let answer = gather.acl.take().expect("the decider answers once");
+                self.answer(target, |reply| answer.write(reply));
+                self.close_if_removed(connection);
+            }
+            Purpose::AclLog { count } => {
+                let now = self.now;
+                self.answer(target, |reply| write_log(gather.refused, count, now, reply));
+            }
             Purpose::Order => self.answer(target, |reply| order::write(gather.ordered.as_ref(), reply)),
             Purpose::Durable { .. } => {
                 let all = self.log.is_some() && gather.count == gather.cores as u64;
@@ -338,7 +396,18 @@ impl Shard {
                 self.node.config.apply(&changes);
                 Answer::Count(0)
             }
-            Question::Durable | Question::Pins(_) | Question::Unblock { .. } => unreachable!("answered by who knows"),
+            Question::Users(users) => {
+                self.take_users(users);
+                Answer::Count(0)
+            }
+            Question::AclLog => Answer::AclLog(self.node.acl_log.entries().cloned().collect()),
+            Question::ResetAclLog => {
+                self.node.acl_log.reset();
+                Answer::Count(0)
+            }
+            Question::Durable | Question::Pins(_) | Question::Acl(_) | Question::Unblock { .. } => {
+                unreachable!("answered by who knows")
+            }
             Question::ResetCounters => {
                 self.statistics.reset();
                 self.store.reset_counters();
@@ -351,14 +420,8 @@ impl Shard {
         let meant = self.connections.iter().filter(|connection| filter.matches(&connection.session, now));
         meant
             .map(|connection| {
-                let buffers = Buffers {
-                    input_bytes: connection.input.len(),
-                    input_capacity: connection.input.capacity(),
-                    output_bytes: connection.output.pending_bytes(),
-                    blocked: connection.stall.is_waiter(),
-                };
                 let mut line = Vec::new();
-                connection.session.describe(now, buffers, &mut line);
+                connection.session.describe(now, buffers_of(connection), &mut line);
                 (connection.session.client_id(), line)
             })
             .collect()
@@ -367,19 +430,22 @@ impl Shard {
     fn kill_clients(&mut self, filter: &ClientFilter, now: Now) -> u64 {
         let meant = self.connections.iter().filter(|connection| filter.matches(&connection.session, now));
         let ids: Vec<ConnectionId> = meant.map(|connection| connection.id).collect();
-        for id in &ids {
-            self.forget_waiting(*id);
-            if let Some(connection) = self.connections.get_mut(*id) {
-                connection.session.set_closing();
-            }
-            self.list_for_flush(id.index);
-        }
+        ids.iter().for_each(|id| self.close_client(*id));
         ids.len() as u64
+    }
+
+    /// Ends a connection, whatever it waits for.
+    pub(crate) fn close_client(&mut self, id: ConnectionId) {
+        self.forget_waiting(id);
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.session.set_closing();
+        }
+        self.list_for_flush(id.index);
     }
 
     /// Wakes a blocked client of this core. Whether it is still blocked is known where its request waits: that core gives
     /// the answer.
-    fn on_unblock_ask(&mut self, from: Option<CoreId>, gather: u64, client_id: u64, with_error: bool) {
+    pub(crate) fn on_unblock_ask(&mut self, from: Option<CoreId>, gather: u64, client_id: u64, with_error: bool) {
         let blocked = self
             .connections
             .iter()

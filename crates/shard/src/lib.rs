@@ -9,6 +9,7 @@
 //!                                    ├─ a copy will do ───► copy_reads
 //!                                    ├─ several cores ────► unit      lends slot groups
 //!                                    ├─ every core's facts ► gather
+//!                                    ├─ who may do what ──► access
 //!                                    ├─ about to move ────► seal
 //!                                    ├─ not now ──────────► waiters
 //!                                    ├─ other nodes first ► copies
@@ -19,6 +20,7 @@
 //! It never reads a clock, a socket or a file: what it knows it was told in [`base::TickInput`], what it wants stands in
 //! [`base::TickOutput`].
 
+pub mod access;
 pub mod beside;
 pub mod checkpoint;
 pub mod claims;

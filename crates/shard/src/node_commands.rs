@@ -4,11 +4,12 @@ use base::{ConnectionId, LogOrdinal};
 use wire::registry::CommandSpec;
 use wire::{Arguments, Reply};
 
+use crate::access::AclOrder;
 use crate::connection::Stall;
 use crate::gather::{Answer, Purpose, Question};
 use crate::hop::Control;
 use crate::member::Membership;
-use crate::node::{CoreFacts, NodeFacts, NodeOutcome, NodePlan, execute, plan};
+use crate::node::{ConfigChange, CoreFacts, NodeFacts, NodeOutcome, NodePlan, execute, plan};
 use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, add_group};
 use crate::shard::{Durability, Shard};
@@ -71,6 +72,8 @@ impl Shard {
             identity: &self.node.identity,
             process,
             config: &self.node.config,
+            users: &self.node.users,
+            user: connection.session.user(),
             table: &self.table,
             cluster,
             cores,
@@ -89,7 +92,14 @@ impl Shard {
         match outcome {
             NodeOutcome::Done => {}
             NodeOutcome::Shutdown => self.shut_down(),
-            NodeOutcome::ConfigChanged(changes) => self.tell_all(&Question::Configure(changes)),
+            NodeOutcome::ConfigChanged(changes) => {
+                let password = changes.iter().find_map(ConfigChange::password);
+                self.tell_all(&Question::Configure(changes));
+                if let Some(password) = password {
+                    self.start_acl_order(index, AclOrder::DefaultPassword(password));
+                }
+            }
+            NodeOutcome::Acl(request) => self.start_acl(index, request),
             NodeOutcome::ResetStatistics => self.tell_all(&Question::ResetCounters),
             NodeOutcome::WaitDurable { local, timeout_ms } => {
                 self.start_durable_wait(index, spec, arguments, local, timeout_ms);

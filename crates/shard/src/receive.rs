@@ -70,9 +70,9 @@ impl Shard {
                     self.with_checkpoints(|runs, view| runs.on_run_failed(reason, view.now));
                 }
                 Event::Dialed { token, connection } => self.on_dialed(token, connection),
-                Event::FileDurable { .. } | Event::FileFailed { .. } => {
-                    unreachable!("a shard has no files but its log and runs")
-                }
+                Event::FileDurable { token } => self.on_acl_saved(token, None),
+                Event::FileFailed { token, reason } => self.on_acl_saved(token, Some(reason)),
+                Event::FileRead { token, read } => self.on_acl_read(token, read),
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,
             }
@@ -116,7 +116,7 @@ impl Shard {
             peer,
             local,
             now: self.now,
-            requires_password: self.node.password().is_some(),
+            user: self.node.users.default_user().clone(),
         };
         self.connections.insert(Connection::new(id, Session::new(opening)));
         self.statistics.counters.connections_accepted += 1;

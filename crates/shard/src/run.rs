@@ -2,12 +2,13 @@
 
 use base::{Database, Door};
 use commands::{Outcome, Unit};
-use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Pressure, Transaction};
+use session::{ConnectionContext, ConnectionOutcome, Gate, Pressure, Transaction};
 use storage::Key;
 use storage::log::LogWriter;
 use wire::registry::{CommandId, CommandSpec, Family, Resolved};
 use wire::{Arguments, Protocol, Reply, error};
 
+use crate::access::buffers_of;
 use crate::connection::Stall;
 use crate::owned_request::OwnedRequest;
 use crate::route::{Hint, Route, route};
@@ -51,6 +52,7 @@ impl Shard {
             Gate::Run(spec) => self.run(index, spec, request.hint, arguments),
             Gate::Queue(spec) => self.queue(index, spec, arguments),
             Gate::Refused => self.statistics.counters.errors += 1,
+            Gate::Denied(spec, denial, context) => self.on_denied(index, spec, arguments, (denial, context)),
         }
         let Some(connection) = self.connections.at(index) else { return false };
         let reply_bytes = connection.output.pending_bytes().saturating_sub(pending_bytes);
@@ -297,22 +299,14 @@ impl Shard {
         if spec.id == CommandId::Readonly {
             self.note_copy_reader();
         }
-        let password = self.node.password().map(<[u8]>::to_vec);
         let Some(connection) = self.connections.at(index) else { return };
-        let context = ConnectionContext {
-            now: self.now,
-            password: password.as_deref(),
-            buffers: Buffers {
-                input_bytes: connection.input.len(),
-                input_capacity: connection.input.capacity(),
-                output_bytes: connection.output.pending_bytes(),
-                blocked: connection.stall.is_waiter(),
-            },
-        };
+        let context = ConnectionContext { now: self.now, users: &self.node.users, buffers: buffers_of(connection) };
+        let id = connection.id;
         let mut reply = connection.output.reply(connection.session.protocol());
         let outcome = connection.session.execute(spec, arguments, &context, &mut reply);
         match outcome {
             ConnectionOutcome::Done | ConnectionOutcome::Close => {}
+            ConnectionOutcome::AuthFailed(failure) => self.note_auth_failure(id, failure),
             ConnectionOutcome::Watch => self.start_watch(index, spec, arguments),
             ConnectionOutcome::Exec(transaction) => self.start_exec(index, transaction),
             outcome => self.start_gather_for(index, outcome),

@@ -11,6 +11,7 @@ use storage::log::{LogIdentity, LogWriter};
 use storage::maintenance::{Permits, Scheduler};
 use storage::{Checkpoints, SlotGroup, Store};
 
+use crate::access::Access;
 use crate::claims::Claims;
 use crate::connection::Connections;
 use crate::copies::CopyWaits;
@@ -97,6 +98,8 @@ pub struct Shard {
     pub(crate) wide_waits: WideWaits,
     pub(crate) units: Units,
     pub(crate) gathers: Gathers,
+    /// Changes of the users.
+    pub(crate) access: Access,
     pub(crate) node: NodeState,
     pub(crate) statistics: Statistics,
     /// What it is in a cluster of several nodes; absent in a node of its own.
@@ -193,6 +196,7 @@ impl Shard {
             wide_waits: WideWaits::default(),
             units: Units::default(),
             gathers: Gathers::default(),
+            access: Access::default(),
             node: config.node,
             statistics: Statistics::default(),
             membership: None,

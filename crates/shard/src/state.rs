@@ -1,6 +1,9 @@
 //! What a core knows about its node beyond its own data: identity, settings, failures.
 
+use std::sync::Arc;
+
 use base::CoreId;
+use session::acl::{AclLog, Users};
 
 use crate::node::{Config, NodeIdentity, ProcessFacts};
 
@@ -13,16 +16,34 @@ pub struct NodeState {
     pub identity: NodeIdentity,
     /// Its settings.
     pub config: Config,
+    /// Who may do what; the same on every core.
+    pub users: Arc<Users>,
+    /// What this core refused.
+    pub acl_log: AclLog,
+    /// Of the operating system; what ACL GENPASS draws from.
+    pub secret: [u8; 32],
     process: ProcessProbe,
     clients: u64,
+    passwords: u64,
     log_failure: Option<String>,
     sealed: bool,
 }
 
 impl NodeState {
-    /// The state at start.
+    /// The state at start: `default` alone, with the password that the settings name.
     pub fn new(identity: NodeIdentity, config: Config, process: ProcessProbe) -> NodeState {
-        NodeState { identity, config, process, clients: 0, log_failure: None, sealed: false }
+        NodeState {
+            identity,
+            users: Arc::new(Users::new(config.password())),
+            acl_log: AclLog::default(),
+            secret: [0; 32],
+            config,
+            process,
+            clients: 0,
+            passwords: 0,
+            log_failure: None,
+            sealed: false,
+        }
     }
 
     /// For tests and the simulator: nothing is known about the world.
@@ -30,18 +51,23 @@ impl NodeState {
         NodeState::new(NodeIdentity::default(), Config::default(), Box::new(ProcessFacts::default))
     }
 
-    /// What AUTH must present.
-    #[inline]
-    pub fn password(&self) -> Option<&[u8]> {
-        self.config.password()
+    /// A node that asks for a password, and knows no user but the default one.
+    ///
+    /// # Panics
+    /// Never: every password is one.
+    pub fn set_password(&mut self, password: &[u8]) {
+        self.config.preset("requirepass", password).expect("a password is any text");
+        self.users = Arc::new(Users::new(self.config.password()));
     }
 
-    /// Whether a client at this printable address may come in: while no password is set, only those of this machine
-    /// may, unless protected mode is off. The password may be taken away while the node runs.
+    /// Whether a client at this printable address may come in: while anybody would be the default user without a
+    /// password, only those of this machine may, unless protected mode is off. That may change while the node runs.
     pub fn admits(&self, peer: &str) -> bool {
         let is_remote = |address: std::net::SocketAddr| !address.ip().to_canonical().is_loopback();
         // What is no address is the path of a Unix socket.
-        self.password().is_some() || self.config.value("protected-mode") == b"no" || !peer.parse().is_ok_and(is_remote)
+        !self.users.default_user().is_open()
+            || self.config.value("protected-mode") == b"no"
+            || !peer.parse().is_ok_and(is_remote)
     }
 
     /// What the operating system says about the process now.
@@ -53,6 +79,12 @@ impl NodeState {
     pub fn next_client_id(&mut self, core: CoreId) -> u64 {
         self.clients += 1;
         self.clients * base::limits::CORES_MAX as u64 + u64::from(core.0)
+    }
+
+    /// What the next random password is made from: the secret, and a number that no core of the node gives twice.
+    pub fn next_secret(&mut self, core: CoreId) -> ([u8; 32], u64) {
+        self.passwords += 1;
+        (self.secret, self.passwords * base::limits::CORES_MAX as u64 + u64::from(core.0))
     }
 
     /// Why writes are refused.
@@ -90,9 +122,9 @@ mod tests {
         for remote in ["10.0.0.1:5", "[2001:db8::1]:5", "[::ffff:10.0.0.1]:5"] {
             assert!(!state.admits(remote), "{remote}");
         }
-        state.config.preset("requirepass", b"secret").expect("a setting");
+        state.set_password(b"secret");
         assert!(state.admits("10.0.0.1:5"));
-        state.config.preset("requirepass", b"").expect("a setting");
+        state.set_password(b"");
         state.config.preset("protected-mode", b"no").expect("a setting");
         assert!(state.admits("10.0.0.1:5"));
     }

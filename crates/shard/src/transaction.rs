@@ -2,7 +2,7 @@
 
 use base::{ConnectionId, CoreId, Door};
 use commands::Outcome;
-use session::{Buffers, ConnectionContext, Transaction, WatchedKey};
+use session::{Buffers, ConnectionContext, ConnectionOutcome, Transaction, WatchedKey};
 use storage::SlotGroup;
 use wire::registry::{CommandSpec, Family, key_positions};
 use wire::{Arguments, Protocol, Reply, error};
@@ -158,7 +158,9 @@ impl Shard {
     ) {
         self.note_command(spec.id);
         let refusal = if spec.is_write() && self.checks_writes { self.write_refusal() } else { None };
-        let password = self.node.password().map(<[u8]>::to_vec);
+        if self.denies_queued(id, spec, arguments, bytes) {
+            return;
+        }
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
         let several_databases = connection.session.door() == base::Door::Standalone;
@@ -182,11 +184,13 @@ impl Shard {
                 commands::execute(spec, arguments, &mut unit);
             }
             Family::Connection => {
-                let context =
-                    ConnectionContext { now: self.now, password: password.as_deref(), buffers: Buffers::default() };
+                let context = ConnectionContext { now: self.now, users: &self.node.users, buffers: Buffers::default() };
                 let mut reply = Reply::new(bytes, protocol);
                 let start = reply.len();
-                connection.session.execute(spec, arguments, &context, &mut reply);
+                let outcome = connection.session.execute(spec, arguments, &context, &mut reply);
+                if let ConnectionOutcome::AuthFailed(failure) = outcome {
+                    return self.note_auth_failure(id, failure);
+                }
                 if reply.len() == start {
                     reply.error("ERR", &format!("'{}' over all cores is not possible inside MULTI", spec.full_name));
                 }

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
 use base::{BLOCK_BYTES, BlockRange, Blocks, Database, LogOrdinal, Slot};
+use session::Gate;
 use storage::Store;
 use wire::registry::{CommandId, CommandSpec, Family, Resolved};
 use wire::{Arguments, Protocol};
@@ -140,7 +141,13 @@ impl Shard {
     fn start_upload(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>, blocks: Blocks) {
         debug_assert!(spec.family == Family::Data, "values are data");
         let Some(connection) = self.connections.at(index) else { return };
-        connection.session.gate(Resolved::Command(spec), arguments, &mut connection.output);
+        let gate = connection.session.gate(Resolved::Command(spec), arguments, &mut connection.output);
+        if let Gate::Denied(_, denial, context) = gate {
+            self.list_for_flush(index);
+            self.on_denied(index, spec, arguments, (denial, context));
+            return self.store.let_go(std::iter::once(blocks));
+        }
+        let Some(connection) = self.connections.at(index) else { return };
         let (door, database) = (connection.session.door(), connection.session.database());
         let protocol = connection.session.protocol();
         self.list_for_flush(index);

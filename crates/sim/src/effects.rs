@@ -80,7 +80,9 @@ impl<N: Node> Street<N> {
             }
             Effect::DropRun { name } => self.disk.remove(&unfinished(&name)),
             Effect::RemoveFiles { names } => self.remove_files(&names),
-            effect @ (Effect::WriteFile { .. } | Effect::ReplaceFile { .. }) => self.plan_named_file(core, effect),
+            effect @ (Effect::WriteFile { .. } | Effect::ReplaceFile { .. } | Effect::ReadFile { .. }) => {
+                self.plan_named_file(core, effect);
+            }
             Effect::ReleaseMemory => {}
             Effect::Stop => self.cores[usize::from(core)].stopped = true,
         }

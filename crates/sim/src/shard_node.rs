@@ -106,7 +106,7 @@ impl ShardNode {
     fn state(&self, memory: Option<MemoryLimit>) -> NodeState {
         let mut state = NodeState::anonymous();
         if let Some(password) = &self.password {
-            state.config.preset("requirepass", password).expect("the simulator's passwords are acceptable");
+            state.set_password(password);
         }
         if let Some(MemoryLimit { bytes, policy }) = memory {
             let bytes = bytes.to_string();

@@ -22,7 +22,7 @@ mod transactions;
 pub use describe::{answer_command, write_help};
 pub use flags::{Categories, Flags, KeyFlags};
 pub use id::{COMMAND_ID_COUNT, CommandId};
-pub use keys::{Begin, Find, KeyPosition, KeyPositionsError, KeySpec, key_positions};
+pub use keys::{Begin, Find, KeyPosition, KeyPositionsError, KeySpec, key_positions, real_flags};
 pub use lookup::{lookup, spec};
 pub use spec::{CommandSpec, Family, Group, Oracle, Spread};
 

@@ -208,6 +208,7 @@ impl Journal {
             | Event::Closed { .. }
             | Event::FileDurable { .. }
             | Event::FileFailed { .. }
+            | Event::FileRead { .. }
             | Event::TickGap(_)
             | Event::ShutdownRequested => {
                 unreachable!("a street for a log knows no connection, and no file but the log's")

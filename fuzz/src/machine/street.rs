@@ -69,7 +69,7 @@ fn shards(table: &Arc<NodeTable>, shape: &Shape) -> Vec<Shard> {
     let shard = |core| {
         let mut node = NodeState::anonymous();
         let password: &[u8] = if is_locked { b"secret" } else { b"" };
-        node.config.preset("requirepass", password).expect("a password is acceptable");
+        node.set_password(password);
         if let Some((bytes, policy)) = memory_limit {
             node.config.preset("maxmemory", bytes.to_string().as_bytes()).expect("a number of bytes");
             node.config.preset("maxmemory-policy", policy.as_bytes()).expect("there is such a policy");

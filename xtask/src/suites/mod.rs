@@ -88,6 +88,7 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::DOCUMENTATION,
     cargo_tests::WORKSPACE,
     differential::DIFFERENTIAL,
+    outside::ACL,
     outside::SPLIT,
     outside::HOSTILE,
     outside::PACKAGE_INDEX,

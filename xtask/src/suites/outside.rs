@@ -27,6 +27,23 @@ pub const SPLIT: Suite = Suite {
     },
 };
 
+/// Users and what they may do.
+pub const ACL: Suite = Suite {
+    name: "acl",
+    about: "600 conversations about users, their rules and refusals, answered as Valkey answers them; the file of users; both backends",
+    needs: &[&needs::VALKEY],
+    budget_seconds: 60,
+    turn: Turn::Fixed,
+    run: |context| {
+        let (zerohop, valkey) = (path_text(&context.zerohop()?), program("valkey-server")?);
+        on_every_backend(context, |backend, proof| {
+            let mut command = context.command(proof);
+            command.args(["acl", "--zerohop", &zerohop, "--io", backend, "--valkey-server", &valkey]);
+            context.counted(&mut command)
+        })
+    },
+};
+
 /// The CVE checklist.
 pub const HOSTILE: Suite = Suite {
     name: "hostile",

@@ -181,7 +181,7 @@ impl LineMachine {
                 self.readers.push(id);
                 effects.push(Effect::ReadRun { token, name: words[0].to_owned(), offset, bytes });
             }
-            "PUT" | "REPLACE" => {
+            "PUT" | "REPLACE" | "LOAD" => {
                 let token = self.file_writers.len() as u64;
                 self.file_writers.push(id);
                 effects.push(file_effect(token, word, rest));
@@ -201,6 +201,10 @@ impl LineMachine {
         }
         input.drain(..start);
         self.clients.get_mut(&id).unwrap().input = input;
+    }
+
+    fn file_reply(&mut self, token: u64, text: &str) {
+        self.reply(self.file_writers[token as usize], format!("{token} {text}").as_bytes());
     }
 
     fn event(&mut self, event: Event, received: &[u8], now_us: u64, output: &mut TickOutput<Message>) {
@@ -255,11 +259,10 @@ impl LineMachine {
             }
             Event::RunsPublished => self.trace.push("runs published".to_owned()),
             Event::RunFailed { reason } => self.trace.push(format!("run failed {reason}")),
-            Event::FileDurable { token } => {
-                self.reply(self.file_writers[token as usize], format!("{token} durable").as_bytes());
-            }
-            Event::FileFailed { token, reason } => {
-                self.reply(self.file_writers[token as usize], format!("{token} {reason}").as_bytes());
+            Event::FileDurable { token } => self.file_reply(token, "durable"),
+            Event::FileRead { token, read: Ok(bytes) } => self.file_reply(token, &String::from_utf8_lossy(&bytes)),
+            Event::FileFailed { token, reason } | Event::FileRead { token, read: Err(reason) } => {
+                self.file_reply(token, &reason);
             }
             Event::Dialed { token, connection } => {
                 let asker = self.dialers[token as usize];
@@ -324,6 +327,9 @@ fn file_effect(token: u64, word: &str, rest: &str) -> Effect {
     let name = name.to_owned();
     if word == "REPLACE" {
         return Effect::ReplaceFile { token, name, bytes: rest.as_bytes().to_vec() };
+    }
+    if word == "LOAD" {
+        return Effect::ReadFile { token, name, bytes_max: rest.parse().unwrap() };
     }
     let (offset, text) = rest.split_once(' ').unwrap();
     Effect::WriteFile { token, name, offset: offset.parse().unwrap(), bytes: text.as_bytes().to_vec() }

@@ -3,8 +3,8 @@
 use crate::node::{Node, Scratch, Setup, on_each_backend};
 use base::street::UNFINISHED_SUFFIX;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 fn node_with_files(directory: &Path, backend: io::ChosenBackend, quiet: bool) -> Node {
@@ -49,6 +49,39 @@ fn a_write_changes_its_bytes_only_and_extends_the_file() {
         assert_eq!(fs::read(&path).unwrap(), b"01ab4567over the end\0\0x");
         assert_eq!(fs::metadata(&path).unwrap().ino(), before, "written in place");
         assert_eq!(io::files::list_directory(scratch.path()).unwrap(), ["log"]);
+        node.stop();
+    });
+}
+
+#[test]
+fn a_file_is_read_as_it_is_after_what_was_asked_before() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("read");
+        let node = node_with_files(scratch.path(), backend, quiet);
+        let mut client = node.client();
+        client.send(b"LOAD log 100\nREPLACE log first\nLOAD log 100\nREPLACE log second\nLOAD log 6\nLOAD log 5\n");
+        let absent = client.line();
+        assert!(absent.starts_with("0 ") && absent.contains("log: No such file"), "{absent}");
+        for expected in ["1 durable", "2 first", "3 durable", "4 second"] {
+            assert_eq!(client.line(), expected);
+        }
+        let long = client.line();
+        assert!(long.starts_with("5 ") && long.ends_with("log: longer than 5 bytes"), "{long}");
+        node.stop();
+    });
+}
+
+#[test]
+fn a_replaced_file_keeps_its_permissions() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("permissions");
+        let path = scratch.path().join("secrets");
+        fs::write(&path, b"old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let node = node_with_files(scratch.path(), backend, quiet);
+        assert_eq!(node.client().ask("REPLACE secrets new"), "0 durable");
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         node.stop();
     });
 }

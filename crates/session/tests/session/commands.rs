@@ -226,7 +226,7 @@ fn an_empty_filter_means_everyone() {
         peer: "/run/zerohop.sock".into(),
         local: "/run/zerohop.sock".into(),
         now: Now::default(),
-        requires_password: false,
+        user: session::acl::Users::default().default_user().clone(),
     });
     assert!(ClientFilter::default().matches(&session, Now::default()));
 }

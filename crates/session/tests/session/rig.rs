@@ -1,6 +1,7 @@
 //! A session one can talk to in words, and the lock that keeps planted bugs to their own tests.
 
 use base::{ConnectionId, Door, Now};
+use session::acl::Users;
 use session::{Buffers, ConnectionContext, ConnectionOutcome, Gate, Opening, Output, Session, Transaction, WatchedKey};
 use std::sync::{RwLock, RwLockReadGuard};
 use wire::Arguments;
@@ -30,12 +31,13 @@ pub struct Rig {
     pub session: Session,
     pub output: Output,
     pub outcome: ConnectionOutcome,
-    pub password: Option<&'static [u8]>,
+    pub users: Users,
     pub now: Now,
 }
 
 impl Rig {
     pub fn new(door: Door, password: Option<&'static [u8]>) -> Rig {
+        let users = Users::new(password);
         let opening = Opening {
             connection: ConnectionId { index: 8, generation: 0 },
             client_id: 42,
@@ -43,13 +45,13 @@ impl Rig {
             peer: "127.0.0.1:50000".into(),
             local: "127.0.0.1:6379".into(),
             now: Now::default(),
-            requires_password: password.is_some(),
+            user: users.default_user().clone(),
         };
         Rig {
             session: Session::new(opening),
             output: Output::default(),
             outcome: ConnectionOutcome::Done,
-            password,
+            users,
             now: Now { monotonic_us: 5_000_000, unix_ms: 1 },
         }
     }
@@ -74,7 +76,7 @@ impl Rig {
         }
         let arguments = Arguments::new(&bytes, &spans);
         match self.session.gate(resolve(arguments), arguments, &mut self.output) {
-            Gate::Refused => {}
+            Gate::Refused | Gate::Denied(..) => {}
             Gate::Queue(spec) => {
                 let protocol = self.session.protocol();
                 self.session.queue(spec, arguments, &mut self.output.reply(protocol));
@@ -88,7 +90,7 @@ impl Rig {
         if spec.family != Family::Connection {
             return reply.simple(&format!("RUN {}", spec.full_name));
         }
-        let context = ConnectionContext { now: self.now, password: self.password, buffers: Buffers::default() };
+        let context = ConnectionContext { now: self.now, users: &self.users, buffers: Buffers::default() };
         self.outcome = self.session.execute(spec, arguments, &context, reply);
     }
 

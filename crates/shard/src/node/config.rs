@@ -21,6 +21,12 @@ impl ConfigChange {
     pub fn name(&self) -> &'static str {
         KEYS[self.index].name
     }
+
+    /// Of `requirepass`: the password, `None` in it for an empty one, which is none.
+    pub fn password(&self) -> Option<Option<Vec<u8>>> {
+        let is_password = self.name() == "requirepass";
+        is_password.then(|| Some(self.value.clone()).filter(|password| !password.is_empty()))
+    }
 }
 
 /// The values of all settings.
@@ -81,7 +87,7 @@ impl Config {
         };
     }
 
-    /// What AUTH must present; `None` when nothing.
+    /// What `requirepass` says: the password of the default user, until ACL SETUSER gives it others. `None`: none.
     #[inline]
     pub fn password(&self) -> Option<&[u8]> {
         self.live.password.as_deref()
@@ -202,7 +208,9 @@ fn set(pairs: Arguments<'_>, reply: &mut Reply<'_>) -> Option<Vec<ConfigChange>>
             }
         }
     }
-    reply.ok();
+    if changes.iter().all(|change| change.password().is_none()) {
+        reply.ok();
+    }
     Some(changes)
 }
 

@@ -63,6 +63,7 @@ const WHEN_FULL: Kind = Kind::Choice(&["refuse", "evict-lru", "evict-lfu", "evic
 
 /// In alphabetical order.
 pub static KEYS: &[ConfigKey] = &[
+    key("aclfile", "", Kind::Text, Role::Fixed),
     key("activedefrag", "no", Kind::Boolean, Role::Kept),
     key("active-expire-effort", "1", Kind::Integer(1, 10), Role::Kept),
     key("appendfilename", "", Kind::Text, Role::Fixed),

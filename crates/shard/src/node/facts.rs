@@ -7,6 +7,7 @@ use base::limits::DATABASE_COUNT;
 use base::{CoreId, Door, InstanceName, Now};
 use placement::{AddressBook, ClusterView, NodeTable};
 use replica::{FollowStanding, LeadStanding};
+use session::acl::{User, Users};
 
 use crate::member::migrations::Migrations;
 
@@ -21,6 +22,8 @@ pub struct NodeIdentity {
     pub port: u16,
     /// Path of the Unix socket; empty without one.
     pub unix_socket: String,
+    /// Path of the file of users; empty without one.
+    pub acl_file: String,
     /// Path of the program.
     pub executable: String,
     /// Where the data is; empty when it is kept in memory only.
@@ -35,6 +38,13 @@ pub struct NodeIdentity {
     pub cores: u16,
     /// When the node was up.
     pub started: Now,
+}
+
+impl NodeIdentity {
+    /// The name of the file of users in its directory; empty without one.
+    pub fn acl_file_name(&self) -> String {
+        self.acl_file.rsplit_once('/').map_or(self.acl_file.as_str(), |(_, name)| name).to_owned()
+    }
 }
 
 /// What only the operating system knows; sampled by the street.
@@ -112,6 +122,10 @@ pub struct NodeFacts<'a> {
     pub process: ProcessFacts,
     /// Settings.
     pub config: &'a Config,
+    /// Who may do what.
+    pub users: &'a Users,
+    /// Who asks.
+    pub user: &'a User,
     /// Who owns what on this node.
     pub table: &'a NodeTable,
     /// The cluster that the node is part of; `None`: it is on its own.

@@ -29,7 +29,7 @@ mod tests;
 pub use config::{Config, ConfigChange, parse_bytes};
 pub use config_keys::{ConfigKey, KEYS, Kind, Role};
 pub use facts::{ClusterFacts, CoreFacts, LinkFacts, NodeFacts, NodeIdentity, ProcessFacts};
-pub use outcome::{BackupRequest, CopiesAsked, KeysKind, NodeOutcome, NodePlan, plan};
+pub use outcome::{AclRequest, BackupRequest, CopiesAsked, KeysKind, NodeOutcome, NodePlan, plan};
 pub use replication::TableCounts;
 pub use statistics::{Calls, Counters, Gauges, KeyspaceFacts, Statistics};
 
@@ -54,7 +54,7 @@ pub fn execute(
         Id::Memory => return memory::execute(spec, facts, reply),
         Id::Slowlog => latency::execute_slowlog(spec, arguments, reply),
         Id::Latency => latency::execute_latency(spec, arguments, reply),
-        Id::Acl => acl::execute(spec, arguments, facts, reply),
+        Id::Acl => return acl::execute(spec, arguments, facts, reply),
         Id::ZhBackup => return backup::execute(spec, arguments, reply),
         _ => return server::execute(spec, arguments, facts, reply),
     }

@@ -1,6 +1,7 @@
 //! What a node command leaves to the shard, and which facts it needs beforehand.
 
 use super::config::ConfigChange;
+use crate::access::AclOrder;
 use crate::order::Order;
 use base::{Door, Slot};
 use wire::registry::{CommandId as Id, CommandSpec};
@@ -64,6 +65,22 @@ pub struct CopiesAsked {
     pub timeout_ms: Option<u64>,
 }
 
+/// What an ACL command needs of other cores or of chance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AclRequest {
+    /// Have it decided, and reply with what became of it.
+    Order(AclOrder),
+    /// Reply with so many refusals, the latest of all cores.
+    Log(usize),
+    /// Forget the refusals of all cores, and reply with OK.
+    ResetLog,
+    /// Reply with a random password.
+    Password {
+        /// Of so many bits.
+        bits: usize,
+    },
+}
+
 /// What is left to do for the shard. The reply is written unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeOutcome {
@@ -71,7 +88,10 @@ pub enum NodeOutcome {
     Done,
     /// Stop the node; no reply, the connection just ends.
     Shutdown,
-    /// Apply to the settings of every core.
+    /// About users.
+    Acl(AclRequest),
+    /// Apply to the settings of every core. Where [`ConfigChange::password`] is among them the reply is not written, and
+    /// comes when all cores ask for that password.
     ConfigChanged(Vec<ConfigChange>),
     /// Forget what every core counted.
     ResetStatistics,

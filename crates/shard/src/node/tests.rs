@@ -4,6 +4,7 @@
 use super::*;
 use base::{CoreId, Door, InstanceName, Now, Slot, Span};
 use placement::{ClusterView, NodeTable};
+use session::acl::Users;
 use wire::registry::{Family, Resolved, resolve};
 use wire::reply_parse::{Value, parse_reply};
 use wire::{Protocol, Reply};
@@ -24,6 +25,7 @@ struct Node {
     identity: NodeIdentity,
     process: ProcessFacts,
     config: Config,
+    users: Users,
     table: NodeTable,
     member: Option<Member>,
     cores: Vec<CoreFacts>,
@@ -63,6 +65,7 @@ impl Node {
                 ..ProcessFacts::default()
             },
             config: Config::default(),
+            users: Users::default(),
             table: NodeTable::even([7; 16], 2, "", 6380).unwrap(),
             member: None,
             cores,
@@ -100,6 +103,8 @@ impl Node {
             identity: &self.identity,
             process: self.process,
             config: &self.config,
+            users: &self.users,
+            user: self.users.default_user(),
             table: &self.table,
             cluster: self.cluster(),
             cores: &self.cores,
@@ -225,7 +230,10 @@ fn config_get_knows_globs_and_names_each_setting_once() {
 #[test]
 fn config_set_is_all_or_nothing() {
     let mut node = Node::new();
-    assert_eq!(node.say("CONFIG SET maxmemory 100mb requirepass secret timeout 30"), "+OK\r\n");
+    // The reply comes when all cores ask for the password.
+    assert_eq!(node.say("CONFIG SET maxmemory 100mb requirepass secret timeout 30"), "");
+    let NodeOutcome::ConfigChanged(changes) = &node.outcome else { panic!("{:?}", node.outcome) };
+    assert_eq!(changes.iter().find_map(ConfigChange::password), Some(Some(b"secret".to_vec())));
     assert_eq!(node.config.memory_bytes_max(), Some(100 << 20));
     assert_eq!((node.config.password(), node.config.idle_timeout_s()), (Some(&b"secret"[..]), Some(30)));
     assert_eq!(node.say("CONFIG SET hash-max-ziplist-entries 5"), "+OK\r\n");
@@ -373,7 +381,7 @@ fn one_user_may_do_everything() {
     let mut node = Node::new();
     assert_eq!(node.text("ACL WHOAMI"), "default");
     assert_eq!(node.value("ACL LIST"), Value::Array(vec![bulk("user default on nopass sanitize-payload ~* &* +@all")]));
-    assert_eq!(node.say("ACL GETUSER nobody"), "*-1\r\n");
+    assert_eq!(node.say("ACL GETUSER nobody"), "$-1\r\n");
     let Value::Array(user) = node.value("ACL GETUSER default") else { panic!("no array") };
     assert_eq!((user.len(), &user[0]), (12, &bulk("flags")));
     assert_eq!(node.say("ACL CAT nonsense"), "-ERR Unknown category 'nonsense'\r\n");

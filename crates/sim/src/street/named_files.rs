@@ -1,4 +1,4 @@
-//! Files that a machine writes and replaces by name: one at a time and in order, whatever each of them takes.
+//! Files that a machine writes, replaces and reads by name: one at a time and in order, whatever each of them takes.
 
 use base::{Effect, Event};
 
@@ -23,7 +23,10 @@ impl<N: Node> Street<N> {
         let now_us = self.now_us();
         let under_way = &mut self.cores[usize::from(core)].named_files;
         if under_way.count == AT_ONCE_MAX {
-            let (Effect::WriteFile { token, name, .. } | Effect::ReplaceFile { token, name, .. }) = effect else {
+            let (Effect::WriteFile { token, name, .. }
+            | Effect::ReplaceFile { token, name, .. }
+            | Effect::ReadFile { token, name, .. }) = effect
+            else {
                 unreachable!("files by name only")
             };
             let reason = format!("{name}: more than {AT_ONCE_MAX} at once");
@@ -62,6 +65,17 @@ impl<N: Node> Street<N> {
                 if !self.durable_step() {
                     self.tell(core, Event::FileDurable { token });
                 }
+            }
+            Effect::ReadFile { token, name, bytes_max } => {
+                let content = self.disk.files().find(|(file, _)| *file == name).map(|(_, content)| content.to_vec());
+                let read = match content {
+                    Some(content) if content.len() as u64 > bytes_max => {
+                        Err(format!("{name}: longer than {bytes_max} bytes"))
+                    }
+                    Some(content) => Ok(content),
+                    None => Err(format!("{name}: No such file or directory")),
+                };
+                self.tell(core, Event::FileRead { token, read });
             }
             _ => unreachable!("files by name only"),
         }

@@ -182,7 +182,9 @@ impl Toy {
             Event::RunWritten { .. } | Event::RunsPublished | Event::RunRead { .. } | Event::RunFailed { .. } => {
                 unreachable!("it makes no runs")
             }
-            Event::FileDurable { .. } | Event::FileFailed { .. } => unreachable!("it has no files but its log"),
+            Event::FileDurable { .. } | Event::FileFailed { .. } | Event::FileRead { .. } => {
+                unreachable!("it has no files but its log")
+            }
             Event::RoomReady { .. } | Event::RoomFailed { .. } => unreachable!("it asks for none"),
             Event::LogFailed { .. } | Event::SegmentFailed { .. } => self.failed = true,
             Event::ShutdownRequested => self.stopping = true,

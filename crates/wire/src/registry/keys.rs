@@ -1,6 +1,7 @@
 //! Where a command's keys are, in the form of Redis 7's key specifications, and the one function that follows them.
 
 use super::flags::KeyFlags;
+use super::id::CommandId;
 use super::spec::CommandSpec;
 use crate::request::Arguments;
 
@@ -120,4 +121,33 @@ pub fn key_positions(
         positions.extend((first..=last).step_by(step).map(|index| KeyPosition { index, flags: keys.flags }));
     }
     Ok(())
+}
+
+/// What a request does with a key for which its specification gives `flags`: of SET and BITFIELD other arguments change
+/// that. The number of arguments fits the command's arity.
+pub fn real_flags(spec: &CommandSpec, arguments: Arguments<'_>, flags: KeyFlags) -> KeyFlags {
+    if !flags.contains(KeyFlags::VARIABLE_FLAGS) {
+        return flags;
+    }
+    let changes = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
+    match spec.id {
+        CommandId::Set if !arguments.from(3).iter().any(|option| option.eq_ignore_ascii_case(b"get")) => {
+            KeyFlags::OW.union(KeyFlags::UPDATE)
+        }
+        CommandId::Bitfield if only_gets(arguments.from(2)) => KeyFlags::RO.union(KeyFlags::ACCESS),
+        _ => changes,
+    }
+}
+
+/// Whether BITFIELD's operations only read.
+fn only_gets(mut operations: Arguments<'_>) -> bool {
+    while let Some(word) = operations.get(0) {
+        let taken = match word.to_ascii_lowercase().as_slice() {
+            b"get" if operations.len() > 2 => 3,
+            b"overflow" if operations.len() > 1 => 2,
+            _ => return false,
+        };
+        operations = operations.from(taken);
+    }
+    true
 }

@@ -125,7 +125,7 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
         .subcommands(&MEMORY),
     CommandSpec::new(Id::Acl, "acl", -2, Group::Server)
         .since("6.0.0")
-        .doc("", "Looks at users and what they may do.")
+        .doc("", "Looks at and changes users and what they may do.")
         .oracle(Oracle::Model)
         .subcommands(&ACL),
 ];
@@ -337,11 +337,24 @@ static MEMORY: [CommandSpec; 6] = [
         .oracle(Oracle::Model),
 ];
 
-static ACL: [CommandSpec; 8] = [
+static ACL: [CommandSpec; 13] = [
     CommandSpec::new(Id::AclCat, "acl|cat", -2, Group::Server)
         .flags(Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE))
         .since("6.0.0")
         .doc("[category]", "Returns the categories, or the commands of one.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclDeluser, "acl|deluser", -3, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(N) with N the number of connections")
+        .doc("username...", "Removes users and closes their connections.")
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclDryrun, "acl|dryrun", -4, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("7.0.0")
+        .complexity("that of checking the request")
+        .doc("username command [arg]...", "Tells whether a user may run a request.")
         .oracle(Oracle::Model),
     CommandSpec::new(Id::AclGenpass, "acl|genpass", -2, Group::Server)
         .flags(Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE))
@@ -365,11 +378,32 @@ static ACL: [CommandSpec; 8] = [
         .complexity("O(N) with N the number of users")
         .doc("", "Returns the users as rules.")
         .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclLoad, "acl|load", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(N) with N the number of rules and connections")
+        .doc("", "Reads the users from their file: all of it, or nothing.")
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
     CommandSpec::new(Id::AclLog, "acl|log", -2, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("6.0.0")
         .complexity("O(N) with N the number of entries")
         .doc("[count | RESET]", "Returns the latest refusals.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclSave, "acl|save", 2, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(N) with N the number of users")
+        .doc("", "Writes the users to their file.")
+        .spread(Spread::AllCores)
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::AclSetuser, "acl|setuser", -3, Group::Server)
+        .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
+        .since("6.0.0")
+        .complexity("O(N) with N the number of rules and connections")
+        .doc("username [rule]...", "Makes a user, or changes what it may do.")
+        .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::AclUsers, "acl|users", 2, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
