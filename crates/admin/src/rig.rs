@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use base::{
-    ConnectionId, CoreId, Door, Effect, Event, InstanceName, Machine, NodeId, Now, Span, TickInput, TickOutput,
+    ConnectionId, CoreId, Door, Effect, Entrance, Event, InstanceName, Machine, NodeId, Now, Span, TickInput,
+    TickOutput,
 };
 use shard::beside::{CoreStanding, MemberStanding};
 use shard::gather::Answer;
@@ -88,7 +89,8 @@ impl Rig {
         let connection = id(self.clients);
         self.clients += 1;
         let (peer, local) = ("127.0.0.1:5".to_owned(), "127.0.0.1:9121".to_owned());
-        self.tick(vec![Event::Accepted { connection, door: Door::Standalone, peer, local }], b"", Vec::new());
+        let (door, entrance) = (Door::Standalone, Entrance::default());
+        self.tick(vec![Event::Accepted { connection, door, entrance, peer, local }], b"", Vec::new());
         connection.index
     }
 

@@ -41,6 +41,9 @@ pub const DATABASE_COUNT: u8 = 16;
 pub const RECEIVE_BYTES: usize = 16 << 10;
 /// Receive buffers of one core: 256 x 16 KiB = 4 MiB of address space, touched only as far as used.
 pub const RECEIVE_BUFFERS: usize = 256;
+/// Room of one core for what a layer makes of received bytes in one tick: all receive buffers, once more; 4 MiB of address
+/// space, touched only as far as used.
+pub const LAYER_ROOM_BYTES: usize = RECEIVE_BUFFERS * RECEIVE_BYTES;
 /// Gaps between ticks that a core remembers, the longest ones: a list that one line of INFO shows.
 pub const TICK_GAPS_KEPT: usize = 16;
 /// Shortest gap between ticks that is told, microseconds: an eighth of what a core may take, so that a busy core is not
@@ -188,3 +191,18 @@ pub const LINK_BACKLOG_BYTES_MAX: usize = 64 << 20;
 pub const LANES_MAX: usize = 256;
 /// Bytes of a link on their way to its follower, above which nothing is filled.
 pub const LINK_FILL_BYTES_MAX: usize = 4 << 20;
+/// Bytes of a TLS client's handshake: a chain of certificates takes some 10 KiB.
+pub const TLS_HANDSHAKE_BYTES_MAX: usize = 64 << 10;
+/// How long a TLS client may take for its handshake, milliseconds.
+pub const TLS_HANDSHAKE_MS_MAX: u64 = 10_000;
+/// Steps of handshakes that a core does in one tick, so that those already served wait for a few signatures at most; the
+/// others come next.
+pub const TLS_HANDSHAKE_STEPS_PER_TICK_MAX: usize = 4;
+/// Bytes received of a TLS connection that are no whole record or message yet, or found no room in this tick.
+pub const TLS_UNOPENED_BYTES_MAX: usize = 96 << 10;
+/// Bytes of replies that are made ciphertext at once, per connection; the next ones when those are sent.
+pub const TLS_SEAL_BYTES: usize = 256 << 10;
+/// Bytes of TLS's own messages that wait for a client which reads nothing; with more it is closed.
+pub const TLS_OWN_BYTES_MAX: usize = 64 << 10;
+/// How long a TLS connection that is to be closed may take nothing of its last replies, milliseconds.
+pub const TLS_CLOSE_MS_MAX: u64 = 10_000;

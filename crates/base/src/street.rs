@@ -47,6 +47,15 @@ impl Span {
     }
 }
 
+/// What of a listener does not decide the personality.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Entrance {
+    /// What comes through is ciphertext; a layer between street and machine opens it.
+    pub is_sealed: bool,
+    /// To be added to every port that this client is told: those like its own lie so far from the others.
+    pub port_shift: i32,
+}
+
 /// Which door a connection came through; it decides the personality for the connection's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Door {
@@ -67,6 +76,8 @@ pub enum Event {
         connection: ConnectionId,
         /// Which port.
         door: Door,
+        /// What else there is to know of that port.
+        entrance: Entrance,
         /// Printable address of the other end.
         peer: String,
         /// Printable address of our end.
@@ -347,6 +358,14 @@ pub enum Effect {
     Stop,
 }
 
+/// Room for bytes that a layer between street and machine makes of received ones, part of what the tick is given.
+pub struct LayerRoom<'a> {
+    /// To be written; what it held is of no interest.
+    pub bytes: &'a mut [u8],
+    /// Where it begins in [`TickInput::received`].
+    pub start: u32,
+}
+
 /// What a tick is given.
 pub struct TickInput<'a, M> {
     /// The clock, read once, after the events were collected.
@@ -386,6 +405,11 @@ impl<M> Default for TickOutput<M> {
 pub trait Machine {
     /// What cores of one node tell each other.
     type Message: Send + 'static;
+
+    /// For a machine that wraps another one: make of what was received what the other one is to be told, before the tick.
+    /// Events may change, and their spans may point into the room.
+    #[inline]
+    fn open(&mut self, _now: Now, _received: &[u8], _room: LayerRoom<'_>, _events: &mut Vec<Event>) {}
 
     /// Handle all that happened since the last tick.
     fn tick(&mut self, input: TickInput<'_, Self::Message>, output: &mut TickOutput<Self::Message>);

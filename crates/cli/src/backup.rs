@@ -118,6 +118,7 @@ fn online(matches: &ArgMatches, port: u16) -> Result<Found, BackupError> {
         password: std::env::var("REDISCLI_AUTH").ok(),
         database: 0,
         resp3: true,
+        tls: None,
     };
     let mut connection = Connection::open(&node).map_err(BackupError::Failed)?;
     let begun = call(&mut connection, &["BEGIN", &LEASE_MS.to_string()])?;

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use wire::reply_parse::Value;
 
-use crate::{exit, say};
+use crate::{exit, say, tls_options};
 use connection::{Connection, Target};
 
 /// Redirects that are followed for one command; more mean that the nodes disagree.
@@ -26,6 +26,7 @@ Examples:
   zerohop cli < commands.txt               one command per line
   zerohop cli -c -p 7001 get key           follows MOVED to the owning core
   zerohop cli --json hello 3
+  zerohop cli --tls --cacert ca.crt -h db.example.com -p 6479 ping
 
 The password is taken from the variable REDISCLI_AUTH, so that no process list shows it.";
 
@@ -63,6 +64,9 @@ pub fn command() -> Command {
                 .long("no-raw")
                 .conflicts_with_all(["json", "raw"])
                 .help("Print as on a terminal, also into a pipe"),
+        ])
+        .args(tls_options::args())
+        .args([
             Arg::new("help").long("help").action(ArgAction::Help).help("Print help"),
             Arg::new("words")
                 .value_name("COMMAND")
@@ -107,6 +111,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
             password: std::env::var("REDISCLI_AUTH").ok(),
             database: *matches.get_one("database").expect("it has a default"),
             resp3: matches.get_flag("resp3") || json,
+            tls: tls_options::read(matches),
         },
         connection: None,
         style: if json {

@@ -13,7 +13,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::client::connection::Target;
 use crate::client::json;
-use crate::say;
+use crate::{say, tls_options};
 use order::Operator;
 
 const AFTER: &str = "\
@@ -94,18 +94,21 @@ fn directory() -> Arg {
 }
 
 fn with_target(command: Command) -> Command {
-    command.disable_help_flag(true).args([
-        Arg::new("host").short('h').long("host").value_name("HOST").default_value("127.0.0.1").help("Any node"),
-        Arg::new("port")
-            .short('p')
-            .long("port")
-            .value_name("PORT")
-            .default_value("6379")
-            .value_parser(value_parser!(u16))
-            .help("Its port"),
-        Arg::new("user").long("user").value_name("NAME").help("User of the password in REDISCLI_AUTH"),
-        Arg::new("help").long("help").action(ArgAction::Help).help("Print help"),
-    ])
+    command
+        .disable_help_flag(true)
+        .args([
+            Arg::new("host").short('h').long("host").value_name("HOST").default_value("127.0.0.1").help("Any node"),
+            Arg::new("port")
+                .short('p')
+                .long("port")
+                .value_name("PORT")
+                .default_value("6379")
+                .value_parser(value_parser!(u16))
+                .help("Its port"),
+            Arg::new("user").long("user").value_name("NAME").help("User of the password in REDISCLI_AUTH"),
+            Arg::new("help").long("help").action(ArgAction::Help).help("Print help"),
+        ])
+        .args(tls_options::args())
 }
 
 /// Does what was asked.
@@ -180,5 +183,6 @@ fn target(matches: &ArgMatches) -> Target {
         password: std::env::var("REDISCLI_AUTH").ok(),
         database: 0,
         resp3: true,
+        tls: tls_options::read(matches),
     }
 }

@@ -14,6 +14,7 @@ mod restore;
 mod running;
 mod say;
 mod serve;
+mod tls_options;
 mod up;
 mod up_nodes;
 

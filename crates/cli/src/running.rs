@@ -21,7 +21,7 @@ pub struct Running {
 /// What the directory's lock says about this process.
 pub fn about(config: &NodeConfig) -> String {
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    format!("pid {}, port {}, since {}", std::process::id(), config.port, announce::date(unix_s))
+    format!("pid {}, port {}, since {}", std::process::id(), config.base_port(), announce::date(unix_s))
 }
 
 /// Starts a node; signals stop it from now on.
@@ -31,7 +31,8 @@ pub fn about(config: &NodeConfig) -> String {
 pub fn start(config: &NodeConfig, signals: &StopSignals) -> Result<Running, NodeError> {
     let begin = Instant::now();
     let node = Node::start(config, &about(config), &mut progress::bar())?;
-    signals.attach(node.handle());
+    let served = config.clone();
+    signals.attach(node.handle(), move || server::tls_files::read_again(&served));
     Ok(Running { node, took: begin.elapsed() })
 }
 

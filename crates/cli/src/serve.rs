@@ -1,5 +1,6 @@
 //! `zerohop serve`: a node as configured, for scripts and service managers.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ An option wins over the environment, that over the file, that over the default.
 Examples:
   zerohop serve --port 7000 --dir /var/lib/zerohop --cores 4
   zerohop serve --bind 0.0.0.0 --requirepass-file /etc/zerohop/password --dir /var/lib/zerohop
+  zerohop serve --tls-port 6479 --tls-cert-file node.crt --tls-key-file node.key --tls-auth-clients no
   zerohop serve --config /etc/zerohop.toml --print-config";
 
 /// What the line begins with that says where the admin port is; `up --nodes` reads it.
@@ -49,9 +51,9 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Ok(signals) => signals,
         Err(code) => return code,
     };
-    let started = match config.port {
-        0 => running::start_anywhere(&mut config, &signals),
-        _ => running::start(&config, &signals),
+    let started = match config.port == 0 && !config.is_tls_only() {
+        true => running::start_anywhere(&mut config, &signals),
+        false => running::start(&config, &signals),
     };
     match started {
         Err(error) => exit::of_node(&error, config.directory.as_deref()),
@@ -67,14 +69,19 @@ fn announce_ready(config: &NodeConfig, running: &running::Running) {
     say::line(&format!("backend: {}", announce::backend(running.node())));
     say::line(&format!("durability: {}", announce::durability(config)));
     announce::admin(running.node()).iter().for_each(|text| say::line(&format!("{ADMIN_LINE}{text}")));
-    let mut places: Vec<String> =
-        config.bind.iter().map(|address| std::net::SocketAddr::from((*address, config.port)).to_string()).collect();
+    let places_at = |port| config.bind.iter().map(move |host| SocketAddr::from((*host, port)).to_string());
+    let mut places: Vec<String> = places_at(config.base_port()).collect();
+    if config.is_tls_only() {
+        places.iter_mut().for_each(|place| place.push_str(" (TLS)"));
+    } else if config.tls.port != 0 {
+        places.extend(places_at(config.tls.port).map(|place| format!("{place} (TLS)")));
+    }
     places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));
     if let Some(invitation) = running.node().invitation() {
         let token = invitation.token.to_text();
         say::line(&format!("others join with: zerohop serve --join {} --token {token} --dir …", invitation.address));
     }
-    let (first, last) = (config.port + 1, config.last_client_port());
+    let (first, last) = (config.base_port() + 1, config.last_client_port());
     let instances = if config.cores == 1 { format!("{first}") } else { format!("{first} to {last}") };
     let process_id = std::process::id();
     say::line(&format!("ready on {}, cluster clients on {instances}, pid {process_id}", places.join(", ")));

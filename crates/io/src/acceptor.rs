@@ -87,7 +87,13 @@ impl Acceptor {
                 let (peer, local) = addresses(listener, &socket, peer);
                 let connection = table.insert(socket);
                 if admit(table, connection) {
-                    events.push(Event::Accepted { connection, door: listener.door, peer, local });
+                    events.push(Event::Accepted {
+                        connection,
+                        door: listener.door,
+                        entrance: listener.entrance,
+                        peer,
+                        local,
+                    });
                 } else {
                     drop(table.release(connection));
                 }

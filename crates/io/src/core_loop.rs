@@ -51,6 +51,8 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             if gap.us >= TICK_GAP_TOLD_US {
                 events.push_first(Event::TickGap(gap));
             }
+            let (received, room) = self.driver.received_and_room();
+            self.machine.open(now, received, room, &mut events.events);
             (output.deadline_us, output.more, output.quiet_completions) = (None, false, false);
             self.machine.tick(
                 TickInput { now, received: self.driver.received(), events: &mut events.events, hops: &mut hops },

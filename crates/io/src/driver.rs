@@ -4,6 +4,7 @@ use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
 use crate::run_read::RunRead;
 use base::ids::ConnectionId;
+use base::street::LayerRoom;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,6 +31,9 @@ pub(crate) trait Driver {
 
     /// The bytes that `Received` points into, until [`Driver::release_received`].
     fn received(&self) -> &[u8];
+
+    /// Those bytes, and the room behind them for what a layer makes of some.
+    fn received_and_room(&mut self) -> (&[u8], LayerRoom<'_>);
 
     /// The tick is over: its receive buffers may be used again.
     fn release_received(&mut self);

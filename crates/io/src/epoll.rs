@@ -20,7 +20,7 @@ use crate::receive_slab::ReceiveSlab;
 use crate::run_read::RunRead;
 use base::ids::ConnectionId;
 use base::limits::RECEIVE_BUFFERS;
-use base::street::{Event, Span};
+use base::street::{Event, LayerRoom, Span};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -228,6 +228,10 @@ impl Driver for Epoll {
 
     fn received(&self) -> &[u8] {
         self.slab.bytes()
+    }
+
+    fn received_and_room(&mut self) -> (&[u8], LayerRoom<'_>) {
+        self.slab.bytes_and_room()
     }
 
     fn release_received(&mut self) {

@@ -1,6 +1,6 @@
 //! Sockets that wait for clients: TCP ports and the Unix socket, bound before any core starts.
 
-use base::street::Door;
+use base::street::{Door, Entrance};
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname, listen, socket_with, sockopt,
@@ -25,6 +25,8 @@ pub struct Listener {
     pub(crate) socket: OwnedFd,
     /// Personality of its connections.
     pub door: Door,
+    /// What else the machine is told of them.
+    pub(crate) entrance: Entrance,
     /// The Unix socket's path; TCP connections tell their own addresses.
     pub(crate) path: Option<String>,
 }
@@ -55,7 +57,7 @@ impl Listener {
         sockopt::set_tcp_keepcnt(&socket, 3)?;
         bind(&socket, &address)?;
         listen(&socket, BACKLOG)?;
-        Ok(Listener { socket, door, path: None })
+        Ok(Listener { socket, door, entrance: Entrance::default(), path: None })
     }
 
     /// Listens on a Unix socket that never has wider permissions than `mode`, not even for a moment. A socket that
@@ -72,7 +74,12 @@ impl Listener {
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         listen(&socket, BACKLOG)?;
-        Ok(Listener { socket, door, path: Some(path.display().to_string()) })
+        Ok(Listener { socket, door, entrance: Entrance::default(), path: Some(path.display().to_string()) })
+    }
+
+    /// What else the machine is told of those who come through it.
+    pub fn entered_as(self, entrance: Entrance) -> Listener {
+        Listener { entrance, ..self }
     }
 
     /// A second handle to the same socket, so that several cores may take connections from it.
@@ -80,7 +87,8 @@ impl Listener {
     /// # Errors
     /// When no file descriptor is left.
     pub fn try_clone(&self) -> io::Result<Listener> {
-        Ok(Listener { socket: self.socket.try_clone()?, door: self.door, path: self.path.clone() })
+        let socket = self.socket.try_clone()?;
+        Ok(Listener { socket, door: self.door, entrance: self.entrance, path: self.path.clone() })
     }
 
     /// Where it listens; `None` for a Unix socket. Tells the port after binding port 0.

@@ -1,9 +1,11 @@
-//! One contiguous mapping per core that all received bytes land in, `RECEIVE_BUFFERS` x `RECEIVE_BYTES`.
+//! One contiguous mapping per core that all received bytes land in, `RECEIVE_BUFFERS` x `RECEIVE_BYTES`, with room behind
+//! them for what a layer makes of some.
 //!
 //! A mapping and not a `Vec`: pages that no receive ever reached cost no memory, and the address never changes while
 //! the kernel knows it.
 
-use base::limits::{RECEIVE_BUFFERS, RECEIVE_BYTES};
+use base::limits::{LAYER_ROOM_BYTES, RECEIVE_BUFFERS, RECEIVE_BYTES};
+use base::street::LayerRoom;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::io;
@@ -49,8 +51,10 @@ pub(crate) struct ReceiveSlab {
 const STRIDE: usize = RECEIVE_BYTES + 64;
 
 impl ReceiveSlab {
-    /// All of it: room for every buffer, a stride apart.
-    pub const BYTES: usize = RECEIVE_BUFFERS * STRIDE;
+    /// Room for every buffer, a stride apart.
+    const RECEIVED_BYTES: usize = RECEIVE_BUFFERS * STRIDE;
+    /// All of it.
+    const BYTES: usize = Self::RECEIVED_BYTES + LAYER_ROOM_BYTES;
 
     pub fn new() -> io::Result<ReceiveSlab> {
         Ok(ReceiveSlab { mapping: Mapping::new(Self::BYTES)? })
@@ -64,9 +68,23 @@ impl ReceiveSlab {
         unsafe { std::slice::from_raw_parts(self.mapping.as_ptr(), Self::BYTES) }
     }
 
+    /// What [`ReceiveSlab::bytes`] begins with, where receives land, and the room behind that, where they never do.
+    pub fn bytes_and_room(&mut self) -> (&[u8], LayerRoom<'_>) {
+        let base = self.mapping.as_ptr();
+        // SAFETY: two parts of one initialised mapping that do not overlap, borrowed as long as `self` is; of the first as
+        // in `bytes`; of the second the kernel knows nothing.
+        let (received, room) = unsafe {
+            (
+                std::slice::from_raw_parts(base, Self::RECEIVED_BYTES),
+                std::slice::from_raw_parts_mut(base.add(Self::RECEIVED_BYTES), LAYER_ROOM_BYTES),
+            )
+        };
+        (received, LayerRoom { bytes: room, start: Self::RECEIVED_BYTES as u32 })
+    }
+
     /// Room for one receive at `offset`.
     pub fn room_mut(&mut self, offset: usize) -> &mut [u8] {
-        assert!(offset + RECEIVE_BYTES <= Self::BYTES, "a receive beyond the slab");
+        assert!(offset + RECEIVE_BYTES <= Self::RECEIVED_BYTES, "a receive beyond the slab");
         // SAFETY: in range by the assertion; exclusive through `&mut self`.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.as_ptr().add(offset), RECEIVE_BYTES) }
     }

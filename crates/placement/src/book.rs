@@ -166,6 +166,12 @@ impl AddressBook {
         self.version
     }
 
+    /// As it is told to clients whose ports lie `shift` away from the others.
+    pub fn with_ports_shifted(mut self, shift: i32) -> AddressBook {
+        self.entries.iter_mut().for_each(|entry| entry.endpoint.port = entry.endpoint.port_shifted(shift));
+        self
+    }
+
     /// All instances, by node and core.
     pub fn entries(&self) -> &[Listed] {
         &self.entries

@@ -13,6 +13,11 @@ impl Endpoint {
         if self.host.is_empty() { host_unknown } else { &self.host }
     }
 
+    /// The announced port as clients are told it whose ports lie `shift` away from the others; 0 where there is none.
+    pub fn port_shifted(&self, shift: i32) -> u16 {
+        u16::try_from(i32::from(self.port).saturating_add(shift)).unwrap_or(0)
+    }
+
     /// The announced host if it is a name and no address.
     pub fn host_name(&self) -> Option<&str> {
         let is_name = !self.host.contains(':') && self.host.bytes().any(|byte| byte.is_ascii_alphabetic());

@@ -105,7 +105,7 @@ pub(crate) fn start(
     let [identity, log, snapshot] = Files::NAMES.map(read);
     let files = Files { identity: identity?, log: log?, snapshot: snapshot? };
     let host = host(config).map_err(NodeError::Other)?;
-    let address = format!("{host}:{}", config.port);
+    let address = format!("{host}:{}", config.base_port());
     let entry = entry(config, chance);
     let known = files.identity.as_deref().map(manager::identity::Identity::decode).transpose();
     let (token, is_in) = match (known.map_err(NodeError::Other)?, &entry) {
@@ -122,7 +122,7 @@ pub(crate) fn start(
         id: NodeId(0),
         incarnation: incarnation << INCARNATION_SHIFT,
         host,
-        port: config.port,
+        port: config.base_port(),
         cores: config.cores,
         weight: config.cluster.weight,
         zone: config.cluster.zone.clone(),

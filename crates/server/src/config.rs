@@ -7,6 +7,7 @@ use base::limits::LEASE_MS_DEFAULT;
 use io::Backend;
 use session::acl::Users;
 use shard::Durability;
+use tls::{ClientCertificates, Keys};
 use wire::trust::Token;
 
 /// What happens to writes that need memory above the limit.
@@ -93,17 +94,38 @@ impl Default for ClusterConfig {
     }
 }
 
+/// What makes a node serve with a cipher, too.
+#[derive(Clone, Debug, Default)]
+pub struct TlsConfig {
+    /// Port of the standalone personality with TLS; instance i listens on the i-th port after it. 0: none.
+    pub port: u16,
+    /// First instance port with TLS that cluster clients are told; `None`: the real one.
+    pub announce_port_base: Option<u16>,
+    /// The node's certificate, in PEM, and behind it those that lead to an authority.
+    pub certificate_file: Option<PathBuf>,
+    /// Its private key.
+    pub key_file: Option<PathBuf>,
+    /// The authorities of client certificates.
+    pub authorities_file: Option<PathBuf>,
+    /// Who needs one.
+    pub clients: ClientCertificates,
+    /// What those files hold, once they were checked.
+    pub keys: Option<Keys>,
+}
+
 /// Settings of one node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// Addresses to listen on.
     pub bind: Vec<IpAddr>,
-    /// Port of the standalone personality; instance i listens on the i-th port after it.
+    /// Port of the standalone personality; instance i listens on the i-th port after it. 0 with a TLS port: there is none.
     pub port: u16,
     /// Port of `/metrics` and `/healthz`; 0: any that is free; `None`: there is none.
     pub admin_port: Option<u16>,
     /// Address of that port.
     pub admin_bind: IpAddr,
+    /// The same with a cipher.
+    pub tls: TlsConfig,
     /// Where the data lies; `None` keeps nothing.
     pub directory: Option<PathBuf>,
     /// Cores, and so instances.
@@ -149,19 +171,46 @@ impl NodeConfig {
         Users::from_file(content, password).map_err(|(line, reason)| format!("line {line}: {reason}"))
     }
 
+    /// The port that the node is known by: without a cipher, unless there is none.
+    pub fn base_port(&self) -> u16 {
+        if self.port == 0 { self.tls.port } else { self.port }
+    }
+
+    /// Whether it is served with a cipher only.
+    pub fn is_tls_only(&self) -> bool {
+        self.port == 0 && self.tls.port != 0
+    }
+
     /// The first port that cluster clients are told.
     pub fn instance_port_base(&self) -> u16 {
-        self.announce_port_base.unwrap_or(self.port.saturating_add(1))
+        self.announce_port_base.unwrap_or(self.base_port().saturating_add(1))
+    }
+
+    /// From the ports that clients without a cipher are told to those that clients with one are told; of one's own node and of all
+    /// others.
+    pub fn tls_port_shift(&self) -> i32 {
+        match self.is_tls_only() {
+            true => 0,
+            false => {
+                let first = self.tls.announce_port_base.unwrap_or(self.tls.port.saturating_add(1));
+                i32::from(first) - i32::from(self.instance_port_base())
+            }
+        }
+    }
+
+    /// The last port that clients with a cipher use; 0: there is none.
+    pub fn last_tls_port(&self) -> u32 {
+        if self.tls.port == 0 { 0 } else { u32::from(self.tls.port) + u32::from(self.cores) }
     }
 
     /// The last port that clients of this node use; behind it come, in a cluster, those of other nodes.
     pub fn last_client_port(&self) -> u32 {
-        u32::from(self.port) + u32::from(self.cores)
+        u32::from(self.base_port()) + u32::from(self.cores)
     }
 
     /// Where other nodes reach the manager of this one; each of its cores comes behind it.
     pub fn manager_port(&self) -> u32 {
-        u32::from(self.port) + u32::from(manager::PORT_OFFSET)
+        u32::from(self.base_port()) + u32::from(manager::PORT_OFFSET)
     }
 
     /// The last port this node listens on.
@@ -180,6 +229,7 @@ impl Default for NodeConfig {
             port: 6379,
             admin_port: None,
             admin_bind: IpAddr::from([127, 0, 0, 1]),
+            tls: TlsConfig::default(),
             directory: None,
             cores: 1,
             durability: Durability::Interval,

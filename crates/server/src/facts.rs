@@ -9,6 +9,7 @@ use shard::node::{Config, NodeIdentity, ProcessFacts};
 use shard::{Durability, NodeState};
 
 use crate::config::NodeConfig;
+use crate::settings::tls::clients_name;
 
 /// The state every core of the node starts with.
 ///
@@ -27,7 +28,7 @@ pub fn node_state(
     let identity = NodeIdentity {
         run_id: run_id.to_string(),
         process_id: std::process::id(),
-        port: config.port,
+        port: config.base_port(),
         unix_socket: unix_socket.clone(),
         acl_file: config.acl_file.as_ref().map(|(path, _)| path.display().to_string()).unwrap_or_default(),
         executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
@@ -44,6 +45,15 @@ pub fn node_state(
     let sync = if config.durability == Durability::Commit { "always" } else { "everysec" };
     let connections_max = usize::from(config.cores) * base::limits::CONNECTIONS_PER_CORE_MAX;
     settings.preset("port", config.port.to_string().as_bytes())?;
+    settings.preset("tls-port", config.tls.port.to_string().as_bytes())?;
+    settings.preset("tls-auth-clients", clients_name(config.tls.clients).as_bytes())?;
+    for (key, file) in [
+        ("tls-cert-file", &config.tls.certificate_file),
+        ("tls-key-file", &config.tls.key_file),
+        ("tls-ca-cert-file", &config.tls.authorities_file),
+    ] {
+        settings.preset(key, file.as_ref().map(absolute).unwrap_or_default().as_bytes())?;
+    }
     settings.preset("bind", bind.join(" ").as_bytes())?;
     settings.preset("dir", directory.as_bytes())?;
     settings.preset("unixsocket", unix_socket.as_bytes())?;

@@ -21,6 +21,7 @@ pub mod ports;
 pub mod settings;
 pub mod sources;
 pub mod stop_signals;
+pub mod tls_files;
 
 pub use config::NodeConfig;
 pub use directory::{DirectoryError, LOCK_FILE_NAME};

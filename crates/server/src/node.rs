@@ -6,11 +6,12 @@ use std::thread::JoinHandle;
 
 use base::CoreId;
 use directory::{DataDirectory, DirectoryError, Progress, apply, read_cold};
-use io::{ChosenBackend, CoreConfig, LogFilesConfig, StreetHandle, mesh, run_core};
+use io::{ChosenBackend, CoreConfig, LogFilesConfig, Mailbox, StreetHandle, mesh, run_core};
 use placement::NodeTable;
 use shard::{Durability, Shard, ShardConfig};
 use storage::ColdValue;
 use storage::log::{LogIdentity, Recovery};
+use tls::{Keys, Layer};
 use wire::trust::Token;
 
 use crate::admin;
@@ -129,11 +130,12 @@ impl Node {
             let core_config = core_config(&config, backend, listeners, &shard, directory.as_ref());
             let name = format!("core-{}", shard.0.core);
             let others = handle.clone();
+            let keys = config.tls.keys.clone();
             let run = move || {
-                let ended = run_core(core_config, shard.1, mailbox);
+                let ended = run_sealed_or_plain(core_config, shard.1, mailbox, keys);
                 // A node without one of its cores would answer for a part of the keys only.
                 others.request_shutdown();
-                ended.map_err(|error| error.to_string())
+                ended
             };
             threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(other)?);
         }
@@ -256,6 +258,20 @@ fn run_id(seed: u64) -> String {
     let mut rng = base::rng::Rng::new(seed);
     let digits: String = (0..3).map(|_| format!("{:016x}", rng.next_u64())).collect();
     digits[..40].to_string()
+}
+
+/// Runs a core to its end; with keys behind the layer that has the cipher.
+fn run_sealed_or_plain(
+    config: CoreConfig,
+    shard: Shard,
+    mailbox: Mailbox<shard::HopBatch>,
+    keys: Option<Keys>,
+) -> Result<Shard, String> {
+    let ended = match keys {
+        None => run_core(config, shard, mailbox),
+        Some(keys) => run_core(config, Layer::new(shard, keys), mailbox).map(Layer::into_machine),
+    };
+    ended.map_err(|error| error.to_string())
 }
 
 fn core_config(

@@ -1,11 +1,11 @@
-//! The ports of a node: P for everybody, P+1+i for cluster clients of instance i; in a cluster P+10000 for other managers, and
-//! P+10001+i for their instances.
+//! The ports of a node: P for everybody, P+1+i for cluster clients of instance i; the same from the TLS port on, with a cipher; in
+//! a cluster P+10000 for other managers, and P+10001+i for their instances.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use base::Door;
+use base::{Door, Entrance};
 use io::Listener;
 
 use crate::cluster;
@@ -82,13 +82,19 @@ pub fn bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
 fn try_bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
     // Ports that nobody may share come first: another node's shared port would accept us as one of its cores.
     let mut cores: Vec<Vec<Listener>> = Vec::new();
+    let sealed = Entrance { is_sealed: true, port_shift: config.tls_port_shift() };
+    let kinds = [(config.port, Entrance::default()), (config.tls.port, sealed)];
+    let kinds = kinds.into_iter().filter(|(port, _)| *port != 0);
     for core in 0..config.cores {
-        let own = |host: &IpAddr| tcp(*host, config.port + 1 + core, Door::Cluster, false);
-        cores.push(config.bind.iter().map(own).collect::<Result<_, _>>()?);
+        let own = |host: &IpAddr, port, entrance| entered(tcp(*host, port + 1 + core, Door::Cluster, false), entrance);
+        let of_kind = |(port, entrance)| config.bind.iter().map(move |host| own(host, port, entrance));
+        cores.push(kinds.clone().flat_map(of_kind).collect::<Result<_, _>>()?);
     }
     for listeners in &mut cores {
-        for host in &config.bind {
-            listeners.push(tcp(*host, config.port, Door::Standalone, config.cores > 1)?);
+        for (port, entrance) in kinds.clone() {
+            for host in &config.bind {
+                listeners.push(entered(tcp(*host, port, Door::Standalone, config.cores > 1), entrance)?);
+            }
         }
     }
     if let Some(path) = &config.unix_socket {
@@ -158,6 +164,10 @@ pub fn free_block(config: &NodeConfig) -> Result<u16, PortError> {
         error: ErrorKind::AddrInUse.into(),
     };
     Err(failure.unwrap_or_else(none))
+}
+
+fn entered(listener: Result<Listener, PortError>, entrance: Entrance) -> Result<Listener, PortError> {
+    listener.map(|listener| listener.entered_as(entrance))
 }
 
 fn tcp(host: IpAddr, port: u16, door: Door, shared: bool) -> Result<Listener, PortError> {

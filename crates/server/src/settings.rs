@@ -2,6 +2,7 @@
 
 mod admin;
 mod cluster;
+pub(crate) mod tls;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -65,12 +66,12 @@ const RUNNING: &str = "How it runs";
 const ACCESS: &str = "Who may come in";
 
 /// All settings, in the order of help.
-pub static SETTINGS: [Setting; 27] = [
+pub static SETTINGS: [Setting; 33] = [
     Setting {
         key: "port",
         heading: LISTENING,
         value_name: "PORT",
-        help: "Port for every Redis client; instance i is a cluster node on PORT+1+i.\n0 takes a free block [default: 6379]",
+        help: "Port for every Redis client; instance i is a cluster node on PORT+1+i.\n0 takes a free block, and with --tls-port none [default: 6379]",
         many: false,
         flag: false,
         local: true,
@@ -249,6 +250,12 @@ pub static SETTINGS: [Setting; 27] = [
         set: |config, words| set_boolean(&mut config.protected_mode, words),
         show: |config| Some(config.protected_mode.into()),
     },
+    tls::PORT,
+    tls::CERTIFICATE_FILE,
+    tls::KEY_FILE,
+    tls::AUTHORITIES_FILE,
+    tls::CLIENTS,
+    tls::ANNOUNCE_PORT_BASE,
     cluster::CLUSTER,
     cluster::JOIN,
     cluster::TOKEN,

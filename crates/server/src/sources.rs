@@ -165,14 +165,26 @@ impl Resolved {
                 config.cores
             )));
         }
-        let own = u32::from(config.port)..=config.last_client_port();
-        if let Some(port) = config.admin_port.filter(|port| config.port > 0 && own.contains(&u32::from(*port))) {
-            let given = spell("admin-port", &[port.to_string()], self.origin("admin-port"));
-            let (first, last) = own.into_inner();
-            return Err(SettingError(format!(
-                "{given}: clients of this node connect to {first} to {last}; give another port"
-            )));
+        let plain = u32::from(config.base_port())..=config.last_client_port();
+        let sealed = u32::from(config.tls.port)..=config.last_tls_port();
+        for own in [plain, sealed].into_iter().filter(|own| *own.start() > 0) {
+            if let Some(port) = config.admin_port.filter(|port| own.contains(&u32::from(*port))) {
+                let given = spell("admin-port", &[port.to_string()], self.origin("admin-port"));
+                let (first, last) = own.into_inner();
+                return Err(SettingError(format!(
+                    "{given}: clients of this node connect to {first} to {last}; give another port"
+                )));
+            }
         }
+        crate::tls_files::settle(&mut self.config).map_err(|(key, reason)| {
+            let value = setting(key).and_then(|setting| setting.show(&self.config)).map(|value| match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            });
+            let words: Vec<String> = value.into_iter().collect();
+            SettingError(format!("{}: {reason}", spell(key, &words, self.origin(key))))
+        })?;
+        let config = &self.config;
         let announced_last = u32::from(config.instance_port_base()) + u32::from(config.cores) - 1;
         if announced_last > u32::from(u16::MAX) {
             let words = [config.instance_port_base().to_string()];

@@ -1,5 +1,7 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks the node to stop cleanly, a second SIGINT ends the process at once.
+//! SIGINT, SIGTERM and SIGHUP: the first asks the node to stop cleanly, a second SIGINT ends the process at once. To a node that
+//! serves TLS and was not started at a terminal SIGHUP says, as to other servers, that its files have changed.
 
+use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
 
 use io::StreetHandle;
@@ -22,11 +24,22 @@ pub enum StopRequest {
 ///
 /// # Errors
 /// When the operating system refuses the handlers or the thread.
-pub fn on_request(mut told: impl FnMut(StopRequest) + Send + 'static) -> std::io::Result<()> {
+pub fn on_request(told: impl FnMut(StopRequest) + Send + 'static) -> std::io::Result<()> {
+    listen(|| false, told)
+}
+
+/// As [`on_request`]; `hung_up` says of a SIGHUP whether it meant something else.
+fn listen(
+    mut hung_up: impl FnMut() -> bool + Send + 'static,
+    mut told: impl FnMut(StopRequest) + Send + 'static,
+) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let listen = move || {
         let mut asked = false;
         for signal in signals.forever() {
+            if !asked && signal == SIGHUP && hung_up() {
+                continue;
+            }
             match (asked, signal) {
                 (false, _) => told(StopRequest::Clean),
                 (true, SIGINT) => told(StopRequest::Forced),
@@ -42,7 +55,15 @@ pub fn on_request(mut told: impl FnMut(StopRequest) + Send + 'static) -> std::io
 /// Listens for signals from before the node starts until the process ends.
 #[derive(Clone)]
 pub struct StopSignals {
-    node: Arc<OnceLock<StreetHandle>>,
+    node: Arc<OnceLock<Attached>>,
+}
+
+/// Reads files again; whether there are any.
+type ReadAgain = Box<dyn Fn() -> Result<bool, String> + Send + Sync>;
+
+struct Attached {
+    handle: StreetHandle,
+    read_again: ReadAgain,
 }
 
 impl StopSignals {
@@ -52,23 +73,36 @@ impl StopSignals {
     /// When the operating system refuses the handlers or the thread.
     pub fn listen(say: fn(&str)) -> std::io::Result<StopSignals> {
         let stop = StopSignals { node: Arc::new(OnceLock::new()) };
-        let node = Arc::clone(&stop.node);
-        on_request(move |request| match (node.get(), request) {
+        // Later it can no longer be told: the terminal is gone when it hangs up.
+        let is_at_terminal = std::io::stdin().is_terminal();
+        let (node, reading) = (Arc::clone(&stop.node), Arc::clone(&stop.node));
+        let hung_up = move || {
+            let read = reading.get().filter(|_| !is_at_terminal).map_or(Ok(false), |node| (node.read_again)());
+            match read {
+                Ok(false) => return false,
+                Ok(true) => say("SIGHUP: certificate and key were read again, for clients that come from now on"),
+                Err(problem) => say(&format!("SIGHUP: {problem}; what was read before is kept")),
+            }
+            true
+        };
+        let told = move |request| match (node.get(), request) {
             (None, _) => {
                 say("stopped before it served; nothing was changed");
                 std::process::exit(0);
             }
-            (Some(handle), StopRequest::Clean) => handle.request_shutdown(),
+            (Some(node), StopRequest::Clean) => node.handle.request_shutdown(),
             (Some(_), StopRequest::Forced) => {
                 say("forced to stop before the log was sealed; the next start recovers as after a crash");
                 std::process::exit(FORCED_EXIT_CODE);
             }
-        })?;
+        };
+        listen(hung_up, told)?;
         Ok(stop)
     }
 
-    /// From now on signals stop this node.
-    pub fn attach(&self, node: StreetHandle) {
-        assert!(self.node.set(node).is_ok(), "one process runs one node");
+    /// From now on signals stop this node, and SIGHUP calls `read_again`, which says whether there was anything to read.
+    pub fn attach(&self, handle: StreetHandle, read_again: impl Fn() -> Result<bool, String> + Send + Sync + 'static) {
+        let attached = Attached { handle, read_again: Box::new(read_again) };
+        assert!(self.node.set(attached).is_ok(), "one process runs one node");
     }
 }

@@ -17,6 +17,8 @@ pub struct Opening {
     pub client_id: u64,
     /// Which port, and so which personality.
     pub door: Door,
+    /// Added to every port that it is told.
+    pub port_shift: i32,
     /// Printable address of the other end.
     pub peer: String,
     /// Printable address of our end.
@@ -51,6 +53,7 @@ pub struct Session {
     pub(crate) protocol: Protocol,
     pub(crate) database: Database,
     pub(crate) door: Door,
+    pub(crate) port_shift: i32,
     pub(crate) authenticated: bool,
     pub(crate) reply_mode: ReplyMode,
     pub(crate) read_only: bool,
@@ -82,6 +85,7 @@ impl Session {
             database: Database(0),
             door: opening.door,
             authenticated,
+            port_shift: opening.port_shift,
             reply_mode: ReplyMode::On,
             read_only: false,
             no_evict: false,
@@ -118,6 +122,12 @@ impl Session {
     #[inline]
     pub fn door(&self) -> Door {
         self.door
+    }
+
+    /// To be added to every port that it is told.
+    #[inline]
+    pub fn port_shift(&self) -> i32 {
+        self.port_shift
     }
 
     /// Whether it may run commands; also decides what [`Input::parse_limits`](crate::Input::parse_limits) gives.

@@ -158,7 +158,7 @@ impl Shard {
     fn answers_copies(&self, wait: &CopyWait, is_over: bool, reply: &mut Reply<'_>) -> bool {
         let Some(membership) = self.membership.as_deref() else { unreachable!("only members of a cluster wait") };
         if !self.has_lease() {
-            Foreign::Down.write(reply, "");
+            Foreign::Down.write(reply, ("", 0));
             return true;
         }
         if membership.links.served().next().is_none() {

@@ -6,7 +6,7 @@ use wire::{Protocol, Reply};
 
 use crate::connection::Stall;
 use crate::log_failure::{LOST, NEVER};
-use crate::run::host_of;
+use crate::run::place_of;
 use crate::shard::Shard;
 use crate::waiters::Target;
 
@@ -63,10 +63,12 @@ impl Shard {
         self.deliver(target, &bytes, None);
     }
 
-    /// The host by which a waiter's client reached this node, for what is not announced.
-    pub(crate) fn host_of_target(&mut self, target: Target) -> String {
-        let Target::Local(id) = target else { return String::new() };
-        self.connections.get_mut(id).map_or_else(String::new, |c| host_of(c.session.local()).to_owned())
+    /// [`place_of`] a waiter's client.
+    pub(crate) fn place_of_target(&mut self, target: Target) -> (String, i32) {
+        let Target::Local(id) = target else { return Default::default() };
+        let Some(connection) = self.connections.get_mut(id) else { return Default::default() };
+        let (host, port_shift) = place_of(&connection.session);
+        (host.to_owned(), port_shift)
     }
 
     /// How to encode a reply for a waiter.

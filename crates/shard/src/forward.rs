@@ -243,7 +243,7 @@ impl Shard {
         let blocks = parked.request.long_mut().map(|long| std::mem::take(&mut long.blocks));
         self.store.let_go(blocks.into_iter());
         let target = Target::Remote(parked.origin, parked.protocol);
-        self.answer(target, |reply| foreign.write(reply, ""));
+        self.answer(target, |reply| foreign.write(reply, ("", 0)));
         parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
     }
 

@@ -22,7 +22,7 @@ use crate::member::migrations::Migrations;
 use crate::node::{ClusterFacts, LinkFacts};
 use crate::receive::Arrival;
 use crate::route::Hint;
-use crate::run::host_of;
+use crate::run::place_of;
 use crate::seal::Seal;
 use crate::shard::Shard;
 
@@ -35,11 +35,12 @@ pub(crate) enum Foreign {
 }
 
 impl Foreign {
-    /// Writes the error; `local_host` stands in for a host that is not announced.
-    pub(crate) fn write(&self, reply: &mut Reply<'_>, local_host: &str) {
+    /// Writes the error to a client that knows this node as `local_host`, and ports shifted by `port_shift`.
+    pub(crate) fn write(&self, reply: &mut Reply<'_>, (local_host, port_shift): (&str, i32)) {
         match self {
-            Foreign::Moved(slot, Endpoint { host, port }) => {
-                error::moved(reply, *slot, if host.is_empty() { local_host } else { host }, *port);
+            Foreign::Moved(slot, endpoint) => {
+                let host = endpoint.host_or(local_host);
+                error::moved(reply, *slot, host, endpoint.port_shifted(port_shift));
             }
             Foreign::Down => reply.error("CLUSTERDOWN", "The cluster is down"),
         }
@@ -196,7 +197,7 @@ impl Shard {
     fn write_foreign(&mut self, index: u32, foreign: &Foreign) -> bool {
         let Some(connection) = self.connections.at(index) else { return true };
         let mut reply = connection.output.reply(connection.session.protocol());
-        foreign.write(&mut reply, host_of(connection.session.local()));
+        foreign.write(&mut reply, place_of(&connection.session));
         self.statistics.counters.errors += 1;
         true
     }

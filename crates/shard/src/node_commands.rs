@@ -69,6 +69,7 @@ impl Shard {
             door: connection.session.door(),
             core: self.core,
             local: connection.session.local(),
+            port_shift: connection.session.port_shift(),
             identity: &self.node.identity,
             process,
             config: &self.node.config,

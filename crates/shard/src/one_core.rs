@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::limits::{FIRST_SEGMENT_BYTES, RECEIVE_BYTES};
-use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, SegmentNumber, Span, TickInput, TickOutput};
+use base::{
+    ConnectionId, CoreId, Door, Effect, Entrance, Event, Machine, Now, SegmentNumber, Span, TickInput, TickOutput,
+};
 use placement::NodeTable;
 use storage::log::LogIdentity;
 
@@ -80,6 +82,7 @@ impl Core {
         let accepted = |index| Event::Accepted {
             connection: ConnectionId { index, generation: 0 },
             door: Door::Standalone,
+            entrance: Entrance::default(),
             peer: "127.0.0.1:5".into(),
             local: "127.0.0.1:6379".into(),
         };

@@ -1,6 +1,6 @@
 //! Receive: what happened outside, one handler per kind of event.
 
-use base::{ConnectionId, CoreId, Door, Event, Now, SegmentNumber, Span};
+use base::{ConnectionId, CoreId, Door, Entrance, Event, Now, SegmentNumber, Span};
 use session::{Opening, Pressure, Session};
 use storage::Checkpoints;
 
@@ -42,7 +42,9 @@ impl Shard {
                 Event::Received { connection, span } => arrivals.push(Arrival { connection, span }),
                 Event::SendDone { connection, buffer } => self.on_send_done(connection, buffer),
                 Event::Accepted { connection, door: Door::Node, peer, .. } => self.on_link(connection, peer),
-                Event::Accepted { connection, door, peer, local } => self.on_accepted(connection, door, peer, local),
+                Event::Accepted { connection, door, entrance, peer, local } => {
+                    self.on_accepted(connection, (door, entrance), peer, local);
+                }
                 Event::PeerClosed { connection } => self.on_peer_closing(connection),
                 Event::Closed { connection } => self.on_closed(connection),
                 Event::LogWritten { ordinal, buffer } => {
@@ -107,12 +109,13 @@ impl Shard {
         }
     }
 
-    fn on_accepted(&mut self, id: ConnectionId, door: Door, peer: String, local: String) {
+    fn on_accepted(&mut self, id: ConnectionId, (door, entrance): (Door, Entrance), peer: String, local: String) {
         let is_admitted = self.node.admits(&peer);
         let opening = Opening {
             connection: id,
             client_id: self.node.next_client_id(self.core),
             door,
+            port_shift: entrance.port_shift,
             peer,
             local,
             now: self.now,
@@ -317,7 +320,8 @@ mod tests {
         let connection = ConnectionId { index: 0, generation: 0 };
         let mut output = TickOutput::default();
         let (peer, local) = ("10.0.0.1:5".to_string(), "10.0.0.2:6379".to_string());
-        let mut events = vec![Event::Accepted { connection, door: Door::Standalone, peer, local }];
+        let mut events =
+            vec![Event::Accepted { connection, door: Door::Standalone, entrance: Entrance::default(), peer, local }];
         let input = TickInput { now: Now::default(), received: &[], events: &mut events, hops: &mut Vec::new() };
         shard.tick(input, &mut output);
         // Close waits for the send under way.

@@ -2,7 +2,7 @@
 
 use base::{Database, Door};
 use commands::{Outcome, Unit};
-use session::{ConnectionContext, ConnectionOutcome, Gate, Pressure, Transaction};
+use session::{ConnectionContext, ConnectionOutcome, Gate, Pressure, Session, Transaction};
 use storage::Key;
 use storage::log::LogWriter;
 use wire::registry::{CommandId, CommandSpec, Family, Resolved};
@@ -117,8 +117,8 @@ impl Shard {
         match *place {
             Route::Moved(slot) => {
                 let endpoint = self.table.moved(slot);
-                let host = if endpoint.host.is_empty() { host_of(connection.session.local()) } else { &endpoint.host };
-                error::moved(&mut reply, slot, host, endpoint.port);
+                let (local_host, port_shift) = place_of(&connection.session);
+                error::moved(&mut reply, slot, endpoint.host_or(local_host), endpoint.port_shifted(port_shift));
             }
             Route::CrossSlot => error::CROSS_SLOT.write(&mut reply),
             Route::KeyTooLong => {
@@ -334,7 +334,8 @@ impl Shard {
     }
 }
 
-/// The host of a printed `host:port`.
-pub(crate) fn host_of(address: &str) -> &str {
-    address.rsplit_once(':').map_or(address, |(host, _)| host)
+/// The host by which a client reached this node, for what is not announced, and what its ports are shifted by.
+pub(crate) fn place_of(session: &Session) -> (&str, i32) {
+    let address = session.local();
+    (address.rsplit_once(':').map_or(address, |(host, _)| host), session.port_shift())
 }

@@ -187,8 +187,8 @@ impl Shard {
         }
         for (id, target, foreign) in moved {
             self.waiters.remove(id);
-            let host = self.host_of_target(target);
-            self.answer(target, |reply| foreign.write(reply, &host));
+            let (host, port_shift) = self.place_of_target(target);
+            self.answer(target, |reply| foreign.write(reply, (&host, port_shift)));
         }
     }
 }

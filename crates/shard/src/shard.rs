@@ -168,15 +168,19 @@ pub struct Shard {
     pub(crate) paused_until: Option<(u64, bool)>,
 }
 
+fn empty_store(config: &ShardConfig, logs: bool) -> Store {
+    let mut store = Store::new(config.core, config.seed, logs);
+    for group in config.table.groups_of(config.core) {
+        store.insert_group(Box::new(SlotGroup::new(group, config.core)));
+    }
+    store
+}
+
 impl Shard {
     /// A shard with empty groups; [`Shard::store_mut`] is for replay.
     pub fn new(config: ShardConfig) -> Shard {
         let logs = config.durability != Durability::Memory;
         assert_eq!(logs, config.log.is_some(), "a log exactly when the durability has one");
-        let mut store = Store::new(config.core, config.seed, logs);
-        for group in config.table.groups_of(config.core) {
-            store.insert_group(Box::new(SlotGroup::new(group, config.core)));
-        }
         let zero_fill = config.durability == Durability::Commit;
         let core_count = config.table.instances().len();
         let groups = config.table.groups_of(config.core);
@@ -186,7 +190,7 @@ impl Shard {
             durability: config.durability,
             now: Now::default(),
             rng: Rng::new(config.seed ^ u64::from(config.core.0)),
-            store,
+            store: empty_store(&config, logs),
             log: config.log.map(|identity| LogWriter::new(identity, zero_fill)),
             connections: Connections::default(),
             window: Window::default(),

@@ -11,7 +11,7 @@ use crate::memory::{taken_by, taken_by_owned};
 use crate::node::{NodeOutcome, NodePlan, plan};
 use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, add_group, all_groups};
-use crate::run::host_of;
+use crate::run::place_of;
 use crate::shard::Shard;
 use crate::unit::UnitWork;
 
@@ -141,7 +141,7 @@ impl Shard {
         let foreign = |command: session::QueuedCommand<'_>| self.foreign(command.spec, command.arguments, None);
         if let Some(foreign) = transaction.commands().find_map(foreign) {
             let Some(connection) = self.connections.get_mut(id) else { return };
-            return foreign.write(&mut Reply::new(bytes, protocol), host_of(connection.session.local()));
+            return foreign.write(&mut Reply::new(bytes, protocol), place_of(&connection.session));
         }
         Reply::new(bytes, protocol).array(transaction.len());
         for command in transaction.commands() {

@@ -122,6 +122,8 @@ pub enum ProtocolError {
     TooBigRequest,
     /// The first word is `POST` or `Host:`: a browser was made to talk to this port. Close without an answer.
     CrossProtocol,
+    /// It begins as TLS does: nobody would find the end of a line in it, and its client would wait.
+    Tls,
 }
 
 impl ProtocolError {
@@ -139,6 +141,7 @@ impl ProtocolError {
             ProtocolError::TooBigBulkCount => "Protocol error: too big bulk count string",
             ProtocolError::UnbalancedQuotes => "Protocol error: unbalanced quotes in request",
             ProtocolError::TooBigRequest => "Protocol error: too big request",
+            ProtocolError::Tls => "Protocol error: this is TLS, and this port speaks none",
             ProtocolError::CrossProtocol => return None,
         })
     }

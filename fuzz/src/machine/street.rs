@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::street::UNFINISHED_SUFFIX;
-use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use base::{ConnectionId, CoreId, Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
 use directory::apply;
 use placement::NodeTable;
 use shard::{Durability, HopBatch, NodeState, Shard, ShardConfig};
@@ -222,7 +222,13 @@ impl Street {
         let id = ConnectionId { index: number as u32, generation: 1 };
         let (peer, local) = (format!("127.0.0.1:{}", 40_000 + number), "127.0.0.1:7000".to_owned());
         let door = if connection == 2 { Door::Cluster } else { Door::Standalone };
-        self.cores[core].events.push(Event::Accepted { connection: id, door, peer, local });
+        self.cores[core].events.push(Event::Accepted {
+            connection: id,
+            door,
+            entrance: Entrance::default(),
+            peer,
+            local,
+        });
         let (sent, read) = (VecDeque::new(), Vec::new());
         self.links.push(Link { id, core, sent, read, unread: None, reads: true, paused: false, closed: false });
         self.current.insert(connection, number);

@@ -1,4 +1,7 @@
-"""redis-py and valkey-glide as plain and as cluster clients: the script every client test follows."""
+"""redis-py and valkey-glide as plain and as cluster clients: the script every client test follows.
+
+With a fourth argument, the file of an authority, redis-py alone, with TLS.
+"""
 
 import sys
 import threading
@@ -7,6 +10,10 @@ import uuid
 
 import redis
 from redis.cluster import RedisCluster
+
+
+# What makes redis-py speak TLS, if it is to.
+TLS = {}
 
 
 class Checks:
@@ -87,7 +94,7 @@ def transactions(checks, name, client, key):
 
 def plain(checks, name, host, port, protocol):
     tag = uuid.uuid4().hex
-    client = redis.Redis(host=host, port=port, protocol=protocol)
+    client = redis.Redis(**TLS, host=host, port=port, protocol=protocol)
     checks.true(f"{name} ping", client.ping())
     strings_and_lists(checks, name, client, lambda part: f"{tag}:{part}")
     transactions(checks, name, client, lambda part: f"{tag}:{part}")
@@ -95,7 +102,7 @@ def plain(checks, name, host, port, protocol):
     checks.equal(f"{name} scan", found, {f"{tag}:p{i}".encode() for i in range(100)})
     checks.equal(f"{name} info", client.info("server")["redis_mode"], "standalone")
     checks.true(f"{name} client id", client.client_id() > 0)
-    other = redis.Redis(host=host, port=port, protocol=protocol, db=3)
+    other = redis.Redis(**TLS, host=host, port=port, protocol=protocol, db=3)
     checks.equal(f"{name} select", [other.set(f"{tag}:db", 3), client.get(f"{tag}:db")], [True, None])
     checks.equal(f"{name} move", other.move(f"{tag}:db", 0), True)
     checks.equal(f"{name} moved", client.get(f"{tag}:db"), b"3")
@@ -107,10 +114,10 @@ def blocking(checks, name, host, port, protocol):
     """Keys of whatever core, one client waiting for all of them."""
     tag = uuid.uuid4().hex
     lists = [f"{tag}:q{i}" for i in range(8)]
-    client = redis.Redis(host=host, port=port, protocol=protocol)
+    client = redis.Redis(**TLS, host=host, port=port, protocol=protocol)
 
     def while_blocked(call, act):
-        waiter = redis.Redis(host=host, port=port, protocol=protocol, single_connection_client=True)
+        waiter = redis.Redis(**TLS, host=host, port=port, protocol=protocol, single_connection_client=True)
         number, found = waiter.client_id(), []
 
         def wait():
@@ -157,7 +164,7 @@ def blocking(checks, name, host, port, protocol):
 
 def cluster(checks, name, host, port, protocol):
     tag = uuid.uuid4().hex
-    client = RedisCluster(host=host, port=port, protocol=protocol)
+    client = RedisCluster(**TLS, host=host, port=port, protocol=protocol)
     checks.true(f"{name} nodes", len(client.get_primaries()) >= 1)
     strings_and_lists(checks, name, client, lambda part: f"{{{tag}}}{part}")
     wrong = [i for i in range(500) if not client.set(f"{tag}:{i}", i) or client.get(f"{tag}:{i}") != str(i).encode()]
@@ -166,7 +173,7 @@ def cluster(checks, name, host, port, protocol):
     checks.equal(f"{name} scan over all nodes", len(found), 500)
     values = client.mget_nonatomic([f"{tag}:{i}" for i in range(50)])
     checks.equal(f"{name} mget over slots", values, [str(i).encode() for i in range(50)])
-    one_node = redis.Redis(host=host, port=port, protocol=protocol)
+    one_node = redis.Redis(**TLS, host=host, port=port, protocol=protocol)
     try:
         one_node.mget(f"{tag}:1", f"{tag}:2")
         checks.true(f"{name} crossslot", False)
@@ -201,14 +208,22 @@ def glide(checks, name, host, port, is_cluster):
 
 def main():
     host, plain_port, cluster_port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    if len(sys.argv) > 4:
+        TLS.update(ssl=True, ssl_ca_certs=sys.argv[4])
     checks = Checks()
     started = time.monotonic()
     for protocol in (2, 3):
         checks.run(f"redis-py RESP{protocol}", plain, host, plain_port, protocol)
         checks.run(f"redis-py blocking RESP{protocol}", blocking, host, plain_port, protocol)
         checks.run(f"redis-py cluster RESP{protocol}", cluster, host, cluster_port, protocol)
+    if TLS:
+        return end(checks, started)
     checks.run("glide", glide, host, plain_port, False)
     checks.run("glide cluster", glide, host, cluster_port, True)
+    end(checks, started)
+
+
+def end(checks, started):
     print(f"python clients in {time.monotonic() - started:.1f} s")
     print(f"{checks.passed} passed, {checks.failed} failed")
     sys.exit(1 if checks.failed else 0)

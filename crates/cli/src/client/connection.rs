@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
+use tls::client::ClientFiles;
 use wire::reply_parse::{Value, parse_reply};
 
 /// Bytes read at a time.
@@ -20,6 +21,15 @@ pub struct Target {
     pub password: Option<String>,
     pub database: u8,
     pub resp3: bool,
+    pub tls: Option<Tls>,
+}
+
+/// How to speak TLS.
+#[derive(Clone)]
+pub struct Tls {
+    pub files: ClientFiles,
+    /// What the server's certificate has to name; `None`: the host.
+    pub name: Option<String>,
 }
 
 impl std::fmt::Display for Target {
@@ -60,7 +70,14 @@ impl Connection {
             None => {
                 let stream = TcpStream::connect((target.host.as_str(), target.port)).map_err(cannot)?;
                 stream.set_nodelay(true).map_err(cannot)?;
-                Box::new(stream)
+                match &target.tls {
+                    None => Box::new(stream),
+                    Some(Tls { files, name }) => {
+                        let name = name.as_deref().unwrap_or(&target.host);
+                        let sealed = files.connect(stream, name);
+                        Box::new(sealed.map_err(|problem| format!("cannot connect to {target}: {problem}"))?)
+                    }
+                }
             }
         };
         let mut connection = Connection { stream, received: Vec::new() };

@@ -15,5 +15,6 @@ mod process;
 mod refusals;
 mod running;
 mod save;
+mod tls;
 mod tour;
 mod up_nodes;

@@ -164,6 +164,14 @@ impl Server {
         (self.child.wait().unwrap().code(), rest)
     }
 
+    /// Sends a signal that does not end it; the line that it says then.
+    pub fn tell(&mut self, signal: Signal) -> String {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        line
+    }
+
     /// Waits until it ends by itself; exit code and what it said on standard error.
     pub fn ended(mut self) -> (Option<i32>, String) {
         let mut errors = String::new();

@@ -12,6 +12,7 @@
 use super::ring::Ring;
 use crate::receive_slab::{Mapping, ReceiveSlab};
 use base::limits::{RECEIVE_BUFFERS, RECEIVE_BYTES};
+use base::street::LayerRoom;
 use io_uring::types::BufRingEntry;
 use std::io;
 use std::mem::size_of;
@@ -67,6 +68,11 @@ impl Buffers {
     /// All bytes that spans point into.
     pub fn bytes(&self) -> &[u8] {
         self.slab.bytes()
+    }
+
+    /// Those bytes, and the room behind them.
+    pub fn bytes_and_room(&mut self) -> (&[u8], LayerRoom<'_>) {
+        self.slab.bytes_and_room()
     }
 
     /// The kernel filled this buffer; where it begins.

@@ -30,6 +30,7 @@ use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
 use crate::run_read::RunRead;
 use base::ids::ConnectionId;
+use base::street::LayerRoom;
 use buffers::{BUFFER_GROUP, Buffers};
 use io_uring::{opcode, squeue, types};
 use reads::Reads;
@@ -247,6 +248,10 @@ impl Driver for Uring {
 
     fn received(&self) -> &[u8] {
         self.buffers.bytes()
+    }
+
+    fn received_and_room(&mut self) -> (&[u8], LayerRoom<'_>) {
+        self.buffers.bytes_and_room()
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! Who is heard by a manager, from its first byte on.
 
-use base::{Door, InstanceName, Now, Span};
+use base::{Door, Entrance, InstanceName, Now, Span};
 use wire::frame::Opened;
 use wire::line::Line;
 use wire::trust::{MANAGER, Speaker, Token};
@@ -34,7 +34,10 @@ fn pair(token: Token, node: u32) -> Pair {
     let manager = Manager::new(start, 1).expect("its files are its own");
     let mut pair = Pair { manager, now_us: 5_000_000, line, speaker, heard: Vec::new(), is_closed: false };
     let (peer, local) = ("10.0.0.9:1".to_owned(), String::new());
-    pair.tick(vec![Event::Accepted { connection: id, door: Door::Node, peer, local }], &[]);
+    pair.tick(
+        vec![Event::Accepted { connection: id, door: Door::Node, entrance: Entrance::default(), peer, local }],
+        &[],
+    );
     for _ in 0..3 {
         pair.talk();
     }
@@ -123,7 +126,7 @@ fn who_has_another_token_or_none_is_told_nothing() {
         let connection = ConnectionId { index: 6, generation: 1 };
         pair.line = Line::accepted(0, connection, String::new(), &[]);
         let span = Span { start: 0, len: bytes.len() as u32 };
-        let accepted = Event::Accepted { connection, door: Door::Node, peer, local };
+        let accepted = Event::Accepted { connection, door: Door::Node, entrance: Entrance::default(), peer, local };
         pair.tick(vec![accepted, Event::Received { connection, span }], bytes);
         assert!(pair.is_closed && pair.heard.is_empty(), "{}", bytes.escape_ascii());
     }

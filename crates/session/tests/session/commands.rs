@@ -223,6 +223,7 @@ fn an_empty_filter_means_everyone() {
         connection: ConnectionId { index: 0, generation: 0 },
         client_id: 1,
         door: Door::Standalone,
+        port_shift: 0,
         peer: "/run/zerohop.sock".into(),
         local: "/run/zerohop.sock".into(),
         now: Now::default(),

@@ -42,6 +42,7 @@ impl Rig {
             connection: ConnectionId { index: 8, generation: 0 },
             client_id: 42,
             door,
+            port_shift: 0,
             peer: "127.0.0.1:50000".into(),
             local: "127.0.0.1:6379".into(),
             now: Now::default(),

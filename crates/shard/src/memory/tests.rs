@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{ConnectionId, CoreId, Database, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use base::{ConnectionId, CoreId, Database, Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
 use placement::NodeTable;
 
 use crate::hop::HopBatch;
@@ -51,7 +51,13 @@ impl Cores {
     fn connect(&mut self, index: u32) -> ConnectionId {
         let connection = ConnectionId { index, generation: 0 };
         let (peer, local) = ("127.0.0.1:5".to_string(), "127.0.0.1:6379".to_string());
-        self.events[0].push(Event::Accepted { connection, door: Door::Standalone, peer, local });
+        self.events[0].push(Event::Accepted {
+            connection,
+            door: Door::Standalone,
+            entrance: Entrance::default(),
+            peer,
+            local,
+        });
         self.tick(0, &[]);
         connection
     }

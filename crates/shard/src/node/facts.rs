@@ -116,6 +116,8 @@ pub struct NodeFacts<'a> {
     pub core: CoreId,
     /// Our address as the asking connection sees it; its host stands in where none is announced.
     pub local: &'a str,
+    /// Added to every port that the asking connection is told.
+    pub port_shift: i32,
     /// Who the node is.
     pub identity: &'a NodeIdentity,
     /// The operating system's view.
@@ -165,14 +167,15 @@ impl NodeFacts<'_> {
     /// # Panics
     /// When the table has no such core.
     pub(super) fn book(&self) -> AddressBook {
-        match self.cluster {
+        let book = match self.cluster {
             None => AddressBook::of_node(self.table, self.core),
             Some(ClusterFacts { view: None, .. }) => AddressBook::without_slots(self.table, self.core),
             Some(ClusterFacts { view: Some(view), me, .. }) => {
                 let mine = self.table.instance(self.core).expect("the table has an instance for every core");
                 AddressBook::of_cluster(view, me, &mine.endpoint)
             }
-        }
+        };
+        book.with_ports_shifted(self.port_shift)
     }
 
     /// Version of the table that decides who serves what; 0 before one has come.

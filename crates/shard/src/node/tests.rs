@@ -30,6 +30,7 @@ struct Node {
     member: Option<Member>,
     cores: Vec<CoreFacts>,
     door: Door,
+    port_shift: i32,
     protocol: Protocol,
     outcome: NodeOutcome,
 }
@@ -70,6 +71,7 @@ impl Node {
             member: None,
             cores,
             door: Door::Standalone,
+            port_shift: 0,
             protocol: Protocol::Resp2,
             outcome: NodeOutcome::Done,
         }
@@ -100,6 +102,7 @@ impl Node {
             door: self.door,
             core: CoreId(1),
             local: "10.1.2.3:6381",
+            port_shift: self.port_shift,
             identity: &self.identity,
             process: self.process,
             config: &self.config,

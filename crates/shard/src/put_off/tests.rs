@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::limits::HOP_BATCH_BYTES;
-use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use base::{ConnectionId, CoreId, Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
 use placement::NodeTable;
 use storage::log::format::segment_file_name;
 use storage::log::{LogIdentity, LogWriter, Manifest, Replayed, recover};
@@ -83,7 +83,13 @@ impl Cores {
     fn connect(&mut self, core: u16, index: u32) -> ConnectionId {
         let connection = ConnectionId { index, generation: 0 };
         let (peer, local) = ("127.0.0.1:5".to_string(), "127.0.0.1:6379".to_string());
-        self.events[usize::from(core)].push(Event::Accepted { connection, door: Door::Standalone, peer, local });
+        self.events[usize::from(core)].push(Event::Accepted {
+            connection,
+            door: Door::Standalone,
+            entrance: Entrance::default(),
+            peer,
+            local,
+        });
         self.tick(core, &[]);
         connection
     }

@@ -1,6 +1,6 @@
 //! Connections between clients and cores: bytes that travel, pause, break and close.
 
-use base::{ConnectionId, Door, Event, Span};
+use base::{ConnectionId, Door, Entrance, Event, Span};
 
 use super::{Happening, Item, Street};
 use crate::faults::Fault;
@@ -16,7 +16,7 @@ impl<N: Node> Street<N> {
         self.trace.note(self.agenda.now_us(), "connect", &[u64::from(core), socket.0 as u64], &[]);
         let port = if door == Door::Standalone { 7000 } else { self.node.cluster_port(core) };
         let (peer, local) = (format!("127.0.0.1:{}", 20_000 + socket.0), format!("127.0.0.1:{port}"));
-        self.tell(core, Event::Accepted { connection: id, door, peer, local });
+        self.tell(core, Event::Accepted { connection: id, door, entrance: Entrance::default(), peer, local });
         socket
     }
 

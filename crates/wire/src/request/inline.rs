@@ -8,8 +8,14 @@ use super::{Parsed, Progress, ProtocolError, is_cross_protocol};
 use base::limits;
 use base::street::Span;
 
+/// What a TLS client says first: the type of its record, and the first half of its version (RFC 8446, 5.1).
+const TLS_HANDSHAKE: [u8; 2] = [22, 3];
+
 pub(super) fn parse(bytes: &[u8], start: usize, arguments: &mut Vec<Span>) -> Parsed {
     let window = &bytes[start..bytes.len().min(start + limits::INLINE_BYTES_MAX + 1)];
+    if window.starts_with(&TLS_HANDSHAKE) {
+        return Parsed::Error(ProtocolError::Tls);
+    }
     let Some(newline) = window.iter().position(|&byte| byte == b'\n') else {
         return match window.len() > limits::INLINE_BYTES_MAX {
             true => Parsed::Error(ProtocolError::TooBigInline),

@@ -53,6 +53,7 @@ fn refusals_have_the_words_of_the_reference() {
         (b"*1\rX$4\r\nPING\r\n", "expected CRLF"),
         (b"*1\r\n$4\r\nPINGXX", "expected CRLF"),
         (b"*1048577\r\n", "invalid multibulk length"),
+        (b"\x16\x03\x01\x02\0\x01", "this is TLS, and this port speaks none"),
     ];
     for (bytes, text) in cases {
         let expected = format!("-ERR Protocol error: {text}\r\n");

@@ -35,6 +35,7 @@ pub const STREAMS: &[&[u8]] = &[
     b"POST / HTTP/1.1\r\nHost: x\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\n",
     b"\"post\" \"\\x41\"\r\n",
+    b"PING\r\n\x16\x03\x01\x02\0\x01\0\x01\xfc",
     b"*1\r\n$4\r\nPING\r\n*9\r\n$3\r\nDEL\r\n$1\r\na\r\n$12\r\nbbbbbbbbbbbb\r\n",
 ];
 

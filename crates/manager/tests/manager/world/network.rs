@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use base::{ConnectionId, Door, Event};
+use base::{ConnectionId, Door, Entrance, Event};
 
 use super::{Input, Item, World};
 use crate::swarm::node_at;
@@ -73,7 +73,7 @@ impl World {
         self.links.push(Link { ends: [from, other], ways: Default::default() });
         let link = Some(self.links.len() - 1);
         let (peer, local) = (format!("10.0.0.{}:1", id + 1), String::new());
-        let accepted = Event::Accepted { connection, door: Door::Node, peer, local };
+        let accepted = Event::Accepted { connection, door: Door::Node, entrance: Entrance::default(), peer, local };
         self.tell(to, other.life, Input::Event(accepted));
         self.plan(back_us, Item::Dialed { id, life, token, link });
     }

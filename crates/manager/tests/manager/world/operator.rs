@@ -1,6 +1,6 @@
 //! Who asks a node's manager for something from outside: it has the token, and says so as a node does.
 
-use base::{ConnectionId, Door, Effect, Event, InstanceName, NodeId};
+use base::{ConnectionId, Door, Effect, Entrance, Event, InstanceName, NodeId};
 use manager::identity::Identity;
 use manager::message::Message;
 use wire::line::Line;
@@ -29,7 +29,11 @@ impl World {
         let life = self.nodes[to].life;
         self.operators.push(Operator { to, connection, line, speaker, asks: Some(asks) });
         let (peer, local) = ("10.1.0.1:1".to_owned(), String::new());
-        self.tell(to, life, Input::Event(Event::Accepted { connection, door: Door::Node, peer, local }));
+        self.tell(
+            to,
+            life,
+            Input::Event(Event::Accepted { connection, door: Door::Node, entrance: Entrance::default(), peer, local }),
+        );
         self.answer_operator(to, connection, &[]);
     }
 

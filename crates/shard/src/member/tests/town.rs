@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use base::rng::Rng;
 use base::{
-    ConnectionId, CoreId, Database, Door, Effect, Event, InstanceName, Machine, NodeId, Now, Slot, Span, TickInput,
-    TickOutput,
+    ConnectionId, CoreId, Database, Door, Effect, Entrance, Event, InstanceName, Machine, NodeId, Now, Slot, Span,
+    TickInput, TickOutput,
 };
 use placement::{Chain, ClusterView, NodePlace, NodeTable};
 use storage::log::LogIdentity;
@@ -602,7 +602,7 @@ impl Node {
     fn accept(&mut self, door: Door) -> ConnectionId {
         let connection = self.next_connection();
         let (peer, local) = ("127.0.0.1:5".to_owned(), "127.0.0.1:6".to_owned());
-        self.events.push(Event::Accepted { connection, door, peer, local });
+        self.events.push(Event::Accepted { connection, door, entrance: Entrance::default(), peer, local });
         connection
     }
 

@@ -203,6 +203,20 @@ fn topology(node: &mut Node) -> Topology {
 }
 
 #[test]
+fn clients_whose_ports_lie_elsewhere_are_told_such_ports_of_all_nodes() {
+    let mut node = member(name(3, 1), Some(three_nodes()));
+    let ports = |topology: &Topology| -> Vec<u16> {
+        let replicas = topology.replicas.values().flatten().map(|seen| seen.port);
+        topology.slots.0.iter().map(|(_, _, seen)| seen.port).chain(replicas).collect()
+    };
+    let as_ever = ports(&topology(&mut node));
+    node.port_shift = 100;
+    assert_eq!(ports(&topology(&mut node)), as_ever.iter().map(|port| port + 100).collect::<Vec<_>>());
+    node.port_shift = -7000;
+    assert_eq!(ports(&topology(&mut node)), as_ever.iter().map(|port| port - 7000).collect::<Vec<_>>());
+}
+
+#[test]
 fn three_nodes_are_described_in_redis_words() {
     let mut node = member(name(3, 1), Some(three_nodes()));
     let (_, behind) = from_slots(&mut node);
