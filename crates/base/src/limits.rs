@@ -138,10 +138,11 @@ pub const REPLACEMENTS_MAX: usize = 1024;
 pub const PROPOSERS_MAX: usize = 256;
 /// Answers that the table remembers for one proposer: more than it has under way at once. With 256 proposers 280 kB at most.
 pub const REQUESTS_PER_PROPOSER_MAX: usize = 32;
-/// Shortest lease of a node, milliseconds: several round trips of a busy network, three times.
+/// Shortest lease of a node, milliseconds: several round trips of a busy network, five times.
 pub const LEASE_MS_MIN: u32 = 50;
-/// The same, unless configured otherwise: a primary that is killed is replaced in about 400 ms.
-pub const LEASE_MS_DEFAULT: u32 = 300;
+/// The same, unless configured otherwise: a primary that is killed is replaced within 300 ms, and one that stands still for 190 ms
+/// never is.
+pub const LEASE_MS_DEFAULT: u32 = 250;
 /// Longest lease of a node, milliseconds: nobody wants to wait longer for a replacement.
 pub const LEASE_MS_MAX: u32 = 60_000;
 /// Members of the managers' group at once, those that only listen included: five vote, and while they change five others do.

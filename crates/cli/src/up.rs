@@ -40,7 +40,7 @@ pub fn command() -> Command {
         format!("Processes that are one store, 1 to {NODES_MAX}: to see what happens when one dies [default: 1]"),
     );
     let lease = Arg::new("lease-ms").long("lease-ms").value_name("MS").help(
-        "With --nodes, at the first start: how long one that is not heard of keeps its keys\nbefore others take over [default: 300]",
+        "With --nodes, at the first start: how long one that is not heard of keeps its keys\nbefore others take over [default: 250]",
     );
     let directory = format!("Where the data lies; made if it does not exist [default: {DIRECTORY}]");
     options::add(Command::new("up").about("Start a local store for this machine"), true)

@@ -50,9 +50,9 @@ pub use stored::Stored;
 pub struct Options {
     /// Between two signs of life of a leader, milliseconds.
     pub heartbeat_ms: u64,
-    /// Shortest silence of a leader after which another member wants to lead, milliseconds.
+    /// What a member waits at least behind `election_ms_max` before it wants to lead, milliseconds.
     pub election_ms_min: u64,
-    /// Longest such silence; each member draws its own.
+    /// What it waits at most behind that, which it draws; and for so long after it heard a leader it votes for no other one.
     pub election_ms_max: u64,
     /// Entries between two snapshots.
     pub snapshot_entries: u64,
@@ -71,7 +71,7 @@ pub struct Start {
     pub id: u64,
     /// The cluster's.
     pub cluster: [u8; 16],
-    /// The same in all members.
+    /// The same in all members, but for when each of them stands for election.
     pub options: Options,
     /// All chance of this life: of the operating system, or of a world's seed.
     pub seed: u64,

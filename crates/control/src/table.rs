@@ -8,7 +8,7 @@ use placement::{Epoch, SlotRange};
 
 use crate::command::{Action, Command, Settings};
 use crate::moves::Move;
-use crate::node::Node;
+use crate::node::{Node, NodeState};
 use crate::refusal::{Outcome, Refusal};
 use crate::requests::Requests;
 use crate::stretch::{Stretch, Stretches};
@@ -182,6 +182,14 @@ impl Table {
         let last =
             self.nodes.last_key_value().map_or(self.node_floor.max(1), |(id, _)| id.0.checked_add(1).unwrap_or(0));
         (last != 0).then_some(NodeId(last))
+    }
+
+    /// Whether a node was removed from the cluster: its number is given to nobody again. One that is newer than this table was not.
+    pub fn is_gone(&self, node: NodeId) -> bool {
+        match self.node(node) {
+            Some(known) => known.state == NodeState::Gone,
+            None => self.is_created() && self.next_node().is_none_or(|next| node < next),
+        }
     }
 
     /// Who has what: every slot once, ascending.

@@ -1,11 +1,12 @@
 //! This node as a member of the managers' agreement: its files are the street's, its frames messages.
 
 use base::{Effect, NodeId};
-use consensus::{Damage, Image, Member, Proposal, Role, View};
+use consensus::{Damage, Image, Member, Options, Proposal, Role, View};
 use control::lease::Voters;
 
+use crate::identity::Identity;
 use crate::message::Message;
-use crate::start::Files;
+use crate::start::{Entry, Files, Start};
 
 /// Who waits for what becomes of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +45,16 @@ pub(crate) struct Outgoing {
 }
 
 impl Agreement {
-    /// Of node `id` of `cluster`, on what its files say.
-    pub fn start(id: NodeId, cluster: [u8; 16], seed: u64, files: &Files) -> Result<Agreement, Damage> {
-        let options = consensus::Options::default();
-        let start = consensus::Start { id: u64::from(id.0), cluster, options, seed, is_witnessed: false };
+    /// Of a node, on what its files say. Leases that become longer or shorter make it more or less patient at its next start.
+    pub fn start(identity: &Identity, start: &Start) -> Result<Agreement, Damage> {
+        let (id, files) = (u64::from(identity.node.0), &start.files);
+        let lease_ms = match &start.entry {
+            Entry::Found { settings, .. } if !identity.table.is_created() => settings.lease_ms,
+            _ => identity.table.settings().lease_ms,
+        };
+        let options = Options::of_lease(lease_ms, id);
+        let (cluster, seed) = (identity.cluster, start.seed);
+        let start = consensus::Start { id, cluster, options, seed, is_witnessed: false };
         let image = Image { log: files.log.as_deref(), snapshot: files.snapshot.as_deref() };
         Ok(Agreement {
             member: Member::start(start, image)?,

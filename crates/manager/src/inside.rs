@@ -8,8 +8,8 @@
 
 use base::{Effect, NodeId};
 use consensus::{Answer, Damage, Proposal, Refusal};
-use control::lease::{Grants, Judge, NodeLease};
-use control::{Command, NodeState, Outcome, Table};
+use control::lease::{Grants, Judge, NodeLease, Question};
+use control::{Command, Outcome, Table};
 
 use crate::agreement::{Agreement, Asker};
 use crate::identity::{FILE_NAME, Identity};
@@ -51,6 +51,10 @@ pub(crate) struct Inside {
     read_number: u64,
     read_us: u64,
     pub report_us: u64,
+    /// When the leader was last told who was heard, and which one it was.
+    pub reported: (u64, Option<NodeId>),
+    /// Questions about leases that are answered once this manager has obeyed what came with them.
+    pub questions: Vec<(NodeId, Question)>,
     pub wish_us: u64,
     pub plan_us: u64,
     /// The table for which there was nothing to plan.
@@ -65,7 +69,7 @@ impl Inside {
     /// A node that knows who it is, on what its files say.
     pub fn new(now_us: u64, identity: Identity, start: &Start) -> Result<Inside, Damage> {
         let (node, incarnation) = (identity.node, start.newcomer.incarnation);
-        let agreement = Agreement::start(node, identity.cluster, start.seed, &start.files)?;
+        let agreement = Agreement::start(&identity, start)?;
         let (grants, judge) = judgement(now_us, &agreement, &identity);
         let lease_us = lease_us(&identity.table);
         let lease = NodeLease::new(node, incarnation, identity.voters.clone(), lease_us);
@@ -87,6 +91,8 @@ impl Inside {
             read_number: 0,
             read_us: 0,
             report_us: 0,
+            reported: (0, None),
+            questions: Vec::new(),
             wish_us: 0,
             plan_us: 0,
             planned: 0,
@@ -106,20 +112,11 @@ impl Inside {
         self.identity.node
     }
 
-    /// Whether a node was removed from the cluster: its number is given to nobody again. One that is newer than what is known here
-    /// was not.
-    pub fn is_gone(&self, node: NodeId) -> bool {
-        match self.table().node(node) {
-            Some(known) => known.state == NodeState::Gone,
-            None => self.table().is_created() && self.table().next_node().is_none_or(|next| node < next),
-        }
-    }
-
     /// Whether a node was removed and nobody counts on it any more: neither on its vote, nor on its lead.
     pub fn is_dismissed(&self, node: NodeId) -> bool {
         let voters = [self.identity.voters.all(), self.agreement.voters().all()];
         let is_needed = self.leader == Some(node) || voters.iter().any(|all| all.contains(&node));
-        self.is_gone(node) && !is_needed
+        self.table().is_gone(node) && !is_needed
     }
 
     /// The newest table that is known here.
@@ -160,10 +157,7 @@ impl Inside {
             }
             Message::Renewed(reply) => self.lease.on_reply(from, reply),
             Message::Report(report) => self.judge.on_report(now_us, from, report),
-            Message::Question(question) => {
-                let answer = self.grants.answer(now_us, &self.agreement.table(), question);
-                self.post(from, Message::Answer(answer));
-            }
+            Message::Question(question) => self.questions.push((from, question)),
             Message::Answer(answer) => self.judge.on_answer(now_us, from, answer),
             Message::News(news) => self.adopt(news),
             Message::Propose { number, command } => self.on_propose((from, number), command),
@@ -377,8 +371,9 @@ mod tests {
     fn whose_number_is_not_given_to_anybody_any_more_is_gone() {
         let inside = crate::rig::leading();
         let next = inside.table().next_node().expect("there are numbers left");
-        assert!(!inside.is_gone(inside.me()) && !inside.is_gone(next), "a newer one may be in a newer table");
+        let is_gone = |inside: &Inside, node| inside.table().is_gone(node);
+        assert!(!is_gone(&inside, inside.me()) && !is_gone(&inside, next), "a newer one may be in a newer table");
         let inside = crate::rig::without(next);
-        assert!(inside.is_gone(next) && !inside.is_gone(NodeId(next.0 + 1)));
+        assert!(is_gone(&inside, next) && !is_gone(&inside, NodeId(next.0 + 1)));
     }
 }

@@ -76,16 +76,36 @@ impl Inside {
         }
     }
 
-    /// A manager reports, and who leads judges.
+    /// A manager reports and answers, so that who leads can judge.
     pub fn judge(&mut self, now_us: u64) {
-        if !self.is_manager() || now_us < self.report_us {
+        for (from, question) in std::mem::take(&mut self.questions) {
+            let answer = self.grants.answer(now_us, &self.agreement.table(), question);
+            self.post(from, Message::Answer(answer));
+        }
+        let (_, told) = self.reported;
+        let leader = self.agreement.leader();
+        let is_due = self.report_deadline_us().is_some_and(|at_us| at_us <= now_us);
+        if !self.is_manager() || !(is_due || leader != told) {
             return;
         }
         self.report_us = now_us + look_us(self.table());
-        if let Some(leader) = self.agreement.leader() {
+        self.reported = (now_us, leader);
+        if let Some(leader) = leader {
             let report = self.grants.report(now_us, &self.agreement.table());
             self.post(leader, Message::Report(report));
         }
+    }
+
+    /// When a manager reports again: several times in a lease, at once when somebody was silent for one, and, which no clock says, at
+    /// once to who leads since a moment ago and knows nothing of anybody.
+    pub fn report_deadline_us(&self) -> Option<u64> {
+        let silent_us = self.grants.next_silence_us(self.reported.0, &self.agreement.table());
+        self.is_manager().then_some(silent_us.map_or(self.report_us, |at_us| at_us.min(self.report_us)))
+    }
+
+    /// When who leads has to ask about leases again.
+    pub fn wish_deadline_us(&self) -> Option<u64> {
+        self.judge.deadline_us().map(|at_us| at_us.max(self.wish_us))
     }
 
     /// What the judge wants.
@@ -214,8 +234,7 @@ fn managers(table: &Table, sets: &[Vec<NodeId>], heard: &BTreeSet<NodeId>) -> Op
     let up =
         |node: &&control::Node| node.state == NodeState::Up && (now.contains(&node.id()) || heard.contains(&node.id()));
     let ready: Vec<NodeId> = table.nodes().filter(up).map(control::Node::id).collect();
-    let is_gone = |id: &NodeId| table.node(*id).is_some_and(|node| node.state == NodeState::Gone);
-    let has_gone = now.iter().any(is_gone);
+    let has_gone = now.iter().any(|id| table.is_gone(*id));
     let count = match ready.len() {
         MANAGERS_OF_MANY.. => MANAGERS_OF_MANY,
         MANAGERS_OF_FEW.. => MANAGERS_OF_FEW,

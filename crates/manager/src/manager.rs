@@ -1,7 +1,7 @@
 //! The manager of a node as a machine: its tick is the list of its stages.
 
 use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, TickOutput};
-use control::{NodeState, Table};
+use control::Table;
 use shard::gather::Answer;
 use shard::order::Ordered;
 use shard::{Control, HopBatch};
@@ -64,7 +64,7 @@ impl Manager {
             }
         };
         let is_removed =
-            |known: &Identity| is_gone(&known.table, known.node) && !known.voters.all().contains(&known.node);
+            |known: &Identity| known.table.is_gone(known.node) && !known.voters.all().contains(&known.node);
         if identity.as_ref().is_some_and(is_removed) {
             return Err(REMOVED.to_owned());
         }
@@ -273,7 +273,7 @@ impl Manager {
     fn leave(&mut self) {
         let Some(inside) = &self.inside else { return };
         let is_needed = inside.agreement.leads() || inside.identity.voters.all().contains(&inside.me());
-        if is_gone(inside.table(), inside.me()) && !is_needed {
+        if inside.table().is_gone(inside.me()) && !is_needed {
             self.fail(REMOVED.to_owned());
         }
     }
@@ -316,7 +316,6 @@ impl Manager {
         let Some(inside) = &self.inside else { return self.outside.deadline_us() };
         // What waits for an answer has no deadline of its own.
         let asking = (inside.asks_cores() && inside.proposals.is_empty()).then_some(inside.held_us);
-        let managing = inside.is_manager().then_some(inside.report_us);
         let planning = inside.has_to_plan().then_some(inside.plan_us);
         let all = [
             inside.agreement.deadline_us(),
@@ -326,7 +325,8 @@ impl Manager {
             self.peers.deadline_us(now_us),
             asking,
             inside.moving.deadline_us(now_us),
-            managing,
+            inside.report_deadline_us(),
+            inside.wish_deadline_us(),
             planning,
         ];
         all.into_iter().flatten().min().unwrap_or(now_us + WRITTEN_US)
@@ -366,10 +366,6 @@ impl Manager {
         }
         output.effects.push(Effect::Stop);
     }
-}
-
-fn is_gone(table: &Table, node: NodeId) -> bool {
-    table.node(node).is_some_and(|node| node.state == NodeState::Gone)
 }
 
 /// Somebody has proved that it has the token.

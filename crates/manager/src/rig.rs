@@ -85,7 +85,7 @@ pub(crate) fn without(gone: NodeId) -> Inside {
         Action::Remove { node: gone, abandon: true },
     ];
     for (number, action) in (1..).zip(actions) {
-        assert!(!inside.is_gone(gone), "{action:?} comes");
+        assert!(!inside.table().is_gone(gone), "{action:?} comes");
         let id = RequestId { proposer: 77, number };
         inside.agreement.propose(Asker::Plan, Proposal::Agree(Command { id, action }));
         work(&mut inside, 2_000_000 + number * 20_000, 2_010_000 + number * 20_000);

@@ -59,7 +59,7 @@ pub fn command() -> Command {
                 2 * PORTS
             )),
             Arg::new("lease-ms").long("lease-ms").value_name("MS").value_parser(value_parser!(u32)).help(
-                "How long a node of Zerohop that is not heard of keeps its keys before others take over [default: 300]",
+                "How long a node of Zerohop that is not heard of keeps its keys before others take over [default: 250]",
             ),
             Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print what was seen as one JSON object"),
         ])

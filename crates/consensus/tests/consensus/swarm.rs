@@ -1,5 +1,6 @@
 //! Which world a seed draws: how many members, what weather, which faults, how often the log is condensed.
 
+use base::limits::LEASE_MS_DEFAULT;
 use base::rng::{Rng, mix};
 use consensus::Options;
 
@@ -38,6 +39,8 @@ pub struct Swarm {
     pub snapshot_entries: u64,
     /// Virtual time of trouble, milliseconds.
     pub trouble_ms: u64,
+    /// Lease that the members have in mind, milliseconds: half of them stand for election as soon as by default.
+    pub lease_ms: u32,
 }
 
 impl Swarm {
@@ -64,17 +67,18 @@ impl Swarm {
             log_bytes_min: 500 + rng.below(4000),
             snapshot_entries: 8 + rng.below(60),
             trouble_ms: 5_000 + rng.below(15_000),
+            lease_ms: if rng.chance(1, 2) { LEASE_MS_DEFAULT } else { 300 + rng.below(2_000) as u32 },
         }
     }
 
-    /// The members' options.
-    pub fn options(&self) -> Options {
+    /// The options of a member.
+    pub fn options(&self, id: u64) -> Options {
         Options {
             snapshot_entries: self.snapshot_entries,
             entries_max: 16,
             log_bytes_min: self.log_bytes_min,
             draws_order: true,
-            ..Options::default()
+            ..Options::of_lease(self.lease_ms, id)
         }
     }
 }

@@ -188,7 +188,7 @@ impl World {
 
     fn start(&mut self, id: u64) -> Judged {
         let now_ns = self.agenda.now_ns();
-        let (seed, options) = (self.rng.next_u64(), self.swarm.options());
+        let (seed, options) = (self.rng.next_u64(), self.swarm.options(id));
         let start = Start { id, cluster: *b"a cluster's name", options, seed, is_witnessed: true };
         let place = self.place(id);
         place.life += 1;

@@ -110,6 +110,15 @@ impl Grants {
         Answer { node, incarnation, fenced: self.is_current && is_over, may_run_us }
     }
 
+    /// When the next node will have been granted nothing for a lease, of those that had not at `since_us`: the leader shall hear of
+    /// it at once.
+    pub fn next_silence_us(&self, since_us: u64, table: &Table) -> Option<u64> {
+        let lease_us = u64::from(table.settings().lease_ms) * 1000;
+        let has_lease = |node: &NodeId| table.node(*node).is_some_and(|node| node.state.has_lease());
+        let listed = self.grants.iter().filter(|(node, _)| has_lease(node));
+        listed.map(|(_, grant)| grant.heard_us + lease_us).filter(|at_us| *at_us > since_us).min()
+    }
+
     /// What the leader is told, several times in a lease. After a pause in which this manager heard nobody it says so of
     /// nobody, but listens anew.
     pub fn report(&mut self, now_us: u64, table: &Table) -> Report {

@@ -149,6 +149,20 @@ impl Judge {
         wishes
     }
 
+    /// When it wants to be asked for wishes again, though nothing is told meanwhile: behind [`Judge::wishes`] that is later.
+    pub fn deadline_us(&self) -> Option<u64> {
+        // Who votes no more was perhaps asked, and is not asked again.
+        let all = self.voters.all();
+        let due_us = |case: &Case| {
+            let Phase::Asking { again_us, clear } = &case.phase else { return None };
+            let open = all.iter().filter(|manager| !clear.contains(manager));
+            let asked = open.filter_map(|manager| again_us.get(manager).copied()).min();
+            let is_clear = self.voters.have_majority(|manager| clear.contains(&manager));
+            if is_clear { Some(self.settled_us) } else { asked }
+        };
+        self.cases.values().filter_map(due_us).min()
+    }
+
     /// A node is fenced: ask who may have granted it a lease, then promote.
     fn pursue(&mut self, now_us: u64, table: &Table, question: Question, wishes: &mut Vec<Wish>) {
         let Question { node, incarnation } = question;

@@ -60,6 +60,12 @@ impl Judge {
         }
     }
 
+    /// Who leads the newest term that has a leader, and which one that is.
+    pub fn leader(&self) -> Option<(u64, NodeId)> {
+        let (term, leader) = self.leaders.last_key_value()?;
+        Some((*term, NodeId(u32::try_from(*leader).ok()?)))
+    }
+
     /// A core says what a follower has.
     pub fn on_held(&mut self, follower: InstanceName, slot: Slot, version: u64) {
         self.held.push(Held { follower, slot, version });

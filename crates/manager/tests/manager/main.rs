@@ -12,6 +12,8 @@ mod swarm;
 mod trace;
 mod world;
 
+#[cfg(not(feature = "planted"))]
+mod losses;
 #[cfg(feature = "planted")]
 mod planted;
 #[cfg(not(feature = "planted"))]

@@ -75,6 +75,27 @@ impl Swarm {
         }
     }
 
+    /// One of three nodes on a quick network, where nothing goes wrong by itself.
+    pub fn calm(seed: u64) -> Swarm {
+        Swarm {
+            nodes: 3,
+            chain_length: 2,
+            relaxed: false,
+            machines: (0..3).collect(),
+            delay_us_max: 1_000,
+            write_us_max: 5_000,
+            fill_us_max: 50_000,
+            calm_start: true,
+            cuts: false,
+            crashes: false,
+            pauses: false,
+            orders: false,
+            resets: false,
+            failed_writes_of_10000: 0,
+            ..Swarm::draw(seed)
+        }
+    }
+
     /// What a node says of itself.
     pub fn newcomer(&self, node: usize, incarnation: u64) -> Newcomer {
         Newcomer {

@@ -10,6 +10,7 @@ mod clock;
 mod cores;
 mod effects;
 mod lives;
+mod loss;
 mod network;
 mod operator;
 mod orders;
@@ -32,6 +33,8 @@ use crate::trace::Trace;
 use agenda::Agenda;
 use clock::Clock;
 use cores::Core;
+pub use loss::Loss;
+use loss::Watch;
 use network::Link;
 use operator::Operator;
 
@@ -49,6 +52,8 @@ pub struct Wishes {
     pub is_hasher_of_system: bool,
     /// Print the trace.
     pub prints: bool,
+    /// Nothing happens but that this befalls who leads, once everything is as it shall be.
+    pub loss: Option<Loss>,
 }
 
 /// What a run found.
@@ -61,6 +66,10 @@ pub struct Verdict {
     pub coverage: Coverage,
     /// Virtual time that passed, microseconds.
     pub virtual_us: u64,
+    /// With a loss: how long some slots were not served for it, microseconds.
+    pub gap_us: u64,
+    /// And terms that began because who led stood still for a moment.
+    pub needless_elections: u64,
 }
 
 /// What happens to a manager.
@@ -146,6 +155,8 @@ enum Item {
     Peace,
     /// Is everything as it shall be?
     Look,
+    /// Is every slot served, with a loss?
+    Watch,
 }
 
 /// One life of a node.
@@ -201,6 +212,7 @@ pub struct World {
     peace: bool,
     peace_us: u64,
     settled_us: Option<u64>,
+    watch: Watch,
     done: bool,
 }
 
@@ -209,7 +221,7 @@ pub fn run(wishes: Wishes) -> Verdict {
     let mut world = World {
         rng: Rng::new(mix(wishes.seed ^ 0x00C1_0575)),
         trace: Trace::new(wishes.prints),
-        swarm: Swarm::draw(wishes.seed),
+        swarm: if wishes.loss.is_some() { Swarm::calm(wishes.seed) } else { Swarm::draw(wishes.seed) },
         wishes,
         agenda: Agenda::default(),
         nodes: Vec::new(),
@@ -225,11 +237,14 @@ pub fn run(wishes: Wishes) -> Verdict {
         peace: false,
         peace_us: 0,
         settled_us: None,
+        watch: Watch::default(),
         done: false,
     };
     let violation = world.go().and_then(|()| world.judge.on_end()).err();
     world.judge.count(&mut world.coverage);
-    Verdict { virtual_us: world.agenda.now_us(), trace: world.trace, violation, coverage: world.coverage }
+    let Watch { gap_us, needless_elections, .. } = world.watch;
+    let virtual_us = world.agenda.now_us();
+    Verdict { virtual_us, trace: world.trace, violation, coverage: world.coverage, gap_us, needless_elections }
 }
 
 impl World {
@@ -255,9 +270,13 @@ impl World {
             let at_us = if id == 0 { 0 } else { self.rng.below(2_000_000) };
             self.plan(at_us, Item::Start { id, life: 0 });
         }
-        self.plan(100_000, Item::Trouble);
-        let calm_us = if self.swarm.calm_start { 4_000_000 } else { 0 };
-        self.plan(calm_us + self.swarm.trouble_ms * 1000, Item::Peace);
+        if self.wishes.loss.is_some() {
+            self.plan(0, Item::Watch);
+        } else {
+            self.plan(100_000, Item::Trouble);
+            let calm_us = if self.swarm.calm_start { 4_000_000 } else { 0 };
+            self.plan(calm_us + self.swarm.trouble_ms * 1000, Item::Peace);
+        }
         while !self.done {
             let item = self.agenda.pop().expect("timers never end");
             self.on_item(item)?;
@@ -283,6 +302,7 @@ impl World {
             Item::Trouble => self.on_trouble(),
             Item::Peace => self.on_peace(),
             Item::Look => return self.on_look(),
+            Item::Watch => return self.on_watch(),
         }
         Ok(())
     }

@@ -25,7 +25,8 @@ fn no_slot_is_served_twice_and_in_the_end_each_once() {
 /// That two runs are compared is worth something only if they can differ.
 #[test]
 fn chance_of_the_system_makes_two_runs_part() {
-    let part = |seed| runner::twice(Wishes { seed, is_hasher_of_system: true, prints: false }).err();
+    let part =
+        |seed| runner::twice(Wishes { seed, is_hasher_of_system: true, prints: false, ..Wishes::default() }).err();
     let words = part(1).expect("the order of what happens hung on chance of the system");
     assert!(words.starts_with("two runs of one seed part"), "{words}");
 }

@@ -134,7 +134,7 @@ pub(super) const LEASE_MS: Setting = Setting {
     key: "lease-ms",
     heading: CLUSTERS,
     value_name: "MS",
-    help: "How long a node that is not heard of keeps its keys before others take over,\nwith --cluster new: longer bears slower machines [default: 300]",
+    help: "How long a node that is not heard of keeps its keys before others take over,\nwith --cluster new: longer bears slower machines [default: 250]",
     many: false,
     flag: false,
     local: false,

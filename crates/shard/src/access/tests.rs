@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::{ConnectionId, CoreId, Door, Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use base::{ConnectionId, CoreId, Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
 use placement::NodeTable;
 
 use super::*;
@@ -54,6 +54,7 @@ impl Pair {
         self.events[client as usize % 2].push(Event::Accepted {
             connection: ConnectionId { index: client, generation: 0 },
             door: Door::Standalone,
+            entrance: Entrance::default(),
             peer: "127.0.0.1:5".into(),
             local: "127.0.0.1:6379".into(),
         });

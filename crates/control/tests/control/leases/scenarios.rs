@@ -120,17 +120,20 @@ fn the_leader_fences_once_asks_and_promotes_once() {
     rig.done(fence(1));
     let asked = judge.wishes(start + 100, &rig.table);
     assert_eq!(asked.len(), 3);
+    assert_eq!(judge.deadline_us(), Some(start + 100 + LEASE_US / 10), "who did not answer is asked again");
     assert!(asked.iter().all(|wish| matches!(wish, Wish::Ask { .. })));
     judge.on_answer(start + 200, NodeId(1), clear(1, 0));
     judge.on_answer(start + 200, NodeId(2), clear(1, 5_000));
     judge.on_answer(start + 200, NodeId(3), Answer { fenced: false, ..clear(1, 0) });
     assert_eq!(judge.wishes(start + 300, &rig.table), []);
+    assert_eq!(judge.deadline_us(), Some(start + 5_200), "when what the second one granted is over");
     let again = judge.wishes(start + 5_300, &rig.table);
     assert!(matches!(again[..], [Wish::Ask { manager: NodeId(2), .. }]), "{again:?}");
     judge.on_answer(start + 5_400, NodeId(2), clear(1, 0));
     let wishes = judge.wishes(start + 5_500, &rig.table);
     assert!(matches!(&wishes[..], [Wish::Propose { action: Action::Promote { .. }, .. }]), "{wishes:?}");
     assert_eq!(judge.wishes(start + 5_600, &rig.table), [], "nothing twice");
+    assert_eq!(judge.deadline_us(), None);
 }
 
 #[test]
@@ -164,6 +167,14 @@ fn nobody_is_promoted_while_leases_of_other_voters_may_run() {
     let set = voters().sets[0].clone();
     judge.set_voters(later, &rig.table, Voters { version: 3, sets: vec![set] });
     assert!(!judge.wishes(later, &rig.table).iter().any(is_promotion), "the old ones may have granted just now");
+    assert_eq!(judge.deadline_us(), Some(later + 315_001));
+    let other = Voters { version: 4, sets: vec![[1, 2, 5].map(NodeId).to_vec()] };
+    judge.set_voters(later, &rig.table, other);
+    assert_eq!(
+        judge.deadline_us(),
+        Some(later + 315_001),
+        "whoever else was asked and votes no more is not waited for"
+    );
     assert!(judge.wishes(later + 315_001, &rig.table).iter().any(is_promotion));
 }
 
@@ -179,4 +190,20 @@ fn a_manager_that_stood_still_suspects_nobody_for_it() {
     assert_eq!(silent(grants.report(100_000, &rig.table)), [50_000, 100_000]);
     assert_eq!(silent(grants.report(900_000, &rig.table)), [0, 0]);
     assert_eq!(silent(grants.report(1_000_000, &rig.table)), [100_000, 100_000]);
+}
+
+#[test]
+fn the_moment_at_which_a_node_was_silent_for_a_lease_is_known() {
+    let _unplanted = crate::rig::unplanted();
+    let mut rig = two();
+    let mut grants = Grants::start(0, &rig.table, 1);
+    grants.set_current();
+    assert_eq!(grants.next_silence_us(0, &rig.table), None, "nobody is listened to yet");
+    grants.on_renewal(50_000, &rig.table, renewal(1, 1));
+    grants.on_renewal(80_000, &rig.table, renewal(2, 1));
+    assert_eq!(grants.next_silence_us(0, &rig.table), Some(50_000 + LEASE_US));
+    assert_eq!(grants.next_silence_us(50_000 + LEASE_US, &rig.table), Some(80_000 + LEASE_US), "that was said");
+    assert_eq!(grants.next_silence_us(80_000 + LEASE_US, &rig.table), None);
+    rig.done(fence(1));
+    assert_eq!(grants.next_silence_us(0, &rig.table), Some(80_000 + LEASE_US), "of who is fenced nobody wants to know");
 }

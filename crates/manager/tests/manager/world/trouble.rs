@@ -165,6 +165,11 @@ impl World {
 
     fn pause(&mut self, id: usize) {
         let length_us = if self.rng.chance(1, 3) { 20_000 } else { 300_000 } + self.rng.below(1_500_000);
+        self.stand_still(id, length_us);
+    }
+
+    /// Nothing of a node goes on for a while.
+    pub(super) fn stand_still(&mut self, id: usize, length_us: u64) {
         let until_us = self.agenda.now_us() + length_us;
         let (life, node) = (self.nodes[id].life, &mut self.nodes[id]);
         if node.running.is_none() || node.paused_until_us >= self.agenda.now_us() {
