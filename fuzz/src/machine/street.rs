@@ -294,8 +294,8 @@ impl Street {
         let core = &mut self.cores[number];
         let link = |connection: ConnectionId| connection.index as usize;
         match effect {
-            Effect::Dial { .. } | Effect::WriteFile { .. } | Effect::ReplaceFile { .. } => {
-                unreachable!("the node is part of no cluster")
+            Effect::Dial { .. } | Effect::WriteFile { .. } | Effect::ReplaceFile { .. } | Effect::ReadFile { .. } => {
+                unreachable!("the node is part of no cluster, and has no file of users")
             }
             Effect::Send { connection, buffer } => {
                 let link = &mut self.links[link(connection)];
