@@ -8,6 +8,7 @@ use base::limits::DATABASE_COUNT;
 use base::{Database, Door, NodeId};
 use control::{Newcomer, Settings};
 use io::{ChosenBackend, CoreConfig, Listener, Mailbox, StreetHandle, run_core};
+use manager::identity::Identity;
 use manager::{Entry, Files, Manager, Start};
 use shard::{HopBatch, Shard};
 use wire::trust::Token;
@@ -106,9 +107,9 @@ pub(crate) fn start(
     let files = Files { identity: identity?, log: log?, snapshot: snapshot? };
     let host = host(config).map_err(NodeError::Other)?;
     let address = format!("{host}:{}", config.base_port());
-    let entry = entry(config, chance);
-    let known = files.identity.as_deref().map(manager::identity::Identity::decode).transpose();
-    let (token, is_in) = match (known.map_err(NodeError::Other)?, &entry) {
+    let known = files.identity.as_deref().map(Identity::decode).transpose().map_err(NodeError::Other)?;
+    let entry = entry(config, known.as_ref(), chance);
+    let (token, is_in) = match (known, &entry) {
         (Some(identity), _) => (identity.token, true),
         (None, Entry::Found { token, .. }) => (*token, true),
         (None, Entry::Join { token, .. }) => (*token, false),
@@ -149,9 +150,11 @@ pub(crate) fn refuse_foreign_keys<T>(start: &Start, shards: &mut [(T, Shard)]) -
     Err(NodeError::Other(text))
 }
 
-fn entry(config: &NodeConfig, (name, fresh): ([u8; 16], Token)) -> Entry {
+fn entry(config: &NodeConfig, known: Option<&Identity>, (name, fresh): ([u8; 16], Token)) -> Entry {
     let ClusterConfig { is_new, join, token, chain_length, lease_ms, is_relaxed, .. } = &config.cluster;
-    if *is_new {
+    // Who was stopped before the founding was agreed on does it now: nobody can have joined, and nobody else may.
+    let has_yet_to_found = |known: &Identity| known.node == NodeId(1) && !known.table.is_created();
+    if *is_new || known.is_some_and(has_yet_to_found) {
         let settings = Settings { lease_ms: u32::from(*lease_ms), chain_length: *chain_length };
         return Entry::Found { cluster: name, token: fresh, settings, relaxed: *is_relaxed };
     }
@@ -215,3 +218,48 @@ pub(crate) fn run(
 
 /// The listener of the manager is one for nodes, like those of the cores.
 pub(crate) const DOOR: Door = Door::Node;
+
+#[cfg(test)]
+mod tests {
+    use control::{Action, Command, Founding, RequestId, Table};
+
+    use super::*;
+
+    fn newcomer() -> Newcomer {
+        Newcomer {
+            id: NodeId(1),
+            incarnation: 1 << INCARNATION_SHIFT,
+            host: "a".to_owned(),
+            port: 6379,
+            cores: 1,
+            weight: 0,
+            zone: String::new(),
+            machine: "m".to_owned(),
+            identity: [0; 32],
+        }
+    }
+
+    #[test]
+    fn who_was_stopped_while_it_founded_a_cluster_founds_it_at_its_next_start() {
+        let mut config = NodeConfig::default();
+        let chance = ([1; 16], Token::new([2; 16]));
+        let identity = |node, table| {
+            let voters = Default::default();
+            Identity { cluster: [3; 16], token: Token::new([4; 16]), node: NodeId(node), voters, table }
+        };
+        let mut created = Table::new();
+        let settings = Settings { lease_ms: 250, chain_length: 2 };
+        let founding = Founding { cluster: [3; 16], settings, relaxed: false, node: newcomer() };
+        let id = RequestId { proposer: 1, number: 1 };
+        created.apply(1, &Command { id, action: Action::Create(founding) });
+        assert!(created.is_created());
+        let founds =
+            |config: &NodeConfig, known: Option<&Identity>| matches!(entry(config, known, chance), Entry::Found { .. });
+        assert!(founds(&config, Some(&identity(1, Table::new()))));
+        assert!(!founds(&config, Some(&identity(2, Table::new()))), "who joins does not");
+        assert!(!founds(&config, Some(&identity(1, created))));
+        assert!(!founds(&config, None));
+        config.cluster.is_new = true;
+        assert!(founds(&config, None));
+    }
+}
