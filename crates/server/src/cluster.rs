@@ -151,12 +151,14 @@ pub(crate) fn refuse_foreign_keys<T>(start: &Start, shards: &mut [(T, Shard)]) -
 }
 
 fn entry(config: &NodeConfig, known: Option<&Identity>, (name, fresh): ([u8; 16], Token)) -> Entry {
-    let ClusterConfig { is_new, join, token, chain_length, lease_ms, is_relaxed, .. } = &config.cluster;
+    let ClusterConfig { is_new, join, hosts, token, chain_length, lease_ms, is_relaxed, .. } = &config.cluster;
     // Who was stopped before the founding was agreed on does it now: nobody can have joined, and nobody else may.
     let has_yet_to_found = |known: &Identity| known.node == NodeId(1) && !known.table.is_created();
     if *is_new || known.is_some_and(has_yet_to_found) {
         let settings = Settings { lease_ms: u32::from(*lease_ms), chain_length: *chain_length };
-        return Entry::Found { cluster: name, token: fresh, settings, relaxed: *is_relaxed };
+        let given = token.filter(|_| hosts.is_some());
+        let token = given.unwrap_or(fresh);
+        return Entry::Found { cluster: name, token, settings, relaxed: *is_relaxed };
     }
     match token {
         Some(token) if !join.is_empty() => {
@@ -177,9 +179,13 @@ fn machine(config: &ClusterConfig) -> String {
     if !config.machine.is_empty() {
         return config.machine.clone();
     }
-    let name = rustix::system::uname();
-    let name = name.nodename().to_string_lossy();
+    let name = host_name();
     if name.is_empty() { "localhost".to_owned() } else { name.chars().take(64).collect() }
+}
+
+/// As the system calls this machine.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Starts the manager on a thread of its own, behind the cores in the mesh.

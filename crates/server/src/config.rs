@@ -59,6 +59,8 @@ pub struct ClusterConfig {
     pub is_new: bool,
     /// `host:port` of other nodes, one of which lets it in.
     pub join: Vec<String>,
+    /// A file of all hosts, or `slurm`: it says who founds and who joins.
+    pub hosts: Option<String>,
     /// What this node and they prove to each other that they have.
     pub token: Option<Token>,
     /// Where it was read from.
@@ -82,6 +84,7 @@ impl Default for ClusterConfig {
         ClusterConfig {
             is_new: false,
             join: Vec::new(),
+            hosts: None,
             token: None,
             token_file: None,
             machine: String::new(),

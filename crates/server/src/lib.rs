@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod config;
 pub mod facts;
 pub mod file_limit;
+mod hosts;
 pub mod inspection;
 pub mod membership;
 pub mod node;

@@ -66,7 +66,7 @@ const RUNNING: &str = "How it runs";
 const ACCESS: &str = "Who may come in";
 
 /// All settings, in the order of help.
-pub static SETTINGS: [Setting; 33] = [
+pub static SETTINGS: [Setting; 34] = [
     Setting {
         key: "port",
         heading: LISTENING,
@@ -258,6 +258,7 @@ pub static SETTINGS: [Setting; 33] = [
     tls::ANNOUNCE_PORT_BASE,
     cluster::CLUSTER,
     cluster::JOIN,
+    cluster::HOSTS,
     cluster::TOKEN,
     cluster::TOKEN_FILE,
     cluster::MACHINE,

@@ -6,6 +6,7 @@ use shard::Durability;
 use toml::Value;
 
 use crate::config::{NodeConfig, WhenFull};
+use crate::hosts::Surroundings;
 use crate::settings::{SETTINGS, Setting, setting};
 
 /// What a person gave, unchecked.
@@ -176,14 +177,7 @@ impl Resolved {
                 )));
             }
         }
-        crate::tls_files::settle(&mut self.config).map_err(|(key, reason)| {
-            let value = setting(key).and_then(|setting| setting.show(&self.config)).map(|value| match value {
-                Value::String(text) => text,
-                other => other.to_string(),
-            });
-            let words: Vec<String> = value.into_iter().collect();
-            SettingError(format!("{}: {reason}", spell(key, &words, self.origin(key))))
-        })?;
+        self.settle_files()?;
         let config = &self.config;
         let announced_last = u32::from(config.instance_port_base()) + u32::from(config.cores) - 1;
         if announced_last > u32::from(u16::MAX) {
@@ -204,6 +198,20 @@ impl Resolved {
             )));
         }
         Ok(())
+    }
+
+    /// Hosts, certificates and keys: what settings name is read and checked before anything starts.
+    fn settle_files(&mut self) -> Result<(), SettingError> {
+        let read = crate::hosts::settle(&mut self.config, &Surroundings::here());
+        let read = read.and_then(|()| crate::tls_files::settle(&mut self.config));
+        read.map_err(|(key, reason)| {
+            let value = setting(key).and_then(|setting| setting.show(&self.config)).map(|value| match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            });
+            let words: Vec<String> = value.into_iter().collect();
+            SettingError(format!("{}: {reason}", spell(key, &words, self.origin(key))))
+        })
     }
 
     fn origin(&self, key: &str) -> &Origin {

@@ -40,6 +40,23 @@ impl Three {
         three
     }
 
+    /// The same from a list of hosts that each of them is given, the last one first.
+    pub fn of_hosts() -> Three {
+        let scratch = Scratch::new();
+        let blocks: Vec<PortBlock> = (0..3).map(|_| PortBlock::take().unwrap()).collect();
+        let hosts: Vec<String> = blocks.iter().map(|block| format!("127.0.0.1:{}", block.first())).collect();
+        let (list, secret) = (scratch.at("hosts"), scratch.at("token"));
+        std::fs::write(&list, hosts.join("\n")).unwrap();
+        std::fs::write(&secret, "00112233445566778899aabbccddeeff\n").unwrap();
+        let mut nodes = Vec::new();
+        for (number, block) in blocks.into_iter().enumerate().rev() {
+            let (directory, machine) = (scratch.at(&number.to_string()), format!("m{number}"));
+            let told = ["--dir", &directory, "--machine", &machine, "--hosts", &list, "--token-file", &secret];
+            nodes.insert(0, Some(Server::serve_on(block, &[&told[..], &["--lease-ms", LEASE_MS]].concat())));
+        }
+        Three { scratch, token: String::new(), nodes }
+    }
+
     pub fn node(&self, number: usize) -> &Server {
         self.nodes[number].as_ref().unwrap()
     }
@@ -312,4 +329,27 @@ fn the_token_stands_in_the_line_to_join_with_and_nowhere_else() {
         let text = text.to_ascii_lowercase();
         assert!(!text.contains(&token) && !text.contains(&bare) && !text.contains(&token[..16]), "{text}");
     }
+}
+
+#[test]
+fn nodes_that_are_given_a_list_of_hosts_become_one_store_in_any_order() {
+    let mut three = Three::of_hosts();
+    three.await_whole();
+    three.write("1");
+    three.expect("1");
+    // Its list says as before that it founds; its directory knows better.
+    let hosts = three.scratch.at("hosts");
+    let secret = three.scratch.at("token");
+    let directory = three.scratch.at("0");
+    let block = three.kill(0);
+    three.nodes[0] = Some(Server::serve_on(block, &["--dir", &directory, "--hosts", &hosts, "--token-file", &secret]));
+    three.await_whole();
+    three.expect("1");
+    let elsewhere =
+        run(&["serve", "--dir", &three.scratch.at("3"), "--hosts", &hosts, "--token-file", &secret, "--port", "1"]);
+    assert!(
+        elsewhere.code != 0 && elsewhere.errors.contains("none of them has port 1: give `port`"),
+        "{}",
+        elsewhere.errors
+    );
 }

@@ -41,6 +41,21 @@ pub(super) const JOIN: Setting = Setting {
     show: |config| Some(config.cluster.join.clone().into()).filter(|_| !config.cluster.join.is_empty()),
 };
 
+pub(super) const HOSTS: Setting = Setting {
+    key: "hosts",
+    heading: CLUSTERS,
+    value_name: "FILE",
+    help: "Instead: a file of all hosts, host or host:port a line, the same for every node; the first one founds,\nthe others join. slurm: the hosts of this job",
+    many: false,
+    flag: false,
+    local: false,
+    set: |config, words| {
+        config.cluster.hosts = Some(words[0].clone());
+        Ok(())
+    },
+    show: |config| config.cluster.hosts.clone().map(Value::String),
+};
+
 pub(super) const TOKEN: Setting = Setting {
     key: "token",
     heading: CLUSTERS,
