@@ -74,13 +74,16 @@ pub(crate) fn restore(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed
         return Err(BUSY.into());
     }
     let ttl_ms = integer(argument(arguments, 2))?;
-    let ttl_ms = u64::try_from(ttl_ms).map_err(|_| NEGATIVE_TTL)?;
+    if ttl_ms < 0 {
+        return Err(NEGATIVE_TTL.into());
+    }
     let value = read_dump(argument(arguments, 3)).map_err(|problem| match problem {
         DumpError::Footer => BAD_FOOTER,
         DumpError::Value => BAD_VALUE,
     })?;
-    let at_ms = if options.is_absolute { ttl_ms } else { ttl_ms.saturating_add(unit.now_ms) };
-    let at_ms = at_ms.min(i64::MAX.unsigned_abs());
+    // As Redis has it: what is too far away for its clock is over.
+    let at_ms = if options.is_absolute { ttl_ms } else { ttl_ms.wrapping_add(unit.now_ms as i64) };
+    let at_ms = u64::try_from(at_ms).unwrap_or(0);
     let expiry = if ttl_ms == 0 { Expiry::Clear } else { Expiry::At(at_ms) };
     if ttl_ms != 0 && at_ms <= unit.now_ms {
         if is_there {

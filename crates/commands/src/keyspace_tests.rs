@@ -230,7 +230,7 @@ fn values_come_from_dumps_of_other_stores() {
         ("LRANGE l 0 -1", "[\"a\", \"1\", \"-300\"]"),
         ("PTTL l", ":5000"),
         ("PTTL m", ":9000"),
-        ("EXISTS gone far", ":1"),
+        ("EXISTS gone far", ":0"),
         ("DUMP gone", "nil"),
     ] {
         let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();

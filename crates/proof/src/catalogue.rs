@@ -106,8 +106,13 @@ pub const CATALOGUE: &[Entry] = &[
     entry(Keyspace, 3, "RENAMENX <k> <k>"),
     entry(Keyspace, 4, "COPY <k> <k> *[ REPLACE | DB <db> ]"),
     entry(Keyspace, 3, "MOVE <k> <db>"),
-    entry(Keyspace, 3, "RESTORE <k> <ms> <dump> *[ REPLACE ]"),
-    entry(Keyspace, 3, "RESTORE <k> <pat> <dump> *[ REPLACE | ABSTTL | IDLETIME <n> | FREQ <c> ]"),
+    // No time to live that two servers count from different milliseconds; and what is popped off the end changes no meaning.
+    entry(
+        Keyspace,
+        3,
+        "RESTORE <k> ( 0 | 0 | 0 | -1 | 9223372036854775807 | <nonsense> ) <dump> *[ REPLACE | FREQ <c> ]",
+    ),
+    entry(Keyspace, 3, "RESTORE <k> <pat> <dump> ABSTTL REPLACE"),
     entry(Keyspace, 3, "OBJECT ENCODING <k>"),
     entry(Keyspace, 1, "OBJECT ( REFCOUNT | FREQ | IDLETIME | <nonsense> ) <k>"),
     entry(List, 6, "RPUSH <l> +( <e> )"),

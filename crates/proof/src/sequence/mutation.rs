@@ -41,7 +41,17 @@ pub(super) fn is_blocking(name: &str) -> bool {
 fn is_free_to_replace(name: &str) -> bool {
     let bounded = matches!(
         name,
-        "SET" | "SETEX" | "PSETEX" | "GETEX" | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" | "SETBIT" | "BITFIELD"
+        "SET"
+            | "SETEX"
+            | "PSETEX"
+            | "GETEX"
+            | "EXPIRE"
+            | "PEXPIRE"
+            | "EXPIREAT"
+            | "PEXPIREAT"
+            | "RESTORE"
+            | "SETBIT"
+            | "BITFIELD"
     );
     let has_one_key = registry::lookup(name.as_bytes()).is_some_and(|spec| spec.spread == Spread::SingleKey);
     // A replaced key would be shared with other sequences.
