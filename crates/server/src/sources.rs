@@ -246,7 +246,7 @@ fn spell(key: &str, words: &[String], origin: &Origin) -> String {
     // A secret with a wrong letter is almost that secret.
     let value = if key == "token" { "…".to_owned() } else { words.join(" ") };
     match origin {
-        Origin::Default | Origin::Option => format!("--{key} {value}"),
+        Origin::Default | Origin::Option => format!("--{key} {value}").trim_end().to_owned(),
         Origin::Environment => {
             let variable = setting(key).map_or_else(String::new, Setting::variable);
             format!("{variable}={value} (environment)")
