@@ -214,6 +214,7 @@ fn planned_moves(table: &Table) -> Vec<Action> {
         actions = plan::share_out(table);
     }
     actions.truncate(room);
+    actions = plan::with_members(table, actions);
     if actions.is_empty() {
         actions = plan::spread(table);
     }

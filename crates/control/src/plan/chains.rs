@@ -45,6 +45,15 @@ pub fn fill_up(table: &Table) -> Vec<Action> {
     additions(table, &wants)
 }
 
+/// Moves, and behind them what their chains need to keep their length when they are over. In one go: a source that keeps its slots still
+/// by a table between the two is refused, because its chain has changed since, and with bad luck so is the next try, for ever.
+pub fn with_members(table: &Table, mut moves: Vec<Action>) -> Vec<Action> {
+    let mut after = table.clone();
+    moves.retain(|action| after.try_out(action).is_ok());
+    moves.extend(fill_up(&after));
+    moves
+}
+
 /// Members for chains in which somebody stands who should not: a node that drains, or one in a zone that is there twice while
 /// another has room. When the new member is whole, [`trim`] lets the other one go.
 pub fn mend(table: &Table) -> Vec<Action> {

@@ -18,6 +18,6 @@ mod loads;
 mod mover;
 mod violations;
 
-pub use chains::{fill_up, is_settled, mend, replacements, spread, trim};
+pub use chains::{fill_up, is_settled, mend, replacements, spread, trim, with_members};
 pub use mover::{drain, join, rebalance, share_out};
 pub use violations::{Violation, violations};

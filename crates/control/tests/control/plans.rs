@@ -399,3 +399,27 @@ fn a_node_is_not_kept_where_another_one_of_its_machine_has_come() {
     rig.done(chain(&rig, &[1, 2]));
     rig.done(Action::Keep { node: NodeId(2) });
 }
+
+/// A move to a member leaves the chain one short: who comes then is named at once, or a source that was quick is refused each time.
+#[test]
+fn a_move_to_a_member_comes_with_who_takes_its_place() {
+    let _unplanted = unplanted();
+    let mut rig = Rig::founded(newcomer(1, 1, "", "m1"), 2);
+    (2..=3).for_each(|id| rig.done(Action::Join(newcomer(id, 1, "", &format!("m{id}")))));
+    settle(&mut rig);
+    let table = &rig.table;
+    let (range, from, to) = table
+        .stretches()
+        .find_map(|(slots, stretch)| {
+            let members: Vec<InstanceName> = stretch.chain.iter().map(|member| member.place).collect();
+            (members.len() == 2).then(|| (slots, members[0], members[1]))
+        })
+        .expect("chains have two members");
+    let begin = Action::MoveBegin { slots: range, epoch: table.version(), from, to };
+    let plan = plan::with_members(table, vec![begin.clone()]);
+    assert_eq!((plan.len(), &plan[0], table.first_refusal(&plan)), (2, &begin, None));
+    let Action::Replace { places, counted: false, .. } = &plan[1] else { panic!("{plan:?}") };
+    assert_eq!((places[0], places[1], places.len()), (from, to, 3));
+    let elsewhere = Action::MoveBegin { slots: range, epoch: table.version(), from, to: place(9, 0) };
+    assert_eq!(plan::with_members(table, vec![elsewhere]), [], "what is refused is no plan");
+}

@@ -301,7 +301,8 @@ impl Oracle {
             let mut plan = plan::fill_up(&self.table);
             plan.extend(plan::trim(&self.table).into_iter().filter(|action| !is_for_first(action)));
             if plan.is_empty() && self.moves {
-                self.plan_changes().into_iter().for_each(|action| self.apply_quietly(action));
+                let changes = plan::with_members(&self.table, self.plan_changes());
+                changes.into_iter().for_each(|action| self.apply_quietly(action));
             }
             plan.into_iter().for_each(|action| self.apply(action));
             // What it made of the table is looked at again.
