@@ -178,7 +178,7 @@ fn slots(source: &mut Source<'_>) -> SlotRange {
 /// An instance of some node: mostly the one that has the first slot's group.
 fn place(table: &Table, slots: SlotRange, source: &mut Source<'_>) -> InstanceName {
     let node = NodeId(1 + source.below(7) as u32);
-    let home = table.node(node).and_then(|node| node.homes.get(slots.first.group()));
+    let home = table.node(node).map(|node| node.home(slots.first.group()));
     let other = CoreId(source.below(5) as u16);
     InstanceName { node, core: home.filter(|_| source.below(8) != 7).unwrap_or(other) }
 }

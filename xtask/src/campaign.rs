@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::fuzz::{self, Bound, Session, TARGETS};
 use crate::power::{self, Subject};
-use crate::{Outcome, kill, process, workspace};
+use crate::{Outcome, kill, nemesis, process, workspace};
 
 /// Where the last results lie.
 const FOLDER: &str = "campaigns";
@@ -15,6 +15,8 @@ const SECONDS: u64 = 2 * 60 * 60;
 const SOAK_SECONDS: u64 = 30 * 60;
 /// Seeds that the simulator is given at a time.
 const SEEDS_AT_ONCE: u64 = 2000;
+/// Seconds of faults of one seed.
+const NEMESIS_SECONDS: u64 = 40;
 /// Fuzzing targets that run at a time, one per core of the reference machine.
 const AT_ONCE: usize = 2;
 
@@ -67,6 +69,12 @@ const CAMPAIGNS: &[Campaign] = &[
         about: "a machine that loses its power under load, on one disk; Redis beside it; --planted BUG: one that has to be caught",
         takes: &["--rounds", "--seed", "--planted"],
         run: run_power,
+    },
+    Campaign {
+        name: "nemesis",
+        about: "three nodes, of every fifth seed five, killed, stopped, cut off and slowed under clients while slots move; --planted BUG: one that has to be caught",
+        takes: &["--rounds", "--seed", "--planted"],
+        run: run_nemesis,
     },
     Campaign {
         name: "soak",
@@ -242,6 +250,37 @@ fn run_power(options: &Options) -> Outcome<Verdict> {
             verdict.lines.extend(of_peer.lines);
         }
     }
+    Ok(verdict)
+}
+
+/// Seeds one after the other, each a cluster of its own; the first wrong one ends it, and its folder is kept.
+fn run_nemesis(options: &Options) -> Outcome<Verdict> {
+    nemesis::install_needs()?;
+    let planted = options.planted.as_deref();
+    let zerohop = if planted.is_some() { kill::planted_binary()? } else { kill::release_binary()? };
+    let proof = workspace::checked_program("proof")?;
+    let (begun, first) = (Instant::now(), options.seed.map_or_else(unix_s, Ok)?);
+    let mut verdict = Verdict { passed: true, lines: Vec::new() };
+    let is_over = |rounds: u64| {
+        let is_late = options.rounds.is_none() || options.seconds.is_some();
+        options.rounds.is_some_and(|most| rounds >= most) || (is_late && begun.elapsed().as_secs() >= options.time_s())
+    };
+    let mut rounds = 0;
+    while verdict.passed && !is_over(rounds) {
+        let seed = first + rounds;
+        let mut command = nemesis::command((&proof, &zerohop), seed, NEMESIS_SECONDS, planted);
+        if seed.is_multiple_of(5) {
+            command.args(["--nodes", "5"]);
+        }
+        let of_seed = told(&mut command)?;
+        (verdict.passed, rounds) = (of_seed.passed, rounds + 1);
+        verdict.lines.extend(of_seed.lines);
+        if verdict.passed {
+            // Histories of hours are many; the numbers of each seed are in its lines.
+            std::fs::remove_dir_all(nemesis::folder(seed)).map_err(|error| error.to_string())?;
+        }
+    }
+    verdict.lines.push(format!("seeds {first} to {}: {rounds}, {} s", first + rounds, begun.elapsed().as_secs()));
     Ok(verdict)
 }
 

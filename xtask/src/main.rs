@@ -13,6 +13,7 @@ mod fixture;
 mod fuzz;
 mod kill;
 mod needs;
+mod nemesis;
 mod peers;
 mod power;
 mod process;

@@ -53,6 +53,10 @@ pub const QEMU: Need =
     Need { name: "QEMU", program: "qemu-system-x86_64", source: Source::Debian(&["qemu-system-x86"]) };
 /// What formats its disk.
 pub const MKE2FS: Need = Need { name: "mke2fs", program: "/usr/sbin/mke2fs", source: Source::Debian(&["e2fsprogs"]) };
+/// What makes networks of a test, and makes them narrow.
+pub const IPROUTE: Need = Need { name: "ip and tc", program: "/usr/sbin/tc", source: Source::Debian(&["iproute2"]) };
+/// What cuts them.
+pub const NFTABLES: Need = Need { name: "nft", program: "/usr/sbin/nft", source: Source::Debian(&["nftables"]) };
 /// What runs in it.
 pub const GUEST: Need =
     Need { name: "a kernel and busybox of Debian for virtual machines", program: "dpkg-deb", source: Source::Guest };

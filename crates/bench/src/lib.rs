@@ -4,7 +4,10 @@
 //! - [`null`]: a server that does nothing, on epoll and on io_uring: the practical limit of this machine
 //! - [`thread_per_request`]: the server design that an event loop is measured against (claim Z1)
 //! - [`canary`]: notices when a core was taken away from whoever runs on it
+//! - [`cluster`]: stores of several processes, here and elsewhere, and their clients
 //! - [`failover`]: a node killed under counters: what it costs those who write, here and elsewhere
+//! - [`chains`]: what each member of a chain costs
+//! - [`moves`]: slots moved under load: what it costs those who read and write meanwhile
 //! - [`hash`]: candidate hashes, their cost and evenness
 //! - [`cli`]: the options of the load generator as a person types them
 //!
@@ -12,9 +15,12 @@
 //! pin them, interleave them and judge the ratios.
 
 pub mod canary;
+pub mod chains;
 pub mod cli;
+pub mod cluster;
 pub mod failover;
 pub mod hash;
 pub mod load;
+pub mod moves;
 pub mod null;
 pub mod thread_per_request;

@@ -23,8 +23,8 @@ Examples:
   zerohop up --dir ~/store --port 7000 --cores 2
   zerohop up --nodes 3             three processes that are one store; it prints the line that kills one
 
-With --nodes each is a process of its own with one core, under DIRECTORY/node-1 and so on, on two ports from PORT
-on and two 10000 further up. Everything has two copies. The same command starts the same nodes again.
+With --nodes each is a process of its own under DIRECTORY/node-1 and so on, with --cores cores, on as many ports and
+one from PORT on and the same 10000 further up. Everything has two copies. The same command starts the same nodes again.
 
 Ctrl-C or SIGTERM stops it cleanly; a second Ctrl-C at once.";
 

@@ -23,7 +23,7 @@ use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request};
 use crate::serve::ADMIN_LINE;
 use crate::{exit, say};
 pub use place::{Place, nodes_in};
-use plan::{Entry, PORTS_APART, name};
+use plan::{Entry, name};
 pub use plan::{NODES_MAX, Plan};
 use process::{Event, NodeProcess, reason};
 
@@ -159,7 +159,7 @@ impl Nodes<'_> {
             (_, 0) => {
                 ports::free_block(&self.plan.config).map_err(|error| End::Failed(exit::FAILED, error.to_string()))
             }
-            (Some(last), _) => Ok(last.saturating_add(PORTS_APART)),
+            (Some(last), _) => Ok(last.saturating_add(self.plan.ports_apart())),
             (None, port) => Ok(port),
         }
     }

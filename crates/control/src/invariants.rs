@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use base::limits::{CORES_MAX, LEASE_MS_MAX, MOVES_MAX, NODES_MAX, RANGES_PER_INSTANCE_MAX};
+use base::limits::{LEASE_MS_MAX, MOVES_MAX, NODES_MAX, RANGES_PER_INSTANCE_MAX};
 use base::{NodeId, SlotGroupId, limits};
 use placement::SlotRange;
 
@@ -105,11 +105,8 @@ impl Table {
             let is_alone = is_gone
                 || (addresses.insert((&facts.host, facts.port))
                     && (facts.identity == [0; 32] || identities.insert(facts.identity)));
-            let homes_fit = SlotGroupId::all()
-                .filter_map(|group| node.homes.get(group))
-                .all(|core| !is_gone && core.0 < facts.cores && usize::from(core.0) < CORES_MAX);
             let is_possible = *id == facts.id && id.0 >= self.node_floor && flaw_of(facts).is_none();
-            holds(is_alone && homes_fit && is_possible, Broken::Node(*id))?;
+            holds(is_alone && is_possible, Broken::Node(*id))?;
         }
         Ok(())
     }
@@ -121,7 +118,7 @@ impl Table {
             let is_repeated = chain[..at].iter().any(|other| other.place.node == id);
             holds(!is_repeated && member.place.core.0 < node.facts.cores, Broken::Member(slots))?;
             for group in groups_of(slots) {
-                holds(node.homes.get(group) == Some(member.place.core), Broken::Home(id, group))?;
+                holds(node.home(group) == member.place.core, Broken::Home(id, group))?;
             }
             for other in &chain[..at] {
                 let is_move = || self.is_move_between(slots, id, other.place.node);

@@ -31,7 +31,7 @@ pub use code::Damage;
 pub use command::{Action, Comeback, Command, Founding, Replacement, RequestId, Settings};
 pub use invariants::Broken;
 pub use moves::{Move, MoveState};
-pub use node::{Homes, Newcomer, Node, NodeState};
+pub use node::{Newcomer, Node, NodeState};
 pub use refusal::{Flaw, Outcome, Refusal};
 pub use stretch::Stretch;
 pub use table::Table;

@@ -1,6 +1,6 @@
 //! A node of the table: who it is, where it is, what state it is in, and which core has which slot group.
 
-use base::{CoreId, NodeId, SLOT_GROUP_COUNT, SlotGroupId};
+use base::{CoreId, InstanceName, NodeId, SlotGroupId};
 
 /// Where a node stands. `Up` → (`Fenced` → `Down`) → `Up` with a new incarnation; `Up` → `Draining` → `Gone`, or `Up` again when
 /// it is kept after all.
@@ -69,25 +69,6 @@ pub struct Newcomer {
     pub identity: [u8; 32],
 }
 
-/// For each slot group the core that has it on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Homes([Option<CoreId>; SLOT_GROUP_COUNT as usize]);
-
-impl Homes {
-    /// No group has a home yet.
-    pub const NONE: Homes = Homes([None; SLOT_GROUP_COUNT as usize]);
-
-    /// The core of `group`, if it has one.
-    pub fn get(&self, group: SlotGroupId) -> Option<CoreId> {
-        self.0[usize::from(group.number())]
-    }
-
-    /// Give `group` to `core`.
-    pub fn set(&mut self, group: SlotGroupId, core: CoreId) {
-        self.0[usize::from(group.number())] = Some(core);
-    }
-}
-
 /// A node as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -95,8 +76,6 @@ pub struct Node {
     pub facts: Newcomer,
     /// Where it stands.
     pub state: NodeState,
-    /// Which core has which slot group; kept when a group leaves, because what is on its disk stays there.
-    pub homes: Homes,
     /// Slots move to it until it has its share. Then they stay where they are, and where operators put them.
     pub takes_share: bool,
 }
@@ -104,12 +83,22 @@ pub struct Node {
 impl Node {
     /// A node that has just come.
     pub fn new(facts: Newcomer) -> Node {
-        Node { facts, state: NodeState::Up, homes: Homes::NONE, takes_share: true }
+        Node { facts, state: NodeState::Up, takes_share: true }
     }
 
     /// Its number.
     pub fn id(&self) -> NodeId {
         self.facts.id
+    }
+
+    /// The core that has `group` there: its number of cores says so, and nothing else.
+    pub fn home(&self, group: SlotGroupId) -> CoreId {
+        placement::home(group, self.facts.cores)
+    }
+
+    /// The instance that has `group` there.
+    pub fn place(&self, group: SlotGroupId) -> InstanceName {
+        InstanceName { node: self.id(), core: self.home(group) }
     }
 
     /// Its part in a sum over all nodes, at least 1.

@@ -266,7 +266,10 @@ impl fmt::Display for Refusal {
                 write!(formatter, "{one} and {other} are in one zone, and another zone has room")
             }
             HomeElsewhere(node, group, core) => {
-                write!(formatter, "{node} has slot group {} on core {}", group.number(), core.0)
+                let slots = crate::stretch::slots_of(*group);
+                let (first, last, core) = (slots.first.number(), slots.last.number(), core.0);
+                let place = format_args!("{}.{core}", node.0);
+                write!(formatter, "slots {first} to {last} are those of core {core} on {node}: give them to {place}")
             }
             NoSuchCore(place) => write!(formatter, "{} has no core {}", place.node, place.core.0),
             FewerWhole(slot) => write!(formatter, "slot {} would have too few whole copies", slot.number()),

@@ -1,13 +1,13 @@
 //! The rules of placement: who may stand in a chain beside whom, which core has which group, how many ranges are too many.
 
 use base::limits::RANGES_PER_INSTANCE_MAX;
-use base::{CoreId, InstanceName, NodeId, Slot, SlotGroupId};
+use base::{InstanceName, NodeId, Slot};
 use placement::{Epoch, SlotRange};
 
 use crate::chain::Chain;
 use crate::node::{Node, NodeState};
 use crate::refusal::Refusal;
-use crate::stretch::{common, groups_of, slots_of};
+use crate::stretch::{common, groups_of};
 use crate::table::Table;
 
 impl Table {
@@ -80,24 +80,13 @@ impl Table {
         is_one_machine && !self.is_relaxed && !is_leaving(one) && !is_leaving(other)
     }
 
-    /// The core that already has slots of `group` on `node`: it cannot be another one.
-    pub(crate) fn home_in_use(&self, node: NodeId, group: SlotGroupId) -> Option<CoreId> {
-        self.stretches
-            .within(slots_of(group))
-            .find_map(|(_, stretch)| stretch.chain.member(node))
-            .map(|member| member.place.core)
-    }
-
-    /// Give the groups of `slots` to `place.core` on its node, unless another core has some of them in use.
-    pub(crate) fn claim(&mut self, slots: SlotRange, place: InstanceName) -> Result<(), Refusal> {
-        for group in groups_of(slots) {
-            if let Some(core) = self.home_in_use(place.node, group).filter(|core| *core != place.core) {
-                return Err(Refusal::HomeElsewhere(place.node, group, core));
-            }
+    /// Whether `place` is the core of its node that has all groups of `slots`.
+    pub(crate) fn is_home(&self, slots: SlotRange, place: InstanceName) -> Result<(), Refusal> {
+        let node = self.known(place.node)?;
+        match groups_of(slots).find(|group| node.home(*group) != place.core) {
+            Some(group) => Err(Refusal::HomeElsewhere(place.node, group, node.home(group))),
+            None => Ok(()),
         }
-        let node = self.known_mut(place.node)?;
-        groups_of(slots).for_each(|group| node.homes.set(group, place.core));
-        Ok(())
     }
 
     /// The move that has some of `slots`.

@@ -2,9 +2,9 @@
 //! invariants hold are read.
 //!
 //! ```text
-//! table    format:u32 = 2  version:u64  cluster:[u8;16]  created:u8  relaxed:u8  lease ms:u32  longest lease ms:u32
+//! table    format:u32 = 3  version:u64  cluster:[u8;16]  created:u8  relaxed:u8  lease ms:u32  longest lease ms:u32
 //!          chain length:u8  node floor:u32  count:u16 node …  count:u16 stretch …  count:u16 move …  count:u16 proposer …
-//! node     id:u32  state:u8  facts  homes: present:u64 (bit i is group i)  core:u16 for each bit  takes share:u8
+//! node     id:u32  state:u8  facts  takes share:u8
 //! facts    incarnation:u64  host:text  port:u16  cores:u16  weight:u16  zone:text  machine:text  identity:[u8;32]
 //! text     length:u16  UTF-8
 //! stretch  first slot:u16  epoch:u64  count:u8  member …
@@ -14,21 +14,21 @@
 //! ```
 
 use base::limits::{CHAIN_MEMBERS_MAX, MOVES_MAX, NODES_MAX, PROPOSERS_MAX, REQUESTS_PER_PROPOSER_MAX};
-use base::{CoreId, InstanceName, NodeId, SLOT_COUNT, Slot, SlotGroupId};
+use base::{CoreId, InstanceName, NodeId, SLOT_COUNT, Slot};
 use placement::{Epoch, SlotRange};
 
 use crate::chain::{Chain, Member};
 use crate::code::{Damage, Reader, Writer};
 use crate::command::Settings;
 use crate::moves::{Move, MoveState};
-use crate::node::{Homes, Newcomer, Node, NodeState};
+use crate::node::{Newcomer, Node, NodeState};
 use crate::refusal::Refusal;
 use crate::requests::{Answer, Proposer, Requests};
 use crate::stretch::{Stretch, Stretches, range};
 use crate::table::Table;
 
 /// The format that is written, and the only one that is read so far.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 impl Table {
     /// Its bytes.
@@ -70,7 +70,7 @@ impl Table {
         let node_floor = reader.u32()?;
         let mut table =
             Table { version, cluster, is_created, is_relaxed, settings, lease_ms_longest, node_floor, ..Table::new() };
-        for _ in 0..reader.count(NODES_MAX, 68, "the number of nodes")? {
+        for _ in 0..reader.count(NODES_MAX, 60, "the number of nodes")? {
             let node = read_node(&mut reader)?;
             let is_ascending = table.nodes.last_key_value().is_none_or(|(last, _)| *last < node.id());
             if !is_ascending {
@@ -95,11 +95,6 @@ impl Table {
 fn write_node(writer: &mut Writer, node: &Node) {
     writer.u32(node.id().0).u8(node.state as u8);
     write_facts(writer, &node.facts);
-    let present = SlotGroupId::all().filter(|&group| node.homes.get(group).is_some());
-    writer.u64(present.fold(0, |mask, group| mask | 1 << group.number()));
-    for core in SlotGroupId::all().filter_map(|group| node.homes.get(group)) {
-        writer.u16(core.0);
-    }
     writer.flag(node.takes_share);
 }
 
@@ -107,13 +102,8 @@ fn read_node(reader: &mut Reader<'_>) -> Result<Node, Damage> {
     let id = NodeId(reader.u32()?);
     let state = NodeState::of(reader.u8()?).ok_or(Damage::Part("the state of a node"))?;
     let facts = read_facts(reader, id)?;
-    let present = reader.u64()?;
-    let mut homes = Homes::NONE;
-    for group in SlotGroupId::all().filter(|group| present >> group.number() & 1 == 1) {
-        homes.set(group, CoreId(reader.u16()?));
-    }
     let takes_share = reader.flag("whether a node takes its share")?;
-    Ok(Node { facts, state, homes, takes_share })
+    Ok(Node { facts, state, takes_share })
 }
 
 /// All that a node says of itself but its number.

@@ -41,6 +41,7 @@ impl Table {
         };
         ClusterView::new(self.cluster(), self.version(), places.collect(), stretches.collect())
             .with_moves(self.moves().iter().map(moving).collect())
+            .with_chain_length(usize::from(self.settings().chain_length))
             .with_long(self.long())
     }
 }

@@ -17,5 +17,5 @@ pub mod view;
 pub use book::{AddressBook, Holders, Listed};
 pub use slot::{crc16, hash_tag, slot_of};
 pub use slots::SlotSet;
-pub use table::{Endpoint, Epoch, Instance, InstanceId, NodeTable, SlotRange, SlotRangeError};
+pub use table::{Endpoint, Epoch, Instance, InstanceId, NodeTable, SlotRange, SlotRangeError, home};
 pub use view::{Chain, ClusterView, Moving, NodePlace};

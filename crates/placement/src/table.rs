@@ -245,6 +245,16 @@ impl NodeTable {
     }
 }
 
+/// The core that has `group` on a node of `cores` cores: the same on every node that has as many.
+///
+/// # Panics
+/// Without a core.
+#[inline]
+pub fn home(group: SlotGroupId, cores: u16) -> CoreId {
+    // The last core whose first group is not behind this one.
+    CoreId(u16::from(group.number()) * cores / (SLOT_COUNT / SLOTS_PER_GROUP))
+}
+
 /// First group of core `core` of `cores`; sizes differ by one group at most.
 fn boundary(core: u16, cores: u16) -> u16 {
     let groups = SLOT_COUNT / SLOTS_PER_GROUP;
@@ -271,7 +281,8 @@ mod tests {
                     assert_eq!(range.last.in_group(), 255);
                     next = range.last.number() + 1;
                     for number in range.first.number()..=range.last.number() {
-                        assert_eq!(table.owner(Slot::wrapping(number)), instance.core);
+                        let slot = Slot::wrapping(number);
+                        assert_eq!((table.owner(slot), home(slot.group(), cores)), (instance.core, instance.core));
                     }
                 }
             }

@@ -67,6 +67,8 @@ pub struct ClusterView {
     /// First slot of each stretch, ascending from 0, and its chain.
     stretches: Vec<(Slot, Chain)>,
     moves: Vec<Moving>,
+    /// Whole copies without which a chain is degraded.
+    promised: usize,
     /// Slots in which replies wait for every member that has everything, because one of them is about to leave.
     long: SlotSet,
 }
@@ -81,12 +83,22 @@ impl ClusterView {
         assert!(stretches.is_sorted_by(|one, next| one.0 < next.0), "stretches ascend");
         let is_known = |member: &InstanceName| nodes.iter().any(|place| place.node == member.node);
         assert!(stretches.iter().flat_map(|(_, chain)| &chain.members).all(is_known), "members are on nodes");
-        ClusterView { cluster, version, nodes, stretches, moves: Vec::new(), long: SlotSet::default() }
+        ClusterView { cluster, version, nodes, stretches, moves: Vec::new(), promised: 2, long: SlotSet::default() }
     }
 
     /// The same with these moves under way.
     pub fn with_moves(self, moves: Vec<Moving>) -> ClusterView {
         ClusterView { moves, ..self }
+    }
+
+    /// The same where chains shall have so many members: a reply waits for the second at most.
+    pub fn with_chain_length(self, members: usize) -> ClusterView {
+        ClusterView { promised: members.min(2), ..self }
+    }
+
+    /// Whether a chain has fewer whole copies than a reply promises.
+    pub fn is_degraded(&self, chain: &Chain) -> bool {
+        chain.whole < self.promised
     }
 
     /// The same with chains of these slots that are longer than they shall be.

@@ -8,6 +8,8 @@ use crate::reply;
 
 /// Longest wait for one reply before the server counts as hung.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes asked of the socket at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -24,14 +26,26 @@ impl Connection {
     /// # Errors
     /// Those of connecting.
     pub fn open(address: &str) -> io::Result<Connection> {
+        Connection::open_with(address, CONNECT_TIMEOUT, REPLY_TIMEOUT)
+    }
+
+    /// The same, with a patience of one's own for connecting and for each reply.
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn open_within(address: &str, patience: Duration) -> io::Result<Connection> {
+        Connection::open_with(address, patience, patience)
+    }
+
+    fn open_with(address: &str, for_connecting: Duration, for_replies: Duration) -> io::Result<Connection> {
         let address = address
             .to_socket_addrs()?
             .next()
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{address} names no address")))?;
-        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+        let stream = TcpStream::connect_timeout(&address, for_connecting)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-        stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
+        stream.set_read_timeout(Some(for_replies))?;
+        stream.set_write_timeout(Some(for_replies))?;
         Ok(Connection { stream, received: Vec::new(), consumed: 0 })
     }
 

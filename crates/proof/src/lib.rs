@@ -12,6 +12,7 @@ pub mod faults;
 pub mod hostile;
 pub mod kill;
 pub mod model;
+pub mod nemesis;
 pub mod package_index;
 pub mod power;
 pub mod process;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use proof::{acl, commands, faults};
+use proof::{acl, commands, faults, nemesis};
 
 #[derive(Parser)]
 #[command(about = "Holds a running server against oracles, hostile peers and real data")]
@@ -30,6 +30,8 @@ enum What {
     Faults(faults::command::FaultsArguments),
     /// The real binary killed under load, again and again on one data directory.
     Kill(commands::KillArguments),
+    /// Real nodes as one cluster under clients, while a seed kills, stops, cuts, slows and moves.
+    Nemesis(nemesis::command::NemesisArguments),
     /// A machine of its own that loses its power under load, again and again on one disk.
     Power(commands::PowerArguments),
     /// The real binary under mixed load and connections that come and go: what it holds must not grow.
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         What::Damage(arguments) => commands::damage(&arguments),
         What::Faults(arguments) => faults::command::faults(&arguments),
         What::Kill(arguments) => commands::kill(&arguments),
+        What::Nemesis(arguments) => nemesis::command::nemesis(&arguments),
         What::Power(arguments) => commands::power(&arguments),
         What::Soak(arguments) => commands::soak(&arguments),
         What::WithServer(arguments) => commands::with_server(&arguments),

@@ -30,7 +30,7 @@ use crate::peer::Peer;
 use crate::wanted::Wanted;
 
 /// Bytes of a slot that go in one frame, about.
-const FILL_SLICE_BYTES: usize = 256 << 10;
+const FILL_SLICE_BYTES: usize = 64 << 10;
 
 /// A frame on its way.
 struct Entry {

@@ -22,8 +22,8 @@
 pub mod copies;
 pub mod follow;
 mod fresh;
-pub mod lanes;
-mod lead;
+mod lanes;
+pub mod lead;
 pub mod links;
 mod peer;
 mod reads;

@@ -46,9 +46,6 @@ pub fn check(config: &NodeConfig) -> Result<(), String> {
             "a node of a cluster keeps what others rely on: give `dir`, and `durability` interval or commit".to_owned()
         );
     }
-    if config.cores != 1 {
-        return Err("a node of a cluster has one core so far: give `cores` 1, and start one node per core".to_owned());
-    }
     if config.last_port() > u32::from(u16::MAX) {
         return Err(format!(
             "the nodes talk on ports from {} on, which do not exist: give a `port` below 55535",

@@ -278,10 +278,11 @@ fn core_config(
     config: &NodeConfig,
     backend: ChosenBackend,
     listeners: Vec<io::Listener>,
-    (identity, _): &Identified,
+    (identity, shard): &Identified,
     directory: Option<&DataDirectory>,
 ) -> CoreConfig {
     let mut core = CoreConfig::new(backend, listeners);
+    core.connections_refused = shard.connections_refused();
     let identity = *identity;
     core.log = directory.filter(|_| config.durability != Durability::Memory).map(|directory| LogFilesConfig {
         directory: directory.path().to_owned(),

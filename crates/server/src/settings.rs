@@ -3,9 +3,10 @@
 mod admin;
 mod cluster;
 pub(crate) mod tls;
+mod words;
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use base::limits::{ACL_FILE_BYTES_MAX, CORES_MAX};
 use io::Backend;
@@ -13,6 +14,7 @@ use shard::Durability;
 use toml::Value;
 
 use crate::config::{NodeConfig, WhenFull};
+use words::{first_line, set_boolean, set_number, set_path, show_path};
 
 /// One setting. Its key is the long option, the key in the file and, as `ZEROHOP_KEY`, the variable.
 pub struct Setting {
@@ -281,33 +283,6 @@ fn backend_name(backend: Backend) -> &'static str {
     }
 }
 
-fn set_number(target: &mut u16, words: &[String], least: u16, most: u16, what: &str) -> Result<(), String> {
-    let number = words[0].parse().ok().filter(|number| (least..=most).contains(number));
-    *target = number.ok_or_else(|| format!("give a number from {least} to {most}: {what}"))?;
-    Ok(())
-}
-
-fn set_boolean(target: &mut bool, words: &[String]) -> Result<(), String> {
-    *target = match words[0].as_str() {
-        "yes" | "true" | "1" => true,
-        "no" | "false" | "0" => false,
-        _ => return Err("give yes or no".into()),
-    };
-    Ok(())
-}
-
-fn set_path(target: &mut Option<PathBuf>, words: &[String]) -> Result<(), String> {
-    if words[0].is_empty() {
-        return Err("give a path, or leave the setting out".into());
-    }
-    *target = Some(PathBuf::from(&words[0]));
-    Ok(())
-}
-
-fn show_path(path: Option<&Path>) -> Option<Value> {
-    path.map(|path| path.display().to_string().into())
-}
-
 fn set_bind(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
     let mut addresses = Vec::new();
     for word in words.iter().flat_map(|word| word.split([',', ' '])).filter(|word| !word.is_empty()) {
@@ -386,16 +361,6 @@ fn set_acl_file(config: &mut NodeConfig, words: &[String]) -> Result<(), String>
     let path = std::path::absolute(&path).map_err(|error| error.to_string())?;
     config.acl_file = Some((path, content));
     config.users().map(drop).map_err(|reason| format!("{reason}; repair the file, nothing of it is used"))
-}
-
-/// A secret that a file begins with.
-fn first_line(path: &str, what: &str) -> Result<Vec<u8>, String> {
-    let content = std::fs::read(path).map_err(|error| format!("{error}; give a file that holds {what}"))?;
-    let first_line = content.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
-    match first_line.is_empty() {
-        true => Err(format!("the file's first line is empty; write {what} there")),
-        false => Ok(first_line.to_vec()),
-    }
 }
 
 fn set_announce_host(config: &mut NodeConfig, words: &[String]) -> Result<(), String> {

@@ -19,7 +19,7 @@ use base::limits;
 use base::planted::{Bug, is_planted};
 use base::{BLOCK_BYTES, BlockRange, Blocks, Horizon, LogOrdinal, Promise};
 use std::collections::VecDeque;
-use wire::{Protocol, Reply};
+use wire::{ErrorCode, ErrorTally, Protocol, Reply};
 
 /// A reply that is owed; [`Output::fill`] redeems it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,6 +85,8 @@ pub struct Output {
     discarded: Vec<u8>,
     /// The end of the reply written last, until [`Output::settle_long`].
     long: Option<BlockRange>,
+    /// Errors among the replies since [`Output::take_errors`], those that nobody wants included.
+    errors: ErrorTally,
     /// Long values that were sent, or are not wanted.
     spent: Vec<Blocks>,
 }
@@ -102,7 +104,18 @@ impl Output {
                 Some(gap) => &mut gap.behind.bytes,
             }
         };
-        Reply::with_long(buffer, protocol, &mut self.long)
+        Reply::with_long(buffer, protocol, &mut self.long).counting(&mut self.errors)
+    }
+
+    /// Errors among the replies that nobody has taken yet.
+    #[inline]
+    pub fn errors(&self) -> &ErrorTally {
+        &self.errors
+    }
+
+    /// The same, which are counted from now on by who takes them.
+    pub fn take_errors(&mut self) -> ErrorTally {
+        std::mem::take(&mut self.errors)
     }
 
     /// Whether the reply written last left the bytes of a long string for [`Output::settle_long`].
@@ -150,6 +163,9 @@ impl Output {
         let index = self.index_to_fill(ticket);
         let gap = &mut self.queue[index];
         assert!(gap.reply.is_none(), "a ticket is redeemed once");
+        if let Some(code) = ErrorCode::of(&answer.bytes) {
+            self.errors.note(code);
+        }
         let answer = if gap.muted { EncodedReply::default() } else { answer };
         self.queued_bytes += answer.len();
         gap.reply = Some(answer);

@@ -228,7 +228,6 @@ impl Shard {
         arguments: Arguments<'_>,
         refusal: (Denial, Context),
     ) {
-        self.statistics.counters.errors += 1;
         let Some(connection) = self.connections.at(index) else { return };
         let id = connection.id;
         self.note_denial(id, spec, arguments, refusal);

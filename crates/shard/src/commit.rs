@@ -119,7 +119,7 @@ impl Shard {
         }
         self.advance_units();
         self.advance_horizon();
-        if !self.horizon_moved && self.held_replies.is_empty() {
+        if !self.horizon_moved && self.held_replies.is_empty() && !self.parts.are_held() {
             return;
         }
         // A write failed: the street withholds everything. Without a lease somebody else may serve already.
@@ -127,6 +127,7 @@ impl Shard {
             return;
         }
         self.release_hop_replies();
+        self.release_parts();
         if !std::mem::take(&mut self.horizon_moved) {
             return;
         }
@@ -151,6 +152,9 @@ impl Shard {
         for index in flush.drain(..) {
             let Some(connection) = self.connections.at(index) else { continue };
             connection.flush_listed = false;
+            if !connection.output.errors().is_empty() {
+                self.statistics.count_errors(&connection.output.take_errors());
+            }
             let (spare, budget_before) = (&mut self.spare_buffers, long_budget);
             if let Some(buffer) = connection.output.take_sendable(&mut long_budget, || spare.pop().unwrap_or_default())
             {

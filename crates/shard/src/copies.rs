@@ -12,7 +12,7 @@ use wire::registry::{CommandSpec, Family, key_positions};
 use wire::{Arguments, Reply};
 
 use crate::connection::Stall;
-use crate::member::Foreign;
+use crate::foreign::Foreign;
 use crate::node::CopiesAsked;
 use crate::route::Hint;
 use crate::shard::Shard;
@@ -24,6 +24,8 @@ pub struct Written {
     slots: SlotSet,
     /// Its changes are in this log group at the latest.
     until: LogOrdinal,
+    /// It wrote on other cores as well, which know more of that.
+    is_elsewhere: bool,
 }
 
 /// A connection that waits for copies.
@@ -32,6 +34,7 @@ struct CopyWait {
     asked: CopiesAsked,
     slots: Option<SlotSet>,
     until: LogOrdinal,
+    is_elsewhere: bool,
     deadline_us: Option<u64>,
 }
 
@@ -83,9 +86,13 @@ impl Shard {
         let Some(connection) = self.connections.at(index) else { return };
         let written = connection.written.get_or_insert_default();
         written.until = until;
+        let mut note = |slot| match self.table.owner(slot) == self.core {
+            true => written.slots.insert(slot),
+            false => written.is_elsewhere = true,
+        };
         match hint {
-            Some(Hint { slot, .. }) => written.slots.insert(slot),
-            None => slots_of(spec, arguments).for_each(|slot| written.slots.insert(slot)),
+            Some(Hint { slot, .. }) => note(slot),
+            None => slots_of(spec, arguments).for_each(note),
         }
     }
 
@@ -97,6 +104,13 @@ impl Shard {
         let Some(connection) = self.connections.at(index) else { return };
         let written = connection.written.get_or_insert_default();
         (written.until, written.slots) = (until, written.slots.union(&served));
+    }
+
+    /// As [`Shard::note_written`], of what writes on every core of the node.
+    pub(crate) fn note_written_elsewhere(&mut self, index: u32) {
+        if let Some(connection) = self.connections.at(index) {
+            connection.written.get_or_insert_default().is_elsewhere = true;
+        }
     }
 
     /// A request that waited has run: what it wrote is in the present log group at the latest.
@@ -134,7 +148,7 @@ impl Shard {
             Reply::new(&mut bytes, protocol).error("BUSY", "too many blocked clients on this core");
         }
         if let Some(connection) = self.connections.at(index) {
-            connection.output.reply(protocol).raw(&bytes);
+            connection.output.reply(protocol).relay(&bytes);
         }
     }
 
@@ -150,8 +164,9 @@ impl Shard {
         // A request that failed has no part in the group that it would have had one in.
         let until = written.map_or(LogOrdinal(0), |written| written.until.min(newest));
         let slots = written.map(|written| written.slots.clone());
+        let is_elsewhere = written.is_some_and(|written| written.is_elsewhere);
         let deadline_us = asked.timeout_ms.map(|ms| self.now.monotonic_us.saturating_add(ms.saturating_mul(1000)));
-        CopyWait { connection: id, asked, slots, until, deadline_us }
+        CopyWait { connection: id, asked, slots, until, is_elsewhere, deadline_us }
     }
 
     /// Writes the answer if there are enough copies, or `is_over`; whether it did.
@@ -159,6 +174,14 @@ impl Shard {
         let Some(membership) = self.membership.as_deref() else { unreachable!("only members of a cluster wait") };
         if !self.has_lease() {
             Foreign::Down.write(reply, ("", 0));
+            return true;
+        }
+        if wait.is_elsewhere {
+            reply.error(
+                "ERR",
+                "WAIT on this port does not know of the copies of what other cores of the node wrote: connect to the port of \
+                 the key's instance, which CLUSTER SLOTS names",
+            );
             return true;
         }
         if membership.links.served().next().is_none() {

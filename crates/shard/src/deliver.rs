@@ -23,7 +23,7 @@ impl Shard {
                 self.store.let_go(spent.into_iter());
                 let error = self.unpromised(protocol);
                 let Some(connection) = self.connections.at(index) else { return };
-                return connection.output.reply(protocol).raw(&error);
+                return connection.output.reply(protocol).relay(&error);
             }
             _ => connection.output.hold(mark, until),
         }
@@ -112,9 +112,9 @@ impl Shard {
         if until == Some(NEVER) {
             let error = self.unpromised(protocol);
             let Some(connection) = self.connections.get_mut(id) else { return };
-            return connection.output.reply(protocol).raw(&error);
+            return connection.output.reply(protocol).relay(&error);
         }
-        connection.output.reply(protocol).raw(bytes);
+        connection.output.reply(protocol).relay(bytes);
         if let Some(until) = until {
             connection.output.hold(mark, until);
             self.list_held(id.index);

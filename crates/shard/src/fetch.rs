@@ -12,6 +12,8 @@
 //! One read serves all that wait for it. What somebody waits for does not go again until he ran: who needs many values
 //! gets all of them, whatever the limit.
 
+mod units;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use base::limits::VALUE_READS_MAX;
@@ -26,7 +28,6 @@ use crate::forward::ParkedHop;
 use crate::hop::{Origin, UnitId};
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
-use crate::unit::{UnitWork, Waits};
 
 /// Who waits for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +152,6 @@ impl Shard {
         if let Some(text) = failure {
             let Some(connection) = self.connections.at(index) else { return true };
             connection.output.reply(connection.session.protocol()).error("IOERR", &text);
-            self.statistics.counters.errors += 1;
             return true;
         }
         let is_here = |key: Key<'_>| self.store.cold_value(&key).is_none();
@@ -290,7 +290,6 @@ impl Shard {
     fn refuse_hop(&mut self, parked: ParkedHop, text: &str) {
         let mut bytes = Vec::new();
         Reply::new(&mut bytes, parked.protocol).error("IOERR", text);
-        self.statistics.counters.errors += 1;
         self.refuse_hop_with(parked, &bytes);
     }
 
@@ -338,66 +337,6 @@ impl Shard {
         cold.iter().for_each(|value| self.fetches.add(value, Who::Waiters));
         self.ask_for_values();
         Ok(!cold.is_empty())
-    }
-
-    /// What a unit's work needs and is not here; all its groups are.
-    pub(crate) fn cold_values_of(&mut self, id: ConnectionId, work: &UnitWork) -> Vec<ColdValue> {
-        let Some(connection) = self.connections.get_mut(id) else { return Vec::new() };
-        let mut database = connection.session.database();
-        match work {
-            UnitWork::Command(request) => cold_values(&self.store, request.spec, request.arguments(), database),
-            UnitWork::Exec(transaction) => {
-                let mut cold = Vec::new();
-                for command in transaction.commands() {
-                    if command.spec.id == CommandId::Select {
-                        let number = command.arguments.get(1).and_then(wire::number::parse_integer);
-                        database = number.map_or(database, |number| Database(number as u8));
-                    }
-                    cold.extend(cold_values(&self.store, command.spec, command.arguments, database));
-                }
-                cold.sort_unstable_by_key(|value| (value.group.number(), value.position, value.version));
-                cold.dedup();
-                cold
-            }
-            UnitWork::Serve { .. } | UnitWork::Watch(_) | UnitWork::Keyspace(_) => Vec::new(),
-        }
-    }
-
-    /// A unit whose groups are all here waits if some of its values are not; true if it does not run now.
-    pub(crate) fn unit_awaits_values(&mut self, unit: UnitId) -> bool {
-        if !self.store.tiers() {
-            return false;
-        }
-        let Some(mut run) = self.units.running.remove(&unit) else { return true };
-        self.make_room_for_unit(&run.work);
-        let cold =
-            if run.awaited.failure.is_some() { Vec::new() } else { self.cold_values_of(run.connection, &run.work) };
-        let waits = !cold.is_empty();
-        if waits {
-            let mut awaited = self.await_all(cold, Who::Unit(unit));
-            awaited.kept.append(&mut run.awaited.kept);
-            (run.awaited, run.waits) = (awaited, Waits::Values);
-        }
-        self.units.running.insert(unit, run);
-        waits
-    }
-
-    /// Whether all values that a unit on this core's own groups needs are here.
-    pub(crate) fn has_values_of(&mut self, id: ConnectionId, work: &UnitWork) -> bool {
-        if !self.store.tiers() {
-            return true;
-        }
-        self.make_room_for_unit(work);
-        self.cold_values_of(id, work).is_empty()
-    }
-
-    /// The answer of a unit that cannot have its values.
-    pub(crate) fn refuse_unit(&mut self, id: ConnectionId, text: &str) -> Option<Vec<u8>> {
-        let connection = self.connections.get_mut(id)?;
-        let mut bytes = Vec::new();
-        Reply::new(&mut bytes, connection.session.protocol()).error("IOERR", text);
-        self.statistics.counters.errors += 1;
-        Some(bytes)
     }
 
     /// The unit runs: what it waited for may go again. The error that it answers with, if it cannot.

@@ -4,15 +4,16 @@ use base::limits::OUTPUT_BYTES_MAX;
 use base::{BlockRange, Promise};
 use commands::Outcome;
 use session::{EncodedReply, Ticket};
-use wire::registry::{CommandSpec, Flags};
+use wire::registry::{CommandSpec, Family, Flags};
 use wire::{Arguments, Reply, error};
 
 use crate::connection::Stall;
 use crate::fetch::Awaited;
+use crate::foreign::{Foreign, Reach};
 use crate::gather::Answer;
 use crate::hop::{HopRequest, Origin};
+use crate::keyspace::Shown;
 use crate::log_failure::{LOST, NEVER};
-use crate::member::Foreign;
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
 use crate::waiters::{Target, Waiter, Who};
@@ -120,6 +121,9 @@ impl Shard {
             self.send_hop_reply(origin, &bytes, None, None);
             return self.store.let_go(request.take_long().into_iter());
         }
+        if request.spec.family == Family::Node {
+            return self.run_forwarded_keyspace(&request, origin, (database, protocol));
+        }
         self.begin_long_request(request.spec, request.arguments(), database);
         let changes = self.store.changes_from_here();
         let reply = Reply::with_long(&mut bytes, protocol, &mut long);
@@ -135,6 +139,21 @@ impl Shard {
             Outcome::Block(block) => self.wait(Target::Remote(origin, protocol), database, request, block),
         }
         self.reply_scratch = bytes;
+    }
+
+    /// As [`Shard::run_forwarded`], of what asks for some of the keyspace.
+    fn run_forwarded_keyspace(
+        &mut self,
+        request: &OwnedRequest,
+        origin: Origin,
+        (database, protocol): (base::Database, wire::Protocol),
+    ) {
+        let mut bytes = Vec::new();
+        let changes = self.store.changes_from_here();
+        let shown = Shown { protocol, database, door: base::Door::Standalone };
+        self.run_keyspace(shown, request.spec, request.arguments(), &mut bytes);
+        let until = if self.tracks { self.commitment(changes) } else { None };
+        self.send_hop_reply(origin, &bytes, None, until);
     }
 
     /// Sends an answer to the core that forwarded the request, now or once `until` is committed.
@@ -224,7 +243,7 @@ impl Shard {
         if self.is_sealed(parked.request.spec, parked.request.arguments()) {
             return self.parked_hops.push_back(parked);
         }
-        if let Some(foreign) = self.foreign(parked.request.spec, parked.request.arguments(), None) {
+        if let Some(foreign) = self.foreign(parked.request.spec, parked.request.arguments(), None, Reach::Core) {
             return self.refuse_parked(parked, &foreign);
         }
         if self.store.tiers() {

@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use base::{CoreId, Now};
+use base::CoreId;
 use session::acl::{LogEntry, Users};
 use session::{ClientFilter, ConnectionOutcome};
 use storage::checkpoint::CorePoint;
 
 use base::ConnectionId;
 
-use crate::access::{AclAnswer, AclOrder, Asker, buffers_of, write_log};
+use crate::access::{AclAnswer, AclOrder, Asker, write_log};
 use crate::beside::CoreStanding;
 use crate::connection::Stall;
-use crate::forward::Unblock;
-use crate::hop::{Control, Origin};
+use crate::each_core::{Part, PartAsk};
+use crate::hop::Control;
 use crate::node::{ConfigChange, CoreFacts};
 use crate::order::{self, Ordered};
 use crate::pins::PinQuestion;
 use crate::shard::Shard;
 use crate::waiters::Target;
+use wire::registry::CommandId;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -55,6 +56,8 @@ pub enum Question {
     AclLog,
     /// Forget what the core refused.
     ResetAclLog,
+    /// A part of a command over the keyspace of the node.
+    Keyspace(Box<PartAsk>),
     /// Settings changed.
     Configure(Vec<ConfigChange>),
     /// Say when everything changed so far is durable.
@@ -82,6 +85,8 @@ pub enum Answer {
     Acl(AclAnswer),
     /// What a core refused.
     AclLog(Vec<LogEntry>),
+    /// A core's part of a command over the keyspace.
+    Part(Part),
     /// A core's part of a backup, or why there is none.
     Pinned(Result<Box<CorePoint>, String>),
 }
@@ -125,6 +130,8 @@ pub enum Purpose {
     Nobody,
     /// The run with this number waits until every core is durable.
     Run(u64),
+    /// A command over the keyspace; the reply is made of the cores' parts.
+    Keyspace(CommandId),
     /// A node command that needs every core's facts: it runs once they are here.
     Node(crate::owned_request::OwnedRequest),
 }
@@ -139,6 +146,7 @@ pub(crate) struct Gather {
     count: u64,
     facts: Vec<CoreFacts>,
     pub(crate) points: Vec<CorePoint>,
+    parts: Vec<Part>,
     ordered: Option<Ordered>,
     acl: Option<AclAnswer>,
     refused: Vec<LogEntry>,
@@ -172,6 +180,7 @@ impl Gathers {
             count: 0,
             facts: Vec::new(),
             points: Vec::new(),
+            parts: Vec::new(),
             ordered: None,
             acl: None,
             refused: Vec::new(),
@@ -274,6 +283,9 @@ impl Shard {
         if let Question::Pins(question) = question {
             return self.on_pin_question(from, gather, question);
         }
+        if let Question::Keyspace(ask) = question {
+            return self.on_part_ask((from, gather), *ask);
+        }
         if let Question::Acl(order) = question {
             return self.on_acl_order((from, gather), order);
         }
@@ -303,6 +315,7 @@ impl Shard {
             Answer::Ordered(ordered) => gather.ordered = Some(ordered),
             Answer::Acl(answer) => gather.acl = Some(answer),
             Answer::AclLog(entries) => gather.refused.extend(entries),
+            Answer::Part(part) => gather.parts.push(part),
             Answer::Pinned(Ok(point)) => gather.points.push(*point),
             Answer::Pinned(Err(why)) => drop(gather.refusal.get_or_insert(why)),
         }
@@ -348,6 +361,7 @@ impl Shard {
                 let now = self.now;
                 self.answer(target, |reply| write_log(gather.refused, count, now, reply));
             }
+            Purpose::Keyspace(id) => self.finish_keyspace_in_parts(connection, id, gather.parts),
             Purpose::Order => self.answer(target, |reply| order::write(gather.ordered.as_ref(), reply)),
             Purpose::Durable { .. } => {
                 let all = self.log.is_some() && gather.count == gather.cores as u64;
@@ -375,101 +389,5 @@ impl Shard {
                 self.deliver(target, &bytes, None);
             }
         }
-    }
-
-    fn answer_question(&mut self, question: Question) -> Answer {
-        let now = self.now;
-        match question {
-            Question::ListClients(filter) => Answer::Lines(self.client_lines(&filter, now)),
-            Question::KillClients(filter) => Answer::Count(self.kill_clients(&filter, now)),
-            Question::Pause { until_us, writes_only } => {
-                self.paused_until = Some((until_us, writes_only));
-                Answer::Count(0)
-            }
-            Question::Unpause => {
-                self.end_pause();
-                Answer::Count(0)
-            }
-            Question::Facts => Answer::Facts(Box::new(self.facts())),
-            Question::Standing => Answer::Standing(Box::new(self.standing())),
-            Question::Configure(changes) => {
-                self.node.config.apply(&changes);
-                Answer::Count(0)
-            }
-            Question::Users(users) => {
-                self.take_users(users);
-                Answer::Count(0)
-            }
-            Question::AclLog => Answer::AclLog(self.node.acl_log.entries().cloned().collect()),
-            Question::ResetAclLog => {
-                self.node.acl_log.reset();
-                Answer::Count(0)
-            }
-            Question::Durable | Question::Pins(_) | Question::Acl(_) | Question::Unblock { .. } => {
-                unreachable!("answered by who knows")
-            }
-            Question::ResetCounters => {
-                self.statistics.reset();
-                self.store.reset_counters();
-                Answer::Count(0)
-            }
-        }
-    }
-
-    fn client_lines(&self, filter: &ClientFilter, now: Now) -> Vec<(u64, Vec<u8>)> {
-        let meant = self.connections.iter().filter(|connection| filter.matches(&connection.session, now));
-        meant
-            .map(|connection| {
-                let mut line = Vec::new();
-                connection.session.describe(now, buffers_of(connection), &mut line);
-                (connection.session.client_id(), line)
-            })
-            .collect()
-    }
-
-    fn kill_clients(&mut self, filter: &ClientFilter, now: Now) -> u64 {
-        let meant = self.connections.iter().filter(|connection| filter.matches(&connection.session, now));
-        let ids: Vec<ConnectionId> = meant.map(|connection| connection.id).collect();
-        ids.iter().for_each(|id| self.close_client(*id));
-        ids.len() as u64
-    }
-
-    /// Ends a connection, whatever it waits for.
-    pub(crate) fn close_client(&mut self, id: ConnectionId) {
-        self.forget_waiting(id);
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.session.set_closing();
-        }
-        self.list_for_flush(id.index);
-    }
-
-    /// Wakes a blocked client of this core. Whether it is still blocked is known where its request waits: that core gives
-    /// the answer.
-    pub(crate) fn on_unblock_ask(&mut self, from: Option<CoreId>, gather: u64, client_id: u64, with_error: bool) {
-        let blocked = self
-            .connections
-            .iter()
-            .find(|connection| connection.session.client_id() == client_id)
-            .map(|connection| (connection.id, connection.stall));
-        let count = match blocked {
-            Some((connection, Stall::RemoteWaiter(owner, ticket))) => {
-                let origin = Origin { core: self.core, connection, ticket };
-                let unblock = Unblock { with_error, asker: (from.unwrap_or(self.core), gather) };
-                let control = Control::Unblock { origin, unblock };
-                return self.outbox[usize::from(owner.0)].controls.push(control);
-            }
-            Some((id, Stall::Waiter)) => self.waiters.take_of(Target::Local(id)).map_or(0, |waiter| {
-                self.unblock(waiter, with_error);
-                self.track_touched();
-                1
-            }),
-            Some((id, Stall::Copies)) => self.unblock_copy_wait(id, with_error),
-            Some((_, Stall::WideWait(wait))) => {
-                self.unblock_wide_wait(wait, with_error);
-                1
-            }
-            _ => 0,
-        };
-        self.give_answer(from, gather, Answer::Count(count));
     }
 }

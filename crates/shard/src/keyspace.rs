@@ -1,17 +1,34 @@
 //! Commands over the whole keyspace; a unit has brought every slot group that the connection's door shows.
 
-use base::{ConnectionId, Database, Door, SLOT_GROUP_COUNT, SlotGroupId};
+use base::{Database, Door, SLOT_GROUP_COUNT, SlotGroupId};
 use storage::ScanCursor;
 use wire::registry::{CommandId as Id, CommandSpec};
-use wire::{Arguments, Reply, error};
+use wire::{Arguments, Protocol, Reply, error};
 
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
 use crate::unit::UnitWork;
 
+/// What somebody is shown of the keyspace, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown {
+    pub protocol: Protocol,
+    pub database: Database,
+    pub door: Door,
+}
+
 impl Shard {
     /// Starts a command over the keyspace. SCAN needs one core's groups at a time; the others need them all.
     pub(crate) fn start_keyspace(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
+        let door = self.door(index);
+        if self.is_split_member() && door == Door::Standalone {
+            return self.start_keyspace_in_parts(index, spec, arguments);
+        }
+        self.start_own_keyspace(index, spec, arguments);
+    }
+
+    /// As [`Shard::start_keyspace`], with what this core has or is lent.
+    pub(crate) fn start_own_keyspace(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
         if spec.is_write() {
             self.note_written_everywhere(index);
         }
@@ -27,38 +44,40 @@ impl Shard {
     /// Runs it; the groups are here.
     pub(crate) fn run_keyspace(
         &mut self,
-        id: ConnectionId,
+        shown: Shown,
         spec: &'static CommandSpec,
         arguments: Arguments<'_>,
         bytes: &mut Vec<u8>,
     ) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        let door = connection.session.door();
         // Groups that were lent for another unit are not part of what an instance shows.
-        let lent = if door == Door::Cluster { self.store.set_lent_aside() } else { Vec::new() };
-        self.run_on_shown_keyspace(id, spec, arguments, bytes);
+        let lent = if shown.door == Door::Cluster { self.store.set_lent_aside() } else { Vec::new() };
+        self.run_on_shown_keyspace(shown, spec, arguments, bytes);
         lent.into_iter().for_each(|group| self.store.insert_group(group));
     }
 
     fn run_on_shown_keyspace(
         &mut self,
-        id: ConnectionId,
+        Shown { protocol, database, door }: Shown,
         spec: &'static CommandSpec,
         arguments: Arguments<'_>,
         bytes: &mut Vec<u8>,
     ) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        let (protocol, database, door) =
-            (connection.session.protocol(), connection.session.database(), connection.session.door());
         let mut reply = Reply::new(bytes, protocol);
         match spec.id {
             Id::Dbsize => reply.integer(self.shown_count(database) as i64),
-            Id::Flushdb | Id::Flushall => self.flush(spec.id, database, arguments, &mut reply),
+            Id::Flushdb | Id::Flushall => match self.flush(spec.id, database, arguments) {
+                Ok(()) => reply.ok(),
+                Err(flaw) => flaw.write(&mut reply),
+            },
             Id::Randomkey => match self.shown_random_key(database) {
                 Some(name) => reply.bulk(&name),
                 None => reply.null(),
             },
-            Id::Keys => self.keys(database, &arguments[1], &mut reply),
+            Id::Keys => {
+                let names = self.keys(database, &arguments[1]);
+                reply.array(names.len());
+                names.iter().for_each(|name| reply.bulk(name));
+            }
             Id::ClusterCountkeysinslot | Id::ClusterGetkeysinslot => self.slot_keys(arguments, &mut reply),
             Id::MemoryUsage => self.memory_usage(database, &arguments[2], &mut reply),
             _ => self.scan(database, door, arguments, &mut reply),
@@ -86,21 +105,22 @@ impl Shard {
         }
     }
 
-    fn flush(&mut self, id: Id, database: Database, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
+    pub(crate) fn flush(&mut self, id: Id, database: Database, arguments: Arguments<'_>) -> Result<(), FlushFlaw> {
         let is_mode = |word: &[u8]| word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async");
         match (arguments.len(), arguments.get(1)) {
             (1, _) => {}
             (2, Some(word)) if is_mode(word) => {}
-            _ => return error::SYNTAX.write(reply),
+            _ => return Err(FlushFlaw::Syntax),
         }
         if let Some(text) = self.write_refusal() {
-            return reply.error("MISCONF", &text);
+            return Err(FlushFlaw::Refused(text));
         }
         self.clear_shown((id == Id::Flushdb).then_some(database));
-        reply.ok();
+        Ok(())
     }
 
-    fn keys(&mut self, database: Database, pattern: &[u8], reply: &mut Reply<'_>) {
+    /// The names that fit a pattern, sorted.
+    pub(crate) fn keys(&mut self, database: Database, pattern: &[u8]) -> Vec<Vec<u8>> {
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut cursor = Some(ScanCursor(0));
         while let Some(from) = cursor {
@@ -114,8 +134,7 @@ impl Shard {
         // A walk may show an entry twice; KEYS does not.
         names.sort_unstable();
         names.dedup();
-        reply.array(names.len());
-        names.iter().for_each(|name| reply.bulk(name));
+        names
     }
 
     fn scan(&mut self, database: Database, door: Door, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
@@ -153,13 +172,31 @@ impl Shard {
     }
 }
 
+/// Why nothing was removed.
+#[derive(Clone, Debug)]
+pub enum FlushFlaw {
+    /// The words.
+    Syntax,
+    /// No write is taken now: why.
+    Refused(String),
+}
+
+impl FlushFlaw {
+    pub(crate) fn write(&self, reply: &mut Reply<'_>) {
+        match self {
+            FlushFlaw::Syntax => error::SYNTAX.write(reply),
+            FlushFlaw::Refused(text) => reply.error("MISCONF", text),
+        }
+    }
+}
+
 fn group_of(cursor: ScanCursor) -> SlotGroupId {
     let number = (cursor.0 >> 32).min(u64::from(SLOT_GROUP_COUNT) - 1) as u8;
     SlotGroupId::new(number).expect("bounded above")
 }
 
 /// The slot group that a SCAN's cursor stands in; `None` for a cursor that is no number.
-fn scan_group(arguments: Arguments<'_>) -> Option<u8> {
+pub(crate) fn scan_group(arguments: Arguments<'_>) -> Option<u8> {
     let cursor = std::str::from_utf8(arguments.get(1)?).ok()?.parse().ok()?;
     Some(group_of(ScanCursor(cursor)).number())
 }

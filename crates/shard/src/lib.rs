@@ -5,10 +5,11 @@
 //!            (receive)  (serve)   (route)  (run)      (commit: three stages)
 //!                                    │
 //!                                    ├─ another core ─────► hop
-//!                                    ├─ another node ─────► member        MOVED; links carry what is logged
+//!                                    ├─ another node ─────► foreign       MOVED; member: links carry what is logged
 //!                                    ├─ a copy will do ───► copy_reads
 //!                                    ├─ several cores ────► unit      lends slot groups
-//!                                    ├─ every core's facts ► gather
+//!                                    ├─ every core's facts ► gather, answer
+//!                                    ├─ every core's keys ► each_core     in a cluster, where nobody lends
 //!                                    ├─ who may do what ──► access
 //!                                    ├─ about to move ────► seal
 //!                                    ├─ not now ──────────► waiters
@@ -21,6 +22,7 @@
 //! [`base::TickOutput`].
 
 pub mod access;
+mod answer;
 pub mod beside;
 pub mod checkpoint;
 pub mod claims;
@@ -29,7 +31,9 @@ pub mod connection;
 pub mod copies;
 mod copy_reads;
 pub mod deliver;
+pub mod each_core;
 pub mod fetch;
+mod foreign;
 mod forward;
 pub mod gather;
 pub mod hop;

@@ -104,6 +104,7 @@ impl Shard {
             self.abandon_origin(origin);
             self.store.let_go(reply.long.into_iter().map(BlockRange::into_blocks));
         }
+        self.end_held_parts();
     }
 
     /// The connection of a request that has no answer is closed, on whatever core.

@@ -1,7 +1,7 @@
 //! A core as part of a cluster of several nodes: which slots it serves, and the links that carry what it logs.
 //!
 //! ```text
-//!  request ─► lease? ─► first of its slot? ─► route …        no: CLUSTERDOWN, MOVED
+//!  request ─► lease? ─► first of its slot? ─► route …        no: foreign
 //!  link    ─► follow ─► store, log ─► append ─► replicate ─► persisted
 //! ```
 
@@ -9,43 +9,19 @@ pub mod migrations;
 
 use std::sync::Arc;
 
-use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now, Slot};
-use placement::{ClusterView, Endpoint, SlotSet};
+use base::planted::{Bug, is_planted};
+use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now};
+use placement::{ClusterView, SlotSet};
 use replica::{Held, Links};
-use wire::registry::{CommandSpec, key_positions};
 use wire::trust::Token;
-use wire::{Arguments, Reply, error};
 
 use crate::beside::MemberStanding;
 use crate::hop::{Control, HopBatch};
 use crate::member::migrations::Migrations;
 use crate::node::{ClusterFacts, LinkFacts};
 use crate::receive::Arrival;
-use crate::route::Hint;
-use crate::run::place_of;
 use crate::seal::Seal;
 use crate::shard::Shard;
-
-/// Why a request is not served here.
-pub(crate) enum Foreign {
-    /// Another instance serves the slot.
-    Moved(Slot, Endpoint),
-    /// Nobody is known to, or this node may not answer.
-    Down,
-}
-
-impl Foreign {
-    /// Writes the error to a client that knows this node as `local_host`, and ports shifted by `port_shift`.
-    pub(crate) fn write(&self, reply: &mut Reply<'_>, (local_host, port_shift): (&str, i32)) {
-        match self {
-            Foreign::Moved(slot, endpoint) => {
-                let host = endpoint.host_or(local_host);
-                error::moved(reply, *slot, host, endpoint.port_shifted(port_shift));
-            }
-            Foreign::Down => reply.error("CLUSTERDOWN", "The cluster is down"),
-        }
-    }
-}
 
 /// See the module.
 pub struct Membership {
@@ -71,6 +47,9 @@ const DOUBTS_US: u64 = 20_000;
 impl Membership {
     #[inline]
     fn has_lease(&self, now: Now) -> bool {
+        if is_planted(Bug::M6LeaseSurvivesStop) {
+            return self.lease_until_us.is_some_and(|until_us| until_us > 0);
+        }
         now.monotonic_us < self.lease_until_us.unwrap_or(0)
     }
 
@@ -180,67 +159,6 @@ impl Shard {
     /// How many connections of other nodes were not believed.
     pub fn distrusted(&self) -> u64 {
         self.membership.as_deref().map_or(0, |membership| membership.links.distrusted())
-    }
-
-    /// Writes the error of a request for slots that are not served here; true if there is one.
-    pub(crate) fn refuse_foreign(
-        &mut self,
-        index: u32,
-        spec: &'static CommandSpec,
-        arguments: Arguments<'_>,
-        hint: Option<Hint>,
-    ) -> bool {
-        let Some(foreign) = self.foreign(spec, arguments, hint) else { return false };
-        self.write_foreign(index, &foreign)
-    }
-
-    fn write_foreign(&mut self, index: u32, foreign: &Foreign) -> bool {
-        let Some(connection) = self.connections.at(index) else { return true };
-        let mut reply = connection.output.reply(connection.session.protocol());
-        foreign.write(&mut reply, place_of(&connection.session));
-        self.statistics.counters.errors += 1;
-        true
-    }
-
-    /// As [`Shard::refuse_foreign`], of a request that may be answered from a copy.
-    #[inline]
-    pub(crate) fn refuse_unless_copy(
-        &mut self,
-        index: u32,
-        spec: &'static CommandSpec,
-        arguments: Arguments<'_>,
-        hint: Option<Hint>,
-    ) -> bool {
-        let Some(foreign) = self.foreign(spec, arguments, hint) else { return false };
-        let may_read = matches!(foreign, Foreign::Moved(..)) && self.reads_copy(index, spec, arguments);
-        !may_read && self.write_foreign(index, &foreign)
-    }
-
-    /// Why a request is not served here, if it is not.
-    pub(crate) fn foreign(
-        &self,
-        spec: &'static CommandSpec,
-        arguments: Arguments<'_>,
-        hint: Option<Hint>,
-    ) -> Option<Foreign> {
-        self.membership.as_deref()?;
-        match self.has_lease() {
-            true => self.foreign_place(spec, arguments, hint),
-            false => Some(Foreign::Down),
-        }
-    }
-
-    /// Who serves a request that is not served here.
-    pub(crate) fn foreign_place(
-        &self,
-        spec: &'static CommandSpec,
-        arguments: Arguments<'_>,
-        hint: Option<Hint>,
-    ) -> Option<Foreign> {
-        let links = &self.membership.as_deref()?.links;
-        let slot = foreign_slot(spec, arguments, hint, links)?;
-        let endpoint = links.view().and_then(|view| Some(view.endpoint(view.first(slot)?)));
-        Some(endpoint.map_or(Foreign::Down, |endpoint| Foreign::Moved(slot, endpoint)))
     }
 
     /// The manager asked what followers have.
@@ -363,25 +281,6 @@ impl Shard {
         let ask_at_us = self.reads_bound_us().and_then(|_| membership.links.ask_at_us());
         [membership.links.deadline_us(), doubts_us, self.seal_deadline_us(), ask_at_us].into_iter().flatten().min()
     }
-}
-
-/// The first slot among those of a request's keys that is not served here.
-fn foreign_slot(
-    spec: &'static CommandSpec,
-    arguments: Arguments<'_>,
-    hint: Option<Hint>,
-    links: &Links,
-) -> Option<Slot> {
-    if let Some(Hint { slot, .. }) = hint {
-        return Some(slot).filter(|slot| !links.serves(*slot));
-    }
-    let mut positions = Vec::new();
-    if key_positions(spec, arguments, &mut positions).is_err() {
-        // It gets its own error, and touches nothing.
-        return None;
-    }
-    let mut names = positions.iter().filter_map(|position| arguments.get(position.index));
-    names.find_map(|name| Some(placement::slot_of(name)).filter(|slot| !links.serves(*slot)))
 }
 
 #[cfg(test)]

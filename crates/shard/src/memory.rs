@@ -189,7 +189,6 @@ impl Shard {
     fn refuse_memory(&mut self, index: u32) {
         let Some(connection) = self.connections.at(index) else { return };
         error::OUT_OF_MEMORY.write(&mut connection.output.reply(connection.session.protocol()));
-        self.statistics.counters.errors += 1;
     }
 
     /// Whether a forwarded request waits for the next tick to make room.

@@ -1,6 +1,6 @@
 //! Commands about the node: what the shard does for them beyond their words.
 
-use base::{ConnectionId, LogOrdinal};
+use base::{ConnectionId, LogOrdinal, Slot};
 use wire::registry::CommandSpec;
 use wire::{Arguments, Reply};
 
@@ -48,7 +48,7 @@ impl Shard {
 
     fn raw_reply(&mut self, index: u32, bytes: &[u8]) {
         let Some(connection) = self.connections.at(index) else { return };
-        connection.output.reply(connection.session.protocol()).raw(bytes);
+        connection.output.reply(connection.session.protocol()).relay(bytes);
     }
 
     /// Executes a node command from facts, its reply going to `out`.
@@ -83,7 +83,7 @@ impl Shard {
     }
 
     /// What a node command leaves to do; inside EXEC only what needs nobody else.
-    fn on_node_outcome(
+    pub(crate) fn on_node_outcome(
         &mut self,
         index: u32,
         spec: &'static CommandSpec,
@@ -109,17 +109,26 @@ impl Shard {
             NodeOutcome::WaitCopies(asked) => self.start_copy_wait(index, spec, arguments, asked),
             NodeOutcome::Backup(request) => self.start_backup(index, (spec, arguments), request),
             NodeOutcome::CountKeysInSlot(slot) | NodeOutcome::KeysInSlot { slot, .. } => {
-                let mut masks = GroupMasks::new();
-                add_group(&mut masks, &self.table, slot);
-                self.start_unit(index, masks, UnitWork::Keyspace(OwnedRequest::new(spec, arguments)));
+                self.start_on_slot(index, spec, arguments, slot);
             }
-            NodeOutcome::MemoryUsage if self.refuse_place(index, spec, arguments) => {}
             NodeOutcome::MemoryUsage => {
-                let mut masks = GroupMasks::new();
-                add_group(&mut masks, &self.table, placement::slot_of(&arguments[2]));
-                self.start_unit(index, masks, UnitWork::Keyspace(OwnedRequest::new(spec, arguments)));
+                let reach = self.reach(index);
+                if !self.refuse_place_beyond(index, spec, arguments, reach) {
+                    self.start_on_slot(index, spec, arguments, placement::slot_of(&arguments[2]));
+                }
             }
         }
+    }
+
+    /// Starts a command about a slot where its group is.
+    fn start_on_slot(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>, slot: Slot) {
+        let owner = self.table.owner(slot);
+        if self.is_split_member() && owner != self.core {
+            return self.forward(index, owner, spec, arguments);
+        }
+        let mut masks = GroupMasks::new();
+        add_group(&mut masks, &self.table, slot);
+        self.start_unit(index, masks, UnitWork::Keyspace(OwnedRequest::new(spec, arguments)));
     }
 
     fn shut_down(&mut self) {

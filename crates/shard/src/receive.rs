@@ -131,6 +131,7 @@ impl Shard {
     /// Tells a client that it may not come in, and closes.
     fn deny(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
+        self.node.note_refused();
         wire::error::DENIED.write(&mut connection.output.reply(wire::Protocol::Resp2));
         connection.session.set_closing();
         self.list_for_flush(id.index);
@@ -193,6 +194,7 @@ impl Shard {
         self.forget_waiting(id);
         self.end_backup_of(id);
         if let Some(mut connection) = self.connections.remove(id) {
+            self.statistics.count_errors(connection.output.errors());
             self.forget_values(connection.awaited.take());
             self.store.let_go(connection.output.into_blocks().chain(connection.input.into_blocks()));
         }

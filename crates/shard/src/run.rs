@@ -10,10 +10,11 @@ use wire::{Arguments, Protocol, Reply, error};
 
 use crate::access::buffers_of;
 use crate::connection::Stall;
+use crate::foreign::Reach;
 use crate::owned_request::OwnedRequest;
 use crate::route::{Hint, Route, route};
 use crate::shard::Shard;
-use crate::transaction::has_several_slots;
+use crate::transaction::{has_several_slots, needs_keyspace};
 use crate::unit::UnitWork;
 use crate::waiters::Target;
 use crate::window::{Decoded, WindowRequest};
@@ -51,7 +52,7 @@ impl Shard {
         match gate {
             Gate::Run(spec) => self.run(index, spec, request.hint, arguments),
             Gate::Queue(spec) => self.queue(index, spec, arguments),
-            Gate::Refused => self.statistics.counters.errors += 1,
+            Gate::Refused => {}
             Gate::Denied(spec, denial, context) => self.on_denied(index, spec, arguments, (denial, context)),
         }
         let Some(connection) = self.connections.at(index) else { return false };
@@ -88,7 +89,8 @@ impl Shard {
     /// A request inside MULTI: refused now if it can never run, queued otherwise.
     fn queue(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
         let refusal = self.refuses_to_queue(index, arguments)
-            || (spec.family == Family::Data && self.refuse_place(index, spec, arguments));
+            || (spec.family == Family::Data && self.refuse_place(index, spec, arguments))
+            || (needs_keyspace(spec) && self.refuse_keyspace_in_parts(index));
         let Some(connection) = self.connections.at(index) else { return };
         if refusal {
             return connection.session.spoil();
@@ -99,7 +101,18 @@ impl Shard {
 
     /// Writes the error of a request that can never run here, whatever its turn; true if there is one.
     pub(crate) fn refuse_place(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
-        if self.membership.is_some() && self.refuse_foreign(index, spec, arguments, None) {
+        self.refuse_place_beyond(index, spec, arguments, Reach::Core)
+    }
+
+    /// As [`Shard::refuse_place`], of a request that may hop so far.
+    pub(crate) fn refuse_place_beyond(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        reach: Reach,
+    ) -> bool {
+        if self.membership.is_some() && self.refuse_foreign(index, spec, arguments, reach) {
             return true;
         }
         let Some(connection) = self.connections.at(index) else { return true };
@@ -112,6 +125,7 @@ impl Shard {
     /// Writes the error of a request that does not belong here; true if there is one.
     pub(crate) fn refuse(&mut self, index: u32, spec: &'static CommandSpec, place: &Route<'_>) -> bool {
         let refusal = self.write_refusal().filter(|_| spec.is_write());
+        let is_split_member = self.is_split_member();
         let Some(connection) = self.connections.at(index) else { return true };
         let mut reply = connection.output.reply(connection.session.protocol());
         match *place {
@@ -121,6 +135,7 @@ impl Shard {
                 error::moved(&mut reply, slot, endpoint.host_or(local_host), endpoint.port_shifted(port_shift));
             }
             Route::CrossSlot => error::CROSS_SLOT.write(&mut reply),
+            Route::Spread if is_split_member => error::CROSS_SLOT.write(&mut reply),
             Route::KeyTooLong => {
                 reply.error("ERR", &format!("key is too long (limit: {} bytes)", base::limits::KEY_BYTES_MAX));
             }
@@ -129,7 +144,6 @@ impl Shard {
                 None => return false,
             },
         }
-        self.statistics.counters.errors += 1;
         true
     }
 
@@ -273,11 +287,8 @@ impl Shard {
 
     /// A cluster client is told about slots before anything else, as in Redis.
     fn refuse_slots(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
-        if spec.id == CommandId::Watch && self.refuse_place(index, spec, arguments) {
-            if let Some(connection) = self.connections.at(index) {
-                connection.session.spoil();
-            }
-            return true;
+        if spec.id == CommandId::Watch {
+            return self.refuse_watch(index, spec, arguments);
         }
         let Some(connection) = self.connections.at(index) else { return true };
         let is_refused = |transaction: &Transaction| transaction.is_spoiled() && has_several_slots(transaction);
@@ -289,8 +300,19 @@ impl Shard {
         false
     }
 
+    fn refuse_watch(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
+        let is_refused = self.refuse_place(index, spec, arguments);
+        if let Some(connection) = self.connections.at(index).filter(|_| is_refused) {
+            connection.session.spoil();
+        }
+        is_refused
+    }
+
     fn run_connection(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
         if self.door(index) == Door::Cluster && self.refuse_slots(index, spec, arguments) {
+            return;
+        }
+        if spec.id == CommandId::Watch && self.is_split_member() && self.refuse_watch(index, spec, arguments) {
             return;
         }
         if spec.id == CommandId::Exec && self.awaits_hand_over_whole(index, spec, arguments) {

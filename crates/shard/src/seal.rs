@@ -16,6 +16,7 @@ use wire::registry::CommandSpec;
 use wire::{Arguments, registry};
 
 use crate::connection::Stall;
+use crate::foreign::Reach;
 use crate::hop::Control;
 use crate::member::Membership;
 use crate::owned_request::OwnedRequest;
@@ -98,6 +99,7 @@ impl Shard {
         self.follow_slots();
         // Who waited runs again, and sees who serves it now.
         self.units.freed = true;
+        self.run_waiting_parts();
         self.put_off.note();
     }
 
@@ -181,7 +183,7 @@ impl Shard {
         for id in self.waiters.ids() {
             let Some(Waiter { who: Who::Request { request, target }, .. }) = self.waiters.get(id) else { continue };
             let (request, target): (&OwnedRequest, _) = (request, *target);
-            if let Some(foreign) = self.foreign_place(request.spec, request.arguments(), None) {
+            if let Some(foreign) = self.foreign_place(request.spec, request.arguments(), None, Reach::Core) {
                 moved.push((id, target, foreign));
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use base::rng::Rng;
 use base::{ConnectionId, CoreId, Effect, Horizon, Machine, Now, Promise, TickInput, TickOutput};
@@ -15,6 +16,7 @@ use crate::access::Access;
 use crate::claims::Claims;
 use crate::connection::Connections;
 use crate::copies::CopyWaits;
+use crate::each_core::Parts;
 use crate::fetch::Fetches;
 use crate::forward::ParkedHop;
 use crate::gather::Gathers;
@@ -98,6 +100,8 @@ pub struct Shard {
     pub(crate) wide_waits: WideWaits,
     pub(crate) units: Units,
     pub(crate) gathers: Gathers,
+    /// Parts of commands over the keyspace of the node.
+    pub(crate) parts: Parts,
     /// Changes of the users.
     pub(crate) access: Access,
     pub(crate) node: NodeState,
@@ -200,6 +204,7 @@ impl Shard {
             wide_waits: WideWaits::default(),
             units: Units::default(),
             gathers: Gathers::default(),
+            parts: Parts::default(),
             access: Access::default(),
             node: config.node,
             statistics: Statistics::default(),
@@ -254,6 +259,11 @@ impl Shard {
     /// The data, to look at.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Where the street counts the connections for which it has no room.
+    pub fn connections_refused(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.node.connections_refused)
     }
 
     /// Of which node it is a core.

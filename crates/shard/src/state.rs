@@ -1,6 +1,7 @@
 //! What a core knows about its node beyond its own data: identity, settings, failures.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::CoreId;
 use session::acl::{AclLog, Users};
@@ -20,6 +21,8 @@ pub struct NodeState {
     pub users: Arc<Users>,
     /// What this core refused.
     pub acl_log: AclLog,
+    /// Connections that this core did not let in: the street counts those for which there is no room, the shard the rest.
+    pub connections_refused: Arc<AtomicU64>,
     /// Of the operating system; what ACL GENPASS draws from.
     pub secret: [u8; 32],
     process: ProcessProbe,
@@ -36,6 +39,7 @@ impl NodeState {
             identity,
             users: Arc::new(Users::new(config.password())),
             acl_log: AclLog::default(),
+            connections_refused: Arc::default(),
             secret: [0; 32],
             config,
             process,
@@ -68,6 +72,11 @@ impl NodeState {
         !self.users.default_user().is_open()
             || self.config.value("protected-mode") == b"no"
             || !peer.parse().is_ok_and(is_remote)
+    }
+
+    /// One more that was not let in.
+    pub fn note_refused(&self) {
+        self.connections_refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What the operating system says about the process now.

@@ -1,5 +1,7 @@
 //! What one core counts, and the facts it tells about itself.
 
+use std::sync::atomic::Ordering;
+
 use base::Database;
 use base::limits::DATABASE_COUNT;
 use storage::maintenance::Class;
@@ -11,6 +13,10 @@ impl Shard {
     /// This core's part of INFO.
     pub(crate) fn facts(&self) -> CoreFacts {
         let mut statistics = self.statistics.clone();
+        statistics.counters.connections_refused = self.node.connections_refused.load(Ordering::Relaxed);
+        for connection in self.connections.iter() {
+            statistics.count_errors(connection.output.errors());
+        }
         statistics.counters.changes = self.store.changes();
         statistics.counters.expired_keys = self.store.expired();
         statistics.counters.evicted_keys = self.store.evicted();
@@ -27,6 +33,16 @@ impl Shard {
             *facts = KeyspaceFacts { keys: count.keys, expiring: count.expiring };
         }
         CoreFacts { statistics, gauges: self.gauges(), keyspace }
+    }
+
+    /// CONFIG RESETSTAT: what was answered before it in this tick is forgotten, too.
+    pub(crate) fn reset_statistics(&mut self) {
+        self.statistics.reset();
+        self.store.reset_counters();
+        self.node.connections_refused.store(0, Ordering::Relaxed);
+        for connection in self.connections.iter_mut() {
+            drop(connection.output.take_errors());
+        }
     }
 
     fn gauges(&self) -> Gauges {
@@ -91,6 +107,8 @@ impl Shard {
 
 #[cfg(test)]
 mod tests {
+    use base::{ConnectionId, Door, Entrance, Event};
+
     use crate::Durability;
     use crate::one_core::{Core, request, turn};
 
@@ -121,5 +139,72 @@ mod tests {
         assert_eq!(counted(&core), (1, 2));
         core.tick(0, &request(&[b"CONFIG", b"RESETSTAT"]));
         assert_eq!(counted(&core), (0, 0));
+    }
+
+    /// What INFO tells of errors to one more client.
+    fn errors(core: &Core) -> Vec<(String, u64)> {
+        let errors = core.shard.facts().statistics;
+        assert_eq!(errors.counters.errors, errors.errors().total());
+        errors.errors().iter().map(|(code, count)| (code.to_owned(), count)).collect()
+    }
+
+    #[test]
+    fn every_error_that_a_client_is_told_is_counted_once_by_its_first_word() {
+        let _turn = turn();
+        let mut core = Core::new(Durability::Memory, 3);
+        let wrong_type = [request(&[b"LPUSH", b"list", b"a"]), request(&[b"GET", b"list"])].concat();
+        core.tick(0, &wrong_type);
+        assert_eq!(errors(&core), [("WRONGTYPE".to_owned(), 1)]);
+        // Unknown, wrong arity, one that waits and is told, one inside EXEC, EXEC itself, and what nobody wants to hear.
+        core.tick(0, &[request(&[b"NOSUCH"]), request(&[b"GET"])].concat());
+        core.tick(1, &request(&[b"BLPOP", b"none", b"0"]));
+        let id = core.shard.connections.iter().map(|connection| connection.session.client_id()).nth(1).expect("three");
+        core.tick(0, &request(&[b"CLIENT", b"UNBLOCK", id.to_string().as_bytes(), b"ERROR"]));
+        let exec = [&[b"MULTI".as_slice()][..], &[b"GET", b"list"], &[b"GET", b"none"], &[b"GET", b"list"], &[b"EXEC"]];
+        core.tick(0, &exec.map(request).concat());
+        core.tick(0, &[&[b"MULTI".as_slice()][..], &[b"NOSUCH"], &[b"EXEC"]].map(request).concat());
+        core.tick(2, &[&[b"CLIENT".as_slice(), b"REPLY", b"OFF"][..], &[b"GET", b"list"]].map(request).concat());
+        let counts = [("ERR", 3), ("EXECABORT", 1), ("UNBLOCKED", 1), ("WRONGTYPE", 4)];
+        assert_eq!(errors(&core), counts.map(|(code, count)| (code.to_owned(), count)));
+        // Malformed bytes end the connection with the error; its count stays.
+        core.tick(0, b"*1\r\n+\r\n");
+        core.tick(1, b"");
+        assert!(core.closed.contains(&0));
+        assert_eq!(errors(&core)[0], ("ERR".to_owned(), 4));
+        // Who asks in the same tick is told of it, too.
+        core.replies.clear();
+        core.tick(1, &[&[b"GET".as_slice(), b"list"][..], &[b"INFO", b"errorstats"]].map(request).concat());
+        let told = String::from_utf8_lossy(&core.replies[&1]).into_owned();
+        assert!(told.contains("\r\nerrorstat_WRONGTYPE:count=5\r\n"), "{told}");
+        // Forgotten with the rest, what came before it in the same tick included.
+        core.tick(
+            1,
+            &[&[b"GET".as_slice(), b"list"][..], &[b"CONFIG", b"RESETSTAT"], &[b"NOSUCH"]].map(request).concat(),
+        );
+        assert_eq!(errors(&core), [("ERR".to_owned(), 1)]);
+        core.tick(1, b"");
+        assert_eq!(errors(&core), [("ERR".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn who_is_not_let_in_is_counted() {
+        let _turn = turn();
+        let mut core = Core::new(Durability::Memory, 1);
+        core.shard.connections_refused().fetch_add(2, std::sync::atomic::Ordering::Relaxed);
+        let refused = |core: &Core| core.shard.facts().statistics.counters.connections_refused;
+        assert_eq!(refused(&core), 2);
+        // Nobody asks for a password: only this machine may come in.
+        core.events.push(Event::Accepted {
+            connection: ConnectionId { index: 7, generation: 0 },
+            door: Door::Standalone,
+            entrance: Entrance::default(),
+            peer: "10.0.0.1:5".into(),
+            local: "10.0.0.2:6379".into(),
+        });
+        core.tick(0, b"");
+        assert!(core.replies[&7].starts_with(b"-DENIED "));
+        assert_eq!((refused(&core), errors(&core)), (3, vec![("DENIED".to_owned(), 1)]));
+        core.tick(0, &request(&[b"CONFIG", b"RESETSTAT"]));
+        assert_eq!(refused(&core), 0);
     }
 }

@@ -1,12 +1,17 @@
 //! The work of a unit: one command over several cores, EXEC, WATCH, or a command over the whole keyspace.
 
+#[cfg(test)]
+mod tests;
+
 use base::{ConnectionId, CoreId, Door};
 use commands::Outcome;
 use session::{Buffers, ConnectionContext, ConnectionOutcome, Transaction, WatchedKey};
 use storage::SlotGroup;
 use wire::registry::{CommandSpec, Family, key_positions};
-use wire::{Arguments, Protocol, Reply, error};
+use wire::{Arguments, ErrorCode, Protocol, Reply, error};
 
+use crate::foreign::Reach;
+use crate::keyspace::Shown;
 use crate::memory::{taken_by, taken_by_owned};
 use crate::node::{NodeOutcome, NodePlan, plan};
 use crate::owned_request::OwnedRequest;
@@ -45,10 +50,10 @@ impl Shard {
         self.start_unit(index, masks, UnitWork::Exec(transaction));
     }
 
-    /// All groups that a door shows: of every core, or of this instance.
+    /// All groups that a door shows: of every core that lends its own, or of this instance.
     pub(crate) fn whole_keyspace(&self, door: Door) -> GroupMasks {
         let mut masks = all_groups(&self.table);
-        if door == Door::Cluster {
+        if door == Door::Cluster || self.is_split_member() {
             masks.retain(|(core, _)| *core == self.core);
         }
         masks
@@ -102,7 +107,8 @@ impl Shard {
                 }
             }
             UnitWork::Keyspace(request) => {
-                self.run_keyspace(id, request.spec, request.arguments(), &mut bytes);
+                let shown = Shown { protocol, database, door: self.door(id.index) };
+                self.run_keyspace(shown, request.spec, request.arguments(), &mut bytes);
             }
         }
         Some(bytes)
@@ -138,14 +144,19 @@ impl Shard {
         if door == Door::Cluster && has_several_slots(transaction) {
             return error::CROSS_SLOT.write(&mut Reply::new(bytes, protocol));
         }
-        let foreign = |command: session::QueuedCommand<'_>| self.foreign(command.spec, command.arguments, None);
+        let foreign =
+            |command: session::QueuedCommand<'_>| self.foreign(command.spec, command.arguments, None, Reach::Core);
         if let Some(foreign) = transaction.commands().find_map(foreign) {
             let Some(connection) = self.connections.get_mut(id) else { return };
             return foreign.write(&mut Reply::new(bytes, protocol), place_of(&connection.session));
         }
         Reply::new(bytes, protocol).array(transaction.len());
         for command in transaction.commands() {
+            let start = bytes.len();
             self.exec_one(id, command.spec, command.arguments, bytes);
+            if let Some(code) = ErrorCode::of(&bytes[start..]) {
+                self.statistics.count_error(code);
+            }
         }
     }
 
@@ -188,14 +199,19 @@ impl Shard {
                 let mut reply = Reply::new(bytes, protocol);
                 let start = reply.len();
                 let outcome = connection.session.execute(spec, arguments, &context, &mut reply);
-                if let ConnectionOutcome::AuthFailed(failure) = outcome {
-                    return self.note_auth_failure(id, failure);
-                }
                 if reply.len() == start {
-                    reply.error("ERR", &format!("'{}' over all cores is not possible inside MULTI", spec.full_name));
+                    return reply
+                        .error("ERR", &format!("'{}' over all cores is not possible inside MULTI", spec.full_name));
+                }
+                match outcome {
+                    ConnectionOutcome::AuthFailed(failure) => self.note_auth_failure(id, failure),
+                    outcome => self.start_gather_for(id.index, outcome),
                 }
             }
-            Family::Node if needs_keyspace(spec) => self.run_keyspace(id, spec, arguments, bytes),
+            Family::Node if needs_keyspace(spec) => {
+                let shown = Shown { protocol, database, door: connection.session.door() };
+                self.run_keyspace(shown, spec, arguments, bytes);
+            }
             Family::Node => {
                 let cores = [self.facts()];
                 let start = bytes.len();
@@ -205,8 +221,10 @@ impl Shard {
                 }
                 if outcome != NodeOutcome::Done && bytes.len() == start {
                     let text = format!("'{}' is not possible inside MULTI", spec.full_name);
-                    Reply::new(bytes, protocol).error("ERR", &text);
+                    return Reply::new(bytes, protocol).error("ERR", &text);
                 }
+                // What is answered at once needs nobody's answer either.
+                self.on_node_outcome(id.index, spec, arguments, outcome);
             }
         }
     }

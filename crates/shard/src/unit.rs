@@ -123,6 +123,8 @@ impl Units {
 impl Shard {
     /// Starts a unit for a connection; `masks` ascend by core.
     pub(crate) fn start_unit(&mut self, index: u32, masks: GroupMasks, work: UnitWork) {
+        let is_alone = masks.iter().all(|(core, _)| *core == self.core);
+        debug_assert!(is_alone || self.membership.is_none(), "in a cluster no core lends anything");
         let Some(connection) = self.connections.at(index) else { return };
         let (id, gaps) = (connection.id, connection.output.gaps());
         let only_here = match masks[..] {

@@ -153,7 +153,8 @@ impl Shard {
         self.list_for_flush(index);
         let place = (self.core, &*self.table, &self.store);
         let place = route(spec, arguments, None, (door, database), place, &mut self.route_scratch);
-        if self.refuse(index, spec, &place) || self.refuse_foreign(index, spec, arguments, None) {
+        let reach = self.reach(index);
+        if self.refuse(index, spec, &place) || self.refuse_foreign(index, spec, arguments, reach) {
             return self.store.let_go(std::iter::once(blocks));
         }
         self.note_written(index, spec, arguments, None);

@@ -43,7 +43,7 @@ impl ShardNode {
         ShardNode { password: Some(password.to_vec()), ..ShardNode::default() }
     }
 
-    /// A node of a cluster, of one core; it serves nothing before a table and a lease have come.
+    /// A node of a cluster; it serves nothing before a table and a lease have come.
     pub fn member(node: NodeId) -> ShardNode {
         ShardNode { member: Some(node), ..ShardNode::default() }
     }

@@ -173,7 +173,7 @@ pub struct Street<N: Node> {
     /// Connections that machines asked for; `None`: there is nobody else in this world.
     pub(crate) dials: Option<Vec<Dial>>,
     /// What cores told somebody of this node who is none of them.
-    pub(crate) for_resident: Vec<<N::Machine as Machine>::Message>,
+    pub(crate) for_resident: Vec<(CoreId, <N::Machine as Machine>::Message)>,
     pub(crate) durable_steps: u64,
     pub(crate) crash_at: Option<CrashPoint>,
     pub(crate) fail_next_sync: bool,

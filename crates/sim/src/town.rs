@@ -139,7 +139,7 @@ pub fn run(wish: &Wish, prints: bool) -> Verdict {
     let members = (0..draw.nodes).map(|number| Member::new(number, &draw, rng.next_u64(), prints)).collect();
     let clients = (0..draw.swarm.clients).map(|number| clients::make(number, &draw, &mut rng)).collect();
     let mut town = Town {
-        oracle: Oracle::found(draw.nodes, draw.settings, wish.moves, 0),
+        oracle: Oracle::found(&draw.cores, draw.settings, wish.moves, 0),
         troubles: Troubles::new(&draw),
         wish: wish.clone(),
         draw,

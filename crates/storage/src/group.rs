@@ -151,7 +151,12 @@ struct Sequences {
     keys: u32,
     /// Another node serves it: it says what expires.
     is_followed: bool,
+    /// The next version leaves some out.
+    skips: bool,
 }
+
+/// Versions that the first write of a promoted store leaves out. 65,536 promotions of a slot use up 48 bits.
+const PROMOTION_SKIP: u64 = 1 << 32;
 
 impl SlotGroup {
     /// An empty group of `owner`.
@@ -236,9 +241,25 @@ impl SlotGroup {
 
     /// The version of the partition's next write.
     pub(crate) fn next_version(&self, slot: Slot) -> Version {
-        let last = self.sequences[slot.in_group() as usize].last;
-        assert!(last < Version::MAX, "48 bits of versions outlast any disk");
-        Version(last.0 + 1)
+        let Sequences { last, skips, .. } = self.sequences[slot.in_group() as usize];
+        let next = Version(last.0 + 1 + if skips { PROMOTION_SKIP } else { 0 });
+        assert!(next <= Version::MAX, "48 bits of versions outlast any disk");
+        next
+    }
+
+    /// The next write of the partition leaves versions out; nothing that others know changes before it.
+    pub(crate) fn skip_versions(&mut self, slot: Slot) {
+        self.sequences[slot.in_group() as usize].skips = true;
+    }
+
+    /// The write whose version was to come after `last` did not happen.
+    pub(crate) fn take_back_version(&mut self, slot: Slot, last: Version) {
+        self.sequences[slot.in_group() as usize].last = last;
+    }
+
+    /// It happened.
+    pub(crate) fn end_skip(&mut self, slot: Slot) {
+        self.sequences[slot.in_group() as usize].skips = false;
     }
 
     /// Remember that `version` is not committed; true when the partition was clean before.

@@ -267,7 +267,7 @@ impl Store {
         let group = self.groups[key.group().number() as usize]
             .as_deref_mut()
             .expect("the router sends a key only where its group is");
-        let version = group.next_version(key.slot);
+        let (last, version) = (group.last_version(key.slot), group.next_version(key.slot));
         let counted = self.eviction.is_limited() && group.owner == self.core;
         let before = if counted { group.bytes() } else { GroupBytes::default() };
         let applied = group.apply(key, change, version);
@@ -277,7 +277,11 @@ impl Store {
         if group.has_garbage() {
             self.lazy_free.add(group.take_garbage());
         }
-        applied?;
+        if let Err(reason) = applied {
+            group.take_back_version(key.slot, last);
+            return Err(reason.into());
+        }
+        group.end_skip(key.slot);
         self.changes += 1;
         self.may_expire |= change.sets_expiry();
         if group.owner != self.core {

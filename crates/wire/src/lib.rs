@@ -5,11 +5,12 @@
 //! - [`registry`]: every command once: name, arity, flags, keys, documentation, executor, oracle
 //! - [`glob`]: the patterns of KEYS, SCAN and COMMAND LIST
 //! - [`frame`]: what nodes say to each other; [`trust`]: who may; [`mod@line`]: both on a connection
-//! - [`error`]: the error replies, word for word what clients switch on
+//! - [`error`]: the error replies, word for word what clients switch on; [`error_tally`]: how often each was answered
 //!
 //! The grammar is written down in `docs/internals/wire.md`.
 
 pub mod error;
+pub mod error_tally;
 pub mod frame;
 pub mod glob;
 pub mod line;
@@ -22,5 +23,6 @@ pub mod request;
 pub mod trust;
 
 pub use error::ErrorReply;
+pub use error_tally::{ErrorCode, ErrorTally};
 pub use reply::{Protocol, Reply};
 pub use request::{Arguments, ParseLimits, Parsed, parse};

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use base::{BLOCK_BYTES, BlockRange, Text};
 
+use crate::error_tally::{ErrorCode, ErrorTally};
 use crate::number::{push_integer, push_unsigned};
 
 /// Version of RESP that a connection speaks; `HELLO` changes it.
@@ -54,20 +55,28 @@ pub struct Reply<'a> {
     protocol: Protocol,
     /// Where the bytes of a long last string go instead of into `out`, if somebody sends them later.
     long: Option<&'a mut Option<BlockRange>>,
+    /// Where errors are counted, if they are the client's: what is encoded apart is counted when it gets there.
+    errors: Option<&'a mut ErrorTally>,
 }
 
 impl<'a> Reply<'a> {
     /// An encoder at the end of `out`.
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, protocol: Protocol) -> Reply<'a> {
-        Reply { out, protocol, long: None }
+        Reply { out, protocol, long: None, errors: None }
     }
 
     /// An encoder at the end of `out` whose [`Reply::last_text`] may leave a long string's bytes, and the line end after
     /// them, in `long`.
     #[inline]
     pub fn with_long(out: &'a mut Vec<u8>, protocol: Protocol, long: &'a mut Option<BlockRange>) -> Reply<'a> {
-        Reply { out, protocol, long: Some(long) }
+        Reply { out, protocol, long: Some(long), errors: None }
+    }
+
+    /// The same, counting errors in `errors`.
+    #[inline]
+    pub fn counting(self, errors: &'a mut ErrorTally) -> Reply<'a> {
+        Reply { errors: Some(errors), ..self }
     }
 
     /// What the connection speaks.
@@ -99,6 +108,15 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(encoded);
     }
 
+    /// A whole reply that was encoded apart, in the same protocol: [`Reply::raw`], and counted if it is an error.
+    #[inline]
+    pub fn relay(&mut self, encoded: &[u8]) {
+        if let (Some(errors), Some(code)) = (&mut self.errors, ErrorCode::of(encoded)) {
+            errors.note(code);
+        }
+        self.raw(encoded);
+    }
+
     /// `+OK`.
     #[inline]
     pub fn ok(&mut self) {
@@ -118,6 +136,9 @@ impl<'a> Reply<'a> {
 
     /// [`Reply::error`] with a text that echoes input and so may not be UTF-8.
     pub fn error_bytes(&mut self, code: &str, text: &[u8]) {
+        if let Some(errors) = &mut self.errors {
+            errors.note(ErrorCode::new(code.as_bytes()));
+        }
         self.out.push(b'-');
         self.out.extend_from_slice(code.as_bytes());
         self.out.push(b' ');

@@ -65,8 +65,8 @@ fn file_name(name: &str, options: &Options) -> String {
     if options.durability != usual.durability {
         parts.push(options.durability.clone());
     }
-    if options.keys != usual.keys {
-        parts.push(format!("{}-keys", options.keys));
+    if let Some(keys) = options.keys_asked {
+        parts.push(format!("{keys}-keys"));
     }
     if options.is_look() {
         parts.push("look".to_owned());

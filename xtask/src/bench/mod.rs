@@ -6,7 +6,9 @@
 
 mod amplification;
 mod archive;
+mod chains;
 mod checkpoint;
+mod cluster_start;
 mod conditions;
 mod cores;
 mod cost;
@@ -26,6 +28,7 @@ mod maintenance;
 mod memory;
 mod memory_group;
 mod memory_limit;
+mod moves;
 mod options;
 mod programs;
 mod progress;
@@ -96,6 +99,21 @@ const COMPARISONS: &[Comparison] = &[
         name: "failover",
         about: "the gap in writes after kill -9 of a node, and what others wait meanwhile",
         run: failover::run,
+    },
+    Comparison {
+        name: "moves",
+        about: "a thousand slots go to another node under load, against Valkey: time, stalls, corrections, losses",
+        run: moves::run,
+    },
+    Comparison {
+        name: "chains",
+        about: "CPU of a SET over all members of a chain of 1, 2 and 3; what a client waits for the third",
+        run: chains::run,
+    },
+    Comparison {
+        name: "cluster-start",
+        about: "sixteen processes become one cluster and acknowledge a write",
+        run: cluster_start::run,
     },
     Comparison { name: "embedded", about: "the library against RocksDB, LMDB and others (N1)", run: embedded::run },
     Comparison { name: "hash", about: "speed and evenness of candidate hashes", run: hash::run },

@@ -19,20 +19,26 @@ pub struct Options {
     pub durability: String,
     /// Keys of the data set where the comparison does not fix it.
     pub keys: u64,
+    /// The same where it was said, for comparisons that have sizes of their own.
+    pub keys_asked: Option<u64>,
     /// Length of an idle measurement, seconds.
     pub idle_seconds: u64,
     /// Nodes that are killed, one after the other.
     pub kills: usize,
+    /// Moves of slots of each store, in turn.
+    pub rounds: usize,
 }
 
 /// The options as help prints them.
 pub const USAGE: &str = "[--pairs 15] [--slice 0.6] [--warm-up 0.15] [--io uring,epoll] [--only CELL] \
-                         [--durability memory] [--keys 1000000] [--idle-seconds 60] [--kills 100] [--quick]";
+                         [--durability memory] [--keys 1000000] [--idle-seconds 60] [--kills 100] [--rounds 9] \
+                         [--quick]";
 
 /// Fewer pairs, or shorter slices, decide nothing.
 const PAIRS_MIN: usize = 15;
 const SLICE_SECONDS_MIN: f64 = 0.5;
 const KILLS_MIN: usize = 100;
+const ROUNDS_MIN: usize = 9;
 
 impl Default for Options {
     fn default() -> Options {
@@ -44,8 +50,10 @@ impl Default for Options {
             only: None,
             durability: "memory".into(),
             keys: 1_000_000,
+            keys_asked: None,
             idle_seconds: 60,
             kills: KILLS_MIN,
+            rounds: ROUNDS_MIN,
         }
     }
 }
@@ -57,15 +65,17 @@ impl Options {
             || self.slice_seconds < SLICE_SECONDS_MIN
             || self.idle_seconds < 60
             || self.kills < KILLS_MIN
+            || self.rounds < ROUNDS_MIN
     }
 
-    /// From the words after the comparison's name. `--quick` is 5 pairs of 0.3 s, or 10 kills: a look, no verdict.
+    /// From the words after the comparison's name. `--quick` is 5 pairs of 0.3 s, or 10 kills, or 2 rounds: a look, no verdict.
     pub fn of(words: &[String]) -> Outcome<Options> {
         let mut options = Options::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             if word == "--quick" {
-                (options.pairs, options.slice_seconds, options.kills) = (5, 0.3, 10);
+                (options.pairs, options.slice_seconds) = (5, 0.3);
+                (options.kills, options.rounds) = (10, 2);
                 continue;
             }
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
@@ -77,7 +87,11 @@ impl Options {
                 "--io" => options.backends = value.split(',').map(str::to_owned).collect(),
                 "--only" => options.only = Some(value.clone()),
                 "--durability" => options.durability.clone_from(value),
-                "--keys" => options.keys = value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?,
+                "--keys" => {
+                    options.keys = value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
+                    options.keys_asked = Some(options.keys);
+                }
+                "--rounds" => options.rounds = value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?,
                 "--idle-seconds" => options.idle_seconds = value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?,
                 "--kills" => options.kills = value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?,
                 _ => return Err(format!("no option is called {word}; known are {USAGE}")),
@@ -87,6 +101,11 @@ impl Options {
             Some(backend) => Err(format!("--io {backend}: uring or epoll is expected")),
             None => Ok(options),
         }
+    }
+
+    /// Durability of nodes of a cluster, which have none that keeps nothing: `interval` in place of that.
+    pub fn cluster_durability(&self) -> &str {
+        if self.durability == "memory" { "interval" } else { &self.durability }
     }
 
     /// Whether the cell `name` was asked for: `P16` asks for every cell with that part, `get-P16` for fewer.

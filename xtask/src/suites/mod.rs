@@ -9,6 +9,7 @@ mod faults;
 mod fuzz;
 mod house;
 mod kill;
+mod nemesis;
 mod outside;
 mod planted;
 mod power;
@@ -100,6 +101,7 @@ pub const SUITES: &[Suite] = &[
     outside::RUST_CLIENT,
     damage::DAMAGE,
     kill::KILL,
+    nemesis::NEMESIS,
     faults::FAULTS,
     power::POWER,
     simulator::SEEDS,

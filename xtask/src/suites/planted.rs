@@ -33,9 +33,9 @@ pub const PLANTED_CLUSTER: Suite = Suite {
 /// The campaigns with processes, each with a binary that carries a bug it must notice.
 pub const PLANTED_PROCESSES: Suite = Suite {
     name: "planted-processes",
-    about: "a binary with a planted bug, noticed by each of kill, damage, faults and soak",
+    about: "a binary with a planted bug, noticed by each of kill, damage, faults, soak and nemesis",
     needs: &[],
-    budget_seconds: 300,
+    budget_seconds: 420,
     turn: Turn::Shard("losers"),
     run: process_with_bug,
 };
@@ -53,6 +53,8 @@ const SOAK_SECONDS: u64 = 10;
 
 /// Bugs that show where a call below the binary fails: the suite `faults` must notice them, by cases with this in their name.
 const BUGS_OF_FAULTS: [(&str, &str); 2] = [("M1", "sync of the log"), ("M10", "second round of runs")];
+/// Bugs that show in what clients of a cluster are told, with the seed of a run: the suite `nemesis` must notice them.
+const BUGS_OF_CLUSTERS: [(&str, u64); 2] = [("M2", 1), ("M6", 1)];
 
 fn process_with_bug(context: &Context) -> Outcome<Counts> {
     let (proof, zerohop) = (workspace::checked_program("proof")?, kill::planted_binary()?);
@@ -62,6 +64,9 @@ fn process_with_bug(context: &Context) -> Outcome<Counts> {
     counts.add(super::damage::harm(context, (&proof, &zerohop), last_page, Some(BUG_OF_TAILS))?);
     let mut soak = kill::soak_command(&proof, &zerohop, (1, SOAK_SECONDS), Some(BUG_OF_LEAKS));
     counts.add(context.counted(&mut soak)?);
+    for (bug, seed) in BUGS_OF_CLUSTERS {
+        counts.add(super::nemesis::one(context, (&proof, &zerohop), seed, Some(bug))?);
+    }
     for (bug, cases) in BUGS_OF_FAULTS {
         let mut command = Command::new(&proof);
         command.args(["faults", "errors", "--only", cases]);

@@ -48,7 +48,7 @@ pub(super) static METRICS: [Metric; 22] = [
         .of_node(&[], |sample, series| put_table(sample, series, |counts| counts.chains)),
     gauge(
         "zerohop_cluster_chains_degraded",
-        "Of those, with fewer than two whole copies of something: the next loss may cost data.",
+        "Of those, with fewer whole copies of something than a reply promises: the next loss may cost data.",
     )
     .info("zh_chains_degraded")
     .of_node(&[], |sample, series| put_table(sample, series, |counts| counts.chains_degraded)),

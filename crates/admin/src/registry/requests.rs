@@ -4,7 +4,7 @@ use super::Value::Whole;
 use super::{Metric, Series, counter, counters, gauge, gauges};
 use crate::sample::Sample;
 
-pub(super) static METRICS: [Metric; 20] = [
+pub(super) static METRICS: [Metric; 22] = [
     gauge("zerohop_clients", "Connections of clients.")
         .info("connected_clients")
         .of_core(|core| Whole(gauges(core).connections)),
@@ -25,6 +25,9 @@ pub(super) static METRICS: [Metric; 20] = [
     counter("zerohop_receive_connections", "Connections that arrived.")
         .info("total_connections_received")
         .of_core(|core| Whole(counters(core).connections_accepted)),
+    counter("zerohop_receive_connections_refused", "Connections that were not let in: too many, or protected mode.")
+        .info("rejected_connections")
+        .of_core(|core| Whole(counters(core).connections_refused)),
     counter("zerohop_receive_bytes", "Bytes that clients sent.")
         .info("total_net_input_bytes")
         .of_core(|core| Whole(counters(core).input_bytes)),
@@ -64,13 +67,21 @@ pub(super) static METRICS: [Metric; 20] = [
     counter("zerohop_reply_bytes", "Bytes sent to clients.")
         .info("total_net_output_bytes")
         .of_core(|core| Whole(counters(core).output_bytes)),
+    counter("zerohop_reply_errors", "Error replies, those inside the reply to EXEC included.")
+        .info("total_error_replies")
+        .of_core(|core| Whole(counters(core).errors)),
     counter(
-        "zerohop_reply_errors",
-        "Error replies to requests that were not executed: unknown, malformed, not allowed, elsewhere, no room.",
+        "zerohop_reply_errors_by_code",
+        "The same by their first word, `INFO errorstats`: at most 128 of them, and `ERRORSTATS_OVERFLOW` for the others.",
     )
-    .info("total_error_replies")
-    .of_core(|core| Whole(counters(core).errors)),
+    .of_node(&["code"], put_errors),
 ];
+
+fn put_errors(sample: &Sample, series: &mut Series<'_>) {
+    for (code, count) in sample.statistics().errors().iter() {
+        series.put(&[&code], Whole(count));
+    }
+}
 
 fn put_calls(sample: &Sample, series: &mut Series<'_>) {
     for (spec, calls) in sample.statistics().called() {

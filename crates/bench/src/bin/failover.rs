@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bench::failover::{Place, Plan, Report, Subject, Task, run};
+use bench::cluster::Place;
+use bench::failover::{Plan, Report, Subject, Task, run};
 use clap::Parser;
 
 #[derive(Parser)]

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use placement::slot_of;
 
-use super::client::{Client, Try};
-use super::ledger::Ledger;
+use crate::cluster::client::{Client, Try};
+use crate::cluster::ledger::Ledger;
 use crate::load::control::Reply;
 
 /// Between two tries of the same increment, so that a store without a node is not kept busy by those who ask for it.

@@ -12,22 +12,12 @@
 //! `zerohop demo failover` shows one kill of each store; `cargo x bench failover` measures many. Both call this and differ in
 //! their plans only. What is measured and why is on `docs/internals/failover.md`.
 
-pub mod client;
 pub mod counters;
 pub mod latency;
-pub mod ledger;
-pub mod place;
-mod process;
 pub mod report;
-mod standing;
-pub mod store;
 pub mod trial;
-pub mod valkey;
-mod zerohop;
 
-pub use place::Place;
 pub use report::Report;
-pub use store::Store;
 pub use trial::{Plan, Stage, Trial};
 
 use std::path::Path;
@@ -36,6 +26,10 @@ use std::sync::atomic::AtomicBool;
 use base::rng::Rng;
 use counters::Counters;
 use trial::{Observer, gather};
+
+use crate::cluster::Store;
+use crate::cluster::valkey::{Replicas, Valkey};
+use crate::cluster::zerohop::{Setup, Zerohop};
 
 /// Ports that a store takes from its first one on, and as many 10,000 further up.
 pub const PORTS: u16 = 6;
@@ -80,9 +74,10 @@ pub fn run(
     observer(Stage::Gathering);
     let mut store: Box<dyn Store> = match task.subject {
         Subject::Zerohop(program, lease_ms) => {
-            Box::new(zerohop::Zerohop::start(program, lease_ms, task.directory, task.port)?)
+            let setup = Setup { lease_ms, ..Setup::default() };
+            Box::new(Zerohop::start(program, &setup, task.directory, task.port)?)
         }
-        Subject::Valkey(program) => Box::new(valkey::Valkey::start(program, task.directory, task.port)?),
+        Subject::Valkey(program) => Box::new(Valkey::start(program, Replicas::One, task.directory, task.port)?),
     };
     let mut preferred = store.ports();
     let load = Counters::start(task.plan.counters, task.plan.beat, &store.ports());

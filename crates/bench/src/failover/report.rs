@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::counters::Account;
 use super::latency::{Latency, Percentiles};
-use super::store::Store;
 use super::trial::{Plan, Trial};
+use crate::cluster::Store;
 
 /// Length of a piece of the timeline, seconds.
 pub const PIECE_SECONDS: f64 = 0.25;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::counters::{Account, Acknowledgement, Counters};
 use super::latency::Latency;
-use super::store::Store;
+use crate::cluster::Store;
 
 /// How long anything may take before it is believed never to happen.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -32,4 +32,4 @@ pub mod zipf;
 
 pub use plan::LoadPlan;
 pub use report::Report;
-pub use run::run;
+pub use run::{pin, run};

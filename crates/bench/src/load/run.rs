@@ -106,7 +106,11 @@ fn start_threads(plan: &LoadPlan, generators: Vec<Generator>) -> Result<Vec<Gene
     generators.into_iter().enumerate().map(start).collect()
 }
 
-fn pin(cpu: usize) -> Result<(), String> {
+/// Keeps the calling thread, and whatever it starts from now on, on one CPU.
+///
+/// # Errors
+/// When there is no such CPU.
+pub fn pin(cpu: usize) -> Result<(), String> {
     if cpu >= rustix::thread::CpuSet::MAX_CPU {
         return Err(format!("there is no CPU {cpu}"));
     }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bench::failover::place::{are_free, free_ports};
-use bench::failover::{PORTS, Place, Plan, Report, Stage, Subject, Task};
+use bench::cluster::Place;
+use bench::cluster::place::{are_free, free_ports};
+use bench::failover::{PORTS, Plan, Report, Stage, Subject, Task};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use server::stop_signals::on_request;

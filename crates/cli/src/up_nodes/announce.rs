@@ -3,6 +3,7 @@
 use super::plan::{Plan, name};
 use super::process::NodeProcess;
 use crate::{announce, say};
+use server::NodeConfig;
 
 /// How to connect, who listens where, and what to try.
 pub fn ready(plan: &Plan, processes: &[NodeProcess], is_whole: bool) {
@@ -18,10 +19,10 @@ pub fn ready(plan: &Plan, processes: &[NodeProcess], is_whole: bool) {
         format!("  here         zerohop cli -c -p {port}"),
         String::new(),
     ];
-    for (process, port) in processes.iter().zip(&ports) {
+    for process in processes {
         let NodeProcess { number, process_id, directory, .. } = process;
-        let (name, directory) = (name(*number), directory.display());
-        lines.push(format!("  {name}       cluster clients on port {port}, pid {process_id}, data {directory}"));
+        let (name, directory, ports) = (name(*number), directory.display(), instance_ports(process.port, &plan.config));
+        lines.push(format!("  {name}       cluster clients on {ports}, pid {process_id}, data {directory}"));
         lines.extend(process.admin.iter().map(|admin| format!("  {:<13}{admin}", "")));
     }
     lines.push(String::new());
@@ -34,6 +35,13 @@ pub fn ready(plan: &Plan, processes: &[NodeProcess], is_whole: bool) {
     lines.extend(to_try(plan, &processes[0]));
     lines.extend([String::new(), "Ctrl-C stops all of them.".to_owned()]);
     lines.iter().for_each(|text| say::line(text));
+}
+
+fn instance_ports(port: u16, config: &NodeConfig) -> String {
+    match config.cores {
+        1 => format!("port {}", port + 1),
+        cores => format!("ports {} to {}", port + 1, port + cores),
+    }
 }
 
 /// The line that kills the first node, and what happens then.

@@ -9,11 +9,9 @@ use server::sources::{Origin, Resolved};
 
 /// Nodes on one machine; more teach nothing more.
 pub const NODES_MAX: usize = 5;
-/// Ports from one node's to the next one's: its own, and that of its core.
-pub const PORTS_APART: u16 = 2;
 
 /// What each node is told by [`Plan::serve`], and not by whoever typed it.
-const OURS: [&str; 4] = ["port", "dir", "cores", "admin-port"];
+const OURS: [&str; 3] = ["port", "dir", "admin-port"];
 
 /// See the module.
 pub struct Plan {
@@ -46,10 +44,6 @@ impl Plan {
     /// The option, and what to do.
     pub fn new(nodes: usize, matches: &ArgMatches, resolved: Resolved) -> Result<Plan, String> {
         let Resolved { config, origins, .. } = resolved;
-        if config.cores != 1 {
-            let cores = config.cores;
-            return Err(format!("--cores {cores}: with --nodes each node has one core so far; leave it out"));
-        }
         if config.unix_socket.is_some() {
             return Err("--unixsocket: with --nodes there would be one for several; leave it out".to_owned());
         }
@@ -77,6 +71,11 @@ impl Plan {
             SETTINGS.iter().zip(&origins).any(|(known, origin)| known.key == "port" && *origin != Origin::Default);
         let options = options(&config);
         Ok(Plan { nodes, config, is_port_given, options, lease_ms })
+    }
+
+    /// Ports from one node's to the next one's: its own, and those of its cores.
+    pub fn ports_apart(&self) -> u16 {
+        1 + self.config.cores
     }
 
     /// Where all of them lie.

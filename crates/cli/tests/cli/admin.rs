@@ -5,16 +5,13 @@ mod reader;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ports::PortBlock;
 use rustix::process::Signal;
 
-use crate::process::{Scratch, Server, run};
+use crate::process::{PATIENCE, Scratch, Server, run};
 use reader::{Family, read};
-
-/// How long anything may take before it is believed never to happen; no verdict hangs on how long it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `host:port` of the admin port, from the line that says it.
 fn address(said: &str) -> String {

@@ -2,15 +2,12 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ports::PortBlock;
 use rustix::process::Signal;
 
-use crate::process::{Scratch, Server, run};
-
-/// How long anything may take before it is believed never to happen; no verdict hangs on how long it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::process::{PATIENCE, Scratch, Server, run};
 
 const KEYS: usize = 100;
 /// Of a machine that does much else: a node that is not heard of for so long is one that was killed.
@@ -20,24 +17,38 @@ const LEASE_MS: &str = "2000";
 pub struct Three {
     scratch: Scratch,
     token: String,
+    /// Of each node.
+    cores: [u16; 3],
     nodes: Vec<Option<Server>>,
 }
 
 impl Three {
     pub fn new() -> Three {
+        Three::of_cores([1; 3])
+    }
+
+    /// With so many cores each.
+    pub fn of_cores(cores: [u16; 3]) -> Three {
         let scratch = Scratch::new();
-        let directory = scratch.at("0");
+        let (directory, first_cores) = (scratch.at("0"), cores[0].to_string());
         let first = ["--dir", &directory, "--machine", "m0", "--cluster", "new", "--lease-ms", LEASE_MS];
-        let first = Server::serve(&first);
+        let first = Server::serve(&[&first[..], &["--cores", &first_cores]].concat());
         let token = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap().to_owned();
-        let mut three = Three { scratch, token, nodes: vec![Some(first), None, None] };
+        let mut three = Three { scratch, token, cores, nodes: vec![Some(first), None, None] };
         for number in 1..3 {
             let address = format!("127.0.0.1:{}", three.node(0).port);
             let (directory, machine) = (three.scratch.at(&number.to_string()), format!("m{number}"));
+            let cores = cores[number].to_string();
             let told = ["--dir", &directory, "--machine", &machine, "--join", &address, "--token", &three.token];
-            three.nodes[number] = Some(Server::serve(&told));
+            three.nodes[number] = Some(Server::serve(&[&told[..], &["--cores", &cores]].concat()));
         }
         three
+    }
+
+    /// The ports of all cores of the nodes that are up.
+    fn ports(&self) -> Vec<u16> {
+        let nodes = self.nodes.iter().zip(self.cores).filter_map(|(node, cores)| Some((node.as_ref()?.port, cores)));
+        nodes.flat_map(|(port, cores)| (1..=cores).map(move |core| port + core)).collect()
     }
 
     /// The same from a list of hosts that each of them is given, the last one first.
@@ -54,7 +65,7 @@ impl Three {
             let told = ["--dir", &directory, "--machine", &machine, "--hosts", &list, "--token-file", &secret];
             nodes.insert(0, Some(Server::serve_on(block, &[&told[..], &["--lease-ms", LEASE_MS]].concat())));
         }
-        Three { scratch, token: String::new(), nodes }
+        Three { scratch, token: String::new(), cores: [1; 3], nodes }
     }
 
     pub fn node(&self, number: usize) -> &Server {
@@ -63,7 +74,8 @@ impl Three {
 
     /// Everything has two copies, and everybody has a share.
     pub fn await_whole(&self) {
-        self.await_state("three nodes with a share", |told| told.contains("cluster_size:3") && has_two_copies(told));
+        let size = format!("cluster_size:{}", self.cores.iter().sum::<u16>());
+        self.await_state("three nodes with a share", |told| told.contains(&size) && has_two_copies(told));
     }
 
     /// A node that somebody else looks after from now on.
@@ -78,14 +90,14 @@ impl Three {
 
     /// Starts it again where it was.
     fn start(&mut self, number: usize, block: PortBlock) {
-        let directory = self.scratch.at(&number.to_string());
-        self.nodes[number] = Some(Server::serve_on(block, &["--dir", &directory]));
+        let (directory, cores) = (self.scratch.at(&number.to_string()), self.cores[number].to_string());
+        self.nodes[number] = Some(Server::serve_on(block, &["--dir", &directory, "--cores", &cores]));
     }
 
     /// What a cluster client is answered: redirected until somebody serves the key.
     pub fn ask(&self, words: &[&str]) -> String {
         let begun = Instant::now();
-        let mut ports: Vec<u16> = self.nodes.iter().flatten().map(|node| node.port + 1).collect();
+        let mut ports = self.ports();
         let mut last = String::new();
         while begun.elapsed() < PATIENCE {
             let port = ports[0].to_string();
@@ -100,7 +112,7 @@ impl Three {
                     std::thread::yield_now();
                 }
             }
-            let alive: Vec<u16> = self.nodes.iter().flatten().map(|node| node.port + 1).collect();
+            let alive = self.ports();
             ports.retain(|port| alive.contains(port));
             ports.dedup();
             if ports.is_empty() {
@@ -167,19 +179,31 @@ fn nodes_that_join_take_their_share_while_clients_write() {
 
 #[test]
 fn what_was_acknowledged_outlives_two_nodes_in_turn() {
-    let mut three = Three::new();
+    outlives_two_nodes_in_turn(Three::new(), [1; 3]);
+}
+
+/// Each of them comes back with another number of cores.
+#[test]
+fn what_was_acknowledged_outlives_two_nodes_of_several_cores() {
+    outlives_two_nodes_in_turn(Three::of_cores([2, 3, 2]), [3, 1, 2]);
+}
+
+fn outlives_two_nodes_in_turn(mut three: Three, cores_then: [u16; 3]) {
     three.await_state("that everything has two copies", has_two_copies);
     three.write("first");
     let block = three.kill(0);
     three.expect("first");
     three.write("second");
+    three.cores[0] = cores_then[0];
     three.start(0, block);
     three.expect("second");
     three.await_state("that everything has two copies again", has_two_copies);
     let block = three.kill(1);
     three.expect("second");
     three.write("third");
+    three.cores[1] = cores_then[1];
     three.start(1, block);
+    three.expect("third");
     for node in &mut three.nodes {
         let (code, said) = node.take().unwrap().stop(Signal::TERM);
         assert_eq!(code, Some(0), "{said}");
@@ -191,7 +215,11 @@ struct Client(BufReader<TcpStream>);
 
 impl Client {
     fn of(node: &Server) -> Client {
-        Client(BufReader::new(TcpStream::connect(("127.0.0.1", node.port + 1)).unwrap()))
+        Client::at(node.port + 1)
+    }
+
+    fn at(port: u16) -> Client {
+        Client(BufReader::new(TcpStream::connect(("127.0.0.1", port)).unwrap()))
     }
 
     /// What a request in words is answered, an array's elements with spaces between them.
@@ -248,6 +276,72 @@ fn copies_are_counted_named_and_read() {
     }
 }
 
+/// Port P of a node of several cores: what one of them has hops, what all of them have is added up, and what would need them
+/// together is sent to who can.
+#[test]
+fn the_port_for_everybody_hops_between_cores() {
+    let mut three = Three::of_cores([3, 2, 1]);
+    three.await_whole();
+    let mut plain = three.nodes.iter().flatten().map(|node| Client::at(node.port)).collect::<Vec<_>>();
+    let (mut served, mut instances) = (vec![0; 3], std::collections::BTreeSet::new());
+    for key in 0..KEYS {
+        let said = plain[0].ask(&format!("SET key:{key} {key}"));
+        let at = match said.rsplit_once(':') {
+            Some((_, port)) => {
+                let port: u16 = port.parse().unwrap();
+                assert!(!(1..=3).contains(&(port - three.node(0).port)), "its own slots hop: {said}");
+                instances.insert(port);
+                (1..3).find(|number| port > three.node(*number).port && port <= three.node(*number).port + 2).unwrap()
+            }
+            None => 0,
+        };
+        if at > 0 {
+            assert_eq!(plain[at].ask(&format!("SET key:{key} {key}")), "+OK");
+        }
+        served[at] += 1;
+        assert_eq!(plain[at].ask(&format!("GET key:{key}")), key.to_string());
+    }
+    assert_eq!(instances.len(), 3, "{instances:?}");
+    for (client, served) in plain.iter_mut().zip(&served) {
+        assert_eq!(client.ask("DBSIZE"), format!(":{served}"));
+        assert_eq!(client.ask("KEYS key:*").split(' ').count(), *served);
+        assert!(client.ask("RANDOMKEY").starts_with("key:"));
+        let (mut cursor, mut scanned) = ("0".to_owned(), 0);
+        loop {
+            let said = client.ask(&format!("SCAN {cursor} COUNT 20"));
+            let mut words = said.split(' ').filter(|word| !word.is_empty());
+            cursor = words.next().unwrap().to_owned();
+            scanned += words.count();
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert_eq!(scanned, *served);
+    }
+    let keys = plain[0].ask("KEYS key:*");
+    assert!(plain[0].ask(&format!("MGET {keys}")).starts_with("-CROSSSLOT "));
+    plain[0].ask("MULTI");
+    let told: Vec<String> = keys.split(' ').map(|key| plain[0].ask(&format!("GET {key}"))).collect();
+    let own = format!(":{}", three.node(0).port + 1);
+    assert!(
+        told.iter().all(|said| said == "+QUEUED" || (said.starts_with("-MOVED ") && said.len() > own.len())),
+        "{told:?}"
+    );
+    assert!(told.iter().any(|said| said == "+QUEUED") && told.iter().any(|said| said.starts_with("-MOVED ")));
+    assert!(plain[0].ask("DBSIZE").starts_with("-ERR ") && plain[0].ask("EXEC").starts_with("-EXECABORT "));
+    assert!(plain[0].ask("WAIT 1 0").starts_with("-ERR WAIT on this port"));
+    // What was sent before is done before, on whatever core.
+    let sent: String = keys.split(' ').map(|key| format!("SET {key} again\r\n")).collect();
+    assert_eq!(plain[0].ask(&format!("{sent}FLUSHALL\r\nDBSIZE")), "+OK");
+    let rest: Vec<String> = (0..=served[0]).map(|_| plain[0].reply()).collect();
+    assert!(rest[..served[0]].iter().all(|said| said == "+OK") && rest[served[0]] == ":0", "{rest:?}");
+    let left: Vec<String> = plain.iter_mut().map(|client| client.ask("DBSIZE")).collect();
+    assert_eq!(left, [":0".to_owned(), format!(":{}", served[1]), format!(":{}", served[2])]);
+    for node in three.nodes.iter_mut().filter_map(Option::take) {
+        assert_eq!(node.stop(Signal::TERM).0, Some(0));
+    }
+}
+
 #[test]
 fn a_wrong_token_and_settings_that_make_no_cluster_are_refused() {
     let scratch = Scratch::new();
@@ -258,7 +352,6 @@ fn a_wrong_token_and_settings_that_make_no_cluster_are_refused() {
     assert!(refused.code != 0 && refused.errors.contains("the token is not this cluster's"), "{}", refused.errors);
     for (arguments, reason) in [
         (&["--cluster", "new"][..], "give `dir`"),
-        (&["--cluster", "new", "--dir", &other, "--cores", "2"], "one core so far"),
         (&["--join", &address, "--dir", &other], "needs the `token`"),
         (&["--cluster", "new", "--join", &address, "--dir", &other], "exclude each other"),
         (&["--cluster", "old", "--dir", &other], "give new"),

@@ -4,15 +4,13 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ports::PortBlock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::process::{Run, Scratch, processes_on, run, zerohop};
+use crate::process::{PATIENCE, Run, Scratch, processes_on, run, zerohop};
 
-/// How long anything may take before it is believed never to happen; no verdict hangs on how long it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Of a machine that does much else: a node that is not heard of for so long is one that was killed.
 const LEASE_MS: &str = "2000";
 

@@ -5,6 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use ports::PortBlock;
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,9 +36,22 @@ impl From<Output> for Run {
     }
 }
 
-/// Runs to the end.
+/// How long anything may take before it is believed never to happen; no verdict hangs on how long it takes.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs to the end, which has to come.
 pub fn run(arguments: &[&str]) -> Run {
-    zerohop(arguments).output().unwrap().into()
+    let mut child = zerohop(arguments);
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (process, (ended, has_ended)) = (Pid::from_child(&child), mpsc::channel::<()>());
+    let guard = thread::spawn(move || {
+        let hangs = has_ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
+        hangs && kill_process(process, Signal::KILL).is_ok()
+    });
+    let run: Run = child.wait_with_output().unwrap().into();
+    drop(ended);
+    assert!(!guard.join().unwrap(), "{arguments:?} did not end within {PATIENCE:?}: {}{}", run.output, run.errors);
+    run
 }
 
 /// Runs to the end with these lines as input.

@@ -3,14 +3,13 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use ports::PortBlock;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustix::process::Signal;
 use tls::client::{ClientFiles, ClientStream};
 
-use crate::process::{Scratch, Server, run};
+use crate::process::{PATIENCE, Scratch, Server, run};
 
 /// From the port without TLS to the one with, within a block.
 const TLS_OFFSET: u16 = 16;
@@ -74,6 +73,8 @@ impl Served {
 
     fn connect(&self) -> ClientStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
         self.files().connect(stream, "127.0.0.1").unwrap()
     }
 
@@ -86,7 +87,7 @@ impl Served {
 
 fn expect(stream: &mut impl Read, expected: &[u8]) {
     let mut received = vec![0; expected.len()];
-    stream.read_exact(&mut received).unwrap();
+    stream.read_exact(&mut received).expect("all of the reply comes");
     assert!(received == expected, "{}", String::from_utf8_lossy(&received[..received.len().min(200)]));
 }
 
@@ -95,12 +96,12 @@ fn pipelines_and_long_values_go_both_ways_on_both_backends() {
     for backend in backends() {
         let served = Served::start(&["--tls-auth-clients", "no", "--io", backend, "--cores", "2"]);
         let mut stream = served.connect();
-        stream.write_all(&b"INCR n\r\n".repeat(10_000)).unwrap();
+        stream.write_all(&b"INCR n\r\n".repeat(10_000)).expect("the server takes the pipeline");
         let replies: String = (1..=10_000).map(|n| format!(":{n}\r\n")).collect();
         expect(&mut stream, replies.as_bytes());
         let value: Vec<u8> = (0..(64 << 20) / 4u32).flat_map(u32::to_le_bytes).collect();
         stream.write_all(format!("*3\r\n$3\r\nSET\r\n$4\r\nlong\r\n${}\r\n", value.len()).as_bytes()).unwrap();
-        stream.write_all(&value).unwrap();
+        stream.write_all(&value).expect("the server takes the value");
         stream.write_all(b"\r\nGET long\r\n").unwrap();
         expect(&mut stream, format!("+OK\r\n${}\r\n", value.len()).as_bytes());
         expect(&mut stream, &value);
@@ -132,7 +133,7 @@ fn clients_that_stop_in_the_handshake_or_talk_garbage_hurt_nobody() {
         for garbage in [&b"\x16\x03\x01\xff\xff"[..], b"\0\0\0\0", &[22; 70_000], b"\x16\x03\x03\0\x04\x01\xff\xff\xff"]
         {
             let mut stream = TcpStream::connect(address).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
             stream.write_all(garbage).ok();
             if garbage.len() != 9 {
                 // Closed with an alert or a sentence, or reset because not everything was read.

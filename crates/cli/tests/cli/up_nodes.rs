@@ -4,15 +4,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ports::PortBlock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::process::{Scratch, processes_on, run, zerohop};
+use crate::process::{PATIENCE, Scratch, processes_on, run, zerohop};
 
-/// How long anything may take before it is believed never to happen; no verdict hangs on how long it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Of a machine that does much else: a node that is not heard of for so long is one that was killed.
 const LEASE_MS: &str = "2000";
 
@@ -208,7 +206,6 @@ fn what_several_nodes_cannot_be_told_is_refused_with_the_fix() {
         (&["--nodes", "0"][..], ["--nodes 0", "from 1 to 5"]),
         (&["--nodes", "6"], ["--nodes 6", "from 1 to 5"]),
         (&["--nodes", "three"], ["--nodes three", "from 1 to 5"]),
-        (&["--nodes", "3", "--cores", "2"], ["--cores 2", "one core so far"]),
         (&["--nodes", "3", "--unixsocket", "s"], ["--unixsocket", "leave it out"]),
         (&["--nodes", "3", "--pin"], ["--pin", "leave it out"]),
         (&["--nodes", "3", "--durability", "memory"], ["`durability`", "interval or commit"]),

@@ -3,12 +3,12 @@
 use base::limits::{
     CHAIN_MEMBERS_MAX, CORES_MAX, DOMAIN_BYTES_MAX, HOST_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, NODES_MAX,
 };
-use base::{CoreId, InstanceName, NodeId, SlotGroupId};
-use placement::{Epoch, NodeTable};
+use base::{NodeId, SlotGroupId};
+use placement::Epoch;
 
 use crate::chain::{Chain, Member};
 use crate::command::{Comeback, Founding, Settings};
-use crate::node::{Homes, Newcomer, Node, NodeState};
+use crate::node::{Newcomer, Node, NodeState};
 use crate::refusal::{Flaw, Refusal};
 use crate::stretch::{all_slots, slots_of};
 use crate::table::Table;
@@ -44,12 +44,6 @@ fn flawless(flaw: Option<Flaw>) -> Result<(), Refusal> {
     flaw.map_or(Ok(()), |flaw| Err(Refusal::Impossible(flaw)))
 }
 
-/// The core of each group when all groups are split evenly over `cores`.
-fn even_home(cores: u16) -> impl Fn(SlotGroupId) -> CoreId {
-    let split = NodeTable::even([0; 16], cores, "", 1).expect("1 to 64 cores, which was asked");
-    move |group| split.group_owner(group)
-}
-
 impl Table {
     pub(crate) fn create(&mut self, epoch: Epoch, founding: &Founding) -> Result<(), Refusal> {
         if self.is_created {
@@ -57,11 +51,9 @@ impl Table {
         }
         flawless(flaw_of(&founding.node))?;
         flawless(flaw_of_settings(&founding.settings))?;
-        let mut node = Node { takes_share: false, ..Node::new(founding.node.clone()) };
-        let home = even_home(node.facts.cores);
+        let node = Node { takes_share: false, ..Node::new(founding.node.clone()) };
         for group in SlotGroupId::all() {
-            node.homes.set(group, home(group));
-            let owner = Member::whole(InstanceName { node: node.id(), core: home(group) });
+            let owner = Member::whole(node.place(group));
             self.stretches.change(slots_of(group), epoch, |_, _| Chain::of(&[owner]));
         }
         self.nodes.insert(node.id(), node);
@@ -113,28 +105,22 @@ impl Table {
         };
         flawless(flaw_of(&facts))?;
         self.address_is_free(*id, host, *port)?;
-        if facts.cores != node.facts.cores {
-            self.rehome(epoch, *id, facts.cores);
-        }
-        let node = self.known_mut(*id)?;
+        let (had_cores, node) = (node.facts.cores, self.known_mut(*id)?);
         node.facts = facts;
         (node.state, node.takes_share) = (NodeState::Up, true);
+        if node.facts.cores != had_cores {
+            let node = node.clone();
+            self.rehome(epoch, &node);
+        }
         Ok(())
     }
 
     /// The node has another number of cores since it started: its groups are split anew, evenly.
-    fn rehome(&mut self, epoch: Epoch, id: NodeId, cores: u16) {
-        let home = even_home(cores);
-        if let Some(node) = self.nodes.get_mut(&id) {
-            let had = node.homes;
-            node.homes = Homes::NONE;
-            let kept = SlotGroupId::all().filter(|&group| had.get(group).is_some());
-            kept.for_each(|group| node.homes.set(group, home(group)));
-        }
+    fn rehome(&mut self, epoch: Epoch, node: &Node) {
         for group in SlotGroupId::all() {
-            let place = InstanceName { node: id, core: home(group) };
+            let place = node.place(group);
             self.stretches.change(slots_of(group), epoch, |_, chain| {
-                let moved = chain.iter().map(|member| match member.place.node == id {
+                let moved = chain.iter().map(|member| match member.place.node == place.node {
                     true => Member { place, ..*member },
                     false => *member,
                 });
@@ -207,7 +193,7 @@ impl Table {
         }
         self.stretches.change(all_slots(), epoch, |_, chain| chain.without(id));
         let node = self.known_mut(id)?;
-        (node.state, node.takes_share, node.homes) = (NodeState::Gone, false, Homes::NONE);
+        (node.state, node.takes_share) = (NodeState::Gone, false);
         if may_abandon {
             self.share_anew();
         }

@@ -7,12 +7,12 @@ use placement::SlotRange;
 
 use super::TOLERATED;
 use super::filler::{Want, choose};
-use super::loads::{Load, copies, parts, settled, takers};
+use super::loads::{Load, copies, parts, settled};
 use crate::apply::chains::{after_loss, successor};
 use crate::chain::{Chain, Member};
 use crate::command::{Action, Replacement};
-use crate::node::{Homes, NodeState};
-use crate::stretch::groups_of;
+use crate::node::NodeState;
+use crate::stretch::{common, groups_of, slots_of};
 use crate::table::Table;
 use base::{InstanceName, NodeId, Slot};
 
@@ -78,8 +78,7 @@ pub fn spread(table: &Table) -> Vec<Action> {
     if !is_settled(table) {
         return Vec::new();
     }
-    let homes = takers(table).into_iter().filter_map(|id| Some((id, table.node(id)?.homes))).collect();
-    let mut spreader = Spreader { table, loads: copies(table), given: BTreeMap::new(), homes };
+    let mut spreader = Spreader { table, loads: copies(table), given: BTreeMap::new() };
     let mut actions = Vec::new();
     for (slots, chain, _) in parts(table) {
         let Some((slots, to)) = spreader.swap(slots, &chain) else { continue };
@@ -103,7 +102,6 @@ struct Spreader<'a> {
     loads: BTreeMap<InstanceName, Load>,
     /// Slots that go from each instance by this plan.
     given: BTreeMap<InstanceName, u32>,
-    homes: BTreeMap<NodeId, Homes>,
 }
 
 impl Spreader<'_> {
@@ -116,9 +114,10 @@ impl Spreader<'_> {
         let from = behind.max_by_key(|place| self.may_give(*place))?;
         let lack = |place: InstanceName| self.loads.get(&place).map_or(0, |load| load.lack());
         // Beside all of it: until it is whole, nobody goes.
-        let may = |place: &InstanceName| self.may_take(*place, slots, chain);
+        let may = |place: &InstanceName| self.may_take(*place, chain) && self.at_home(slots, *place).is_some();
         let legal = self.loads.keys().copied().filter(|place| !chain.has(place.node) && may(place));
         let to = legal.max_by_key(|place| (lack(*place), std::cmp::Reverse(*place)))?;
+        let slots = self.at_home(slots, to)?;
         let count = u32::from(slots.len()).min(self.may_give(from)).min(lack(to));
         let mut after = *chain;
         after.push(Member::whole(to));
@@ -129,8 +128,6 @@ impl Spreader<'_> {
         let slots = SlotRange { last: Slot::wrapping(slots.first.number() + count as u16 - 1), ..slots };
         *self.given.entry(from).or_insert(0) += count;
         self.loads.entry(to).or_default().slots += count;
-        let homes = self.homes.entry(to.node).or_insert(Homes::NONE);
-        groups_of(slots).for_each(|group| homes.set(group, to.core));
         Some((slots, to))
     }
 
@@ -139,13 +136,17 @@ impl Spreader<'_> {
         (excess / 2).saturating_sub(self.given.get(&place).copied().unwrap_or(0))
     }
 
-    fn may_take(&self, place: InstanceName, slots: SlotRange, beside: &Chain) -> bool {
-        let homes = self.homes.get(&place.node);
-        let is_home = |group| homes.and_then(|homes| homes.get(group)).is_none_or(|home| home == place.core);
+    /// The first of these slots, as far as their groups are those of this core.
+    fn at_home(&self, slots: SlotRange, place: InstanceName) -> Option<SlotRange> {
+        let node = self.table.node(place.node)?;
+        let last = groups_of(slots).take_while(|group| node.place(*group) == place).last()?;
+        common(slots, SlotRange { last: slots_of(last).last, ..slots })
+    }
+
+    fn may_take(&self, place: InstanceName, beside: &Chain) -> bool {
         let is_short = |load: &Load| load.lack() > load.target / TOLERATED;
         self.table.node(place.node).is_some_and(|node| node.takes_share && node.state == NodeState::Up)
             && self.loads.get(&place).is_some_and(is_short)
-            && groups_of(slots).all(is_home)
             && self.table.fits(place.node, beside).is_ok()
     }
 }

@@ -7,7 +7,7 @@ use placement::SlotRange;
 
 use super::loads::{Load, copies, takers};
 use crate::chain::Chain;
-use crate::node::Homes;
+use crate::node::Node;
 use crate::stretch::{common, groups_of, slots_of};
 use crate::table::Table;
 
@@ -38,7 +38,7 @@ pub(crate) fn choose(table: &Table, wants: &[Want]) -> Vec<Choice> {
         for group in groups_of(want.slots) {
             let slots = common(want.slots, slots_of(group)).expect("a group that the range touches");
             let Some(place) = filler.place(&legal, group) else { continue };
-            filler.give(place, group, slots);
+            filler.give(place, slots);
             match choices.last_mut() {
                 Some(last) if last.place == place && last.present == want.present && is_next(last.slots, slots) => {
                     last.slots.last = slots.last;
@@ -57,7 +57,6 @@ fn is_next(one: SlotRange, other: SlotRange) -> bool {
 struct Filler<'a> {
     table: &'a Table,
     loads: BTreeMap<InstanceName, Load>,
-    homes: BTreeMap<NodeId, Homes>,
     /// How much more an instance is meant to get.
     quota: BTreeMap<InstanceName, u32>,
     /// Who was chosen last: goes on until its quota is used.
@@ -66,28 +65,26 @@ struct Filler<'a> {
 
 impl<'a> Filler<'a> {
     fn new(table: &'a Table, slots: u32) -> Filler<'a> {
-        let homes = takers(table).into_iter().filter_map(|id| Some((id, table.node(id)?.homes))).collect();
         let loads = copies(table);
         let quota = quotas(&loads, slots);
-        Filler { table, loads, homes, quota, last: None }
+        Filler { table, loads, quota, last: None }
     }
 
     /// The nodes that may stand there, and whether each is near.
-    fn legal(&self, want: &Want) -> Vec<(NodeId, bool)> {
+    fn legal(&self, want: &Want) -> Vec<(&'a Node, bool)> {
         let zone = |id: NodeId| self.table.node(id).map(|node| &node.facts.zone);
         let first = want.beside.primary().map(|place| place.node);
         let may = |id: &NodeId| !want.present.has(*id) && self.table.fits(*id, &want.beside).is_ok();
         let is_near = |id: NodeId| first.is_some_and(|first| zone(first) == zone(id));
-        self.homes.keys().copied().filter(may).map(|id| (id, is_near(id))).collect()
+        let nodes = takers(self.table).into_iter().filter(may);
+        nodes.filter_map(|id| Some((self.table.node(id)?, is_near(id)))).collect()
     }
 
     /// The best instance of the legal nodes for a group.
-    fn place(&self, legal: &[(NodeId, bool)], group: SlotGroupId) -> Option<InstanceName> {
+    fn place(&self, legal: &[(&Node, bool)], group: SlotGroupId) -> Option<InstanceName> {
         let is_any_near = legal.iter().any(|(_, is_near)| *is_near);
-        let instances = legal.iter().filter(|(_, is_near)| *is_near == is_any_near).flat_map(|(id, _)| {
-            let home = self.homes.get(id).and_then(|homes| homes.get(group));
-            self.table.places_of(*id).filter(move |place| home.is_none_or(|home| home == place.core))
-        });
+        let nodes = legal.iter().filter(|(_, is_near)| *is_near == is_any_near);
+        let instances = nodes.map(|(node, _)| node.place(group));
         instances.min_by_key(|place| {
             let quota = self.quota.get(place).copied().unwrap_or(0);
             let fullness = self.loads.get(place).map_or(u64::MAX, |load| load.fullness());
@@ -95,11 +92,8 @@ impl<'a> Filler<'a> {
         })
     }
 
-    fn give(&mut self, place: InstanceName, group: SlotGroupId, slots: SlotRange) {
+    fn give(&mut self, place: InstanceName, slots: SlotRange) {
         let count = u32::from(slots.len());
-        if let Some(homes) = self.homes.get_mut(&place.node) {
-            homes.set(group, place.core);
-        }
         self.loads.entry(place).or_default().slots += count;
         let quota = self.quota.entry(place).or_insert(0);
         *quota = quota.saturating_sub(count);

@@ -136,11 +136,11 @@ impl<'a> Mover<'a> {
     /// The best contiguous piece of at most `count` slots that may go from one to the other.
     fn piece(&mut self, from: InstanceName, to: InstanceName, count: u32) -> Option<SlotRange> {
         let legal = self.legal_slots(to.node);
-        let homes = self.scratch.node(to.node)?.homes;
+        let node = self.table.node(to.node)?;
         let may_go = |number: u16| {
             let at = usize::from(number);
-            let home = homes.get(Slot::wrapping(number).group());
-            self.firsts[at] == Some(from) && !self.is_moving[at] && legal[at] && home.is_none_or(|core| core == to.core)
+            let is_home = node.home(Slot::wrapping(number).group()) == to.core;
+            self.firsts[at] == Some(from) && !self.is_moving[at] && legal[at] && is_home
         };
         let mut best: Option<(u32, SlotRange)> = None;
         let mut number = 0;

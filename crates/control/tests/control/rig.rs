@@ -212,8 +212,8 @@ fn random_replace(table: &Table, rng: &mut Rng, epoch: u64) -> Action {
     let mut places: Vec<InstanceName> = chain.iter().map(|member| member.place).collect();
     for _ in 0..1 + rng.below(2) {
         let mut new = place_of(table, rng);
-        if let Some(home) = table.node(new.node).and_then(|node| node.homes.get(group)) {
-            new.core = home;
+        if let Some(node) = table.node(new.node).filter(|_| rng.chance(7, 8)) {
+            new.core = node.home(group);
         }
         let at = if places.is_empty() { 0 } else { 1 + rng.below(places.len() as u64) as usize };
         match rng.below(4) {
@@ -229,8 +229,8 @@ fn random_move(table: &Table, rng: &mut Rng, epoch: u64) -> Action {
     let wanted = slots_of(rng);
     let (part, stretch) = table.stretches_within(wanted).next().expect("slots are covered");
     let mut to = place_of(table, rng);
-    if let Some(home) = table.node(to.node).and_then(|node| node.homes.get(part.first.group())) {
-        to.core = home;
+    if let Some(node) = table.node(to.node).filter(|_| rng.chance(7, 8)) {
+        to.core = node.home(part.first.group());
     }
     let from = stretch.chain.primary().unwrap_or_else(|| place_of(table, rng));
     Action::MoveBegin { slots: part, epoch, from, to }

@@ -73,7 +73,7 @@ fn who_is_lost_is_replaced_by_who_has_everything() {
     rig.done(Action::Returned(Comeback { incarnation: 2, ..back }));
     assert_eq!(rig.table.node(NodeId(2)).unwrap().state, NodeState::Up);
     assert_eq!((rig.chain(0), rig.chain(8191)), ("[2.0]".to_owned(), "[2.0]".to_owned()));
-    assert_eq!(rig.table.node(NodeId(2)).unwrap().homes.get(slots(16383, 16383).first.group()), Some(place(2, 1).core));
+    assert_eq!(rig.table.node(NodeId(2)).unwrap().place(slots(16383, 16383).first.group()), place(2, 1));
 }
 
 #[test]
@@ -196,19 +196,22 @@ fn a_slot_group_has_one_core_on_a_node() {
     let _unplanted = unplanted();
     let mut rig = Rig::founded(newcomer(1, 2, "", "a"), 1);
     rig.done(Action::Join(newcomer(2, 2, "", "b")));
-    let begin = |rig: &Rig, first, last, core| Action::MoveBegin {
-        slots: slots(first, last),
-        epoch: rig.table.version(),
-        from: place(1, 0),
-        to: place(2, core),
+    rig.done(Action::Join(newcomer(3, 1, "", "c")));
+    let begin = |rig: &Rig, first, last, (from, to)| {
+        let (slots, epoch) = (slots(first, last), rig.table.version());
+        Action::MoveBegin { slots, epoch, from: place(1, from), to }
     };
-    let action = begin(&rig, 0, 99, 0);
+    let action = begin(&rig, 0, 99, (0, place(2, 0)));
     rig.done(action);
-    let action = begin(&rig, 100, 199, 1);
-    assert_eq!(rig.refused(action), Refusal::HomeElsewhere(NodeId(2), slots(0, 0).first.group(), place(2, 0).core));
-    let action = begin(&rig, 256, 300, 1);
+    let action = begin(&rig, 100, 199, (0, place(2, 1)));
+    let refusal = rig.refused(action);
+    assert_eq!(refusal, Refusal::HomeElsewhere(NodeId(2), slots(0, 0).first.group(), place(2, 0).core));
+    assert_eq!(refusal.to_string(), "slots 0 to 255 are those of core 0 on node 2: give them to 2.0");
+    let action = begin(&rig, 8192, 8200, (1, place(2, 1)));
     rig.done(action);
-    let action = begin(&rig, 400, 420, 7);
+    let action = begin(&rig, 9000, 9001, (1, place(3, 0)));
+    rig.done(action);
+    let action = begin(&rig, 400, 420, (0, place(2, 7)));
     assert_eq!(rig.refused(action), Refusal::NoSuchCore(place(2, 7)));
 }
 

@@ -100,6 +100,9 @@ impl Maker<'_> {
             self.global_commands(1, 3);
             self.words(0, "MULTI");
         }
+        if self.rng.chance(1, 2) {
+            self.setting();
+        }
         let length = 8 + self.rng.below(13);
         self.global_commands(0, length);
         if watches {
@@ -108,6 +111,16 @@ impl Maker<'_> {
             self.global_commands(0, 4);
         }
         self.epilogue();
+    }
+
+    /// A setting of which nothing follows, and what it is then: whoever set it before did so at another node, or not at all.
+    fn setting(&mut self) {
+        let length = self.rng.below(1000);
+        self.words(0, &format!("CONFIG SET slowlog-max-len {length}"));
+        self.words(0, "CONFIG GET slowlog-max-len");
+        if self.rng.chance(1, 4) {
+            self.words(0, "CONFIG RESETSTAT");
+        }
     }
 
     fn global_commands(&mut self, connection: usize, count: u64) {

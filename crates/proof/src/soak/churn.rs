@@ -19,7 +19,7 @@ const STAY_MAX: usize = 100;
 const AT_ONCE: u64 = 10;
 
 /// How a connection ends: what was asked, and whether a reply is read.
-const WAYS: &[(&str, bool)] = &[
+pub(super) const WAYS: &[(&str, bool)] = &[
     ("", false),
     ("PING\r\n", true),
     ("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100\r\nabc", false),

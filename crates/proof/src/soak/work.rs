@@ -52,6 +52,11 @@ const RARE: &[&str] = &[
     "LATENCY HISTORY event",
     "SLOWLOG GET",
     "ACL WHOAMI",
+    "ACL SETUSER soak on >password ~soak:* +@all -flushall",
+    "ACL LIST",
+    "ACL LOG",
+    "ACL DELUSER soak",
+    "CONFIG SET slowlog-max-len 128",
     "TIME",
     "ROLE",
     "LASTSAVE",
@@ -76,6 +81,8 @@ const RARE: &[&str] = &[
     "ZH.GET bulk:1",
     "ZH.WAIT bulk:1 ABSENT 1",
     "DIGEST bulk:1",
+    "ZH.CLUSTER STATUS",
+    "DUMP bulk:1",
     "ZH.BACKUP BEGIN 1000",
     "RESET",
 ];
@@ -214,9 +221,27 @@ pub fn uncalled(info: &str) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use wire::registry;
 
-    use super::uncalled;
+    use super::{Generator, RARE, uncalled};
+    use crate::soak::churn::WAYS;
+
+    /// Half an hour shall not have to pass before somebody notices that nobody calls a new command.
+    #[test]
+    fn every_command_is_called_by_somebody() {
+        let generator = Generator::new(0, true);
+        let sequences = (0..3000).map(|seed| generator.sequence(seed, None)).filter(|sequence| !sequence.exclusive);
+        let of_sequences = sequences.flat_map(|sequence| sequence.steps).map(|step| step.arguments[0].clone());
+        let lines = RARE.iter().copied().chain(WAYS.iter().flat_map(|(request, _)| request.split("\r\n")));
+        let of_lines = lines.map(|line| line.split(' ').next().unwrap_or_default().into());
+        // Who sweeps calls it.
+        let called: BTreeSet<Vec<u8>> = of_sequences.chain(of_lines).chain([b"FLUSHDB".to_vec()]).collect();
+        let names = called.iter().map(|name| String::from_utf8_lossy(name).to_lowercase());
+        let info: String = names.map(|name| format!("cmdstat_{name}:calls=1\r\n")).collect();
+        assert_eq!(uncalled(&info), Vec::<&str>::new());
+    }
 
     #[test]
     fn what_was_not_called_is_named() {

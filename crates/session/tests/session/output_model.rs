@@ -283,3 +283,24 @@ fn muted_replies_vanish_wherever_they_come_from() {
     output.fill(ticket, b"no".to_vec().into());
     assert_eq!(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap(), b"yes");
 }
+
+#[test]
+fn an_error_is_counted_once_wherever_it_was_encoded_and_whoever_wants_it() {
+    let mut output = Output::default();
+    output.reply(Protocol::Resp2).error("ERR", "here");
+    let tickets = [output.reserve(), output.reserve()];
+    output.fill(tickets[1], b"-MOVED 5 there\r\n".to_vec().into());
+    output.fill(tickets[0], b"$1\r\n-\r\n".to_vec().into());
+    output.reply(Protocol::Resp2).relay(b"-OOM no room\r\n");
+    output.reply(Protocol::Resp2).relay(b"+OK\r\n");
+    output.set_muted(true);
+    output.reply(Protocol::Resp2).error("ERR", "nobody reads it");
+    let ticket = output.reserve();
+    output.fill(ticket, b"-MOVED 6 there\r\n".to_vec().into());
+    let counts = |output: &Output| -> Vec<(String, u64)> {
+        output.errors().iter().map(|(code, count)| (code.to_owned(), count)).collect()
+    };
+    assert_eq!(counts(&output), [("ERR", 2), ("MOVED", 2), ("OOM", 1)].map(|(code, count)| (code.to_owned(), count)));
+    assert_eq!(output.take_errors().total(), 5);
+    assert_eq!(counts(&output), []);
+}

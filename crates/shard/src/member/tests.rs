@@ -130,7 +130,12 @@ fn a_node_that_starts_as_first_gives_no_version_that_was_given_before() {
     let mut town = Town::new(2, 1);
     town.settle().unwrap();
     let version = |town: &Town| town.sequence(0, b"a").max(town.sequence(1, b"a"));
-    assert_eq!(version(&town), 1 << 32, "it skips as after a promotion");
+    assert_eq!(version(&town), 0, "nobody else heard of its start");
+    let asked = [0, 1].map(|at| (at, town.begin(at, &[b"SET", b"a", b"1"])));
+    town.settle().unwrap();
+    let told = asked.map(|(at, connection)| town.answer(at, connection));
+    assert_eq!(told.iter().flatten().filter(|told| told.starts_with("+OK")).count(), 1, "{told:?}");
+    assert_eq!(version(&town), (1 << 32) + 1, "its first write skips as after a promotion");
 }
 
 /// Two nodes, of which the first serves everything and the second has it all.

@@ -154,7 +154,7 @@ impl NodeFacts<'_> {
     /// Slots of which there is one whole copy, so that the next failure loses them; of a node on its own that is no news.
     pub(super) fn slots_degraded(&self) -> u16 {
         let view = self.cluster.and_then(|cluster| cluster.view);
-        view.map_or(0, |view| view.slots().filter(|(_, chain)| chain.whole < 2).count() as u16)
+        view.map_or(0, |view| view.slots().filter(|(_, chain)| view.is_degraded(chain)).count() as u16)
     }
 
     /// How far the log is: of a node on its own bytes, in a cluster log groups, because that is what followers are compared by.

@@ -237,7 +237,7 @@ fn write_error_statistics(facts: &NodeFacts<'_>, text: &mut InfoText) {
     text.heading("Errorstats");
     let mut sum = super::Statistics::default();
     facts.cores.iter().for_each(|core| sum.add(&core.statistics));
-    for (code, count) in sum.errors() {
+    for (code, count) in sum.errors().iter() {
         text.line(format_args!("errorstat_{code}"), format_args!("count={count}"));
     }
 }

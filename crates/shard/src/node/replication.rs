@@ -124,7 +124,7 @@ pub struct TableCounts {
     pub nodes_up: u64,
     /// Different chains.
     pub chains: u64,
-    /// Of those, with fewer than two whole copies somewhere.
+    /// Of those, with fewer whole copies somewhere than a reply promises.
     pub chains_degraded: u64,
     /// Slots of which a member is being filled.
     pub slots_filling: u64,
@@ -141,7 +141,7 @@ impl TableCounts {
             let meant = view.stretches().filter(|(_, chain)| is_meant(chain));
             meant.map(|(range, _)| u64::from(range.len())).sum::<u64>()
         };
-        let degraded = view.stretches().filter(|(_, chain)| chain.whole < 2).map(|(_, chain)| &chain.members);
+        let degraded = view.stretches().filter(|(_, chain)| view.is_degraded(chain)).map(|(_, chain)| &chain.members);
         let (mut chains, mut degraded) =
             (view.stretches().map(|(_, chain)| &chain.members).collect::<Vec<_>>(), degraded.collect::<Vec<_>>());
         for members in [&mut chains, &mut degraded] {

@@ -2,6 +2,7 @@
 
 use super::gaps::LongestGaps;
 use wire::registry::{COMMAND_ID_COUNT, CommandId, CommandSpec, all};
+use wire::{ErrorCode, ErrorTally};
 
 macro_rules! numbers {
     ($(#[$doc:meta])* $type:ident { $($(#[$sum_doc:meta])* $sum:ident,)* @max $($(#[$max_doc:meta])* $max:ident,)* }) => {
@@ -217,12 +218,8 @@ pub struct Statistics {
     commands_before: u64,
     /// By command, indexed by [`CommandId`].
     calls: Box<[Calls]>,
-    /// By the first word of the error, ascending.
-    errors: Vec<(String, u64)>,
+    errors: ErrorTally,
 }
-
-/// Error codes that are told apart; the rest only counts in [`Counters::errors`]. Redis's bound.
-const ERROR_CODES_MAX: usize = 128;
 
 impl Default for Statistics {
     fn default() -> Statistics {
@@ -232,7 +229,7 @@ impl Default for Statistics {
             gaps: LongestGaps::default(),
             commands_before: 0,
             calls,
-            errors: Vec::new(),
+            errors: ErrorTally::default(),
         }
     }
 }
@@ -257,22 +254,21 @@ impl Statistics {
         &mut self.calls[id as usize]
     }
 
-    /// Counts an encoded error reply, `-CODE text`.
+    /// Counts an error reply.
     #[cold]
-    pub fn count_error(&mut self, reply: &[u8]) {
+    pub fn count_error(&mut self, code: ErrorCode) {
         self.counters.errors += 1;
-        let line = reply.strip_prefix(b"-").unwrap_or(reply);
-        let end = line.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(line.len());
-        let code = String::from_utf8_lossy(&line[..end]);
-        match self.errors.binary_search_by(|(known, _)| known.as_str().cmp(&code)) {
-            Ok(at) => self.errors[at].1 += 1,
-            Err(at) if self.errors.len() < ERROR_CODES_MAX => self.errors.insert(at, (code.into_owned(), 1)),
-            Err(_) => {}
-        }
+        self.errors.note(code);
     }
 
-    /// Error codes and how often each was answered, ascending.
-    pub fn errors(&self) -> &[(String, u64)] {
+    /// Counts error replies.
+    pub fn count_errors(&mut self, errors: &ErrorTally) {
+        self.counters.errors += errors.total();
+        self.errors.add(errors);
+    }
+
+    /// Error replies by code.
+    pub fn errors(&self) -> &ErrorTally {
         &self.errors
     }
 
@@ -291,12 +287,7 @@ impl Statistics {
             mine.rejected += theirs.rejected;
             mine.failed += theirs.failed;
         }
-        for (code, count) in &other.errors {
-            match self.errors.binary_search_by(|(known, _)| known.cmp(code)) {
-                Ok(at) => self.errors[at].1 += count,
-                Err(at) => self.errors.insert(at, (code.clone(), *count)),
-            }
-        }
+        self.errors.add(&other.errors);
     }
 
     /// CONFIG RESETSTAT.

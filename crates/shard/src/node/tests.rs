@@ -9,6 +9,7 @@ use wire::registry::{Family, Resolved, resolve};
 use wire::reply_parse::{Value, parse_reply};
 use wire::{Protocol, Reply};
 
+mod config;
 mod members;
 mod orders;
 mod replication;
@@ -42,7 +43,7 @@ impl Node {
             facts.statistics.counters.commands = 10 + core as u64;
             facts.statistics.gaps.add(base::TickGap { begin_us: 7, us: 100 * core as u64 });
             facts.statistics.calls(Id::Get).executed = 3;
-            facts.statistics.count_error(b"-WRONGTYPE Operation against\r\n");
+            facts.statistics.count_error(wire::ErrorCode::new(b"WRONGTYPE"));
             facts.gauges.connections = 2;
             facts.gauges.record_bytes = 1 << 20;
             facts.keyspace[0] = KeyspaceFacts { keys: 5, expiring: 1 };
@@ -218,62 +219,6 @@ fn info_takes_several_sections_and_ignores_unknown_ones() {
 }
 
 #[test]
-fn config_get_knows_globs_and_names_each_setting_once() {
-    let mut node = Node::new();
-    assert_eq!(node.value("CONFIG GET save"), Value::Array(vec![bulk("save"), bulk("")]));
-    let Value::Array(found) = node.value("CONFIG GET maxmemory* MAXMEMORY") else { panic!("no array") };
-    assert_eq!(found.len(), 2 * 4, "{found:?}");
-    assert_eq!(node.value("CONFIG GET nonsense"), Value::Array(vec![]));
-    node.protocol = Protocol::Resp3;
-    assert_eq!(node.value("CONFIG GET hz"), Value::Map(vec![(bulk("hz"), bulk("10"))]));
-    node.door = Door::Cluster;
-    assert_eq!(node.value("CONFIG GET cluster-enabled"), Value::Map(vec![(bulk("cluster-enabled"), bulk("yes"))]));
-}
-
-#[test]
-fn config_set_is_all_or_nothing() {
-    let mut node = Node::new();
-    // The reply comes when all cores ask for the password.
-    assert_eq!(node.say("CONFIG SET maxmemory 100mb requirepass secret timeout 30"), "");
-    let NodeOutcome::ConfigChanged(changes) = &node.outcome else { panic!("{:?}", node.outcome) };
-    assert_eq!(changes.iter().find_map(ConfigChange::password), Some(Some(b"secret".to_vec())));
-    assert_eq!(node.config.memory_bytes_max(), Some(100 << 20));
-    assert_eq!((node.config.password(), node.config.idle_timeout_s()), (Some(&b"secret"[..]), Some(30)));
-    assert_eq!(node.say("CONFIG SET hash-max-ziplist-entries 5"), "+OK\r\n");
-    assert_eq!(node.config.value("hash-max-listpack-entries"), b"5");
-    assert_eq!(node.send(&[b"CONFIG", b"SET", b"save", b"900 1  300 10"]), b"+OK\r\n");
-    assert_eq!(node.config.value("save"), b"900 1 300 10");
-    for (request, error) in [
-        ("CONFIG SET timeout 1 nonsense 2", "Unknown option or number of arguments for CONFIG SET - 'nonsense'"),
-        ("CONFIG SET timeout 1 hz", "wrong number of arguments for 'config|set' command"),
-        ("CONFIG SET timeout 1 hz 0", "argument must be between 1 and 500 inclusive"),
-        ("CONFIG SET timeout 1 timeout 2", "'timeout') - duplicate parameter"),
-        ("CONFIG SET timeout 1 port 2", "'port') - can't set immutable config"),
-        ("CONFIG SET timeout x", "argument couldn't be parsed into an integer"),
-        ("CONFIG SET maxmemory x", "argument must be a memory value"),
-        ("CONFIG SET activedefrag 1", "argument must be 'yes' or 'no'"),
-        ("CONFIG SET maxmemory-policy x", "argument(s) must be one of the following: volatile-lru, "),
-        ("CONFIG SET save 1", "Invalid save parameters"),
-    ] {
-        let reply = node.say(request);
-        assert!(reply.starts_with("-ERR ") && reply.contains(error), "{request}: {reply}");
-        assert_eq!(node.config.idle_timeout_s(), Some(30), "{request}");
-    }
-}
-
-#[test]
-fn config_has_its_other_verbs() {
-    let mut node = Node::new();
-    assert_eq!(node.say("CONFIG RESETSTAT"), "+OK\r\n");
-    assert_eq!(node.outcome, NodeOutcome::ResetStatistics);
-    assert!(node.say("CONFIG REWRITE").starts_with("-ERR The server is running without a config file"));
-    assert!(node.config.preset("port", b"7000").is_ok());
-    assert_eq!(node.config.integer("port"), 7000);
-    assert!(node.config.preset("port", b"x").unwrap_err().starts_with("port: "));
-    assert!(node.config.preset("nonsense", b"x").is_err());
-}
-
-#[test]
 fn cluster_describes_the_table_in_every_form() {
     let mut node = Node::new();
     let id = |core: usize, node: &Node| node.table.instances()[core].id.to_hex();
@@ -398,15 +343,4 @@ fn standalone_asks_all_cores_and_a_cluster_client_one() {
     assert_eq!((plan(info, Door::Standalone), plan(info, Door::Cluster)), (NodePlan::Gather, NodePlan::Here));
     let scan = wire::registry::spec(Id::Scan);
     assert_eq!(plan(scan, Door::Cluster), NodePlan::Keys(KeysKind::Scan));
-}
-
-#[test]
-fn errors_are_counted_by_code_within_bounds() {
-    let mut statistics = Statistics::default();
-    for number in 0..1000 {
-        statistics.count_error(format!("-CODE{number} text\r\n").as_bytes());
-    }
-    assert_eq!((statistics.counters.errors, statistics.errors().len()), (1000, 128));
-    statistics.reset();
-    assert_eq!(statistics.errors().len(), 0);
 }

@@ -61,8 +61,8 @@ impl<N: Node> Street<N> {
         self.wake(core);
     }
 
-    /// What cores told that somebody since the last call.
-    pub fn take_for_resident(&mut self) -> Vec<<N::Machine as Machine>::Message> {
+    /// What cores told that somebody since the last call, and which.
+    pub fn take_for_resident(&mut self) -> Vec<(CoreId, <N::Machine as Machine>::Message)> {
         std::mem::take(&mut self.for_resident)
     }
 
@@ -80,6 +80,11 @@ impl<N: Node> Street<N> {
     /// Which start of the node this is.
     pub fn boot_number(&self) -> u32 {
         self.boot
+    }
+
+    /// All cores' machines, while the node runs.
+    pub fn machines(&self) -> impl Iterator<Item = &N::Machine> {
+        self.cores.iter().map(|place| &place.machine)
     }
 
     /// A core's machine, while the node runs.

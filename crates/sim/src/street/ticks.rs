@@ -99,7 +99,7 @@ impl<N: Node> Street<N> {
 
     pub(crate) fn send_hop(&mut self, from: u16, to: CoreId, message: <N::Machine as Machine>::Message) {
         if to.0 == self.core_count() {
-            return self.for_resident.push(message);
+            return self.for_resident.push((CoreId(from), message));
         }
         let delay_us = self.chance_us(self.weather.hop_us_max);
         let now_us = self.agenda.now_us();

@@ -23,6 +23,7 @@ impl Coverage {
         let (draw, met) = (&verdict.draw, &verdict.met);
         let mut count = |name: String, times: u64| *self.counts.entry(name).or_default() += times;
         count(format!("nodes {}", draw.nodes), 1);
+        count(format!("several cores {}", draw.cores_max > 1), 1);
         count(format!("chain length {}", draw.settings.chain_length), 1);
         count(format!("lease ms {:04}", draw.settings.lease_ms), 1);
         count(format!("all commit {}", draw.is_all_commit()), 1);

@@ -70,6 +70,10 @@ pub struct Draw {
     pub swarm: Swarm,
     /// How many nodes.
     pub nodes: usize,
+    /// Cores of each node at its first start; a later one may have others.
+    pub cores: Vec<u16>,
+    /// The most that a node has.
+    pub cores_max: u16,
     /// What the table obeys.
     pub settings: Settings,
     /// Of each node.
@@ -118,9 +122,17 @@ impl Draw {
         if wish.moves {
             add_moves(&mut troubles, &mut Rng::new(wish.seed ^ 0x5107_5A11));
         }
+        let cores = draw_cores(nodes, &mut Rng::new(wish.seed ^ 0xC0_4E5));
+        let cores_max = if cores.iter().any(|cores| *cores > 1) { CORES_MAX } else { 1 };
+        let mut swarm = draw_swarm(nodes, rng);
+        if cores_max > 1 {
+            swarm.weather.hop_us_max = [1, 50, 2_000][(wish.seed % 3) as usize];
+        }
         Draw {
-            swarm: draw_swarm(nodes, rng),
+            swarm,
             nodes,
+            cores,
+            cores_max,
             settings: Settings { lease_ms, chain_length },
             durability,
             clock_error_ppm,
@@ -134,6 +146,15 @@ impl Draw {
     pub fn is_all_commit(&self) -> bool {
         self.durability.iter().all(|durability| *durability == Durability::Commit)
     }
+}
+
+/// Cores of a node that has several.
+const CORES_MAX: u16 = 3;
+
+/// One core each, or different ones, in a third of the towns.
+fn draw_cores(nodes: usize, rng: &mut Rng) -> Vec<u16> {
+    let are_several = rng.chance(1, 3);
+    (0..nodes).map(|_| if are_several { 1 + rng.below(u64::from(CORES_MAX)) as u16 } else { 1 }).collect()
 }
 
 /// Right in half of the cases, else wrong by up to 5 %, mostly by all of it.

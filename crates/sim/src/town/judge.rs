@@ -1,13 +1,12 @@
 //! The end of a town: everything comes back within a bounded time, all keys are read, and copies are equal.
 
-use base::{Database, SLOT_COUNT, Slot};
+use base::{Database, InstanceName, SLOT_COUNT, Slot};
 use control::NodeState;
 use storage::Value;
 
 use super::oracle::number_of;
-use super::{Item, LIVENESS_US, Phase, Town};
+use super::{Item, LIVENESS_US, Phase, Town, clients};
 use crate::checker::{self, Base};
-use crate::client::Client;
 use crate::history::{Action, Answer};
 use crate::workload;
 
@@ -66,10 +65,9 @@ impl Town {
         let nodes: Vec<_> = self.oracle.table().nodes().map(|node| (node.id().0, node.state)).collect();
         let stretches = self.oracle.table().stretches();
         let chains: Vec<_> = stretches.map(|(slots, stretch)| (slots.first.number(), stretch.chain)).collect();
-        let knows: Vec<_> =
-            self.members.iter().map(|member| member.street.machine(0).and_then(|m| m.table_version())).collect();
+        let knows: Vec<_> = self.members.iter().map(|member| member.knows()).collect();
         let (version, moves) = (self.oracle.table().version(), self.oracle.table().moves());
-        let held: Vec<_> = self.members.iter().map(|member| member.street.machine(0).map(shard::Shard::held)).collect();
+        let held: Vec<_> = self.members.iter().map(|member| member.all_held()).collect();
         format!(
             "not whole again after {LIVENESS_US} us: {nodes:?} {chains:?} {moves:?} table {version} known {knows:?} held {held:?}"
         )
@@ -78,17 +76,17 @@ impl Town {
     fn begin_audit(&mut self) {
         self.phase = Phase::Audit { since_us: self.now_us() };
         let number = self.clients.len();
-        self.clients.push(Client::new(number, base::Door::Cluster, 0, self.draw.nodes as u16, 1));
+        self.clients.push(clients::with_links(number, base::Door::Cluster, &self.draw, 1));
         for action in workload::audit(&self.draw.swarm) {
             let slot = placement::slot_of(action.first_key().expect("an audit reads keys").as_bytes());
             let first = self.oracle.table().stretch(slot).chain.primary();
-            let node = first.map_or(0, |place| number_of(place.node));
+            let place = first.map_or(0, |first| self.place_of(number_of(first.node), first.core.0));
             if let (true, Action::Get { key }) = (self.rng.chance(1, 2), &action) {
                 // Writes are served again, too.
                 let (key, token) = (key.clone(), self.clients[number].token());
-                self.issue((number, node), Action::Append { key, token });
+                self.issue((number, place), Action::Append { key, token });
             }
-            self.issue((number, node), action);
+            self.issue((number, place), action);
         }
     }
 
@@ -116,14 +114,15 @@ impl Town {
 
     /// Every member of every chain has the same keys, versions and values, and nobody else has any.
     fn compare_copies(&self) -> Result<(), String> {
-        let stores: Vec<_> =
-            self.members.iter().map(|member| member.street.machine(0).map(shard::Shard::store)).collect();
-        let keys_in = |node: usize, slot: Slot| {
-            stores[node].and_then(|store| store.group(slot.group())).map_or(0, |group| group.keys_in_slot(slot))
+        let store = |place: InstanceName| {
+            self.members[number_of(place.node)].street.machine(place.core.0).map(shard::Shard::store)
+        };
+        let keys_in = |place: InstanceName, slot: Slot| {
+            store(place).and_then(|store| store.group(slot.group())).map_or(0, |group| group.keys_in_slot(slot))
         };
         for slot in (0..SLOT_COUNT).map(Slot::wrapping) {
             let chain = self.oracle.table().stretch(slot).chain;
-            let counts: Vec<u32> = chain.iter().map(|member| keys_in(number_of(member.place.node), slot)).collect();
+            let counts: Vec<u32> = chain.iter().map(|member| keys_in(member.place, slot)).collect();
             if counts.iter().any(|count| *count != counts[0]) {
                 return Err(format!("slot {} has {counts:?} keys at {chain:?}", slot.number()));
             }
@@ -131,10 +130,8 @@ impl Town {
         for action in workload::audit(&self.draw.swarm) {
             let key = action.first_key().expect("an audit reads keys");
             let chain = self.oracle.table().stretch(placement::slot_of(key.as_bytes())).chain;
-            let copies: Vec<Copy> = chain
-                .iter()
-                .map(|member| stores[number_of(member.place.node)].and_then(|store| copy(store, key)))
-                .collect();
+            let copies: Vec<Copy> =
+                chain.iter().map(|member| store(member.place).and_then(|store| copy(store, key))).collect();
             if copies.iter().any(|copy| *copy != copies[0]) {
                 return Err(format!("{key} differs between {chain:?}: {copies:?}"));
             }

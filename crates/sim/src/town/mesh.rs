@@ -8,7 +8,7 @@ use super::{Item, Town};
 use crate::disk::CrashKind;
 use crate::street::Dial;
 
-/// Distance from a node's port to where the links of its cores are.
+/// Where the link of a node's first core is; those of the others come behind.
 const LINK_PORT: u16 = PORT + 10_001;
 /// Before somebody who could not be reached is tried again, as TCP does.
 const RESEND_US: u64 = 200_000;
@@ -28,24 +28,32 @@ impl Town {
         if !self.is_that(node, boot) {
             return;
         }
-        let target = (0..self.members.len()).find(|number| dial.address == format!("{}:{LINK_PORT}", host_of(*number)));
-        let Some(target) = target else {
+        let Some((target, core)) = self.called(&dial.address) else {
             return self.violate(format!("{} was dialed, which nobody has", dial.address));
         };
         let is_cut = self.network.is_cut(node, target) || self.network.is_cut(target, node);
         if is_cut && tries < RESENDS {
             return self.agenda.after(RESEND_US, Item::Dialing { node, boot, dial, tries: tries + 1 });
         }
-        if is_cut || !self.members[target].street.is_up() {
+        // A node that has fewer cores since its last start listens on fewer ports.
+        if is_cut || self.members[target].street.machine(core).is_none() {
             return self.street(node).dial_failed(dial.core, dial.token);
         }
-        let there = self.street(target).connect(0, Door::Node, 1);
+        let there = self.street(target).connect(core, Door::Node, 1);
         let here = self.street(node).dialed(dial.core, dial.token);
         let end = |node: usize, socket, boot| End { node, socket, boot, is_over: false };
         let target_boot = self.members[target].street.boot_number();
         let wire = self.network.add([end(node, here, boot), end(target, there, target_boot)]);
         self.met.wires += 1;
         self.note("wire", &[wire as u64, node as u64, target as u64]);
+    }
+
+    /// The node and the core whose link has this address.
+    fn called(&self, address: &str) -> Option<(usize, u16)> {
+        let (host, port) = address.split_once(':')?;
+        let node = (0..self.members.len()).find(|number| host_of(*number) == host)?;
+        let core = port.parse::<u16>().ok()?.checked_sub(LINK_PORT)?;
+        (core < self.draw.cores_max).then_some((node, core))
     }
 
     fn is_that(&self, node: usize, boot: u32) -> bool {

@@ -1,5 +1,8 @@
 //! The nodes of a town: how they start and die, and the resident of each, who keeps its lease.
 
+use std::collections::BTreeMap;
+
+use base::CoreId;
 use control::lease::NodeLease;
 
 use super::network::MANAGERS;
@@ -22,10 +25,12 @@ pub(super) struct Member {
     pub durability: Durability,
     segment_bytes: u64,
     lease: NodeLease,
-    /// What its core said last of its followers, and by which table.
-    held: Option<(u64, Vec<shard::Held>)>,
-    /// The move whose slots its core keeps still, and by which table.
-    sealed: Option<(u64, u64)>,
+    /// Cores of its next start.
+    cores: u16,
+    /// What each core said last of its followers, and by which table.
+    held: BTreeMap<CoreId, (u64, Vec<shard::Held>)>,
+    /// The move whose slots each core keeps still, and by which table.
+    sealed: BTreeMap<CoreId, (u64, u64)>,
     /// Cut off from the managers; as often as somebody did that.
     pub isolated: u32,
     /// The last start that ended with the loss of what was promised of its disk; 0: none did.
@@ -40,27 +45,50 @@ impl Member {
         street.join_world(draw.clock_error_ppm[number]);
         let lease = NodeLease::new(id_of(number), 0, voters(), 0);
         let (durability, segment_bytes) = (draw.durability[number], draw.swarm.segment_bytes);
-        Member { street, durability, segment_bytes, lease, held: None, sealed: None, isolated: 0, torn_boot: 0 }
+        let (held, sealed, cores) = (BTreeMap::new(), BTreeMap::new(), draw.cores[number]);
+        Member { street, durability, segment_bytes, lease, cores, held, sealed, isolated: 0, torn_boot: 0 }
     }
 }
 
 impl Member {
-    /// Hears what its core has to say.
+    /// Hears what its cores have to say.
     fn listen(&mut self) {
-        for control in self.street.take_for_resident().into_iter().flat_map(|batch| batch.controls) {
+        let told = self.street.take_for_resident().into_iter();
+        for (core, control) in told.flat_map(|(core, batch)| batch.controls.into_iter().map(move |one| (core, one))) {
             match control {
-                Control::Held { table, held } => self.held = Some((table, held)),
-                Control::Sealed { id, table } => self.sealed = Some((id, table)),
-                Control::Unsealed { id } => self.sealed = self.sealed.filter(|(sealed, _)| *sealed != id),
+                Control::Held { table, held } => drop(self.held.insert(core, (table, held))),
+                Control::Sealed { id, table } => drop(self.sealed.insert(core, (id, table))),
+                Control::Unsealed { id } => self.sealed.retain(|_, (sealed, _)| *sealed != id),
                 _ => {}
             }
         }
+    }
+
+    /// The table that each of its cores knows; 0: none.
+    pub fn knows(&self) -> Vec<u64> {
+        self.street.machines().map(|machine| machine.table_version().unwrap_or(0)).collect()
+    }
+
+    /// What followers hold, as each of its cores knows it.
+    pub fn all_held(&self) -> Vec<Vec<shard::Held>> {
+        self.street.machines().map(shard::Shard::held).collect()
+    }
+
+    /// All of its cores are told the same.
+    fn tell_all(&mut self, batch: impl Fn() -> HopBatch) {
+        (0..self.street.core_count()).for_each(|core| self.street.tell_from_resident(core, batch()));
     }
 
     /// Whether its lease runs.
     pub fn may_serve(&self) -> bool {
         self.lease.may_serve(self.street.now().monotonic_us)
     }
+}
+
+fn told(controls: impl IntoIterator<Item = Control>) -> HopBatch {
+    let mut batch = HopBatch::default();
+    batch.controls.extend(controls);
+    batch
 }
 
 impl Town {
@@ -74,7 +102,11 @@ impl Town {
             let operations = self.rng.below(4);
             self.street(node).disk.crash_recovery_after(operations);
         }
-        let started = self.street(node).start(1, durability, segment_bytes);
+        if may_crash && self.draw.cores_max > 1 && self.rng.chance(1, 6) {
+            self.members[node].cores = 1 + self.rng.below(u64::from(self.draw.cores_max)) as u16;
+        }
+        let cores = self.members[node].cores;
+        let started = self.street(node).start(cores, durability, segment_bytes);
         self.street(node).disk.forget_recovery_crash();
         match started {
             Ok(()) => {
@@ -82,7 +114,7 @@ impl Town {
                 let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
                 let member = &mut self.members[node];
                 member.lease = NodeLease::new(id_of(node), u64::from(boot), voters(), lease_us);
-                (member.held, member.sealed) = (None, None);
+                (member.held, member.sealed) = Default::default();
                 self.agenda.after(1, Item::Resident { node, boot });
             }
             Err(Refusal::Crashed) => {
@@ -130,14 +162,11 @@ impl Town {
         self.agenda.after(lease_us / TURNS_PER_LEASE, Item::Resident { node, boot });
         let clock_us = self.street(node).now().monotonic_us;
         self.members[node].listen();
-        let mut batch = HopBatch::default();
-        batch.controls.push(Control::AskHeld);
-        self.street(node).tell_from_resident(0, batch);
+        self.members[node].tell_all(|| told([Control::AskHeld]));
         for (_, renewal) in self.members[node].lease.renewals(clock_us) {
-            let machine = self.members[node].street.machine(0).expect("it is up");
-            let knows = machine.table_version().unwrap_or(0);
-            let (held, sealed) = (self.members[node].held.clone(), self.members[node].sealed);
-            let ask = Ask { node, boot, renewal, knows, held, sealed };
+            let member = &self.members[node];
+            let (held, sealed) = (member.held.values().cloned().collect(), member.sealed.values().copied().collect());
+            let ask = Ask { node, boot, renewal, knows: member.knows(), held, sealed };
             if !self.network.is_cut(node, MANAGERS) {
                 let delay_us = self.way_us();
                 self.agenda.after(delay_us, Item::Ask(Box::new(ask)));
@@ -163,14 +192,14 @@ impl Town {
 
     /// Who stands still gets it when it goes on: it lies in the kernel until then.
     pub(super) fn told(&mut self, tell: Tell) {
-        let Tell { node, boot, reply, view, seal } = tell;
+        let Tell { node, boot, reply, view, seals } = tell;
         let street = self.street(node);
         if street.boot_number() != boot || !street.is_up() {
             return;
         }
         let paused_until_us = street.paused_until_us();
         if paused_until_us > self.now_us() {
-            let again = Item::Tell(Box::new(Tell { node, boot, reply, view, seal }));
+            let again = Item::Tell(Box::new(Tell { node, boot, reply, view, seals }));
             return self.agenda.at(paused_until_us, again);
         }
         let lease = &mut self.members[node].lease;
@@ -180,11 +209,13 @@ impl Town {
             self.note("over", &[node as u64]);
             return self.crash(node, CrashKind::Kill);
         }
-        let mut batch = HopBatch::default();
-        batch.controls.extend(view.map(|view| Control::View { node: id_of(node), view }));
-        batch.controls.push(Control::Lease { until_us: lease.until_us() });
-        batch.controls.extend(seal.map(|id| Control::Seal { id }));
-        self.street(node).tell_from_resident(0, batch);
+        let until_us = lease.until_us();
+        self.street(node);
+        let view = || view.clone().map(|view| Control::View { node: id_of(node), view });
+        self.members[node].tell_all(|| told(view().into_iter().chain([Control::Lease { until_us }])));
+        for (core, id) in seals {
+            self.street(node).tell_from_resident(core.0, told([Control::Seal { id }]));
+        }
     }
 
     // --- the oracle ---

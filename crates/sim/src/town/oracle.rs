@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use base::rng::Rng;
-use base::{InstanceName, NodeId};
+use base::{CoreId, InstanceName, NodeId};
 use control::lease::{Grants, Judge, Renewal, Reply, Voters, Wish};
 use control::{
     Action, Comeback, Command, Founding, MoveState, Newcomer, NodeState, Outcome, RequestId, Settings, Table, plan,
@@ -32,12 +32,12 @@ pub struct Ask {
     pub boot: u32,
     /// For its lease.
     pub renewal: Renewal,
-    /// Version of the table that its core has; 0: none.
-    pub knows: u64,
-    /// What its followers hold, and by which table.
-    pub held: Option<(u64, Vec<Held>)>,
-    /// The move whose slots it keeps still, and the table by which it does.
-    pub sealed: Option<(u64, u64)>,
+    /// Version of the table that each of its cores has; 0: none.
+    pub knows: Vec<u64>,
+    /// What followers hold, and by which table: as its cores say.
+    pub held: Vec<(u64, Vec<Held>)>,
+    /// The moves whose slots they keep still, and the table by which they do.
+    pub sealed: Vec<(u64, u64)>,
 }
 
 /// What it is answered.
@@ -50,8 +50,8 @@ pub struct Tell {
     pub reply: Reply,
     /// A newer table, if there is one.
     pub view: Option<Arc<ClusterView>>,
-    /// The move whose slots it is to keep still.
-    pub seal: Option<u64>,
+    /// The moves whose slots its cores are to keep still, one for each.
+    pub seals: Vec<(CoreId, u64)>,
 }
 
 /// See the module.
@@ -90,8 +90,8 @@ pub fn voters() -> Voters {
 }
 
 impl Oracle {
-    /// A cluster of so many empty nodes, who share the slots.
-    pub fn found(nodes: usize, settings: Settings, moves: bool, now_us: u64) -> Oracle {
+    /// A cluster of empty nodes with so many cores each, who share the slots.
+    pub fn found(cores: &[u16], settings: Settings, moves: bool, now_us: u64) -> Oracle {
         let mut table = Table::new();
         let mut index = 0;
         let newcomer = |number: usize| Newcomer {
@@ -99,7 +99,7 @@ impl Oracle {
             incarnation: 1,
             host: host_of(number),
             port: PORT,
-            cores: 1,
+            cores: cores[number],
             weight: 0,
             zone: String::new(),
             machine: host_of(number),
@@ -107,7 +107,7 @@ impl Oracle {
         };
         let founding = Founding { cluster: CLUSTER, settings, relaxed: false, node: newcomer(0) };
         apply(&mut table, &mut index, Action::Create(founding));
-        (1..nodes).for_each(|number| apply(&mut table, &mut index, Action::Join(newcomer(number))));
+        (1..cores.len()).for_each(|number| apply(&mut table, &mut index, Action::Join(newcomer(number))));
         share_out(&mut table, &mut index);
         let mut grants = Grants::start(now_us, &table, 1);
         grants.set_current();
@@ -144,7 +144,7 @@ impl Oracle {
             (SlotRange { first: part.first, last: base::Slot::wrapping(last) }, stretch.chain)
         };
         let Some(from) = chain.primary() else { return };
-        let to = InstanceName { node: id_of(node), core: base::CoreId(0) };
+        let Some(to) = self.table.node(id_of(node)).map(|node| node.place(slots.first.group())) else { return };
         self.apply(Action::MoveBegin { slots, epoch: self.table.version(), from, to });
     }
 
@@ -176,7 +176,7 @@ impl Oracle {
                 incarnation: renewal.incarnation,
                 host: host_of(node),
                 port: PORT,
-                cores: 1,
+                cores: knows.len() as u16,
             };
             self.apply(Action::Returned(comeback));
         }
@@ -189,12 +189,14 @@ impl Oracle {
                 self.note_held(renewal.node, table, (held.to.node, &held.slots));
                 self.let_leave(renewal.node, table, &held);
             }
-            self.go_on_with_moves(renewal.node, knows, sealed);
+            self.go_on_with_moves(renewal.node, &knows, &sealed);
         }
         let serves = self.table.lets_serve(renewal.node, renewal.incarnation);
-        let view = (serves && knows < self.table.version()).then(|| Arc::clone(&self.view));
-        let seal = self.move_to_seal(renewal.node).filter(|_| serves);
-        Tell { node, boot, reply, view, seal }
+        let is_behind = knows.iter().any(|version| *version < self.table.version());
+        let view = (serves && is_behind).then(|| Arc::clone(&self.view));
+        let cores = (0..knows.len() as u16).map(CoreId).filter(|_| serves);
+        let seal = |core| Some((core, self.move_to_seal(InstanceName { node: renewal.node, core })?));
+        Tell { node, boot, reply, view, seals: cores.filter_map(seal).collect() }
     }
 
     /// The first of some chains says what a follower is said to have, and has not.
@@ -211,22 +213,25 @@ impl Oracle {
         });
     }
 
-    /// Every chain of the move is whole, so it may be handed over: by the node that has it.
-    fn move_to_seal(&self, from: NodeId) -> Option<u64> {
+    /// Every chain of the move is whole, so it may be handed over: by the core that has it.
+    fn move_to_seal(&self, from: InstanceName) -> Option<u64> {
         let is_ready = |one: &&control::Move| {
             let mut parts = self.table.stretches_within(one.slots);
-            let is_due = one.from.node == from && one.state == MoveState::Wanted;
+            let is_due = one.from == from && one.state == MoveState::Wanted;
             is_due && parts.all(|(_, stretch)| stretch.chain.whole_count() == stretch.chain.len())
         };
         self.table.moves().iter().find(is_ready).map(|one| one.id)
     }
 
-    /// What a node that knows table `knows` can bring further.
-    fn go_on_with_moves(&mut self, node: NodeId, knows: u64, sealed: Option<(u64, u64)>) {
+    /// What a node whose cores know the tables `knows` can bring further.
+    fn go_on_with_moves(&mut self, node: NodeId, knows: &[u64], sealed: &[(u64, u64)]) {
         let is_wanted = |table: &Table, id: u64| {
             table.moves().iter().any(|one| one.id == id && one.from.node == node && one.state == MoveState::Wanted)
         };
-        if let Some((id, epoch)) = sealed.filter(|(id, _)| is_wanted(&self.table, *id)) {
+        for (id, epoch) in sealed.iter().copied() {
+            if !is_wanted(&self.table, id) {
+                continue;
+            }
             self.apply(Action::HandOver { id, epoch });
             if is_wanted(&self.table, id) {
                 self.apply(Action::MoveCancel { id });
@@ -235,6 +240,7 @@ impl Oracle {
         let ends = |one: &&control::Move| {
             let mut parts = self.table.stretches_within(one.slots);
             let is_its = one.to.node == node && one.state == MoveState::HandingOver;
+            let knows = knows.get(usize::from(one.to.core.0)).copied().unwrap_or(0);
             is_its && parts.all(|(_, stretch)| stretch.epoch.0 <= knows)
         };
         let ended: Vec<u64> = self.table.moves().iter().filter(ends).map(|one| one.id).collect();

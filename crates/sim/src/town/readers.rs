@@ -84,7 +84,8 @@ impl Town {
             Some(socket) => socket,
             None => {
                 self.ask(node, None, &[b"READONLY"], &mut bytes);
-                self.street(node).connect(0, Door::Cluster, 1)
+                let core = placement::home(placement::slot_of(key.as_bytes()).group(), self.street(node).core_count());
+                self.street(node).connect(core.0, Door::Cluster, 1)
             }
         };
         self.readers[node].link.socket = Some(socket);

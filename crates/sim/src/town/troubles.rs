@@ -144,18 +144,20 @@ impl Town {
             return false;
         }
         let knows = |node: &control::Node| {
-            let machine = self.members[number_of(node.id())].street.machine(0);
-            machine.and_then(shard::Shard::table_version) == Some(table.version())
+            let mut known = self.members[number_of(node.id())].knows().into_iter();
+            known.all(|version| version == table.version())
         };
         table.nodes().filter(|node| node.state.has_lease()).all(knows) && self.is_held()
     }
 
     /// Whether followers hold what the table says, by what the firsts know.
     fn is_held(&self) -> bool {
-        let held: Vec<_> = self.members.iter().map(|member| member.street.machine(0).map(shard::Shard::held)).collect();
+        let held: Vec<_> = self.members.iter().map(|member| member.all_held()).collect();
         self.oracle.table().stretches().all(|(slots, stretch)| {
             let Some((first, others)) = stretch.chain.split_first() else { return false };
-            let Some(held) = &held[number_of(first.place.node)] else { return false };
+            let Some(held) = held[number_of(first.place.node)].get(usize::from(first.place.core.0)) else {
+                return false;
+            };
             others.iter().filter(|member| member.whole).all(|member| {
                 let has = held.iter().find(|held| held.to == member.place).map(|held| &held.slots);
                 let mut numbers = slots.first.number()..=slots.last.number();

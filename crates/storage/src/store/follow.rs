@@ -90,17 +90,15 @@ impl Store {
         group.map_or_else(Default::default, |group| (group.last_version(slot), group.removed_version(slot)))
     }
 
-    /// This store is the first of the slot's chain now: no version that the one before may have given is given again.
+    /// This store is the first of the slot's chain now: no version that the one before may have given is given again. The next
+    /// write leaves versions out, and not the promotion itself: nobody hears of that, so who is first afterwards would go on
+    /// below versions that others believe to be given.
     pub fn promote(&mut self, slot: Slot) {
         if let Some(group) = self.groups[slot.group().number() as usize].as_deref_mut() {
-            let (last, removed) = (group.last_version(slot), group.removed_version(slot));
-            group.set_sequence(slot, (Version(last.0 + PROMOTION_SKIP), removed));
+            group.skip_versions(slot);
         }
     }
 }
-
-/// Versions that a promotion leaves out. 65,536 promotions of a slot use up 48 bits.
-const PROMOTION_SKIP: u64 = 1 << 32;
 
 /// Those records of a frame that are of such slots, each with its pieces: how many, and their bytes.
 pub fn records_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> (u32, Vec<u8>) {

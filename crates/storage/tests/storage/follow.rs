@@ -132,6 +132,36 @@ fn what_was_forgotten_says_nothing_about_the_versions_that_come() {
     assert_eq!(recovered(&mut follower), snapshot(&leader), "recovered");
 }
 
+/// Two copies of a slot: one is first twice and writes nothing, then the other one is.
+#[test]
+fn who_is_first_without_writing_leaves_no_versions_that_others_lack() {
+    let (mut one, mut other) = (store(1), store(2));
+    let slot = slot_of(b"a");
+    let write = |store: &mut Store, bytes: &[u8]| {
+        let key = store.key(b"a", Database(0), slot);
+        store
+            .apply(&key, &types::Change::Put { kind: types::Kind::String, value: bytes, expiry: types::Expiry::Clear })
+            .unwrap()
+    };
+    let pass_on = |from: &mut Store, to: &mut Store| {
+        let (group, mut records) = (seal(from), LogBuffer::default());
+        from.pass_on(&group, &|_| Pass::Records, &mut records);
+        to.follow(records.record_slice(), records.records())
+    };
+    let first = write(&mut one, b"1");
+    pass_on(&mut one, &mut other).unwrap();
+    // What it followed is in its own log, too.
+    seal(&mut other);
+    (0..2).for_each(|_| one.promote(slot));
+    other.promote(slot);
+    let second = write(&mut other, b"2");
+    assert!(second > first);
+    pass_on(&mut other, &mut one).unwrap();
+    one.promote(slot);
+    assert!(write(&mut one, b"3") > second);
+    assert_eq!(snapshot(&one).len(), 1);
+}
+
 fn name(number: u64) -> Vec<u8> {
     format!("name {number}").into_bytes()
 }

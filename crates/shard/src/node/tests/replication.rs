@@ -84,10 +84,15 @@ fn chains_are_counted_by_the_table() {
         (Slot::wrapping(301), chain(&[me, other], 2)),
     ];
     let view = ClusterView::new([9; 16], 51, three_nodes().nodes().to_vec(), stretches);
-    node.member.as_mut().unwrap().view = Some(view);
+    node.member.as_mut().unwrap().view = Some(view.clone());
     let text = node.text("CLUSTER INFO");
     assert_eq!((line(&text, "zh_chains"), line(&text, "zh_chains_degraded")), ("4", "3"));
     assert_eq!((line(&text, "zh_slots_filling"), line(&text, "zh_slots_unserved")), ("150", "1"));
+    assert_eq!(line(&text, "cluster_slots_degraded"), "201");
+    // Where one copy is all that is promised only what nobody has is degraded.
+    node.member.as_mut().unwrap().view = Some(view.with_chain_length(1));
+    let text = node.text("CLUSTER INFO");
+    assert_eq!((line(&text, "zh_chains_degraded"), line(&text, "cluster_slots_degraded")), ("1", "1"));
     let mut alone = Node::new();
     assert!(!alone.text("CLUSTER INFO").contains("zh_"), "of a node on its own nothing is told");
 }

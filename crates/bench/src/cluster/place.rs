@@ -1,4 +1,4 @@
-//! Where stores lie and listen for the moment of a failover: a directory that goes in the end, and ports that nobody has.
+//! Where stores lie and listen for the moment of a measurement: a directory that goes in the end, and ports that nobody has.
 
 use std::fs::DirBuilder;
 use std::net::{Ipv4Addr, TcpListener};
@@ -23,7 +23,7 @@ impl Place {
     /// # Errors
     /// Why it cannot be made.
     pub fn new(parent: &Path) -> Result<Place, String> {
-        let directory = parent.join(format!("zerohop-failover-{}", std::process::id()));
+        let directory = parent.join(format!("zerohop-bench-{}", std::process::id()));
         let made = DirBuilder::new().mode(0o700).create(&directory);
         made.map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
         Ok(Place { directory })
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_directory_goes_with_what_is_in_it() {
-        let parent = std::env::temp_dir().join(format!("failover-place-{}", std::process::id()));
+        let parent = std::env::temp_dir().join(format!("bench-place-{}", std::process::id()));
         std::fs::create_dir(&parent).unwrap();
         let place = Place::new(&parent).unwrap();
         std::fs::create_dir(place.at("data")).unwrap();

@@ -20,9 +20,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A try is on its way: it may be done from now on.
-    pub fn sent(&mut self) {
+    /// A try is on its way: it may be done from now on. The value that it makes of the counter if everything before it was done,
+    /// which is what a try that sets instead of increments has to say.
+    pub fn sent(&mut self) -> u64 {
         self.ceiling += 1;
+        self.ceiling
     }
 
     /// The last try was refused in words, or never left: it is not done.

@@ -1,6 +1,7 @@
 //! Zerohop as a store of three processes: what `zerohop up --nodes 3` starts, and `zerohop serve` starts again.
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -13,6 +14,17 @@ use super::store::{Store, epoch_if_ok, field};
 
 /// Nodes: the fewest of which two agree on who takes over from the third.
 const NODES: usize = 3;
+
+/// What `up` is told besides.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Milliseconds of a lease, where its own are too short for the machine.
+    pub lease_ms: Option<u32>,
+    /// Settings of every node, as `up` takes them.
+    pub options: Vec<String>,
+    /// Where what the nodes say goes; nowhere without it.
+    pub messages: Option<PathBuf>,
+}
 
 /// A node and its process.
 struct Node {
@@ -38,10 +50,11 @@ impl Zerohop {
     ///
     /// # Errors
     /// What `up` says.
-    pub fn start(program: &Path, lease_ms: Option<u32>, directory: &Path, port: u16) -> Result<Zerohop, String> {
+    pub fn start(program: &Path, setup: &Setup, directory: &Path, port: u16) -> Result<Zerohop, String> {
         let mut command = zerohop(program);
         command.args(["up", "--nodes", &NODES.to_string(), "--port", &port.to_string(), "--dir"]).arg(directory);
-        command.args(lease_ms.iter().flat_map(|lease_ms| ["--lease-ms".to_owned(), lease_ms.to_string()]));
+        command.args(setup.lease_ms.iter().flat_map(|lease_ms| ["--lease-ms".to_owned(), lease_ms.to_string()]));
+        command.args(&setup.options);
         // It stops its nodes when it is asked to, so that is what it is asked if nobody is left to do it.
         let mut up = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()), Signal::TERM)?;
         let (said, errors) = (up.stdout.take(), up.stderr.take());
@@ -63,9 +76,14 @@ impl Zerohop {
                 break;
             }
         }
-        // What they say later is for nobody, and may not fill the pipes.
-        std::thread::spawn(move || lines.for_each(drop));
-        std::thread::spawn(move || errors.map(|errors| BufReader::new(errors).lines().for_each(drop)));
+        let open =
+            || setup.messages.as_ref().map(|path| File::options().create(true).append(true).open(path)).transpose();
+        let cannot = |error: std::io::Error| format!("cannot write what the nodes say: {error}");
+        let (of_output, of_errors) = (open().map_err(cannot)?, open().map_err(cannot)?);
+        // What they say later may not fill the pipes, whoever wants to read it.
+        std::thread::spawn(move || keep(lines, of_output));
+        let errors = errors.into_iter().flat_map(|errors| BufReader::new(errors).lines().map_while(Result::ok));
+        std::thread::spawn(move || keep(errors, of_errors));
         match store.nodes.len() == NODES && has_copies {
             true => Ok(store),
             false => Err("the three processes do not become one store with two copies of everything".to_owned()),
@@ -75,6 +93,16 @@ impl Zerohop {
     fn node(&mut self, port: u16) -> Result<&mut Node, String> {
         let is_it = |node: &&mut Node| node.port == port;
         self.nodes.iter_mut().find(is_it).ok_or_else(|| format!("no node listens on port {port}"))
+    }
+}
+
+/// Writes the lines to the file, if there is one.
+fn keep(lines: impl Iterator<Item = String>, mut file: Option<File>) {
+    for line in lines {
+        // Who reads them sees that they end; the store goes on.
+        if file.as_mut().is_some_and(|file| writeln!(file, "{line}").is_err()) {
+            file = None;
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a trial asks of a store of several processes, whoever made it.
+//! What is asked of a store of several processes, whoever made it.
 
 use std::time::Instant;
 

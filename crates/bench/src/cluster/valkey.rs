@@ -1,4 +1,5 @@
-//! Valkey or Redis as a cluster of three primaries with a replica each, as its users have it: nothing but memory, replicas behind.
+//! Valkey or Redis as a cluster of three primaries, with a replica each as its users have it, or without: nothing but memory,
+//! replicas behind.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,12 +11,20 @@ use super::process::{kill, start};
 use super::store::{Store, epoch_if_ok, field, told};
 
 const PRIMARIES: u16 = 3;
-const NODES: u16 = 2 * PRIMARIES;
 /// How long a node is not heard of before others vote for its replica; what `cluster-node-timeout` is set to, milliseconds.
 pub const NODE_TIMEOUT_MS: u32 = 5000;
 /// How long any step of the foundation may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Copies of what each primary has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replicas {
+    /// None: half the processes, and half the work.
+    None,
+    /// One each, which follows.
+    One,
+}
 
 struct Node {
     port: u16,
@@ -27,18 +36,20 @@ pub struct Valkey {
     program: PathBuf,
     directory: PathBuf,
     version: String,
+    replicas: Replicas,
     nodes: Vec<Node>,
 }
 
 impl Valkey {
-    /// Starts six processes of `program` in `directory`, on ports from `port` on, and makes a cluster of them.
+    /// Starts three or six processes of `program` in `directory`, on ports from `port` on, and makes a cluster of them.
     ///
     /// # Errors
     /// What does not work.
-    pub fn start(program: &Path, directory: &Path, port: u16) -> Result<Valkey, String> {
-        let nodes = (port..port + NODES).map(|port| Node { port, child: None }).collect();
+    pub fn start(program: &Path, replicas: Replicas, directory: &Path, port: u16) -> Result<Valkey, String> {
+        let count = if replicas == Replicas::One { 2 * PRIMARIES } else { PRIMARIES };
+        let nodes = (port..port + count).map(|port| Node { port, child: None }).collect();
         let (program, directory) = (program.to_owned(), directory.to_owned());
-        let mut store = Valkey { program, directory, version: String::new(), nodes };
+        let mut store = Valkey { program, directory, version: String::new(), replicas, nodes };
         for port in store.ports() {
             store.start_again(port)?;
         }
@@ -63,7 +74,7 @@ impl Valkey {
         for port in &ports[1..] {
             order(ports[0], &["CLUSTER", "MEET", "127.0.0.1", &port.to_string()])?;
         }
-        let known = NODES.to_string();
+        let known = ports.len().to_string();
         let knows_all = |port: &u16| {
             told(*port, &["CLUSTER", "INFO"]).is_some_and(|text| field(&text, "cluster_known_nodes") == Some(&known))
         };
@@ -130,7 +141,10 @@ impl Store for Valkey {
     }
 
     fn shape(&self) -> &'static str {
-        "6, a replica for each of 3"
+        match self.replicas {
+            Replicas::None => "3, one copy of everything",
+            Replicas::One => "6, a replica for each of 3",
+        }
     }
 
     fn ports(&self) -> Vec<u16> {
@@ -164,10 +178,11 @@ impl Store for Valkey {
     }
 
     fn whole(&self) -> Option<u64> {
-        let told = |node: &Node| epoch_if_ok(node.port, usize::from(NODES), usize::from(PRIMARIES));
+        let told = |node: &Node| epoch_if_ok(node.port, self.nodes.len(), usize::from(PRIMARIES));
         let epochs: Vec<u64> = self.nodes.iter().map(|node| Some(told(node)?.0)).collect::<Option<_>>()?;
         let are_one = epochs.iter().all(|epoch| *epoch == epochs[0]);
-        (are_one && self.nodes.iter().all(|node| is_replicated(node.port))).then(|| epochs[0])
+        let follow = self.replicas == Replicas::None || self.nodes.iter().all(|node| is_replicated(node.port));
+        (are_one && follow).then(|| epochs[0])
     }
 }
 

@@ -1,0 +1,257 @@
+//! A client that knows the cluster: a connection to each node, a table of who serves which slot, corrections followed and counted.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use crate::cluster::client::connect;
+use crate::load::control::{Reply, ask};
+
+/// Corrections of one request, after which it counts as failed.
+const HOPS_MAX: u32 = 5;
+
+/// Corrections that a request met on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hops {
+    /// `MOVED`: the slot is somewhere else from now on.
+    pub moved: u32,
+    /// `ASK`: this request is for somebody else.
+    pub asked: u32,
+}
+
+/// Why a request was not answered as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It was refused: it is not done. The error.
+    Refused(String),
+    /// Nobody knows whether it was done.
+    Unanswered(String),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Client {
+    /// Who serves each slot, as far as it knows.
+    table: Vec<u16>,
+    connections: BTreeMap<u16, TcpStream>,
+}
+
+impl Client {
+    /// Asks the node on `port` for the table.
+    ///
+    /// # Errors
+    /// When it does not tell.
+    pub fn new(port: u16) -> Result<Client, String> {
+        let mut client = Client { table: vec![port; usize::from(base::SLOT_COUNT)], connections: BTreeMap::new() };
+        client.learn(port)?;
+        Ok(client)
+    }
+
+    /// Who serves `slot`, as far as it knows.
+    pub fn port_of(&self, slot: u16) -> u16 {
+        self.table[usize::from(slot)]
+    }
+
+    /// Asks the node on `port` for the whole table.
+    ///
+    /// # Errors
+    /// When it does not tell.
+    pub fn learn(&mut self, port: u16) -> Result<(), String> {
+        let reply = ask(self.connection(port)?, &["CLUSTER", "SLOTS"])?;
+        let entries = reply.list().iter().map(entry).collect::<Option<Vec<_>>>();
+        let entries = entries.filter(|entries| !entries.is_empty());
+        for (first, last, port) in entries.ok_or("a node does not tell who serves which slots")? {
+            let slots = self.table.get_mut(usize::from(first)..=usize::from(last));
+            slots.ok_or("a node tells of slots that there are not")?.fill(port);
+        }
+        Ok(())
+    }
+
+    /// Sends one request for `slot` to whoever serves it, and follows corrections. After one of them the whole table is asked for, as
+    /// clients do.
+    pub fn request(&mut self, slot: u16, words: &[&str]) -> (Result<Reply, Trouble>, Hops) {
+        let mut hops = Hops::default();
+        let result = self.follow(slot, words, &mut hops);
+        let port = self.port_of(slot);
+        // Who does not tell is asked again after the next correction.
+        if hops.moved > 0 && result.is_ok() {
+            self.learn(port).ok();
+        }
+        (result, hops)
+    }
+
+    fn follow(&mut self, slot: u16, words: &[&str], hops: &mut Hops) -> Result<Reply, Trouble> {
+        let mut once = None;
+        while hops.moved + hops.asked <= HOPS_MAX {
+            let asked = once.take();
+            let port = asked.unwrap_or(self.port_of(slot));
+            let reply = self.ask_once(port, asked.is_some(), words)?;
+            let Reply::Error(text) = reply else { return Ok(reply) };
+            match redirect(&text) {
+                Some(("MOVED", port)) => {
+                    hops.moved += 1;
+                    self.table[usize::from(slot)] = port;
+                }
+                Some((_, port)) => {
+                    hops.asked += 1;
+                    once = Some(port);
+                }
+                None => return Err(Trouble::Refused(text)),
+            }
+        }
+        Err(Trouble::Refused(format!("corrected {HOPS_MAX} times")))
+    }
+
+    fn ask_once(&mut self, port: u16, asking: bool, words: &[&str]) -> Result<Reply, Trouble> {
+        let stream = self.connection(port).map_err(Trouble::Refused)?;
+        let refused =
+            |reply: Result<Reply, String>| reply.and_then(|reply| reply.text().map(drop).ok_or(format!("{reply:?}")));
+        if asking && let Err(problem) = refused(ask(stream, &["ASKING"])) {
+            self.connections.remove(&port);
+            return Err(Trouble::Refused(problem));
+        }
+        ask(stream, words).map_err(|problem| {
+            // What comes on it later would be taken for another reply.
+            self.connections.remove(&port);
+            Trouble::Unanswered(problem)
+        })
+    }
+
+    /// Sends many requests to one node before it reads the first reply; lines and bulk strings are understood as replies.
+    ///
+    /// # Errors
+    /// When not all are answered.
+    pub fn pipeline(&mut self, port: u16, requests: &[Vec<String>]) -> Result<Vec<Reply>, String> {
+        let mut bytes = Vec::new();
+        for words in requests {
+            bytes.extend(format!("*{}\r\n", words.len()).into_bytes());
+            words.iter().for_each(|word| bytes.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes()));
+        }
+        let stream = self.connection(port)?;
+        let broken = |error: std::io::Error| format!("the node on port {port}: {error}");
+        stream.write_all(&bytes).map_err(broken)?;
+        let mut source = BufReader::new(stream);
+        requests.iter().map(|_| read_short(&mut source).map_err(broken)).collect()
+    }
+
+    fn connection(&mut self, port: u16) -> Result<&mut TcpStream, String> {
+        use std::collections::btree_map::Entry;
+        match self.connections.entry(port) {
+            Entry::Occupied(there) => Ok(there.into_mut()),
+            Entry::Vacant(place) => {
+                let stream = connect(port).map_err(|error| format!("no connection to port {port}: {error}"))?;
+                Ok(place.insert(stream))
+            }
+        }
+    }
+}
+
+/// A line or a bulk string.
+fn read_short(source: &mut impl BufRead) -> std::io::Result<Reply> {
+    let mut line = String::new();
+    source.read_line(&mut line)?;
+    let line = line.trim_end();
+    if let Some(text) = line.strip_prefix('-') {
+        return Ok(Reply::Error(text.to_owned()));
+    }
+    let Some(length) = line.strip_prefix('$') else {
+        let text = line.get(1..).ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        return Ok(Reply::Text(text.to_owned()));
+    };
+    let Ok(length) = length.parse::<usize>() else { return Ok(Reply::Null) };
+    let mut bytes = vec![0; length + 2];
+    source.read_exact(&mut bytes)?;
+    bytes.truncate(length);
+    Ok(Reply::Text(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// An entry of CLUSTER SLOTS: first slot, last slot, where the primary listens.
+pub(super) fn entry(reply: &Reply) -> Option<(u16, u16, u16)> {
+    let [first, last, primary, ..] = reply.list() else { return None };
+    let number = |reply: &Reply| reply.text()?.parse().ok();
+    Some((number(first)?, number(last)?, number(primary.list().get(1)?)?))
+}
+
+/// `MOVED slot host:port` or `ASK slot host:port`: its first word, and the port.
+fn redirect(text: &str) -> Option<(&str, u16)> {
+    let (word, rest) = text.split_once(' ')?;
+    let port = rest.rsplit_once(':')?.1.parse().ok()?;
+    matches!(word, "MOVED" | "ASK").then_some((word, port))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A node that answers requests of one connection in turn, and tells what it was asked.
+    fn node(listener: TcpListener, replies: Vec<String>) -> std::thread::JoinHandle<Vec<String>> {
+        std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut source = BufReader::new(stream.try_clone().unwrap());
+            let mut line = || {
+                let mut line = String::new();
+                source.read_line(&mut line).unwrap();
+                line.trim_end().to_owned()
+            };
+            let mut request = || {
+                let words: usize = line()[1..].parse().unwrap();
+                let words: Vec<String> = (0..words).map(|_| (line(), line()).1).collect();
+                words.join(" ")
+            };
+            let answer = |reply: String| {
+                let request = request();
+                (&stream).write_all(reply.as_bytes()).unwrap();
+                request
+            };
+            replies.into_iter().map(answer).collect()
+        })
+    }
+
+    fn listener() -> (TcpListener, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, port)
+    }
+
+    fn slots(port: u16) -> String {
+        format!("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n")
+    }
+
+    #[test]
+    fn corrections_are_followed_counted_and_remembered() {
+        let ((first, here), (second, there)) = (listener(), listener());
+        let moved = format!("-MOVED 7 127.0.0.1:{there}\r\n");
+        let ask = format!("-ASK 9 127.0.0.1:{there}\r\n");
+        let first = node(first, vec![slots(here), ask, moved]);
+        let text = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+        let second =
+            node(second, vec!["+OK\r\n".into(), text("a"), text("b"), slots(there), text("c"), "-ERR no\r\n".into()]);
+        let mut client = Client::new(here).unwrap();
+        let a = Ok(Reply::Text("a".into()));
+        assert_eq!(client.request(9, &["GET", "k"]), (a, Hops { moved: 0, asked: 1 }));
+        assert_eq!(client.port_of(9), here, "it was for that request only");
+        let b = Ok(Reply::Text("b".into()));
+        assert_eq!(client.request(7, &["GET", "k"]), (b, Hops { moved: 1, asked: 0 }));
+        assert_eq!(client.port_of(9), there, "the whole table was asked for");
+        assert_eq!(client.request(9, &["GET", "k"]).1, Hops::default());
+        let no = Err(Trouble::Refused("ERR no".into()));
+        assert_eq!(client.request(9, &["GET", "k"]).0, no);
+        assert_eq!(first.join().unwrap(), ["CLUSTER SLOTS", "GET k", "GET k"]);
+        assert_eq!(second.join().unwrap()[..4], ["ASKING", "GET k", "GET k", "CLUSTER SLOTS"]);
+        assert!(matches!(client.request(9, &["GET", "k"]).0, Err(Trouble::Unanswered(_))), "it has gone");
+    }
+
+    #[test]
+    fn many_at_once_are_answered_in_order() {
+        let (listener, port) = listener();
+        let server = node(listener, vec![slots(port), "$1\r\n1\r\n".into(), "$-1\r\n".into(), "-ERR x\r\n".into()]);
+        let mut client = Client::new(port).unwrap();
+        let requests: Vec<Vec<String>> = ["a", "b", "c"].iter().map(|key| vec!["GET".into(), (*key).into()]).collect();
+        let replies = client.pipeline(port, &requests).unwrap();
+        assert_eq!(replies, [Reply::Text("1".into()), Reply::Null, Reply::Error("ERR x".into())]);
+        assert_eq!(server.join().unwrap().len(), 4);
+    }
+}

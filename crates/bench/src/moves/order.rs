@@ -1,0 +1,163 @@
+//! How slots are moved: by the store's own order where it has one, key by key where it has not, as the peers' own tools do it.
+
+use std::collections::BTreeSet;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::keys::SLOTS_MOVED;
+use crate::cluster::client::connect;
+use crate::load::control::{Reply, ask};
+
+/// How long a move may take before it is believed never to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Keys that one MIGRATE takes; more than the peers' tools do, because fewer orders are quicker.
+const KEYS_PER_MIGRATE: &str = "100";
+
+/// The way in which a store moves slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// `CLUSTER MIGRATESLOTS`.
+    Whole,
+    /// `CLUSTER SETSLOT` and `MIGRATE`.
+    KeyByKey,
+}
+
+impl Way {
+    /// The best one that the node on `port` knows.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn of(port: u16) -> Result<Way, String> {
+        let help = ask(&mut connection(port)?, &["CLUSTER", "HELP"])?;
+        let is_whole = help.list().iter().filter_map(Reply::text).any(|line| line.starts_with("MIGRATESLOTS"));
+        Ok(if is_whole { Way::Whole } else { Way::KeyByKey })
+    }
+}
+
+/// Who serves the first slot, and the next node in turn.
+///
+/// # Errors
+/// When nobody tells.
+pub fn ends(ports: &[u16]) -> Result<(u16, u16), String> {
+    let from = owner(ports[0], 0)?;
+    let place = ports.iter().position(|port| *port == from).ok_or("a node serves that is none of ours")?;
+    Ok((from, ports[(place + 1) % ports.len()]))
+}
+
+/// How a move ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All slots are where they were to go.
+    Done,
+    /// The store called it off: some may be there.
+    CalledOff,
+}
+
+/// Moves the slots from one node to another; returns when the store says that it is done.
+///
+/// # Errors
+/// What it refuses, or that it does not end.
+pub fn run(way: Way, ports: &[u16], from: u16, to: u16) -> Result<End, String> {
+    match way {
+        Way::Whole => whole(from, to),
+        Way::KeyByKey => key_by_key(ports, from, to).map(|()| End::Done),
+    }
+}
+
+fn whole(from: u16, to: u16) -> Result<End, String> {
+    let (mut source, mut target) = (connection(from)?, connection(to)?);
+    let node = id(&mut target)?;
+    let before: BTreeSet<String> = moves(&mut source)?.into_iter().map(|(name, _)| name).collect();
+    let last = (SLOTS_MOVED - 1).to_string();
+    order(&mut source, &["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", "0", &last, "NODE", &node])?;
+    let begun = Instant::now();
+    loop {
+        let all: Vec<_> = moves(&mut source)?.into_iter().filter(|(name, _)| !before.contains(name)).collect();
+        if all.iter().any(|(_, state)| matches!(state.as_str(), "cancelled" | "failed")) {
+            return Ok(End::CalledOff);
+        }
+        let is_done = !all.is_empty() && all.iter().all(|(_, state)| state == "success");
+        if is_done && serves_all(&mut target, to)? {
+            return Ok(End::Done);
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("the move does not end within {PATIENCE:?}: {all:?}"));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Names and states of the moves that a node knows of.
+fn moves(stream: &mut TcpStream) -> Result<Vec<(String, String)>, String> {
+    let reply = ask(stream, &["CLUSTER", "GETSLOTMIGRATIONS"])?;
+    let one = |map: &Reply| {
+        let of = |name: &str| map.list().chunks_exact(2).find(|pair| pair[0].text() == Some(name))?[1].text();
+        Some((of("name")?.to_owned(), of("state")?.to_owned()))
+    };
+    let all = reply.list().iter().map(one).collect::<Option<_>>();
+    all.ok_or_else(|| format!("a move is not understood: {reply:?}"))
+}
+
+fn key_by_key(ports: &[u16], from: u16, to: u16) -> Result<(), String> {
+    let (mut source, mut target) = (connection(from)?, connection(to)?);
+    let others = ports.iter().filter(|port| ![from, to].contains(port));
+    let mut others = others.map(|port| connection(*port)).collect::<Result<Vec<_>, _>>()?;
+    let (source_id, target_id, port) = (id(&mut source)?, id(&mut target)?, to.to_string());
+    for slot in (0..SLOTS_MOVED).map(|slot| slot.to_string()) {
+        order(&mut target, &["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id])?;
+        order(&mut source, &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id])?;
+        loop {
+            let reply = ask(&mut source, &["CLUSTER", "GETKEYSINSLOT", &slot, KEYS_PER_MIGRATE])?;
+            let keys: Vec<&str> = reply.list().iter().filter_map(Reply::text).collect();
+            if keys.is_empty() {
+                break;
+            }
+            let words = ["MIGRATE", "127.0.0.1", &port, "", "0", "60000", "KEYS"];
+            order(&mut source, &[&words[..], &keys].concat())?;
+        }
+        for stream in [&mut target, &mut source].into_iter().chain(&mut others) {
+            order(stream, &["CLUSTER", "SETSLOT", &slot, "NODE", &target_id])?;
+        }
+    }
+    Ok(())
+}
+
+fn connection(port: u16) -> Result<TcpStream, String> {
+    let problem = |error: std::io::Error| format!("no connection to port {port}: {error}");
+    let stream = connect(port).map_err(problem)?;
+    // What is agreed on by several nodes may take its time.
+    stream.set_read_timeout(Some(PATIENCE)).map_err(problem)?;
+    Ok(stream)
+}
+
+fn id(stream: &mut TcpStream) -> Result<String, String> {
+    let reply = ask(stream, &["CLUSTER", "MYID"])?;
+    reply.text().map(str::to_owned).ok_or_else(|| format!("a node does not tell its id: {reply:?}"))
+}
+
+fn order(stream: &mut TcpStream, words: &[&str]) -> Result<(), String> {
+    match ask(stream, words)? {
+        Reply::Text(text) if text == "OK" => Ok(()),
+        reply => Err(format!("{} {} is answered with {reply:?}", words[0], words[1])),
+    }
+}
+
+/// Whether a node says that it serves all slots that are moved.
+fn serves_all(stream: &mut TcpStream, port: u16) -> Result<bool, String> {
+    let reply = ask(stream, &["CLUSTER", "SLOTS"])?;
+    let mut served = vec![false; usize::from(SLOTS_MOVED)];
+    for (first, last, owner) in reply.list().iter().filter_map(super::client::entry) {
+        let slots = (first..=last).filter(|slot| *slot < SLOTS_MOVED && owner == port);
+        slots.for_each(|slot| served[usize::from(slot)] = true);
+    }
+    Ok(served.into_iter().all(|is_served| is_served))
+}
+
+fn owner(port: u16, slot: u16) -> Result<u16, String> {
+    let reply = ask(&mut connection(port)?, &["CLUSTER", "SLOTS"])?;
+    let entries: Vec<_> = reply.list().iter().filter_map(super::client::entry).collect();
+    let owner = entries.iter().find(|(first, last, _)| (*first..=*last).contains(&slot));
+    owner.map(|(_, _, port)| *port).ok_or_else(|| format!("nobody serves slot {slot}: {reply:?}"))
+}

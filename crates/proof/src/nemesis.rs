@@ -1,0 +1,30 @@
+//! Real nodes as one cluster under clients, while a seed kills, stops, cuts, slows and moves: nothing acknowledged is lost, done
+//! twice or read too late (AT-04, AT-05, AT-07, AT-27, AT-29).
+//!
+//! ```text
+//!   ground    where nodes live: a network namespace each, or all on the loopback address
+//!   fleet     the processes on it: started, killed, stopped, asked
+//!   plan      what a seed draws          faults    does it, and undoes it          mover   slots that go to and fro
+//!   client    what clients ask           history   what they asked and were told, and its file
+//!   judge     order, tokens, counters: the history of each key alone               copies  the same at every member
+//!   whole     the cluster has healed     tally     what has to be there for a run to prove anything
+//!   run       one seed, from the founding to the verdict
+//! ```
+//!
+//! No verdict hangs on how fast the machine is: a history is judged by what had returned before what began.
+
+mod client;
+pub mod command;
+mod copies;
+mod faults;
+mod fleet;
+mod ground;
+mod history;
+mod judge;
+mod mover;
+mod plan;
+mod run;
+mod tally;
+mod whole;
+
+pub use run::{Options, Verdict, run};

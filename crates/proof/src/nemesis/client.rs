@@ -1,0 +1,265 @@
+//! A client of a cluster: redirects followed, connections made again, nothing ever sent twice. Every fourth is stuck to one node, which it
+//! asks first whatever it was told.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base::rng::Rng;
+
+use super::fleet::{Fleet, ask};
+use super::ground::Door;
+use super::history::{Answer, Operation, What};
+use crate::connection::Connection;
+use crate::reply::{Reply, show};
+
+/// Keys of each kind at a time.
+const COUNTERS: u64 = 24;
+const APPENDED: u64 = 20;
+const SWAPPED: u64 = 10;
+/// Tokens until a key is left alone and another one begun: what is read stays short.
+const TOKENS_OF_A_KEY: u64 = 60;
+/// Nodes that one request is brought to at most, and that do not accept a connection.
+const REDIRECTS_MAX: usize = 5;
+const FAILURES_MAX: usize = 2;
+/// Between two requests, and after one that failed: the store is to be harmed, not the machine to be full.
+const PAUSE: Duration = Duration::from_millis(4);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
+/// How long clients wait for an answer: some longer than a failover takes.
+const PATIENCE_MS: [u64; 3] = [150, 400, 1000];
+
+/// What all clients share.
+pub(super) struct Stage<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) epoch: Instant,
+    pub(super) is_over: AtomicBool,
+    pub(super) moves_are_over: AtomicBool,
+    /// Tokens acknowledged of each kind of key and number.
+    tokens: Vec<AtomicU64>,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(fleet: &'a Fleet) -> Stage<'a> {
+        let tokens = (0..APPENDED + SWAPPED).map(|_| AtomicU64::new(0)).collect();
+        Stage {
+            fleet,
+            epoch: Instant::now(),
+            is_over: AtomicBool::new(false),
+            moves_are_over: AtomicBool::new(false),
+            tokens,
+        }
+    }
+
+    pub(super) fn now_us(&self) -> u64 {
+        self.epoch.elapsed().as_micros() as u64
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// One client.
+pub(super) struct Client<'a> {
+    stage: &'a Stage<'a>,
+    number: usize,
+    rng: Rng,
+    /// The node that it asks first, whatever it was told.
+    stuck_to: Option<Door>,
+    patience: Duration,
+    connections: BTreeMap<Door, Connection>,
+    /// Who answered for a key last.
+    known: BTreeMap<String, Door>,
+    /// What it saw last in keys that are compared.
+    seen: BTreeMap<String, String>,
+    sequence: u64,
+}
+
+/// How a request ended.
+enum Told {
+    Reply(Reply),
+    Refused(String),
+    Unknown(String),
+}
+
+impl<'a> Client<'a> {
+    pub(super) fn new(stage: &'a Stage<'a>, number: usize, seed: u64) -> Client<'a> {
+        // Some of them at the port that brings a request to whichever core of its node has the key.
+        let stuck_to = number
+            .is_multiple_of(4)
+            .then_some(Door { node: number / 4 % stage.fleet.len(), offset: (number / 8 % 2) as u16 });
+        let patience = Duration::from_millis(PATIENCE_MS[number % PATIENCE_MS.len()]);
+        Client {
+            stage,
+            number,
+            rng: Rng::new(seed ^ base::rng::mix(number as u64 + 1)),
+            stuck_to,
+            patience,
+            connections: BTreeMap::new(),
+            known: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Asks until the stage is over.
+    pub(super) fn run(mut self) -> Vec<Operation> {
+        let mut done = Vec::new();
+        while !self.stage.is_over() {
+            let (key, what) = self.draw();
+            let operation = self.perform(key, what);
+            thread::sleep(if operation.is_ok() { PAUSE } else { PAUSE_AFTER_FAILURE });
+            done.push(operation);
+        }
+        done
+    }
+
+    fn draw(&mut self) -> (String, What) {
+        match self.rng.below(100) {
+            0..30 => {
+                let key = format!("c:{}", self.rng.below(COUNTERS));
+                (key, if self.rng.chance(2, 3) { What::Increment } else { What::Count })
+            }
+            30..72 => {
+                let number = self.rng.below(APPENDED);
+                let key = format!("t:{number}:{}", self.generation(number));
+                (key, if self.rng.chance(1, 2) { What::Append { token: self.token() } } else { What::Read })
+            }
+            _ => {
+                let number = self.rng.below(SWAPPED);
+                let key = format!("s:{number}:{}", self.generation(APPENDED + number));
+                // What it compares with it has seen, and then no more: a comparison that fails says that the value has grown since.
+                match self.seen.remove(&key) {
+                    Some(old) => (key, What::Swap { old, token: self.token() }),
+                    None => (key, What::Read),
+                }
+            }
+        }
+    }
+
+    fn generation(&self, index: u64) -> u64 {
+        self.stage.tokens[index as usize].load(Ordering::Relaxed) / TOKENS_OF_A_KEY
+    }
+
+    fn token(&mut self) -> String {
+        self.sequence += 1;
+        format!("{}.{},", self.number, self.sequence)
+    }
+
+    /// One operation, noted as it was told.
+    pub(super) fn perform(&mut self, key: String, what: What) -> Operation {
+        let begun_us = self.stage.now_us();
+        let set;
+        let words: Vec<&str> = match &what {
+            What::Increment => vec!["INCR", &key],
+            What::Count | What::Read => vec!["GET", &key],
+            What::Append { token } => vec!["APPEND", &key, token],
+            What::Swap { old, token } if old.is_empty() => vec!["SET", &key, token, "NX"],
+            What::Swap { old, token } => {
+                set = format!("{old}{token}");
+                vec!["SET", &key, &set, "IFEQ", old]
+            }
+        };
+        let (told, node) = self.ask(&key, &words);
+        let ended_us = self.stage.now_us();
+        let answer = match told {
+            Told::Reply(reply) => answer(&what, reply),
+            Told::Refused(why) => Answer::Refused(why),
+            Told::Unknown(why) => Answer::Unknown(why),
+        };
+        self.note(&key, &what, &answer);
+        Operation { client: self.number, key, what, answer, begun_us, ended_us, node }
+    }
+
+    fn note(&mut self, key: &str, what: &What, answer: &Answer) {
+        if key.starts_with("s:") {
+            match (what, answer) {
+                (What::Read, Answer::Value(value)) => drop(self.seen.insert(key.to_owned(), value.clone())),
+                (What::Swap { old, token }, Answer::Swapped) => {
+                    self.seen.insert(key.to_owned(), format!("{old}{token}"));
+                }
+                _ => {}
+            }
+        }
+        let offset = match what {
+            What::Append { .. } if matches!(answer, Answer::Number(_)) => 0,
+            What::Swap { .. } if *answer == Answer::Swapped => APPENDED,
+            _ => return,
+        };
+        if let Some(number) = key.split(':').nth(1).and_then(|number| number.parse::<u64>().ok()) {
+            self.stage.tokens[(offset + number) as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Brings words to who serves the key. They are sent again only to whom a redirect names, which is to say that they were not done.
+    fn ask(&mut self, key: &str, words: &[&str]) -> (Told, usize) {
+        let anybody = Door::of_core(self.rng.below(self.stage.fleet.len() as u64) as usize, 0);
+        let mut door = self.stuck_to.or(self.known.get(key).copied()).unwrap_or(anybody);
+        let (mut redirects, mut failures) = (0, 0);
+        loop {
+            let connection = match self.connection(door) {
+                Ok(connection) => connection,
+                Err(error) => {
+                    failures += 1;
+                    self.known.remove(key);
+                    if failures == FAILURES_MAX {
+                        return (Told::Refused(format!("no connection: {}", error.kind())), door.node);
+                    }
+                    door = Door::of_core((door.node + 1) % self.stage.fleet.len(), 0);
+                    continue;
+                }
+            };
+            match ask(connection, words) {
+                Ok(Reply::Error(text)) => {
+                    let text = String::from_utf8_lossy(&text).into_owned();
+                    let moved = text.strip_prefix("MOVED ").and_then(|rest| rest.split_once(' '));
+                    redirects += usize::from(moved.is_some());
+                    match moved.and_then(|(_, address)| self.stage.fleet.ground.door_at(address)) {
+                        Some(elsewhere) if redirects <= REDIRECTS_MAX => door = elsewhere,
+                        _ => {
+                            self.known.remove(key);
+                            return (Told::Refused(text), door.node);
+                        }
+                    }
+                }
+                Ok(reply) => {
+                    self.known.insert(key.to_owned(), door);
+                    return (Told::Reply(reply), door.node);
+                }
+                Err(error) => {
+                    self.connections.remove(&door);
+                    self.known.remove(key);
+                    return (Told::Unknown(format!("no answer: {}", error.kind())), door.node);
+                }
+            }
+        }
+    }
+
+    fn connection(&mut self, door: Door) -> std::io::Result<&mut Connection> {
+        if !self.connections.contains_key(&door) {
+            let connection = Connection::open_within(&self.stage.fleet.ground.address(door), self.patience)?;
+            self.connections.insert(door, connection);
+        }
+        Ok(self.connections.get_mut(&door).expect("it was just made"))
+    }
+}
+
+fn answer(what: &What, reply: Reply) -> Answer {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    match (what, reply) {
+        (What::Increment | What::Append { .. }, Reply::Integer(number @ 0..)) => Answer::Number(number as u64),
+        (What::Count, Reply::Nil) => Answer::Number(0),
+        (What::Count, Reply::Bulk(bytes)) if text(bytes.clone()).parse::<u64>().is_ok() => {
+            Answer::Number(text(bytes).parse().expect("it was just seen to be one"))
+        }
+        (What::Read, Reply::Nil) => Answer::Value(String::new()),
+        (What::Read, Reply::Bulk(bytes)) => Answer::Value(text(bytes)),
+        (What::Swap { .. }, Reply::Status(ok)) if ok == b"OK" => Answer::Swapped,
+        (What::Swap { .. }, Reply::Nil) => Answer::Differs,
+        (_, other) => Answer::Unknown(format!("{UNEXPECTED} {}", show(format!("{other:?}").as_bytes()))),
+    }
+}
+
+/// How the note on a reply begins that its request cannot have.
+pub(super) const UNEXPECTED: &str = "unexpected:";

@@ -1,0 +1,188 @@
+//! The processes of a cluster: started, killed, stopped and let go again, asked.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::ground::{Door, Ground};
+use crate::connection::Connection;
+use crate::reply::{Reply, decode};
+
+/// How long a node may take for an answer to the harness.
+const ANSWER_WITHIN: Duration = Duration::from_millis(1000);
+/// How long one may take to end after it was asked to.
+const END_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// What all nodes are started with.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    /// The binary zerohop.
+    pub(super) zerohop: PathBuf,
+    pub(super) lease_ms: u64,
+    pub(super) cores: u16,
+    pub(super) durability: &'static str,
+    pub(super) io: &'static str,
+}
+
+/// See the module.
+pub(super) struct Fleet {
+    pub(super) ground: Ground,
+    folder: PathBuf,
+    setting: Setting,
+    nodes: Vec<Mutex<Option<Child>>>,
+}
+
+impl Fleet {
+    /// Nodes that will know each other by a list of hosts; none runs yet.
+    ///
+    /// # Errors
+    /// Those of writing the list.
+    pub(super) fn new(ground: Ground, folder: &Path, setting: Setting) -> io::Result<Fleet> {
+        let of_node = |node| {
+            let (host, port) = ground.host_and_port(node);
+            format!("{host}:{port}\n")
+        };
+        fs::write(folder.join("hosts"), (0..ground.nodes()).map(of_node).collect::<String>())?;
+        fs::write(folder.join("token"), "00112233445566778899aabbccddeeff\n")?;
+        let nodes = (0..ground.nodes()).map(|_| Mutex::new(None)).collect();
+        Ok(Fleet { ground, folder: folder.to_owned(), setting, nodes })
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// How many instances a node has.
+    pub(super) fn cores(&self) -> u16 {
+        self.setting.cores
+    }
+
+    /// Where a node's data lies.
+    pub(super) fn data(&self, node: usize) -> PathBuf {
+        self.folder.join(format!("data-{node}"))
+    }
+
+    /// What a node has printed since the first start.
+    pub(super) fn output(&self, node: usize) -> String {
+        fs::read_to_string(self.output_path(node)).unwrap_or_default()
+    }
+
+    fn output_path(&self, node: usize) -> PathBuf {
+        self.folder.join(format!("node-{node}.txt"))
+    }
+
+    /// Starts a node, on what it left.
+    ///
+    /// # Errors
+    /// Those of starting a process.
+    pub(super) fn start(&self, node: usize) -> io::Result<()> {
+        let output = OpenOptions::new().create(true).append(true).open(self.output_path(node))?;
+        let (host, port) = self.ground.host_and_port(node);
+        let lease_ms = self.setting.lease_ms.to_string();
+        // What is started by it dies with the thread that started it.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(&self.setting.zerohop);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ZEROHOP_")) {
+            command.env_remove(name);
+        }
+        command.args(["serve", "--port", &port.to_string(), "--bind", host, "--announce-host", host]).arg("--dir");
+        command.arg(self.data(node)).args(["--machine", &format!("m{node}"), "--protected-mode", "no", "--hosts"]);
+        command.arg(self.folder.join("hosts")).arg("--token-file").arg(self.folder.join("token"));
+        command.args(["--lease-ms", &lease_ms, "--durability", self.setting.durability, "--io", self.setting.io]);
+        command.args(["--cores", &self.setting.cores.to_string()]);
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        let child = self.ground.inside(node, || command.spawn())?;
+        *self.nodes[node].lock().expect("nobody panics with it") = Some(child);
+        Ok(())
+    }
+
+    /// Sends a signal to a node; whether it ran.
+    pub(super) fn signal(&self, node: usize, signal: Signal) -> bool {
+        let mut child = self.nodes[node].lock().expect("nobody panics with it");
+        let Some(child) = child.as_mut() else { return false };
+        matches!(child.try_wait(), Ok(None)) && kill_process(Pid::from_child(child), signal).is_ok()
+    }
+
+    /// Kills a node with SIGKILL, and returns when it is gone; whether it ran until then.
+    pub(super) fn kill(&self, node: usize) -> bool {
+        let Some(mut child) = self.nodes[node].lock().expect("nobody panics with it").take() else { return false };
+        let ran = matches!(child.try_wait(), Ok(None));
+        // Both fail only where there is nothing left to do.
+        child.kill().and_then(|()| child.wait()).ok();
+        ran
+    }
+
+    /// How a node has ended that nobody killed; nothing if it runs, or was killed.
+    pub(super) fn has_ended(&self, node: usize) -> Option<ExitStatus> {
+        let mut child = self.nodes[node].lock().expect("nobody panics with it");
+        child.as_mut().and_then(|child| child.try_wait().ok().flatten())
+    }
+
+    /// Asks all nodes to stop (SIGTERM), waits, and says who did not as it has to.
+    pub(super) fn stop_all(&self) -> Vec<String> {
+        for node in 0..self.len() {
+            self.signal(node, Signal::TERM);
+        }
+        (0..self.len()).filter_map(|node| self.await_end(node).err()).collect()
+    }
+
+    fn await_end(&self, node: usize) -> Result<(), String> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.has_ended(node) {
+                Some(status) if status.success() => break,
+                Some(status) => return Err(format!("node {node} ended with {status} when it was asked to stop")),
+                None if waited > END_WITHIN => return Err(format!("node {node} does not end")),
+                None => std::thread::sleep(LOOK_EVERY),
+            }
+            waited += LOOK_EVERY;
+        }
+        self.nodes[node].lock().expect("nobody panics with it").take();
+        Ok(())
+    }
+
+    /// What is answered to words.
+    ///
+    /// # Errors
+    /// When nothing is.
+    pub(super) fn ask(&self, door: Door, words: &[&str]) -> io::Result<Reply> {
+        let mut connection = Connection::open_within(&self.ground.address(door), ANSWER_WITHIN)?;
+        ask(&mut connection, words)
+    }
+
+    /// The same, if it is text.
+    pub(super) fn told(&self, door: Door, words: &[&str]) -> Option<String> {
+        match self.ask(door, words) {
+            Ok(Reply::Bulk(text) | Reply::Status(text)) => Some(String::from_utf8_lossy(&text).into_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for node in 0..self.len() {
+            self.kill(node);
+        }
+    }
+}
+
+/// Sends words and reads what is answered.
+///
+/// # Errors
+/// As [`Connection::read_reply`].
+pub(super) fn ask(connection: &mut Connection, words: &[&str]) -> io::Result<Reply> {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let raw = connection.call(&words)?;
+    let (reply, _) = decode(&raw)
+        .map_err(|malformed| io::Error::new(io::ErrorKind::InvalidData, malformed.to_string()))?
+        .expect("a whole reply was read");
+    Ok(reply)
+}

@@ -1,0 +1,67 @@
+//! The suite `nemesis`: real nodes as one cluster that are killed, stopped, cut off and slowed while clients write and slots move, for a
+//! fixed seed and for one of the commit; the histories judged twice. Hours of it are a campaign: `cargo x campaign nemesis`.
+
+use std::path::Path;
+
+use super::{Context, Counts, Suite, Turn, commit_number};
+use crate::{Outcome, needs, nemesis, process, workspace};
+
+/// The seed that every commit is asked.
+const FIXED_SEED: u64 = 1;
+/// Seconds of faults of one seed.
+const SECONDS: u64 = 16;
+
+/// The same where a bug has to be noticed.
+const PLANTED_SECONDS: u64 = 40;
+/// A lease that machines bear which do much else; the campaign has shorter ones.
+const LEASE_MS: u64 = 700;
+
+/// Each check of a run counts as one test, and each history that is judged again.
+pub const NEMESIS: Suite = Suite {
+    name: "nemesis",
+    about: "three real nodes killed, stopped, cut off and slowed under 20 clients while slots move: nothing lost, twice or read too late",
+    needs: &[],
+    budget_seconds: 120,
+    turn: Turn::Fixed,
+    run,
+};
+
+fn run(context: &Context) -> Outcome<Counts> {
+    if context.may_install {
+        nemesis::install_needs()?;
+    }
+    let (proof, zerohop) = (workspace::checked_program("proof")?, context.zerohop()?);
+    let mut counts = Counts::default();
+    let mut seeds = vec![FIXED_SEED, commit_number(&context.commit)];
+    seeds.dedup();
+    for seed in &seeds {
+        counts.add(one(context, (&proof, &zerohop), *seed, None)?);
+    }
+    counts.add(recheck(context, &seeds)?);
+    Ok(counts)
+}
+
+/// A run of one seed; with a planted bug it is one test.
+pub(super) fn one(
+    context: &Context,
+    (proof, zerohop): (&Path, &Path),
+    seed: u64,
+    planted: Option<&str>,
+) -> Outcome<Counts> {
+    let seconds = if planted.is_some() { PLANTED_SECONDS } else { SECONDS };
+    let mut command = nemesis::command((proof, zerohop), seed, seconds, planted);
+    command.args(["--lease-ms", &LEASE_MS.to_string()]);
+    println!("  again: {}", process::describe(&command));
+    context.counted(&mut command)
+}
+
+/// The same histories by another program in another language.
+fn recheck(context: &Context, seeds: &[u64]) -> Outcome<Counts> {
+    if !needs::PYTHON.is_met() {
+        println!("  NOT TESTED: the histories are not judged again without Python");
+        return Ok(Counts { skipped: seeds.len(), ..Counts::default() });
+    }
+    let mut command = context.command(needs::PYTHON.program);
+    command.arg(nemesis::RECHECK).args(seeds.iter().map(|seed| nemesis::folder(*seed)));
+    context.counted(&mut command)
+}
