@@ -96,6 +96,11 @@ impl ClusterView {
         ClusterView { promised: members.min(2), ..self }
     }
 
+    /// Whether others are to have copies of what a slot's first has.
+    pub fn keeps_copies(&self) -> bool {
+        self.promised > 1
+    }
+
     /// Whether a chain has fewer whole copies than a reply promises.
     pub fn is_degraded(&self, chain: &Chain) -> bool {
         chain.whole < self.promised

@@ -48,18 +48,30 @@ pub struct RouteScratch {
     pub masks: GroupMasks,
 }
 
+/// How a connection may name keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking {
+    /// Which personality answers.
+    pub door: Door,
+    /// What the connection has selected.
+    pub database: Database,
+    /// All keys of a request are of one slot.
+    pub one_slot: bool,
+}
+
 /// Where a data command belongs. `hint` is for commands with a single key.
 #[inline]
 pub fn route<'a>(
     spec: &CommandSpec,
     arguments: Arguments<'a>,
     hint: Option<Hint>,
-    (door, database): (Door, Database),
+    asking: Asking,
     (core, table, store): (CoreId, &NodeTable, &Store),
     scratch: &mut RouteScratch,
 ) -> Route<'a> {
+    let Asking { door, database, .. } = asking;
     let Some(Hint { slot, hash, .. }) = hint.filter(|hint| hint.database == database) else {
-        return route_many(spec, arguments, door, (core, table, store), scratch);
+        return route_many(spec, arguments, asking, (core, table, store), scratch);
     };
     let bytes = arguments.get(spec.first_key as usize).expect("the decoder found the key there");
     if bytes.len() > base::limits::KEY_BYTES_MAX {
@@ -84,7 +96,7 @@ fn route_away<'a>(slot: Slot, door: Door, core: CoreId, table: &NodeTable) -> Ro
 fn route_many<'a>(
     spec: &CommandSpec,
     arguments: Arguments<'a>,
-    door: Door,
+    Asking { door, one_slot, .. }: Asking,
     (core, table, store): (CoreId, &NodeTable, &Store),
     scratch: &mut RouteScratch,
 ) -> Route<'a> {
@@ -101,7 +113,7 @@ fn route_many<'a>(
             return Route::KeyTooLong;
         }
         let slot = placement::slot_of(name);
-        if *first_slot.get_or_insert(slot) != slot && door == Door::Cluster {
+        if *first_slot.get_or_insert(slot) != slot && one_slot {
             return Route::CrossSlot;
         }
         add_group(&mut scratch.masks, table, slot);

@@ -12,7 +12,7 @@ use crate::access::buffers_of;
 use crate::connection::Stall;
 use crate::foreign::Reach;
 use crate::owned_request::OwnedRequest;
-use crate::route::{Hint, Route, route};
+use crate::route::{Asking, Hint, Route, route};
 use crate::shard::Shard;
 use crate::transaction::{has_several_slots, needs_keyspace};
 use crate::unit::UnitWork;
@@ -115,10 +115,9 @@ impl Shard {
         if self.membership.is_some() && self.refuse_foreign(index, spec, arguments, reach) {
             return true;
         }
-        let Some(connection) = self.connections.at(index) else { return true };
-        let door_database = (connection.session.door(), connection.session.database());
+        let Some(asking) = self.asking(index, spec) else { return true };
         let place = (self.core, &*self.table, &self.store);
-        let place = route(spec, arguments, None, door_database, place, &mut self.route_scratch);
+        let place = route(spec, arguments, None, asking, place, &mut self.route_scratch);
         self.refuse(index, spec, &place)
     }
 
@@ -168,10 +167,9 @@ impl Shard {
             return;
         }
         self.note_written(index, spec, arguments, hint);
-        let Some(connection) = self.connections.at(index) else { return };
-        let (door, database) = (connection.session.door(), connection.session.database());
+        let Some(asking) = self.asking(index, spec) else { return };
         let place = (self.core, &*self.table, &self.store);
-        let place = route(spec, arguments, hint, (door, database), place, &mut self.route_scratch);
+        let place = route(spec, arguments, hint, asking, place, &mut self.route_scratch);
         match place {
             Route::Here(first_key) if !self.checks_writes && !self.store.tiers() => {
                 self.run_here(index, spec, first_key, arguments);
@@ -348,6 +346,22 @@ impl Shard {
     pub(crate) fn end_pause(&mut self) {
         self.paused_until = None;
         self.unpark();
+    }
+
+    /// How the connection may name keys of such a request; `None` when it is gone.
+    #[inline]
+    pub(crate) fn asking(&mut self, index: u32, spec: &'static CommandSpec) -> Option<Asking> {
+        let writes_one_slot = spec.is_write() && self.writes_one_slot();
+        let session = &self.connections.at(index)?.session;
+        let (door, database) = (session.door(), session.database());
+        Some(Asking { door, database, one_slot: door == Door::Cluster || writes_one_slot })
+    }
+
+    /// Whether what writes keeps to one slot at every door: other slots may have other followers, and if this node is lost they
+    /// go on with as much as each of them has.
+    pub(crate) fn writes_one_slot(&self) -> bool {
+        let view = self.membership.as_deref().and_then(|membership| membership.links.view());
+        view.is_some_and(|view| view.keeps_copies())
     }
 
     /// The door decides the personality.

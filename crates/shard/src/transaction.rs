@@ -141,7 +141,9 @@ impl Shard {
             return Reply::new(bytes, protocol).null_array();
         }
         let door = self.door(id.index);
-        if door == Door::Cluster && has_several_slots(transaction) {
+        let is_write = || transaction.commands().any(|command| command.spec.is_write());
+        let keeps_to_one_slot = door == Door::Cluster || (self.writes_one_slot() && is_write());
+        if keeps_to_one_slot && has_several_slots(transaction) {
             return error::CROSS_SLOT.write(&mut Reply::new(bytes, protocol));
         }
         let foreign =

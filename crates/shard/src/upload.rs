@@ -147,12 +147,11 @@ impl Shard {
             self.on_denied(index, spec, arguments, (denial, context));
             return self.store.let_go(std::iter::once(blocks));
         }
-        let Some(connection) = self.connections.at(index) else { return };
-        let (door, database) = (connection.session.door(), connection.session.database());
         let protocol = connection.session.protocol();
         self.list_for_flush(index);
+        let Some(asking) = self.asking(index, spec) else { return };
         let place = (self.core, &*self.table, &self.store);
-        let place = route(spec, arguments, None, (door, database), place, &mut self.route_scratch);
+        let place = route(spec, arguments, None, asking, place, &mut self.route_scratch);
         let reach = self.reach(index);
         if self.refuse(index, spec, &place) || self.refuse_foreign(index, spec, arguments, reach) {
             return self.store.let_go(std::iter::once(blocks));
@@ -163,7 +162,7 @@ impl Shard {
         let ticket = connection.output.reserve().as_u64();
         connection.stall = Stall::Upload(ticket);
         let origin = Origin { core: self.core, connection: connection.id, ticket };
-        let upload = Upload::new(origin, OwnedRequest::new(spec, arguments), blocks, (database, protocol));
+        let upload = Upload::new(origin, OwnedRequest::new(spec, arguments), blocks, (asking.database, protocol));
         match owner == self.core {
             true => self.on_upload(upload),
             false => self.outbox[usize::from(owner.0)].controls.push(Control::Upload(Box::new(upload))),

@@ -231,10 +231,11 @@ pub fn encode(request: &[Vec<u8>], out: &mut Vec<u8>) {
 }
 
 /// First words of the errors that a healthy or an honestly failing node may answer.
-const REFUSALS: [&str; 10] = [
+const REFUSALS: [&str; 11] = [
     "IOERR ",
     "OOM ",
     "MOVED ",
+    "CROSSSLOT ",
     "MISCONF ",
     "LOADING ",
     "CLUSTERDOWN ",

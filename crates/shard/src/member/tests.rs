@@ -4,6 +4,7 @@
 mod copies;
 mod copy_reads;
 mod lanes;
+mod plain;
 mod town;
 
 use base::NodeId;

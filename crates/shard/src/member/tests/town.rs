@@ -100,6 +100,8 @@ pub struct Town {
     long_of: u64,
     /// One of so many deliveries is not what was sent; 0: none.
     harm_of: u64,
+    /// How many members a chain is to have by the tables that are told.
+    pub chain_length: usize,
     pub met: Met,
 }
 
@@ -131,6 +133,7 @@ impl Town {
             read: BTreeMap::new(),
             long_of: 0,
             harm_of: 0,
+            chain_length: 2,
             met: Met::default(),
         };
         (0..count).for_each(|number| town.give_lease(number, u64::MAX));

@@ -65,7 +65,7 @@ impl Town {
         let stretches = chains.iter().map(|(slot, members, whole)| (Slot::wrapping(*slot), chain(members, *whole)));
         let places = (0..self.nodes.len()).map(place).collect();
         let view = ClusterView::new(CLUSTER, version, places, stretches.collect());
-        self.view = std::sync::Arc::new(view);
+        self.view = std::sync::Arc::new(view.with_chain_length(self.chain_length));
         for number in 0..self.nodes.len() {
             self.tell_view(number, std::sync::Arc::clone(&self.view));
         }
@@ -79,6 +79,11 @@ impl Town {
     /// A client of a node.
     pub fn client(&mut self, at: usize) -> ConnectionId {
         self.nodes[at].accept(Door::Cluster)
+    }
+
+    /// A client of the port for everybody.
+    pub fn plain_client(&mut self, at: usize) -> ConnectionId {
+        self.nodes[at].accept(Door::Standalone)
     }
 
     /// It sends these requests at once, and the town comes to rest; what it was answered.
