@@ -390,6 +390,14 @@ impl Lead {
         self.counts_from = newest;
     }
 
+    /// What it holds and may take over: where replies wait for it, it also has what was acknowledged before they did.
+    pub fn vouched(&self) -> SlotSet {
+        match !self.counts || self.passed() >= self.counts_from {
+            true => self.held.clone(),
+            false => self.held.intersection(&self.trusted),
+        }
+    }
+
     /// Of which slots it is said to be whole, and has everything that was acknowledged, or ever will be by this table.
     pub fn counted(&self) -> SlotSet {
         match self.counts && self.passed() >= self.counts_from {

@@ -138,7 +138,7 @@ impl Links {
     pub fn held(&self) -> Vec<Held> {
         let held = |(lead, _): &(Lead, Contact)| Held {
             to: lead.to(),
-            slots: lead.held().clone(),
+            slots: lead.vouched(),
             suspects: lead.suspects().clone(),
             counted: lead.counted(),
         };

@@ -37,7 +37,7 @@ pub struct AllWanted {
 pub struct Held {
     /// Who.
     pub to: InstanceName,
-    /// Whole, in its log.
+    /// Whole, in its log, and everything that was acknowledged before replies waited for it.
     pub slots: SlotSet,
     /// What it is said to have whole, and has not.
     pub suspects: SlotSet,

@@ -6,7 +6,7 @@ use placement::{Epoch, SlotRange};
 
 use crate::chain::{Chain, Member};
 use crate::command::Replacement;
-use crate::moves::Move;
+use crate::moves::{Move, MoveState};
 use crate::node::NodeState;
 use crate::refusal::{Flaw, Refusal};
 use crate::stretch::{all_slots, common};
@@ -31,7 +31,8 @@ impl Table {
             return Err(Refusal::OtherIncarnation(id, node.facts.incarnation));
         }
         node.state = NodeState::Down;
-        self.stretches.change(all_slots(), epoch, |_, chain| after_loss(chain, id));
+        let moving = |slots| self.moves.iter().find(|one| common(one.slots, slots).is_some()).copied();
+        self.stretches.change(all_slots(), epoch, |slots, chain| after_loss(chain, id, moving(slots)));
         self.moves.retain(|one| one.from.node != id && one.to.node != id);
         for replacement in replacements {
             self.place_replacement(epoch, *replacement);
@@ -175,14 +176,27 @@ pub(crate) fn successor(chain: &Chain) -> Option<InstanceName> {
 }
 
 /// What is left of a chain when `lost` is lost: the others, or, when none of them has everything, `lost` as its only member.
-pub(crate) fn after_loss(chain: &Chain, lost: NodeId) -> Chain {
-    let Some(member) = chain.member(lost) else { return *chain };
+///
+/// ```text
+///                         lost     left
+///  1  2 │ 3  4             1       2 │ ~3 ~4    who stands behind those that replies waited for may lag: it is whole once
+///                          2       1 │ ~3 ~4    the first says so again, and nobody's heir before
+///                          3       1 2 │ 4
+///  to  from  2 │ 3         to      from 2 │ ~3  handed over, `moving`: they wait for the source and its second
+/// ```
+pub(crate) fn after_loss(chain: &Chain, lost: NodeId, moving: Option<Move>) -> Chain {
+    let Some(at) = chain.iter().position(|member| member.place.node == lost) else { return *chain };
     let rest = chain.without(lost);
     if rest.whole_count() > 0 {
-        return rest;
+        let is_handed = moving.is_some_and(|one| one.state == MoveState::HandingOver);
+        let abreast = if is_handed { 3 } else { 2 };
+        return match rest.get(abreast - 1).filter(|_| at < abreast) {
+            Some(behind) => rest.doubted(behind.place.node),
+            None => rest,
+        };
     }
     if is_planted(Bug::M4PromoteShorterLog) && !rest.is_empty() {
         return rest.with_whole(rest[0].place.node);
     }
-    Chain::of(&[member])
+    Chain::of(&[chain[at]])
 }

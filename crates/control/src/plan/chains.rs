@@ -21,7 +21,7 @@ use base::{InstanceName, NodeId, Slot};
 pub fn replacements(table: &Table, lost: NodeId) -> Vec<Replacement> {
     let mut wants = Vec::new();
     for (slots, chain, moving) in parts(table).into_iter().filter(|(_, chain, _)| chain.has(lost)) {
-        let kept = after_loss(&chain, lost);
+        let kept = after_loss(&chain, lost, moving);
         let is_over = moving.is_none_or(|one| one.from.node == lost || one.to.node == lost);
         let beside = if is_over { kept } else { settled(&kept, moving) };
         if is_served(table, &kept) && kept.len() < wanted(table) {

@@ -126,6 +126,24 @@ fn who_takes_over_is_who_was_waited_for() {
     assert_eq!(rig.chain(0), "[1.0 3.0]");
 }
 
+/// Replies wait for the second: who stands behind it may lag, and is nobody's heir when those two are lost.
+#[test]
+fn who_was_not_waited_for_takes_over_from_nobody() {
+    let _unplanted = unplanted();
+    for (lost, left, gone) in [(1, "[2.0 ~3.0]", "[2.0]"), (2, "[1.0 ~3.0]", "[1.0]"), (3, "[1.0 2.0]", "[2.0]")] {
+        let mut rig = trio();
+        let places = [1, 2, 3].map(|node| place(node, 0)).to_vec();
+        let epoch = rig.table.version();
+        rig.done(Action::Replace { slots: slots(0, 8191), epoch, places, counted: false });
+        rig.fill();
+        rig.kill(lost);
+        assert_eq!(rig.chain(0), left);
+        let next = if lost == 1 { 2 } else { 1 };
+        rig.kill(next);
+        assert_eq!(rig.chain(0), gone);
+    }
+}
+
 #[test]
 fn members_are_whole_in_the_order_of_the_chain() {
     let _unplanted = unplanted();

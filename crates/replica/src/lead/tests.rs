@@ -137,6 +137,31 @@ fn groups_that_a_fill_has_already_go_as_copies_however_many_wait() {
     rig.compare(&[b"one", b"two"]);
 }
 
+/// Who was third lacks what was acknowledged without it, until that is in its log, too.
+#[test]
+fn who_comes_next_is_vouched_for_once_it_has_what_it_was_not_waited_for() {
+    let mut rig = Rig::new();
+    let mut slots = SlotSet::default();
+    slots.insert(slot());
+    let table = |counts| Wanted { slots: slots.clone(), counts, ..Wanted::default() };
+    rig.lead.set_slots(table(false), 2, |_| 2);
+    rig.set(b"one", 10);
+    rig.seal();
+    rig.pass();
+    rig.fill();
+    rig.compare(&[b"one"]);
+    assert!(rig.lead.vouched().contains(slot()));
+    rig.set(b"one", 11);
+    rig.seal();
+    rig.pass();
+    assert!(rig.lead.vouched().contains(slot()), "nobody's heir may lag");
+    rig.lead.set_slots(table(true), 3, |_| 3);
+    rig.lead.count_from(rig.lead.considered);
+    assert!(rig.lead.held().contains(slot()) && !rig.lead.vouched().contains(slot()));
+    rig.compare(&[b"one"]);
+    assert!(rig.lead.vouched().contains(slot()));
+}
+
 #[test]
 fn behind_a_copy_groups_that_were_sealed_before_it_go_as_copies() {
     let mut rig = Rig::new();

@@ -118,7 +118,7 @@ impl Draw {
         let durability: Vec<Durability> = (0..nodes).map(&mut durability).collect();
         let clock_error_ppm = (0..=nodes).map(|_| draw_clock(rng)).collect();
         let all_commit = durability.iter().all(|one| *one == Durability::Commit);
-        let mut troubles = if wish.faults { draw_troubles((chain_length, all_commit), rng) } else { Vec::new() };
+        let mut troubles = if wish.faults { draw_troubles(all_commit, rng) } else { Vec::new() };
         if wish.moves {
             add_moves(&mut troubles, &mut Rng::new(wish.seed ^ 0x5107_5A11));
         }
@@ -167,7 +167,7 @@ fn draw_clock(rng: &mut Rng) -> i64 {
     }
 }
 
-fn draw_troubles((chain_length, all_commit): (u8, bool), rng: &mut Rng) -> Vec<Trouble> {
+fn draw_troubles(all_commit: bool, rng: &mut Rng) -> Vec<Trouble> {
     let count = [1, 3, 5, 8][rng.below(4) as usize];
     let mut draw = || match rng.below(16) {
         0..3 => Trouble::Kill,
@@ -176,12 +176,11 @@ fn draw_troubles((chain_length, all_commit): (u8, bool), rng: &mut Rng) -> Vec<T
         7..10 => Trouble::Isolate,
         10..12 => Trouble::Part,
         12..14 => Trouble::Swizzle,
-        // Of three the last one may lag, and nobody knows who was first when all start again.
-        14 if chain_length == 2 => Trouble::Blackout,
+        14 => Trouble::Blackout,
         _ => Trouble::Reset,
     };
     let mut troubles: Vec<Trouble> = (0..count).map(|_| draw()).collect();
-    if all_commit && chain_length == 2 && rng.chance(1, 2) {
+    if all_commit && rng.chance(1, 2) {
         troubles.push(Trouble::Blackout);
     }
     troubles
