@@ -199,6 +199,10 @@ pub const LANES_MAX: usize = 256;
 /// Bytes of a link on their way to its follower, above which nothing is filled: a write that the follower has to have waits behind
 /// them. With 4 MiB writes stood still for 90 ms while 61,000 keys moved, with this for 21 (`cargo x bench moves`).
 pub const LINK_FILL_BYTES_MAX: usize = 256 << 10;
+/// Keys of a slot that two nodes compare before it is filled; a slot with more of them is filled anew.
+pub const COMPARED_KEYS_MAX: u32 = 16_384;
+/// Slots that a follower was asked about, and that are not filled yet.
+pub const COMPARED_SLOTS_MAX: usize = 32;
 /// Bytes of a TLS client's handshake: a chain of certificates takes some 10 KiB.
 pub const TLS_HANDSHAKE_BYTES_MAX: usize = 64 << 10;
 /// How long a TLS client may take for its handshake, milliseconds.

@@ -86,16 +86,16 @@ impl SlotSet {
         set
     }
 
-    /// The smallest one that is in neither of the others.
-    pub fn first_outside(&self, one: &SlotSet, other: &SlotSet) -> Option<Slot> {
-        let outside = |index: usize| self.0[index] & !(one.0[index] | other.0[index]);
+    /// The smallest one that is in none of the others.
+    pub fn first_outside<const COUNT: usize>(&self, others: [&SlotSet; COUNT]) -> Option<Slot> {
+        let outside = |index: usize| others.iter().fold(self.0[index], |word, other| word & !other.0[index]);
         let index = (0..WORDS).find(|index| outside(*index) != 0)?;
         Slot::new(index as u16 * 64 + outside(index).trailing_zeros() as u16)
     }
 
     /// Whether all of them are in `other`.
     pub fn is_within(&self, other: &SlotSet) -> bool {
-        self.first_outside(other, other).is_none()
+        self.first_outside([other]).is_none()
     }
 
     /// All of them, ascending.
@@ -119,10 +119,10 @@ mod tests {
         assert_eq!(set.without(&other).count(), 3);
         assert_eq!(set.intersection(&other).iter().collect::<Vec<_>>(), [slots[0], slots[3]]);
         let none = SlotSet::default();
-        assert_eq!(set.first_outside(&none, &none), Some(slots[0]));
-        assert_eq!(set.first_outside(&other, &none), Some(slots[1]));
-        assert_eq!(set.first_outside(&[slots[1]].into_iter().collect(), &other), Some(slots[2]));
-        assert_eq!(set.first_outside(&set, &none), None);
+        assert_eq!(set.first_outside([]), Some(slots[0]));
+        assert_eq!(set.first_outside([&other]), Some(slots[1]));
+        assert_eq!(set.first_outside([&[slots[1]].into_iter().collect(), &other]), Some(slots[2]));
+        assert_eq!(set.first_outside([&set]), None);
         assert!(set.is_within(&set) && none.is_within(&set) && none.is_empty());
         assert!(!set.is_within(&other) && !other.is_within(&set));
     }

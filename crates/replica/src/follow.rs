@@ -4,13 +4,12 @@
 //!  frame ─► who says so, and may it? ─► store, own log ─► (the own log's promise) ─► persisted
 //! ```
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
 use base::{InstanceName, LogOrdinal, Slot, Version};
-use placement::{ClusterView, SlotSet};
-use storage::Store;
+use placement::ClusterView;
+use storage::{Marks, Store};
 use wire::frame::Frame;
 
 use crate::fresh::Fresh;
@@ -46,9 +45,6 @@ pub struct Follow {
     unsynced: VecDeque<(u64, LogOrdinal)>,
     synced: u64,
     synced_told: u64,
-    /// Slots that this life began with forgetting while a table said that they are not held here: when they are again, without
-    /// the leader having seen that they were not, they are forgotten before anything else happens to them.
-    unforgotten: SlotSet,
     pub(crate) fresh: Fresh,
     /// When something came of it last, microseconds.
     pub(crate) heard_us: Option<u64>,
@@ -67,7 +63,6 @@ impl Follow {
             unsynced: VecDeque::new(),
             synced: 0,
             synced_told: 0,
-            unforgotten: SlotSet::default(),
             fresh: Fresh::default(),
             heard_us: None,
         }
@@ -114,27 +109,22 @@ impl Follow {
         let from = self.from;
         let holds = |slot: Slot| is_led(from, slot, me, view);
         let done = match *frame {
-            Frame::Forget { slots, .. } => {
-                // Slots that are not held here by now are somebody else's business.
-                for slot in SlotSet::from_words(slots).iter() {
-                    self.unforgotten.insert(slot);
-                    if holds(slot) {
-                        self.forget(slot, store);
-                    }
-                }
-                Ok(())
-            }
+            // What is here is no copy any more, and stays: the fill of each slot compares it, or begins anew.
+            Frame::Forget { .. } => Ok(()),
             Frame::Group { records, .. } if !storage::are_of_slots(records, &holds) => return Taken::Refused,
-            Frame::Group { count, records, .. } => {
-                self.forget_slots_of(records, store);
-                store.follow(records, count)
-            }
-            Frame::Fill { slot, .. } if !holds(slot) => return Taken::Refused,
+            Frame::Group { count, records, .. } => store.follow(records, count),
+            Frame::Match { slot, .. } | Frame::Fill { slot, .. } if !holds(slot) => return Taken::Refused,
             Frame::Fill { slot, records, .. } if !storage::are_of_slots(records, &|found| found == slot) => {
                 return Taken::Broken(format!("a fill of slot {} has records of others", slot.number()));
             }
-            Frame::Fill { slot, is_end, count, last, removed, records, .. } => {
-                self.forget(slot, store);
+            Frame::Match { slot, last, gone, .. } => {
+                let names: Vec<u64> = gone.iter().map(|name| u64::from_le_bytes(*name)).collect();
+                store.remove_marked(slot, self.life, &names, Version(last))
+            }
+            Frame::Fill { slot, is_end, is_anew, count, last, removed, records, .. } => {
+                if is_anew {
+                    store.forget_slot(slot);
+                }
                 let done = store.follow(records, count);
                 if is_end && done.is_ok() {
                     store.end_copy(slot, Version(last), Version(removed));
@@ -162,23 +152,12 @@ impl Follow {
         self.fresh.ask(now_us, bound_us, self.taken)
     }
 
-    fn forget(&mut self, slot: Slot, store: &mut Store) {
-        if self.unforgotten.contains(slot) {
-            self.unforgotten.remove(slot);
-            store.forget_slot(slot);
+    /// What this end has of a slot that it is about to be filled with.
+    pub(crate) fn answer(&self, slot: Slot, (me, view): (InstanceName, &ClusterView), store: &Store) -> Marks {
+        match is_led(self.from, slot, me, view) {
+            true => store.marks(slot, self.life),
+            false => Marks::NOTHING,
         }
-    }
-
-    fn forget_slots_of(&mut self, records: &[u8], store: &mut Store) {
-        if self.unforgotten.is_empty() {
-            return;
-        }
-        let met = RefCell::new(SlotSet::default());
-        storage::are_of_slots(records, &|slot| {
-            met.borrow_mut().insert(slot);
-            true
-        });
-        met.into_inner().iter().for_each(|slot| self.forget(slot, store));
     }
 
     /// What was done since the last call is in log group `ordinal` at the latest.
@@ -229,7 +208,8 @@ fn number_of(frame: &Frame<'_>) -> Option<(u64, u64)> {
     match *frame {
         Frame::Forget { sequence, table, .. }
         | Frame::Group { sequence, table, .. }
-        | Frame::Fill { sequence, table, .. } => Some((sequence, table)),
+        | Frame::Fill { sequence, table, .. }
+        | Frame::Match { sequence, table, .. } => Some((sequence, table)),
         _ => None,
     }
 }
@@ -241,7 +221,7 @@ mod tests {
     use std::sync::Mutex;
 
     use base::{CoreId, Database, NodeId, SlotGroupId};
-    use placement::{Chain, NodePlace};
+    use placement::{Chain, NodePlace, SlotSet};
     use storage::SlotGroup;
     use storage::log::LogBuffer;
     use types::{Change, Expiry};
@@ -313,6 +293,7 @@ mod tests {
             table: 4,
             slot: Slot::wrapping(slot),
             is_end: true,
+            is_anew: true,
             count,
             last: 5,
             removed: 0,
@@ -323,27 +304,41 @@ mod tests {
         assert_eq!(follow.take(&fill(5), (name(2), &known), &mut store), Taken::Done);
     }
 
-    /// A new life begins with forgetting, and reaches the follower by a table that has it out; the next one, by which it is back,
-    /// is the first that the leader sees.
+    /// What a new life finds stays until the slot is filled, and what of it is right stays then.
     #[test]
-    fn what_was_to_be_forgotten_while_it_was_not_held_is_forgotten_when_it_is() {
+    fn what_is_here_stays_unless_the_fill_begins_anew_or_says_that_it_is_gone() {
         let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (mut follow, mut store, slot) = (Follow::new(name(1)), store(), Slot::wrapping(5));
-        let keys = |store: &Store| store.keys_in_slot(slot, Database(0), 9).len();
-        follow.greet(7);
-        assert_eq!(take(&mut follow, (1, 4), &view(4, 1, 2), &mut store), Taken::Done);
-        assert_eq!(keys(&store), 1);
-        follow.greet(8);
-        let mut words = SlotSet::default();
-        words.insert(slot);
-        let words = words.words();
-        let forget = Frame::Forget { sequence: 1, table: 4, slots: &words };
-        assert_eq!(follow.take(&forget, (name(2), &view(5, 1, 3)), &mut store), Taken::Done);
-        assert_eq!(keys(&store), 1, "it is somebody else's business");
-        let end =
-            Frame::Fill { sequence: 2, table: 6, slot, is_end: true, count: 0, last: 9, removed: 9, records: &[] };
-        assert_eq!(follow.take(&end, (name(2), &view(6, 1, 2)), &mut store), Taken::Done);
-        assert_eq!(keys(&store), 0, "a key that was removed meanwhile");
+        let (slot, known) = (Slot::wrapping(5), view(4, 1, 2));
+        let fill = |sequence, is_anew| Frame::Fill {
+            sequence,
+            table: 4,
+            slot,
+            is_end: true,
+            is_anew,
+            count: 0,
+            last: 9,
+            removed: 9,
+            records: &[],
+        };
+        for (is_anew, is_gone) in [(false, false), (true, false), (false, true)] {
+            let (mut follow, mut store) = (Follow::new(name(1)), store());
+            follow.greet(7);
+            assert_eq!(take(&mut follow, (1, 4), &known, &mut store), Taken::Done);
+            follow.greet(8);
+            let words = [slot].into_iter().collect::<SlotSet>().words();
+            let forget = Frame::Forget { sequence: 1, table: 4, slots: &words };
+            assert_eq!(follow.take(&forget, (name(2), &known), &mut store), Taken::Done);
+            let answer = follow.answer(slot, (name(2), &known), &store);
+            assert_eq!((answer.last, answer.keys.len()), (Version(1), 1));
+            assert_eq!(follow.answer(slot, (name(2), &view(4, 1, 3)), &store), Marks::NOTHING, "it is not held here");
+            let gone: Vec<[u8; 8]> = answer.keys.iter().map(|mark| mark.name.to_le_bytes()).collect();
+            let gone = if is_gone { &gone[..] } else { &[] };
+            let matched = Frame::Match { sequence: 2, table: 4, slot, last: 9, gone };
+            assert_eq!(follow.take(&matched, (name(2), &known), &mut store), Taken::Done);
+            assert_eq!(follow.take(&fill(3, is_anew), (name(2), &known), &mut store), Taken::Done);
+            assert_eq!(store.slot_len(slot), u32::from(!is_anew && !is_gone));
+            assert_eq!(store.sequence(slot).0, Version(9));
+        }
     }
 
     fn a_stranger_is_refused() -> bool {

@@ -13,24 +13,25 @@
 //! Who is whole by the table takes over when the first is lost, so what it has is not forgotten before the table says that it
 //! is whole no more: its slots are *suspect*, and no part of the link, but replies wait for them all the same.
 
+mod fill;
+
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use base::limits::{LINK_BACKLOG_BYTES_MAX, LINK_FILL_BYTES_MAX};
+use base::limits::LINK_BACKLOG_BYTES_MAX;
 use base::planted::{Bug, is_planted};
 use base::{Horizon, InstanceName, LogOrdinal, Slot};
 use placement::SlotSet;
 use storage::log::LogBuffer;
-use storage::{Pass, ScanCursor, Store};
+use storage::{Pass, Store};
 use wire::frame::{Frame, ParsedFrame};
 
+use crate::compare::Compares;
 use crate::copies::Unsynced;
 use crate::fresh::Unshown;
+use crate::lead::fill::Filling;
 use crate::peer::Peer;
 use crate::wanted::Wanted;
-
-/// Bytes of a slot that go in one frame, about.
-const FILL_SLICE_BYTES: usize = 64 << 10;
 
 /// A frame on its way.
 struct Entry {
@@ -64,7 +65,10 @@ pub struct Lead {
     whole: SlotSet,
     /// and is in the follower's log.
     held: SlotSet,
-    filling: Option<(Slot, ScanCursor)>,
+    /// Slots of which the follower may have something, as it said over this connection.
+    kept: Option<SlotSet>,
+    compares: Compares,
+    filling: Option<Filling>,
     /// Slots of which the follower has what is newer than the last log group that was passed on: groups up to
     /// `ahead_until` go as copies still.
     ahead: SlotSet,
@@ -106,6 +110,8 @@ impl Lead {
             told: SlotSet::default(),
             whole: SlotSet::default(),
             held: SlotSet::default(),
+            kept: None,
+            compares: Compares::default(),
             filling: None,
             ahead: SlotSet::default(),
             ahead_until: LogOrdinal(0),
@@ -168,7 +174,8 @@ impl Lead {
         let slots = slots.without(&self.suspects);
         self.leave_out(&self.slots.without(&slots));
         (self.whole, self.held) = (self.whole.intersection(&slots), self.held.intersection(&slots));
-        self.filling = self.filling.filter(|(slot, _)| slots.contains(*slot));
+        self.filling = self.filling.take().filter(|filling| slots.contains(filling.slot));
+        self.compares.keep(&slots);
         self.ahead = self.ahead.intersection(&slots);
         (self.slots, self.trusted, self.counts, self.table) = (slots, trusted, counts, table);
         self.told = self.told.intersection(&self.slots);
@@ -189,7 +196,11 @@ impl Lead {
         for entry in &mut self.backlog {
             let ParsedFrame::Whole(frame, _) = Frame::parse(&entry.bytes) else { unreachable!("it was encoded here") };
             let (sequence, table, kept) = match frame {
-                Frame::Fill { sequence, table, slot, .. } if !stays(slot) => (sequence, table, (0, Vec::new())),
+                Frame::Fill { sequence, table, slot, .. } | Frame::Match { sequence, table, slot, .. }
+                    if !stays(slot) =>
+                {
+                    (sequence, table, (0, Vec::new()))
+                }
                 Frame::Group { sequence, table, records, .. } if !storage::are_of_slots(records, &stays) => {
                     (sequence, table, storage::records_of_slots(records, &stays))
                 }
@@ -211,7 +222,7 @@ impl Lead {
         (self.suspects, self.suspected_at) = (self.suspects.union(&suspected), self.table);
         self.told = SlotSet::default();
         (self.whole, self.held) = (SlotSet::default(), SlotSet::default());
-        (self.filling, self.ahead) = (None, SlotSet::default());
+        (self.kept, self.compares, self.filling, self.ahead) = (None, Compares::default(), None, SlotSet::default());
         (self.unsynced, self.unshown, self.asked) = (Unsynced::default(), Unshown::default(), None);
         self.backlog.clear();
         (self.backlog_bytes, self.sequence, self.sent, self.life) = (0, 0, 0, life);
@@ -230,6 +241,8 @@ impl Lead {
     /// What follows `taken` goes again over a new connection.
     pub fn go_on_from(&mut self, taken: u64) {
         self.sent = taken;
+        self.kept = None;
+        self.compares.forget();
     }
 
     fn push_forget(&mut self, slots: &SlotSet) {
@@ -292,48 +305,6 @@ impl Lead {
     fn note_ahead(&mut self, slot: Slot, newest: LogOrdinal) {
         self.ahead.insert(slot);
         self.ahead_until = newest;
-    }
-
-    /// Whether a slot waits to be filled, and there is room for it on the way.
-    pub fn may_fill(&self) -> bool {
-        self.backlog_bytes < LINK_FILL_BYTES_MAX && self.next_to_fill().is_some()
-    }
-
-    fn next_to_fill(&self) -> Option<(Slot, ScanCursor)> {
-        let begin = |slot| (slot, Store::slot_range(slot).start);
-        self.filling.or_else(|| self.slots.first_outside(&self.whole, &self.ahead).map(begin))
-    }
-
-    /// Fills the next slots, about a slice of them; `newest` is the log group of the store's last change.
-    pub fn fill(&mut self, store: &Store, newest: LogOrdinal) {
-        let mut bytes = 0;
-        while bytes < FILL_SLICE_BYTES && self.may_fill() {
-            let (slot, cursor) = self.next_to_fill().expect("it may fill");
-            let mut copies = LogBuffer::default();
-            let next = store.copy_slot(cursor, slot, FILL_SLICE_BYTES, &mut copies);
-            // An empty slot is quickly filled, but takes a frame.
-            bytes += copies.record_bytes() + FILL_SLICE_BYTES / 64;
-            let ((last, removed), table) = (store.sequence(slot), self.table);
-            let (count, records, is_end) = (copies.records(), copies.record_slice(), next.is_none());
-            let fill = |sequence| Frame::Fill {
-                sequence,
-                table,
-                slot,
-                is_end,
-                count,
-                last: last.0,
-                removed: removed.0,
-                records,
-            };
-            self.push((None, newest), is_end.then_some(slot), fill);
-            self.filling = next.map(|cursor| (slot, cursor));
-            if is_end {
-                match newest > self.considered {
-                    true => self.note_ahead(slot, newest),
-                    false => self.whole.insert(slot),
-                }
-            }
-        }
     }
 
     /// Hands over what the connection has room for.

@@ -7,6 +7,7 @@
 //!   horizon  ◄── persisted            ◄────────  its own log's promise
 //! ```
 //!
+//! - `compare`: what a follower has of a slot before it is filled
 //! - [`copies`]: how many followers have what
 //! - `fresh`: what a follower may show to readers
 //! - [`lead`]: the end of a link that sends
@@ -19,6 +20,7 @@
 //!
 //! The design is docs/internals/cluster.md.
 
+mod compare;
 pub mod copies;
 pub mod follow;
 mod fresh;

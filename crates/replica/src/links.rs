@@ -366,12 +366,17 @@ impl Links {
         }
         match (side, frame) {
             (Side::Follow(follow), Frame::Confirm { .. }) => self.follows[follow].on_confirm(&frame),
+            (Side::Follow(follow), Frame::Compare { slot }) => {
+                let answer = self.follows[follow].answer(slot, (self.me, &view), store);
+                self.peers[number].answer(slot, &answer);
+            }
             (Side::Follow(follow), _) => {
                 let taken = self.follows[follow].take(&frame, (self.me, &view), store);
                 return self.heed(number, taken).then_some(bytes);
             }
             (Side::Unknown, Frame::Hello { life, .. }) if from.is_some() => {
-                self.welcome(number, from.expect("it was just looked"), life, &view);
+                let kept = store.slots_with_keys().collect();
+                self.welcome(number, (from.expect("it was just looked"), life), &view, &kept);
             }
             (Side::Lead(lead), Frame::Welcome { life, taken, incarnation, .. })
                 if view.incarnation(self.leads[lead].0.to().node) == Some(incarnation) =>
@@ -382,6 +387,9 @@ impl Links {
                 self.news += 1;
                 self.leads[lead].0.on_persisted(sequence);
             }
+            (Side::Lead(lead), Frame::Kept { slots }) => self.leads[lead].0.on_kept(SlotSet::from_words(slots)),
+            (Side::Lead(lead), Frame::Marks { slot, is_end, last, marks })
+                if self.leads[lead].0.on_marks(slot, (is_end, last), marks) => {}
             (Side::Lead(lead), Frame::Ask { stamp }) => self.leads[lead].0.asked = Some(stamp),
             (Side::Lead(lead), Frame::Synced { sequence }) => {
                 self.news += 1;
@@ -412,7 +420,7 @@ impl Links {
         false
     }
 
-    fn welcome(&mut self, number: usize, from: InstanceName, life: u64, view: &ClusterView) {
+    fn welcome(&mut self, number: usize, (from, life): (InstanceName, u64), view: &ClusterView, kept: &SlotSet) {
         let follow = self.follows.iter().position(|follow| follow.from() == from).unwrap_or_else(|| {
             self.follows.push(Follow::new(from));
             self.follows.len() - 1
@@ -427,6 +435,7 @@ impl Links {
         peer.side = Side::Follow(follow);
         let incarnation = view.incarnation(self.me.node).unwrap_or(0);
         peer.send(&Frame::Welcome { life, taken, table: view.version(), incarnation });
+        peer.send(&Frame::Kept { slots: &kept.words() });
     }
 
     fn on_welcome(&mut self, number: usize, id: ConnectionId, (life, taken): (u64, u64)) {
@@ -494,6 +503,7 @@ impl Links {
                     lead.fill(store, newest);
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == connection) {
                         lead.send(peer);
+                        lead.slots_to_compare().into_iter().for_each(|slot| peer.send(&Frame::Compare { slot }));
                         if let Some((horizon, still)) = promise {
                             lead.confirm(horizon, still, peer);
                         }

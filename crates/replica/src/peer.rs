@@ -1,11 +1,17 @@
 //! One connection to an instance of another node: which link it belongs to, and its frames.
 
-use base::{ConnectionId, InstanceName};
-use wire::frame::Frame;
+use base::{ConnectionId, InstanceName, Slot};
+use storage::Marks;
+use wire::frame::{Frame, MarkBytes};
 use wire::line::Line;
+
+use crate::compare::encode;
 
 /// Bytes that are handed over for sending at once, about: what is behind them stays with the link, which may need it again.
 const OUTPUT_BYTES: usize = 1 << 20;
+
+/// Marks that go in one frame: 48 KiB of them.
+const MARKS_PER_FRAME: usize = 2048;
 
 /// Which end of a link it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +50,20 @@ impl Peer {
 
     pub(crate) fn send(&mut self, frame: &Frame<'_>) {
         self.line.send(|out| frame.encode(out));
+    }
+
+    /// Says what this end has of a slot.
+    pub(crate) fn answer(&mut self, slot: Slot, answer: &Marks) {
+        let marks: Vec<MarkBytes> = answer.keys.iter().map(encode).collect();
+        let mut rest = &marks[..];
+        loop {
+            let (part, behind) = rest.split_at(rest.len().min(MARKS_PER_FRAME));
+            self.send(&Frame::Marks { slot, is_end: behind.is_empty(), last: answer.last.0, marks: part });
+            rest = behind;
+            if rest.is_empty() {
+                return;
+            }
+        }
     }
 
     /// Sends a frame as bytes, if there is room for it; false: later.

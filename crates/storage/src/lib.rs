@@ -40,6 +40,7 @@ pub use recency::Recency;
 pub use record::Form;
 pub use store::counters::Lookups;
 pub use store::{
-    EXPIRED_KEY_COST, LentPart, NotApplied, Pass, ReadCold, ScanCursor, Store, Tiered, are_of_slots, records_of_slots,
+    Comparison, EXPIRED_KEY_COST, Known, LentPart, Mark, Marks, NotApplied, Pass, ReadCold, ScanCursor, Store, Tiered,
+    are_of_slots, records_of_slots,
 };
 pub use tiering::ColdValue;

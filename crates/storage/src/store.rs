@@ -9,6 +9,7 @@
 pub(crate) mod counters;
 mod evict;
 mod follow;
+mod marks;
 mod pass_on;
 mod promise;
 mod replay;
@@ -16,7 +17,8 @@ mod scan;
 mod tier;
 
 pub use follow::{are_of_slots, records_of_slots};
-pub use pass_on::Pass;
+pub use marks::{Comparison, Mark, Marks};
+pub use pass_on::{Known, Pass};
 pub use replay::ReadCold;
 pub use scan::{EXPIRED_KEY_COST, ScanCursor};
 pub use tier::Tiered;

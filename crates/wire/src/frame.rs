@@ -9,12 +9,16 @@
 //!  2 welcome    life u64 · taken u64 · table u64 · incarnation u64
 //!  3 forget     sequence u64 · table u64 · { u64 }×256: bit i is slot i
 //!  4 group      sequence u64 · table u64 · records u32 · bytes of records
-//!  5 fill       sequence u64 · table u64 · slot u16 · is end u8 · zero u8 · records u32 · last u64 · removed u64 · bytes of records
+//!  5 fill       sequence u64 · table u64 · slot u16 · is end u8 · anew u8 · records u32 · last u64 · removed u64 · bytes of records
 //!  6 persisted  sequence u64
 //!  7 refused    table u64
 //!  8 synced     sequence u64
 //!  9 ask        stamp u64
 //! 10 confirm    stamp u64 · shown u64 · upto u64 · { u64 }×256: bit i is slot i
+//! 11 kept       { u64 }×256: bit i is slot i
+//! 12 compare    slot u16
+//! 13 marks      slot u16 · is end u8 · zero u8 · last u64 · { name u64 · version u64 · content u64 }…
+//! 14 match      sequence u64 · table u64 · slot u16 · zero u16 · last u64 · { name u64 }…
 //! ```
 //!
 //! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Behind each frame but a handshake's
@@ -51,7 +55,7 @@ pub enum Frame<'a> {
         /// Which start of the sender it is: another one knows nothing of this life.
         incarnation: u64,
     },
-    /// What the follower has of these slots is no copy: it goes.
+    /// What the follower has of these slots is no copy until they were filled.
     Forget {
         /// The frame's number.
         sequence: u64,
@@ -81,6 +85,8 @@ pub enum Frame<'a> {
         slot: Slot,
         /// The slot is whole with this.
         is_end: bool,
+        /// What the follower had of it until now goes.
+        is_anew: bool,
         /// How many records there are.
         count: u32,
         /// With the end: the slot's last version.
@@ -121,7 +127,45 @@ pub enum Frame<'a> {
         /// 256 words: bit i is slot i. Those that the follower has whole with them.
         slots: &'a [[u8; 8]; SLOT_WORDS],
     },
+    /// The follower, after its welcome: slots of which it has keys, right or wrong.
+    Kept {
+        /// 256 words: bit i is slot i.
+        slots: &'a [[u8; 8]; SLOT_WORDS],
+    },
+    /// What does the follower have of a slot that is about to be filled?
+    Compare {
+        /// Which slot.
+        slot: Slot,
+    },
+    /// A part of the answer.
+    Marks {
+        /// Of the question.
+        slot: Slot,
+        /// There are no more.
+        is_end: bool,
+        /// The last version that the follower knows of the slot; `u64::MAX`: it does not compare.
+        last: u64,
+        /// Of each key: name, version and content ([`MarkBytes`]).
+        marks: &'a [MarkBytes],
+    },
+    /// What the follower has of a slot is right, but for these keys, which are gone, and for what is to be filled in.
+    Match {
+        /// The frame's number.
+        sequence: u64,
+        /// Version of the table by which the sender is first of it.
+        table: u64,
+        /// Which slot.
+        slot: Slot,
+        /// The slot's last version.
+        last: u64,
+        /// Names, as in `Marks`.
+        gone: &'a [[u8; 8]],
+    },
 }
+
+/// A key in 24 bytes: its name, its version, and all that it has, each as little endian; names and contents are hashed with the
+/// number of the link's life.
+pub type MarkBytes = [u8; 24];
 
 /// What the beginning of the received bytes is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,10 +258,10 @@ impl Frame<'_> {
                 out.extend_from_slice(&count.to_le_bytes());
                 out.extend_from_slice(records);
             }
-            Frame::Fill { sequence, table, slot, is_end, count, last, removed, records } => {
+            Frame::Fill { sequence, table, slot, is_end, is_anew, count, last, removed, records } => {
                 put_words(out, &[sequence, table]);
                 out.extend_from_slice(&slot.number().to_le_bytes());
-                out.extend_from_slice(&[u8::from(is_end), 0]);
+                out.extend_from_slice(&[u8::from(is_end), u8::from(is_anew)]);
                 out.extend_from_slice(&count.to_le_bytes());
                 put_words(out, &[last, removed]);
                 out.extend_from_slice(records);
@@ -229,6 +273,21 @@ impl Frame<'_> {
             Frame::Confirm { stamp, shown, upto, slots } => {
                 put_words(out, &[stamp, shown, upto]);
                 out.extend_from_slice(slots.as_flattened());
+            }
+            Frame::Kept { slots } => out.extend_from_slice(slots.as_flattened()),
+            Frame::Compare { slot } => out.extend_from_slice(&slot.number().to_le_bytes()),
+            Frame::Marks { slot, is_end, last, marks } => {
+                out.extend_from_slice(&slot.number().to_le_bytes());
+                out.extend_from_slice(&[u8::from(is_end), 0]);
+                put_words(out, &[last]);
+                out.extend_from_slice(marks.as_flattened());
+            }
+            Frame::Match { sequence, table, slot, last, gone } => {
+                put_words(out, &[sequence, table]);
+                out.extend_from_slice(&slot.number().to_le_bytes());
+                out.extend_from_slice(&[0; 2]);
+                put_words(out, &[last]);
+                out.extend_from_slice(gone.as_flattened());
             }
         }
     }
@@ -257,6 +316,10 @@ impl Frame<'_> {
             Frame::Synced { .. } => 8,
             Frame::Ask { .. } => 9,
             Frame::Confirm { .. } => 10,
+            Frame::Kept { .. } => 11,
+            Frame::Compare { .. } => 12,
+            Frame::Marks { .. } => 13,
+            Frame::Match { .. } => 14,
         }
     }
 
@@ -281,8 +344,9 @@ impl Frame<'_> {
             5 => Frame::Fill {
                 sequence: rest.word()?,
                 table: rest.word()?,
-                slot: Slot::new(u16::from_le_bytes(*rest.take()?))?,
+                slot: rest.slot()?,
                 is_end: rest.flag()?,
+                is_anew: rest.flag()?,
                 count: u32::from_le_bytes(*rest.take()?),
                 last: rest.word()?,
                 removed: rest.word()?,
@@ -293,6 +357,18 @@ impl Frame<'_> {
             8 => Frame::Synced { sequence: rest.word()? },
             9 => Frame::Ask { stamp: rest.word()? },
             10 => Frame::Confirm { stamp: rest.word()?, shown: rest.word()?, upto: rest.word()?, slots: rest.slots()? },
+            11 => Frame::Kept { slots: rest.slots()? },
+            12 => Frame::Compare { slot: rest.slot()? },
+            13 => {
+                let (slot, is_end) = (rest.slot()?, rest.flag()?);
+                rest.zeros::<1>()?;
+                Frame::Marks { slot, is_end, last: rest.word()?, marks: rest.chunks()? }
+            }
+            14 => {
+                let (sequence, table, slot) = (rest.word()?, rest.word()?, rest.slot()?);
+                rest.zeros::<2>()?;
+                Frame::Match { sequence, table, slot, last: rest.word()?, gone: rest.chunks()? }
+            }
             _ => return None,
         };
         rest.0.is_empty().then_some(frame)
@@ -318,11 +394,26 @@ impl<'a> Rest<'a> {
     }
 
     fn flag(&mut self) -> Option<bool> {
-        match self.take::<2>()? {
-            [0, 0] => Some(false),
-            [1, 0] => Some(true),
+        match self.take()? {
+            [0] => Some(false),
+            [1] => Some(true),
             _ => None,
         }
+    }
+
+    /// Bytes that are of no use are zero.
+    fn zeros<const COUNT: usize>(&mut self) -> Option<()> {
+        (*self.take()? == [0; COUNT]).then_some(())
+    }
+
+    fn slot(&mut self) -> Option<Slot> {
+        Slot::new(u16::from_le_bytes(*self.take()?))
+    }
+
+    /// All that is left, in pieces of so many bytes.
+    fn chunks<const COUNT: usize>(&mut self) -> Option<&'a [[u8; COUNT]]> {
+        let (chunks, rest) = self.all().as_chunks();
+        rest.is_empty().then_some(chunks)
     }
 
     fn slots(&mut self) -> Option<&'a [[u8; 8]; SLOT_WORDS]> {
@@ -348,12 +439,16 @@ mod tests {
             Frame::Welcome { life: u64::MAX, taken: 0, table: 3, incarnation: 4 },
             Frame::Forget { sequence: 1, table: 5, slots: &SLOTS },
             Frame::Group { sequence: 2, table: 6, count: 1, records: b"some records" },
-            Frame::Fill { sequence: 3, table: 6, slot, is_end: true, count: 0, last: 8, removed: 7, records: b"" },
+            Frame::Fill { sequence: 3, table: 6, slot, is_end: true, is_anew: false, count: 0, last: 8, removed: 7, records: b"" },
             Frame::Persisted { sequence: 3 },
             Frame::Refused { table: 9 },
             Frame::Synced { sequence: 4 },
             Frame::Ask { stamp: 77 },
             Frame::Confirm { stamp: 77, shown: 3, upto: 5, slots: &SLOTS },
+            Frame::Kept { slots: &SLOTS },
+            Frame::Compare { slot },
+            Frame::Marks { slot, is_end: true, last: 9, marks: &[[1; 24], [2; 24]] },
+            Frame::Match { sequence: 4, table: 6, slot, last: 9, gone: &[[3; 8]] },
         ]
     }
 

@@ -82,7 +82,14 @@ impl Rig {
         self.groups.push_back(group);
     }
 
+    /// The follower says what it has, and everything is filled.
     fn fill(&mut self) {
+        self.lead.on_kept(self.copy.slots_with_keys().collect());
+        for slot in self.lead.slots_to_compare() {
+            let answer = self.follow.answer(slot, (name(2), &self.view), &self.copy);
+            let marks: Vec<_> = answer.keys.iter().map(crate::compare::encode).collect();
+            assert!(self.lead.on_marks(slot, (true, answer.last.0), &marks));
+        }
         while self.lead.may_fill() {
             self.lead.fill(&self.store, self.newest());
         }

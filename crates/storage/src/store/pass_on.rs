@@ -29,6 +29,15 @@ pub enum Pass {
     Copies,
 }
 
+/// Keys of a slot that need not be copied: somebody has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// What names are hashed with.
+    pub seed: u64,
+    /// Names as in [`Mark`](super::Mark), ascending.
+    pub names: Vec<u64>,
+}
+
 impl Store {
     /// Passes the records of a sealed group on. A value in pieces or blocks always goes as a copy: its parts have names that mean
     /// something in this log only. The slots of which there are copies.
@@ -78,7 +87,8 @@ impl Store {
                 slots.push(slot);
                 out.append_forget(slot);
                 if database.is_some() || group.keys_in_slot(slot) > 0 {
-                    let whole = self.copy_slot(Store::slot_range(slot).start, slot, usize::MAX, out);
+                    let (start, nothing) = (Store::slot_range(slot).start, Known::default());
+                    let whole = self.copy_slot(start, slot, usize::MAX, &nothing, out);
                     debug_assert!(whole.is_none(), "nothing limits it");
                 }
             }
@@ -95,8 +105,15 @@ impl Store {
         }
     }
 
-    /// Copies keys of a slot from `cursor` on, until there are `bytes`; where to go on, or `None` at its end.
-    pub fn copy_slot(&self, cursor: ScanCursor, slot: Slot, bytes: usize, out: &mut LogBuffer) -> Option<ScanCursor> {
+    /// Copies keys of a slot that are not `known` from `cursor` on, until there are `bytes`; where to go on, or `None` at its end.
+    pub fn copy_slot(
+        &self,
+        cursor: ScanCursor,
+        slot: Slot,
+        bytes: usize,
+        known: &Known,
+        out: &mut LogBuffer,
+    ) -> Option<ScanCursor> {
         let group = self.group(slot.group())?;
         let (group_start, end) = (u64::from(slot.group().number()) << 32, Store::slot_range(slot).end.0);
         let mut at = cursor.0;
@@ -107,9 +124,10 @@ impl Store {
             let next = group.index.walk(at as u32, |position, location| {
                 let place = group_start + u64::from(position);
                 if (at..end).contains(&place) {
-                    let record = group.record_at(location);
-                    let key = Key { bytes: record.key, database: group.database_at(location), slot, hash: 0 };
-                    append_copy(&key, record, out);
+                    let (record, database) = (group.record_at(location), group.database_at(location));
+                    if !Store::is_marked(&known.names, known.seed, record.key, database) {
+                        append_copy(&Key { bytes: record.key, database, slot, hash: 0 }, record, out);
+                    }
                 }
             });
             at = next.map_or(end, |position| group_start + u64::from(position));

@@ -6,7 +6,7 @@ use base::rng::Rng;
 use base::{CoreId, Database, LogOrdinal, SegmentNumber, Slot, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader};
 use storage::log::{LogBuffer, MANIFEST_FILE_NAME, Manifest};
-use storage::{Pass, SlotGroup, Store};
+use storage::{Comparison, Known, Pass, SlotGroup, Store};
 
 use crate::changes::{random_change, random_name};
 use crate::disk::Disk;
@@ -65,11 +65,11 @@ fn recovered(store: &mut Store) -> Snapshot {
 }
 
 /// Fills a slot, a slice at a time, with changes of others in between if there are more slices.
-fn fill(leader: &Store, follower: &mut Store, slot: Slot) {
+fn fill(leader: &Store, follower: &mut Store, slot: Slot, known: &Known) {
     let mut cursor = Some(Store::slot_range(slot).start);
     while let Some(from) = cursor {
         let mut copies = LogBuffer::default();
-        cursor = leader.copy_slot(from, slot, 1, &mut copies);
+        cursor = leader.copy_slot(from, slot, 1, known, &mut copies);
         follower.follow(copies.record_slice(), copies.records()).unwrap();
     }
     let (last, removed) = leader.sequence(slot);
@@ -97,12 +97,12 @@ fn a_follower_has_what_the_leader_has_and_a_recovery_finds_it() {
             follower.follow(records.record_slice(), records.records()).unwrap();
             let next = slots.iter().find(|slot| !whole.contains(slot));
             if let Some(slot) = next.copied().filter(|_| rng.chance(1, 3)) {
-                fill(&leader, &mut follower, Slot::wrapping(slot));
+                fill(&leader, &mut follower, Slot::wrapping(slot), &Known::default());
                 whole.insert(slot);
             }
         }
         slots.iter().filter(|slot| !whole.contains(slot)).for_each(|slot| {
-            fill(&leader, &mut follower, Slot::wrapping(*slot));
+            fill(&leader, &mut follower, Slot::wrapping(*slot), &Known::default());
         });
         assert_eq!(snapshot(&follower), snapshot(&leader), "seed {seed}");
         assert_eq!(recovered(&mut follower), snapshot(&leader), "seed {seed}, recovered");
@@ -110,6 +110,73 @@ fn a_follower_has_what_the_leader_has_and_a_recovery_finds_it() {
         slots.iter().for_each(|slot| follower.forget_slot(Slot::wrapping(*slot)));
         assert!(snapshot(&follower).is_empty() && recovered(&mut follower).is_empty(), "seed {seed}, forgotten");
     }
+}
+
+/// What is sealed goes to the follower, as copies or as records.
+fn pass_all(leader: &mut Store, follower: &mut Store, pass: Pass) {
+    let (group, mut records) = (seal(leader), LogBuffer::default());
+    leader.pass_on(&group, &|_| pass, &mut records);
+    follower.follow(records.record_slice(), records.records()).unwrap();
+}
+
+/// Fills a slot of which the follower has something, while keys change; how many keys it needed no copy of, or `None` when it began
+/// anew.
+fn fill_what_differs(rng: &mut Rng, (leader, follower): (&mut Store, &mut Store), slot: Slot) -> Option<usize> {
+    let seed = rng.next_u64();
+    let theirs = follower.marks(slot, seed);
+    (0..rng.below(4)).for_each(|_| change(rng, leader, &mut Model::default()));
+    pass_all(leader, follower, Pass::Copies);
+    let known = match leader.compare(slot, seed, &theirs) {
+        Comparison::Anew => {
+            follower.forget_slot(slot);
+            None
+        }
+        Comparison::Match { known, gone } => {
+            let (last, _) = leader.sequence(slot);
+            follower.remove_marked(slot, seed, &gone, last).unwrap();
+            Some(Known { seed, names: known })
+        }
+    };
+    fill(leader, follower, slot, known.as_ref().unwrap_or(&Known::default()));
+    known.map(|known| known.names.len())
+}
+
+/// The follower was away, or was first itself and gave versions that the new first gave as well, to something else.
+#[test]
+fn what_a_follower_had_stays_where_it_is_right_and_a_recovery_finds_it() {
+    let (mut kept, mut begun_anew) = (0, 0);
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let (mut leader, mut follower) = (store(1), store(2));
+        let slots: BTreeSet<u16> = (0..NAMES).map(|number| slot_of(&name(number)).number()).collect();
+        let slots = || slots.iter().map(|slot| Slot::wrapping(*slot));
+        for _ in 0..60 {
+            change(&mut rng, &mut leader, &mut Model::default());
+            pass_all(&mut leader, &mut follower, Pass::Records);
+        }
+        for _ in 0..3 {
+            if rng.chance(1, 2) {
+                slots().for_each(|slot| follower.promote(slot));
+                (0..rng.below(6)).for_each(|_| change(&mut rng, &mut follower, &mut Model::default()));
+                slots().for_each(|slot| leader.promote(slot));
+            }
+            (0..rng.below(20)).for_each(|_| change(&mut rng, &mut leader, &mut Model::default()));
+            seal(&mut leader);
+            for slot in slots() {
+                match fill_what_differs(&mut rng, (&mut leader, &mut follower), slot) {
+                    Some(keys) => kept += keys,
+                    None => begun_anew += 1,
+                }
+            }
+            for _ in 0..10 {
+                change(&mut rng, &mut leader, &mut Model::default());
+                pass_all(&mut leader, &mut follower, Pass::Records);
+            }
+            assert_eq!(snapshot(&follower), snapshot(&leader), "seed {seed}");
+            assert_eq!(recovered(&mut follower), snapshot(&leader), "seed {seed}, recovered");
+        }
+    }
+    assert!(kept > 500 && begun_anew > 500, "{kept} {begun_anew}");
 }
 
 /// Who was first for a while gave versions that nobody else knows; who is first now goes on below them.
@@ -121,7 +188,7 @@ fn what_was_forgotten_says_nothing_about_the_versions_that_come() {
     slots.iter().for_each(|slot| follower.promote(Slot::wrapping(*slot)));
     (0..60).for_each(|_| change(&mut rng, &mut follower, &mut Model::default()));
     slots.iter().for_each(|slot| follower.forget_slot(Slot::wrapping(*slot)));
-    slots.iter().for_each(|slot| fill(&leader, &mut follower, Slot::wrapping(*slot)));
+    slots.iter().for_each(|slot| fill(&leader, &mut follower, Slot::wrapping(*slot), &Known::default()));
     for _ in 0..60 {
         change(&mut rng, &mut leader, &mut model);
         let (group, mut records) = (seal(&mut leader), LogBuffer::default());

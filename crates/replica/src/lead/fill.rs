@@ -1,0 +1,117 @@
+//! The slots of a link that the follower lacks: what it has of them already, and the rest, a slice at a time.
+
+use base::limits::LINK_FILL_BYTES_MAX;
+use base::{LogOrdinal, Slot};
+use placement::SlotSet;
+use storage::log::LogBuffer;
+use storage::{Comparison, Known, Marks, ScanCursor, Store};
+use wire::frame::{Frame, MarkBytes};
+
+use super::Lead;
+
+/// Bytes of a slot that go in one frame, about.
+const FILL_SLICE_BYTES: usize = 64 << 10;
+
+/// A slot that is being filled.
+pub(super) struct Filling {
+    pub(super) slot: Slot,
+    cursor: ScanCursor,
+    /// What the follower has of it already.
+    known: Known,
+    /// What the follower had of it goes with the next frame.
+    is_anew: bool,
+}
+
+impl Lead {
+    /// Whether a slot waits to be filled, and there is room for it on the way.
+    pub fn may_fill(&self) -> bool {
+        self.backlog_bytes < LINK_FILL_BYTES_MAX
+            && (self.filling.is_some() || self.compares.ready().is_some() || self.next_without_keys().is_some())
+    }
+
+    /// The next slot to be filled of which the follower has nothing: nobody needs to be asked.
+    fn next_without_keys(&self) -> Option<Slot> {
+        let kept = self.kept.as_ref()?;
+        self.slots.first_outside([&self.whole, &self.ahead, kept])
+    }
+
+    /// The follower has keys of these slots, and of no others.
+    pub fn on_kept(&mut self, slots: SlotSet) {
+        self.kept = Some(slots);
+    }
+
+    /// Slots that wait to be filled, and that the follower is to be asked about now.
+    pub fn slots_to_compare(&mut self) -> Vec<Slot> {
+        let Some(kept) = self.kept.as_ref().filter(|_| !self.slots.is_within(&self.whole)) else { return Vec::new() };
+        let mut wanted = self.slots.intersection(kept).without(&self.whole).without(&self.ahead);
+        if let Some(filling) = &self.filling {
+            wanted.remove(filling.slot);
+        }
+        self.compares.ask(&wanted)
+    }
+
+    /// A part of what the follower has of a slot; false: it was not asked.
+    pub fn on_marks(&mut self, slot: Slot, (is_end, last): (bool, u64), marks: &[MarkBytes]) -> bool {
+        self.compares.on_marks(slot, (is_end, last), marks)
+    }
+
+    /// Fills the next slots, about a slice of them; `newest` is the log group of the store's last change.
+    pub fn fill(&mut self, store: &Store, newest: LogOrdinal) {
+        let mut bytes = 0;
+        while bytes < FILL_SLICE_BYTES && self.may_fill() {
+            let filling = match self.filling.take() {
+                Some(filling) => filling,
+                None => self.begin_filling(store, newest),
+            };
+            // An empty slot is quickly filled, but takes a frame.
+            bytes += self.fill_on(filling, store, newest) + FILL_SLICE_BYTES / 64;
+        }
+    }
+
+    /// The next slot, now that what the follower has of it is known.
+    fn begin_filling(&mut self, store: &Store, newest: LogOrdinal) -> Filling {
+        let compared = self.compares.take();
+        let without_keys = || self.next_without_keys().map(|slot| (slot, Marks::NOTHING));
+        let (slot, theirs) = compared.or_else(without_keys).expect("it may fill");
+        let (seed, table, last) = (self.life, self.table, store.sequence(slot).0.0);
+        let known = match store.compare(slot, seed, &theirs) {
+            Comparison::Anew => None,
+            Comparison::Match { known, gone } => {
+                let gone: Vec<[u8; 8]> = gone.into_iter().map(u64::to_le_bytes).collect();
+                self.push((None, newest), None, |sequence| Frame::Match { sequence, table, slot, last, gone: &gone });
+                Some(known)
+            }
+        };
+        let (cursor, is_anew) = (Store::slot_range(slot).start, known.is_none());
+        Filling { slot, cursor, known: Known { seed, names: known.unwrap_or_default() }, is_anew }
+    }
+
+    /// Sends the next slice of a slot; its bytes.
+    fn fill_on(&mut self, filling: Filling, store: &Store, newest: LogOrdinal) -> usize {
+        let Filling { slot, cursor, known, is_anew } = filling;
+        let mut copies = LogBuffer::default();
+        let next = store.copy_slot(cursor, slot, FILL_SLICE_BYTES, &known, &mut copies);
+        let ((last, removed), table) = (store.sequence(slot), self.table);
+        let (count, records, is_end) = (copies.records(), copies.record_slice(), next.is_none());
+        let fill = |sequence| Frame::Fill {
+            sequence,
+            table,
+            slot,
+            is_end,
+            is_anew,
+            count,
+            last: last.0,
+            removed: removed.0,
+            records,
+        };
+        self.push((None, newest), is_end.then_some(slot), fill);
+        self.filling = next.map(|cursor| Filling { slot, cursor, known, is_anew: false });
+        if is_end {
+            match newest > self.considered {
+                true => self.note_ahead(slot, newest),
+                false => self.whole.insert(slot),
+            }
+        }
+        copies.record_bytes()
+    }
+}
