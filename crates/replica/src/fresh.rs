@@ -165,7 +165,17 @@ mod tests {
 
     fn fill(slot: u16, sequence: u64) -> Frame<'static> {
         let slot = Slot::wrapping(slot);
-        Frame::Fill { sequence, table: 1, slot, is_end: true, is_anew: true, count: 0, last: 0, removed: 0, records: b"" }
+        Frame::Fill {
+            sequence,
+            table: 1,
+            slot,
+            is_end: true,
+            is_anew: true,
+            count: 0,
+            last: 0,
+            removed: 0,
+            records: b"",
+        }
     }
 
     fn confirm(fresh: &mut Fresh, (stamp, shown, upto): (u64, u64, u64), taken: u64) {
