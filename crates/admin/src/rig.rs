@@ -157,5 +157,6 @@ pub(crate) fn member(lease_left_us: u64) -> MemberStanding {
         lease_left_us,
         links: Default::default(),
         distrusted: 0,
+        fills: Default::default(),
     }
 }

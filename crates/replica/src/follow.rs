@@ -110,7 +110,7 @@ impl Follow {
         let holds = |slot: Slot| is_led(from, slot, me, view);
         let done = match *frame {
             // What is here is no copy any more, and stays: the fill of each slot compares it, or begins anew.
-            Frame::Forget { .. } => Ok(()),
+            Frame::Lacking { .. } => Ok(()),
             Frame::Group { records, .. } if !storage::are_of_slots(records, &holds) => return Taken::Refused,
             Frame::Group { count, records, .. } => store.follow(records, count),
             Frame::Match { slot, .. } | Frame::Fill { slot, .. } if !holds(slot) => return Taken::Refused,
@@ -206,7 +206,7 @@ fn is_led(from: InstanceName, slot: Slot, me: InstanceName, view: &ClusterView) 
 /// Its number in the link's life, and the table that it was sent by.
 fn number_of(frame: &Frame<'_>) -> Option<(u64, u64)> {
     match *frame {
-        Frame::Forget { sequence, table, .. }
+        Frame::Lacking { sequence, table, .. }
         | Frame::Group { sequence, table, .. }
         | Frame::Fill { sequence, table, .. }
         | Frame::Match { sequence, table, .. } => Some((sequence, table)),
@@ -326,8 +326,8 @@ mod tests {
             assert_eq!(take(&mut follow, (1, 4), &known, &mut store), Taken::Done);
             follow.greet(8);
             let words = [slot].into_iter().collect::<SlotSet>().words();
-            let forget = Frame::Forget { sequence: 1, table: 4, slots: &words };
-            assert_eq!(follow.take(&forget, (name(2), &known), &mut store), Taken::Done);
+            let lacking = Frame::Lacking { sequence: 1, table: 4, slots: &words };
+            assert_eq!(follow.take(&lacking, (name(2), &known), &mut store), Taken::Done);
             let answer = follow.answer(slot, (name(2), &known), &store);
             assert_eq!((answer.last, answer.keys.len()), (Version(1), 1));
             assert_eq!(follow.answer(slot, (name(2), &view(4, 1, 3)), &store), Marks::NOTHING, "it is not held here");

@@ -109,7 +109,7 @@ impl Fresh {
             return;
         }
         match frame {
-            Frame::Forget { slots, .. } => self.slots = self.slots.without(&SlotSet::from_words(slots)),
+            Frame::Lacking { slots, .. } => self.slots = self.slots.without(&SlotSet::from_words(slots)),
             Frame::Group { records, .. } => {
                 let touched = RefCell::new(&mut self.touched);
                 storage::are_of_slots(records, &|slot| {
@@ -222,7 +222,7 @@ mod tests {
         confirm(&mut fresh, (300, 6, 6), 6);
         assert_eq!(shows(&fresh, 301), [true, true, false]);
         let words = slots(&[6]).words();
-        fresh.on_taken(7, &Frame::Forget { sequence: 7, table: 1, slots: &words });
+        fresh.on_taken(7, &Frame::Lacking { sequence: 7, table: 1, slots: &words });
         assert_eq!(shows(&fresh, 301), [true, false, false], "it is empty now");
     }
 

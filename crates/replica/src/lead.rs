@@ -1,7 +1,7 @@
 //! The end of a link that sends: an instance that is first of some slots, towards one that holds copies of them.
 //!
 //! ```text
-//!  life begins: forget ─► groups (records of whole slots, copies of keys of the others) and fills, in one order, numbered
+//!  life begins: lacking ─► groups (records of whole slots, copies of keys of the others) and fills, in one order, numbered
 //!
 //!  backlog  [5 group, log 90] [6 fill slot 7] [7 group, log 92]      until the follower says that its log has them
 //!               └ horizon: 89                      └ slot 7 is held once 6 is persisted
@@ -182,7 +182,7 @@ impl Lead {
         self.unsynced.note_slots(&settled, self.sequence + 1);
         (self.whole, self.held) = (self.whole.union(&settled), self.held.union(&settled));
         if !begins.is_empty() {
-            self.push_forget(&begins);
+            self.push_lacking(&begins);
         }
         self.find_lost();
     }
@@ -228,7 +228,7 @@ impl Lead {
         (self.backlog_bytes, self.sequence, self.sent, self.life) = (0, 0, 0, life);
         let slots = self.slots.clone();
         if !slots.is_empty() {
-            self.push_forget(&slots);
+            self.push_lacking(&slots);
         }
     }
 
@@ -245,9 +245,9 @@ impl Lead {
         self.compares.forget();
     }
 
-    fn push_forget(&mut self, slots: &SlotSet) {
+    fn push_lacking(&mut self, slots: &SlotSet) {
         let (words, table) = (slots.words(), self.table);
-        self.push((None, LogOrdinal(0)), None, |sequence| Frame::Forget { sequence, table, slots: &words });
+        self.push((None, LogOrdinal(0)), None, |sequence| Frame::Lacking { sequence, table, slots: &words });
     }
 
     /// `covers`: nothing that a later log group has is in it.

@@ -34,5 +34,5 @@ pub mod wanted;
 
 pub use copies::Depth;
 pub use links::Links;
-pub use standing::{FollowStanding, LeadStanding};
+pub use standing::{Fills, FollowStanding, LeadStanding};
 pub use wanted::Held;

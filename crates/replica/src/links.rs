@@ -14,6 +14,7 @@ use wire::trust::{Distrust, Distrusted, Greeted, Party, Purpose, Speaker, Token}
 use crate::follow::{Follow, Taken};
 use crate::lead::Lead;
 use crate::peer::{Peer, Side};
+use crate::standing::Fills;
 use crate::wanted::{AllWanted, Held, wanted_of};
 
 /// Before a connection that broke, or was not made, is tried again, microseconds.
@@ -65,6 +66,7 @@ pub struct Links {
     pub(crate) served: SlotSet,
     /// Grows with everything that may change who has copies of what.
     news: u64,
+    pub(crate) fills: Fills,
     /// Of the last tick, microseconds.
     pub(crate) now_us: u64,
 }
@@ -88,6 +90,7 @@ impl Links {
             closing: Vec::new(),
             served: SlotSet::default(),
             news: 0,
+            fills: Fills::default(),
             now_us: 0,
         }
     }
@@ -500,7 +503,7 @@ impl Links {
                     effects.push(Effect::Dial { token: self.tokens, address: view.link_address(lead.to()) });
                 }
                 Contact::Going { connection } => {
-                    lead.fill(store, newest);
+                    lead.fill((store, newest), &mut self.fills);
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == connection) {
                         lead.send(peer);
                         lead.slots_to_compare().into_iter().for_each(|slot| peer.send(&Frame::Compare { slot }));

@@ -35,7 +35,21 @@ pub struct FollowStanding {
     pub silent_us: Option<u64>,
 }
 
+/// What followers were filled with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fills {
+    /// Keys that a follower had already, as they are.
+    pub kept_keys: u64,
+    /// Copies of keys that were sent.
+    pub sent_keys: u64,
+}
+
 impl Links {
+    /// What followers of this instance were filled with since its start.
+    pub fn fills(&self) -> Fills {
+        self.fills
+    }
+
     /// The links to followers.
     pub fn lead_standings(&self) -> impl Iterator<Item = LeadStanding> {
         let is_connected = |contact: &Contact| matches!(contact, Contact::Going { .. });

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base::{CoreId, InstanceName, Now};
 use placement::ClusterView;
+use replica::Fills;
 
 use crate::hop::HopBatch;
 use crate::node::{CoreFacts, LinkFacts};
@@ -44,6 +45,8 @@ pub struct MemberStanding {
     pub links: LinkFacts,
     /// Connections of other nodes that were not believed.
     pub distrusted: u64,
+    /// What its followers were filled with.
+    pub fills: Fills,
 }
 
 impl Shard {

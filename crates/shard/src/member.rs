@@ -12,7 +12,7 @@ use std::sync::Arc;
 use base::planted::{Bug, is_planted};
 use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now};
 use placement::{ClusterView, SlotSet};
-use replica::{Held, Links};
+use replica::{Fills, Held, Links};
 use wire::trust::Token;
 
 use crate::beside::MemberStanding;
@@ -67,6 +67,7 @@ impl Membership {
             lease_left_us: self.lease_until_us.unwrap_or(0).saturating_sub(now.monotonic_us),
             links: self.link_facts(),
             distrusted: self.links.distrusted(),
+            fills: self.links.fills(),
         }
     }
 
@@ -159,6 +160,11 @@ impl Shard {
     /// How many connections of other nodes were not believed.
     pub fn distrusted(&self) -> u64 {
         self.membership.as_deref().map_or(0, |membership| membership.links.distrusted())
+    }
+
+    /// What followers were filled with since this core's start.
+    pub fn fills(&self) -> Fills {
+        self.membership.as_deref().map(|membership| membership.links.fills()).unwrap_or_default()
     }
 
     /// The manager asked what followers have.

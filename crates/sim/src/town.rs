@@ -130,6 +130,8 @@ pub struct Met {
     pub copy_reads: u64,
     /// The same, sent on.
     pub copy_reads_moved: u64,
+    /// Keys that a follower which was filled had already, by those that lived to the end.
+    pub kept_keys: u64,
 }
 
 /// Run one town.

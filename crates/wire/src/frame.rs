@@ -7,7 +7,7 @@
 //!
 //!  1 hello      life u64 · table u64
 //!  2 welcome    life u64 · taken u64 · table u64 · incarnation u64
-//!  3 forget     sequence u64 · table u64 · { u64 }×256: bit i is slot i
+//!  3 lacking    sequence u64 · table u64 · { u64 }×256: bit i is slot i
 //!  4 group      sequence u64 · table u64 · records u32 · bytes of records
 //!  5 fill       sequence u64 · table u64 · slot u16 · is end u8 · anew u8 · records u32 · last u64 · removed u64 · bytes of records
 //!  6 persisted  sequence u64
@@ -56,7 +56,7 @@ pub enum Frame<'a> {
         incarnation: u64,
     },
     /// What the follower has of these slots is no copy until they were filled.
-    Forget {
+    Lacking {
         /// The frame's number.
         sequence: u64,
         /// Version of the table by which the sender is first of them.
@@ -249,7 +249,7 @@ impl Frame<'_> {
         match *self {
             Frame::Hello { life, table } => put_words(out, &[life, table]),
             Frame::Welcome { life, taken, table, incarnation } => put_words(out, &[life, taken, table, incarnation]),
-            Frame::Forget { sequence, table, slots } => {
+            Frame::Lacking { sequence, table, slots } => {
                 put_words(out, &[sequence, table]);
                 out.extend_from_slice(slots.as_flattened());
             }
@@ -308,7 +308,7 @@ impl Frame<'_> {
         match self {
             Frame::Hello { .. } => 1,
             Frame::Welcome { .. } => 2,
-            Frame::Forget { .. } => 3,
+            Frame::Lacking { .. } => 3,
             Frame::Group { .. } => 4,
             Frame::Fill { .. } => 5,
             Frame::Persisted { .. } => 6,
@@ -334,7 +334,7 @@ impl Frame<'_> {
                 table: rest.word()?,
                 incarnation: rest.word()?,
             },
-            3 => Frame::Forget { sequence: rest.word()?, table: rest.word()?, slots: rest.slots()? },
+            3 => Frame::Lacking { sequence: rest.word()?, table: rest.word()?, slots: rest.slots()? },
             4 => Frame::Group {
                 sequence: rest.word()?,
                 table: rest.word()?,
@@ -437,7 +437,7 @@ mod tests {
         vec![
             Frame::Hello { life: 4, table: 5 },
             Frame::Welcome { life: u64::MAX, taken: 0, table: 3, incarnation: 4 },
-            Frame::Forget { sequence: 1, table: 5, slots: &SLOTS },
+            Frame::Lacking { sequence: 1, table: 5, slots: &SLOTS },
             Frame::Group { sequence: 2, table: 6, count: 1, records: b"some records" },
             Frame::Fill {
                 sequence: 3,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use placement::ClusterView;
-use replica::{FollowStanding, LeadStanding};
+use replica::{Fills, FollowStanding, LeadStanding};
 use shard::beside::MemberStanding;
 use shard::node::TableCounts;
 use shard::order::Standing;
@@ -12,7 +12,7 @@ use super::Value::{Micros, Whole};
 use super::{Metric, Series, counter, gauge};
 use crate::sample::Sample;
 
-pub(super) static METRICS: [Metric; 22] = [
+pub(super) static METRICS: [Metric; 24] = [
     gauge("zerohop_cluster_node", "This node's number.")
         .info("zh_node")
         .of_node(&[], |sample, series| put_member(sample, series, |member| u64::from(member.me.node.0))),
@@ -94,6 +94,10 @@ pub(super) static METRICS: [Metric; 22] = [
             }
         },
     ),
+    counter("zerohop_replicate_kept_keys", "Keys that a follower which was filled had already, as they are.")
+        .of_node(&["core"], |sample, series| put_fills(sample, series, |fills| fills.kept_keys)),
+    counter("zerohop_replicate_sent_keys", "Copies of keys that followers were filled with.")
+        .of_node(&["core"], |sample, series| put_fills(sample, series, |fills| fills.sent_keys)),
     gauge("zerohop_replicate_offset", "The last log group that there is for followers.").of_node(
         &["core"],
         |sample, series| {
@@ -154,6 +158,14 @@ fn put_table(sample: &Sample, series: &mut Series<'_>, of: fn(&TableCounts) -> u
 fn put_cluster(sample: &Sample, series: &mut Series<'_>, of: impl Fn(&Standing) -> u64) {
     if let Some(standing) = sample.cluster() {
         series.put(&[], Whole(of(standing)));
+    }
+}
+
+fn put_fills(sample: &Sample, series: &mut Series<'_>, of: fn(&Fills) -> u64) {
+    for (core, standing) in sample.answered() {
+        if let Some(member) = &standing.member {
+            series.put(&[&core], Whole(of(&member.fills)));
+        }
     }
 }
 

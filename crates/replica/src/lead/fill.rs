@@ -8,6 +8,7 @@ use storage::{Comparison, Known, Marks, ScanCursor, Store};
 use wire::frame::{Frame, MarkBytes};
 
 use super::Lead;
+use crate::standing::Fills;
 
 /// Bytes of a slot that go in one frame, about.
 const FILL_SLICE_BYTES: usize = 64 << 10;
@@ -18,8 +19,9 @@ pub(super) struct Filling {
     cursor: ScanCursor,
     /// What the follower has of it already.
     known: Known,
-    /// What the follower had of it goes with the next frame.
+    /// What the follower had of it goes with the first frame.
     is_anew: bool,
+    is_begun: bool,
 }
 
 impl Lead {
@@ -56,15 +58,18 @@ impl Lead {
     }
 
     /// Fills the next slots, about a slice of them; `newest` is the log group of the store's last change.
-    pub fn fill(&mut self, store: &Store, newest: LogOrdinal) {
+    pub fn fill(&mut self, (store, newest): (&Store, LogOrdinal), fills: &mut Fills) {
         let mut bytes = 0;
         while bytes < FILL_SLICE_BYTES && self.may_fill() {
             let filling = match self.filling.take() {
                 Some(filling) => filling,
                 None => self.begin_filling(store, newest),
             };
+            fills.kept_keys += if filling.is_begun { 0 } else { filling.known.names.len() as u64 };
+            let (keys, slice_bytes) = self.fill_on(filling, store, newest);
+            fills.sent_keys += u64::from(keys);
             // An empty slot is quickly filled, but takes a frame.
-            bytes += self.fill_on(filling, store, newest) + FILL_SLICE_BYTES / 64;
+            bytes += slice_bytes + FILL_SLICE_BYTES / 64;
         }
     }
 
@@ -83,12 +88,13 @@ impl Lead {
             }
         };
         let (cursor, is_anew) = (Store::slot_range(slot).start, known.is_none());
-        Filling { slot, cursor, known: Known { seed, names: known.unwrap_or_default() }, is_anew }
+        let known = Known { seed, names: known.unwrap_or_default() };
+        Filling { slot, cursor, known, is_anew, is_begun: false }
     }
 
-    /// Sends the next slice of a slot; its bytes.
-    fn fill_on(&mut self, filling: Filling, store: &Store, newest: LogOrdinal) -> usize {
-        let Filling { slot, cursor, known, is_anew } = filling;
+    /// Sends the next slice of a slot; its keys and bytes.
+    fn fill_on(&mut self, filling: Filling, store: &Store, newest: LogOrdinal) -> (u32, usize) {
+        let Filling { slot, cursor, known, is_anew, is_begun } = filling;
         let mut copies = LogBuffer::default();
         let next = store.copy_slot(cursor, slot, FILL_SLICE_BYTES, &known, &mut copies);
         let ((last, removed), table) = (store.sequence(slot), self.table);
@@ -98,20 +104,20 @@ impl Lead {
             table,
             slot,
             is_end,
-            is_anew,
+            is_anew: is_anew && !is_begun,
             count,
             last: last.0,
             removed: removed.0,
             records,
         };
         self.push((None, newest), is_end.then_some(slot), fill);
-        self.filling = next.map(|cursor| Filling { slot, cursor, known, is_anew: false });
+        self.filling = next.map(|cursor| Filling { slot, cursor, known, is_anew, is_begun: true });
         if is_end {
             match newest > self.considered {
                 true => self.note_ahead(slot, newest),
                 false => self.whole.insert(slot),
             }
         }
-        copies.record_bytes()
+        (count, copies.record_bytes())
     }
 }

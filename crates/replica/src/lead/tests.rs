@@ -9,6 +9,7 @@ use wire::frame::ParsedFrame;
 
 use super::*;
 use crate::follow::{Follow, Taken};
+use crate::standing::Fills;
 
 fn slot() -> Slot {
     Slot::wrapping(5)
@@ -32,6 +33,7 @@ struct Rig {
     sealed: u64,
     follow: Follow,
     copy: Store,
+    fills: Fills,
     view: ClusterView,
 }
 
@@ -53,7 +55,16 @@ impl Rig {
         let view = ClusterView::new([0; 16], 9, vec![place(1), place(2)], vec![(Slot::wrapping(0), chain)]);
         let mut follow = Follow::new(name(1));
         follow.greet(7);
-        Rig { store: store(), lead, groups: VecDeque::new(), sealed: 0, follow, copy: store(), view }
+        Rig {
+            store: store(),
+            lead,
+            groups: VecDeque::new(),
+            sealed: 0,
+            follow,
+            copy: store(),
+            fills: Fills::default(),
+            view,
+        }
     }
 
     fn newest(&self) -> LogOrdinal {
@@ -91,7 +102,8 @@ impl Rig {
             assert!(self.lead.on_marks(slot, (true, answer.last.0), &marks));
         }
         while self.lead.may_fill() {
-            self.lead.fill(&self.store, self.newest());
+            let newest = self.newest();
+            self.lead.fill((&self.store, newest), &mut self.fills);
         }
     }
 

@@ -40,6 +40,7 @@ fn the_worlds_meet_what_they_are_for() {
     assert!(sum(|town| town.met.cuts) > 20);
     assert!(sum(|town| town.met.moved) > 5);
     assert!(sum(|town| town.met.refused_by_lease) > 2);
+    assert!(sum(Town::kept_keys) > 20);
 }
 
 /// What arrives is often not what was sent: changed, doubled, cut, or forged with a checksum that is right.
@@ -73,7 +74,7 @@ fn world_with_long_values(seed: u64) -> Result<Town, String> {
 #[test]
 fn what_waits_for_room_in_a_log_is_not_acknowledged_and_not_lost_and_breaks_no_link() {
     let _turn = crate::one_core::turn();
-    let towns: Vec<Town> = (0..20).map(|seed| world_with_long_values(seed).unwrap()).collect();
+    let towns: Vec<Town> = (0..30).map(|seed| world_with_long_values(seed).unwrap()).collect();
     let waits: u64 = towns.iter().map(|town| town.met.waits_for_room).sum();
     assert!(waits > 200, "{waits}");
 }

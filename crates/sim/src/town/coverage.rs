@@ -36,6 +36,8 @@ impl Coverage {
         count("met reads of copies, times".to_owned(), met.copy_reads);
         count("met reads of copies, runs".to_owned(), u64::from(met.copy_reads > 0));
         count("met reads of copies that were sent on, times".to_owned(), met.copy_reads_moved);
+        count("met keys that followers kept, times".to_owned(), met.kept_keys);
+        count("met keys that followers kept, runs".to_owned(), u64::from(met.kept_keys > 0));
         for (fault, times) in &verdict.faults.0 {
             count(format!("fault {fault:?}, runs"), 1);
             count(format!("fault {fault:?}, times"), *times);

@@ -38,7 +38,10 @@ impl Town {
                 self.violate("an auditor waits for ever".to_owned());
             }
             Phase::Copies { since_us } => match self.compare_copies() {
-                Ok(()) => self.is_finished = true,
+                Ok(()) => {
+                    self.met.kept_keys = self.members.iter().map(super::nodes::Member::kept_keys).sum();
+                    self.is_finished = true;
+                }
                 Err(words) if now_us > since_us + LIVENESS_US => self.violate(words),
                 Err(_) => {}
             },

@@ -74,6 +74,11 @@ impl Member {
         self.street.machines().map(shard::Shard::held).collect()
     }
 
+    /// Keys that followers had already when it filled them.
+    pub fn kept_keys(&self) -> u64 {
+        self.street.machines().map(|machine| machine.fills().kept_keys).sum()
+    }
+
     /// All of its cores are told the same.
     fn tell_all(&mut self, batch: impl Fn() -> HopBatch) {
         (0..self.street.core_count()).for_each(|core| self.street.tell_from_resident(core, batch()));

@@ -158,6 +158,11 @@ impl Town {
     }
 
     /// Connections between nodes that were not believed, by all of them.
+    /// Keys that followers had already when they were filled.
+    pub fn kept_keys(&self) -> u64 {
+        self.nodes.iter().map(|node| node.shard.fills().kept_keys).sum()
+    }
+
     pub fn distrusted(&self) -> u64 {
         self.nodes.iter().map(|node| node.shard.distrusted()).sum()
     }
