@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// Whether `place` is the core of its node that has all groups of `slots`.
-    pub(crate) fn is_home(&self, slots: SlotRange, place: InstanceName) -> Result<(), Refusal> {
+    pub(crate) fn keeps_home(&self, slots: SlotRange, place: InstanceName) -> Result<(), Refusal> {
         let node = self.known(place.node)?;
         match groups_of(slots).find(|group| node.home(*group) != place.core) {
             Some(group) => Err(Refusal::HomeElsewhere(place.node, group, node.home(group))),

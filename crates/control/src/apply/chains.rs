@@ -53,7 +53,7 @@ impl Table {
             if !is_served || !is_short || chain.has(place.node) || self.fits(place.node, &chain).is_err() {
                 continue;
             }
-            if self.is_home(part, place).is_ok() {
+            if self.keeps_home(part, place).is_ok() {
                 chain.push(Member::filling(place));
                 self.stretches.change(part, epoch, |_, _| chain);
             }
@@ -114,7 +114,7 @@ impl Table {
             self.keeps_promise(part, &before, &after, counted)?;
             self.keeps_moves(part, &after)?;
             for place in places {
-                self.is_home(part, *place)?;
+                self.keeps_home(part, *place)?;
             }
             self.stretches.change(part, epoch, |_, _| after);
         }

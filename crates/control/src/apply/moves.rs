@@ -45,7 +45,7 @@ impl Table {
             self.fits(to.node, &stretch.chain.without(from.node))?;
         }
         self.ranges_allow(slots, from, to)?;
-        self.is_home(slots, to)?;
+        self.keeps_home(slots, to)?;
         self.stretches.change(slots, epoch, |_, chain| {
             let mut chain = *chain;
             if !chain.has(to.node) {
