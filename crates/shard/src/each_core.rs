@@ -184,3 +184,6 @@ fn write_parts(id: Id, parts: Vec<Part>, random: u64, reply: &mut Reply<'_>) {
         (_, None) => reply.ok(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,6 +61,8 @@ mod seal;
 pub mod serve;
 pub mod shard;
 mod shown;
+#[cfg(test)]
+mod split_node;
 pub mod state;
 pub mod statistics;
 pub mod transaction;

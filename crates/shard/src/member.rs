@@ -36,7 +36,7 @@ pub struct Membership {
     pub(crate) seal: Option<Seal>,
     /// When the manager hears again what is wrong with a follower, while something is.
     doubts_us: u64,
-    migrations: Migrations,
+    pub(crate) migrations: Migrations,
     /// Until then it is believed that somebody reads here what others serve, microseconds.
     pub(crate) reads_until_us: u64,
 }
@@ -56,8 +56,7 @@ impl Membership {
     /// What CLUSTER answers from.
     pub(crate) fn facts<'a>(&'a self, now: Now, links: &'a LinkFacts) -> ClusterFacts<'a> {
         let view = self.links.view().map(Arc::as_ref);
-        let migrations = Some(&self.migrations);
-        ClusterFacts { me: self.links.me(), view, has_lease: self.has_lease(now), migrations, links }
+        ClusterFacts { me: self.links.me(), view, has_lease: self.has_lease(now), links }
     }
 
     pub(crate) fn standing(&self, now: Now) -> MemberStanding {

@@ -32,7 +32,8 @@ impl Shard {
             let count = self.store.count(Database(number as u8));
             *facts = KeyspaceFacts { keys: count.keys, expiring: count.expiring };
         }
-        CoreFacts { statistics, gauges: self.gauges(), keyspace }
+        let migrations = self.membership.iter().flat_map(|membership| membership.migrations.list()).copied().collect();
+        CoreFacts { statistics, gauges: self.gauges(), keyspace, migrations }
     }
 
     /// CONFIG RESETSTAT: what was answered before it in this tick is forgotten, too.

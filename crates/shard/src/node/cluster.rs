@@ -35,7 +35,7 @@ pub(super) fn execute(
         | Id::ClusterReplicas
         | Id::ClusterSlaves
         | Id::ClusterCountFailureReports => describe(spec, arguments, (facts, &facts.book()), reply),
-        Id::ClusterGetslotmigrations => orders::write_migrations(facts.cluster, reply),
+        Id::ClusterGetslotmigrations => orders::write_migrations(facts, reply),
         Id::ClusterMigrateslots | Id::ClusterCancelslotmigrations | Id::ClusterForget if facts.cluster.is_some() => {
             return orders::execute(spec, arguments, facts, reply);
         }

@@ -9,7 +9,7 @@ use placement::{AddressBook, ClusterView, NodeTable};
 use replica::{FollowStanding, LeadStanding};
 use session::acl::{User, Users};
 
-use crate::member::migrations::Migrations;
+use crate::member::migrations::Migration;
 
 /// What does not change while the node runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub struct CoreFacts {
     pub gauges: Gauges,
     /// Its keys, by database.
     pub keyspace: [KeyspaceFacts; DATABASE_COUNT as usize],
+    /// Moves to and from it in a cluster, the newest first.
+    pub migrations: Vec<Migration>,
 }
 
 /// What an instance of a cluster of several nodes knows of it.
@@ -88,8 +90,6 @@ pub struct ClusterFacts<'a> {
     pub view: Option<&'a ClusterView>,
     /// Whether the node may answer requests for keys.
     pub has_lease: bool,
-    /// Moves to and from the instance.
-    pub migrations: Option<&'a Migrations>,
     /// Its links.
     pub links: &'a LinkFacts,
 }

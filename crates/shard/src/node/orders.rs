@@ -166,15 +166,18 @@ fn named_node(word: &[u8], cluster: &ClusterFacts<'_>) -> Result<NodeId, Flaw> {
     }
 }
 
-/// `CLUSTER GETSLOTMIGRATIONS`: the members that Valkey has, as far as they mean something here.
-pub(super) fn write_migrations(cluster: Option<ClusterFacts<'_>>, reply: &mut Reply<'_>) {
-    let known = cluster.and_then(|cluster| Some((cluster.me, cluster.view?.cluster(), cluster.migrations?)));
-    let Some((me, cluster, migrations)) = known else { return reply.array(0) };
-    reply.array(migrations.list().len());
-    migrations.list().for_each(|migration| write_migration((me, cluster), migration, reply));
+/// `CLUSTER GETSLOTMIGRATIONS`: the members that Valkey has, as far as they mean something here. A move has one end on this node,
+/// so no two cores know of the same one.
+pub(super) fn write_migrations(facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
+    let known = facts.cluster.and_then(|cluster| Some((cluster.me.node, cluster.view?.cluster())));
+    let Some(me) = known else { return reply.array(0) };
+    let mut migrations: Vec<&Migration> = facts.cores.iter().flat_map(|core| &core.migrations).collect();
+    migrations.sort_by_key(|migration| std::cmp::Reverse((migration.began_s, migration.moving.id)));
+    reply.array(migrations.len());
+    migrations.into_iter().for_each(|migration| write_migration(me, migration, reply));
 }
 
-fn write_migration((me, cluster): (InstanceName, [u8; 16]), migration: &Migration, reply: &mut Reply<'_>) {
+fn write_migration((me, cluster): (NodeId, [u8; 16]), migration: &Migration, reply: &mut Reply<'_>) {
     let Migration { moving, stage, began_s, changed_s } = migration;
     let id = |name: InstanceName| InstanceId::derive_in_cluster(cluster, name).to_hex();
     let (state, message) = match stage {
@@ -185,7 +188,7 @@ fn write_migration((me, cluster): (InstanceName, [u8; 16]), migration: &Migratio
     };
     let texts = [
         ("name", format!("{:040x}", moving.id)),
-        ("operation", if moving.from == me { "EXPORT" } else { "IMPORT" }.to_owned()),
+        ("operation", if moving.from.node == me { "EXPORT" } else { "IMPORT" }.to_owned()),
         ("slot_ranges", format!("{}-{}", moving.slots.first.number(), moving.slots.last.number())),
         ("target_node", id(moving.to)),
         ("source_node", id(moving.from)),

@@ -132,7 +132,11 @@ pub fn plan(spec: &CommandSpec, door: Door) -> NodePlan {
         Id::Keys => NodePlan::Keys(KeysKind::Keys),
         Id::Scan => NodePlan::Keys(KeysKind::Scan),
         Id::Randomkey => NodePlan::Keys(KeysKind::Randomkey),
-        Id::Info | Id::MemoryStats | Id::Lastsave | Id::Role if door == Door::Standalone => NodePlan::Gather,
+        Id::Info | Id::MemoryStats | Id::Lastsave | Id::Role | Id::ClusterGetslotmigrations
+            if door == Door::Standalone =>
+        {
+            NodePlan::Gather
+        }
         _ => NodePlan::Here,
     }
 }

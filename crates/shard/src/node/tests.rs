@@ -80,7 +80,7 @@ impl Node {
 
     fn cluster(&self) -> Option<ClusterFacts<'_>> {
         let Member { me, view, has_lease, links } = self.member.as_ref()?;
-        Some(ClusterFacts { me: *me, view: view.as_ref(), has_lease: *has_lease, migrations: None, links })
+        Some(ClusterFacts { me: *me, view: view.as_ref(), has_lease: *has_lease, links })
     }
 
     /// Executes one request of words; a change of settings is applied.

@@ -104,7 +104,10 @@ static CLUSTER: [CommandSpec; 32] = [
         .flags(Flags::ADMIN.union(Flags::STALE))
         .since("9.0.0")
         .complexity("O(N) with N the number of moves")
-        .doc("", "Returns the moves of slots from and to this instance, and what became of them.")
+        .doc(
+            "",
+            "Returns the moves of slots from and to this instance, at port P of this node, and what became of them.",
+        )
         .tips(&["nondeterministic_output"])
         .oracle(Oracle::Model),
     CommandSpec::new(Id::ClusterHelp, "cluster|help", 2, Group::Cluster)
