@@ -113,6 +113,12 @@ impl Output {
         &self.errors
     }
 
+    /// The last of them, if it was written, and not filled into a gap, since this was asked before.
+    #[inline]
+    pub fn take_last_error(&mut self) -> Option<ErrorCode> {
+        self.errors.take_last()
+    }
+
     /// The same, which are counted from now on by who takes them.
     pub fn take_errors(&mut self) -> ErrorTally {
         std::mem::take(&mut self.errors)
@@ -164,7 +170,9 @@ impl Output {
         let gap = &mut self.queue[index];
         assert!(gap.reply.is_none(), "a ticket is redeemed once");
         if let Some(code) = ErrorCode::of(&answer.bytes) {
+            // What became of the request is known where it ran.
             self.errors.note(code);
+            self.errors.take_last();
         }
         let answer = if gap.muted { EncodedReply::default() } else { answer };
         self.queued_bytes += answer.len();

@@ -136,6 +136,11 @@ impl Session {
         self.authenticated
     }
 
+    /// The last request that the gate knew.
+    pub fn last_command(&self) -> Option<&'static CommandSpec> {
+        self.last_command
+    }
+
     /// Who it is; before AUTH the default user.
     #[inline]
     pub fn user(&self) -> &Arc<User> {

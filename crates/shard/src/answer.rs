@@ -7,7 +7,7 @@ use crate::access::buffers_of;
 use crate::connection::Stall;
 use crate::forward::Unblock;
 use crate::gather::{Answer, Question};
-use crate::hop::{Control, Origin};
+use crate::hop::Control;
 use crate::shard::Shard;
 use crate::waiters::Target;
 
@@ -85,18 +85,16 @@ impl Shard {
     /// Wakes a blocked client of this core. Whether it is still blocked is known where its request waits: that core gives
     /// the answer.
     pub(crate) fn on_unblock_ask(&mut self, from: Option<CoreId>, gather: u64, client_id: u64, with_error: bool) {
-        let blocked = self
-            .connections
-            .iter()
-            .find(|connection| connection.session.client_id() == client_id)
-            .map(|connection| (connection.id, connection.stall));
-        let count = match blocked {
-            Some((connection, Stall::RemoteWaiter(owner, ticket))) => {
-                let origin = Origin { core: self.core, connection, ticket };
-                let unblock = Unblock { with_error, asker: (from.unwrap_or(self.core), gather) };
-                let control = Control::Unblock { origin, unblock };
-                return self.outbox[usize::from(owner.0)].controls.push(control);
-            }
+        let blocked = self.connections.iter().find(|connection| connection.session.client_id() == client_id);
+        if let Some(connection) = blocked
+            && let Stall::RemoteWaiter(owner, ticket) = connection.stall
+        {
+            let origin = connection.origin(self.core, ticket);
+            let unblock = Unblock { with_error, asker: (from.unwrap_or(self.core), gather) };
+            let control = Control::Unblock { origin, unblock };
+            return self.outbox[usize::from(owner.0)].controls.push(control);
+        }
+        let count = match blocked.map(|connection| (connection.id, connection.stall)) {
             Some((id, Stall::Waiter)) => self.waiters.take_of(Target::Local(id)).map_or(0, |waiter| {
                 self.unblock(waiter, with_error);
                 self.track_touched();

@@ -5,7 +5,7 @@ use session::{Input, Output, Session};
 
 use crate::copies::Written;
 use crate::fetch::Awaited;
-use crate::hop::WaitId;
+use crate::hop::{Origin, WaitId};
 
 /// Why a connection's requests wait. Its received bytes are kept, in order, until it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,11 @@ impl Connection {
             flush_listed: false,
             held_listed: false,
         }
+    }
+
+    /// Where the answer to its request with this ticket goes; `core` has the connection.
+    pub(crate) fn origin(&self, core: CoreId, ticket: u64) -> Origin {
+        Origin { core, connection: self.id, ticket, port_shift: self.session.port_shift() }
     }
 }
 

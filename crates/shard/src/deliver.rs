@@ -63,9 +63,12 @@ impl Shard {
         self.deliver(target, &bytes, None);
     }
 
-    /// [`place_of`] a waiter's client.
+    /// [`place_of`] a waiter's client; no host of another core's, because in a cluster every node announces one.
     pub(crate) fn place_of_target(&mut self, target: Target) -> (String, i32) {
-        let Target::Local(id) = target else { return Default::default() };
+        let id = match target {
+            Target::Local(id) => id,
+            Target::Remote(origin, _) => return (String::new(), origin.port_shift),
+        };
         let Some(connection) = self.connections.get_mut(id) else { return Default::default() };
         let (host, port_shift) = place_of(&connection.session);
         (host.to_owned(), port_shift)
@@ -103,6 +106,11 @@ impl Shard {
 
     /// Writes an encoded reply, held until its promise holds.
     fn write_reply(&mut self, id: ConnectionId, bytes: &[u8], until: Option<Promise>) {
+        self.write_reply_of(id, bytes, until);
+        self.note_late_reply(id.index);
+    }
+
+    fn write_reply_of(&mut self, id: ConnectionId, bytes: &[u8], until: Option<Promise>) {
         let until = until.filter(|until| !self.horizon.keeps(*until));
         if until == Some(LOST) {
             return self.abandon(id);

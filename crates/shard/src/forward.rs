@@ -5,7 +5,7 @@ use base::{BlockRange, Promise};
 use commands::Outcome;
 use session::{EncodedReply, Ticket};
 use wire::registry::{CommandSpec, Family, Flags};
-use wire::{Arguments, Reply, error};
+use wire::{Arguments, ErrorCode, Reply, error};
 
 use crate::connection::Stall;
 use crate::fetch::Awaited;
@@ -67,12 +67,13 @@ impl Shard {
         if full || (blocks && connection.output.gaps() > 0) {
             return self.stall_and_repeat(index, spec, arguments, Stall::Gaps);
         }
-        let origin = Origin { core: own_core, connection: connection.id, ticket: connection.output.reserve().as_u64() };
+        let ticket = connection.output.reserve().as_u64();
+        let origin = connection.origin(own_core, ticket);
         batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
         if blocks {
             connection.stall = Stall::RemoteWaiter(core, origin.ticket);
         }
-        self.statistics.counters.hops_sent += 1;
+        self.note_hop(spec);
     }
 
     /// A forwarded request arrived.
@@ -109,7 +110,7 @@ impl Shard {
         protocol: wire::Protocol,
     ) {
         self.statistics.counters.hops_received += u64::from(origin.core != self.core);
-        self.note_command(request.spec.id);
+        self.note_hopped(request.spec);
         let (mut bytes, mut long) = (std::mem::take(&mut self.reply_scratch), None);
         bytes.clear();
         let refusal = if request.spec.is_write() && self.checks_writes { self.write_refusal() } else { None };
@@ -118,6 +119,7 @@ impl Shard {
             reply.error("MISCONF", text);
         }
         if refusal.is_some() || self.refuse_forwarded(&request, &mut reply) {
+            self.note_hop_reply(request.spec, &bytes);
             self.send_hop_reply(origin, &bytes, None, None);
             return self.store.let_go(request.take_long().into_iter());
         }
@@ -129,6 +131,7 @@ impl Shard {
         let reply = Reply::with_long(&mut bytes, protocol, &mut long);
         match self.run_into(commands::execute, &request, database, true, reply) {
             Outcome::Done => {
+                self.note_hop_reply(request.spec, &bytes);
                 let until = if self.tracks { self.commitment(changes) } else { None };
                 self.send_hop_reply(origin, &bytes, long, until);
                 self.store.let_go(request.take_long().into_iter());
@@ -152,6 +155,7 @@ impl Shard {
         let changes = self.store.changes_from_here();
         let shown = Shown { protocol, database, door: base::Door::Standalone };
         self.run_keyspace(shown, request.spec, request.arguments(), &mut bytes);
+        self.note_hop_reply(request.spec, &bytes);
         let until = if self.tracks { self.commitment(changes) } else { None };
         self.send_hop_reply(origin, &bytes, None, until);
     }
@@ -228,7 +232,13 @@ impl Shard {
             Stall::Gaps => connection.output.gaps() == 0,
             _ => false,
         };
+        let waited = matches!(connection.stall, Stall::RemoteWaiter(..)) && goes_on;
         let may_start = connection.stall == Stall::Unit && connection.output.gaps() == 0;
+        if let Some(code) = ErrorCode::of(bytes).filter(|_| waited)
+            && let Some(spec) = connection.session.last_command()
+        {
+            self.note_failure(spec.id, code);
+        }
         self.list_held(id.index);
         if may_start {
             self.gaps_closed(id);
@@ -261,8 +271,12 @@ impl Shard {
     fn refuse_parked(&mut self, mut parked: ParkedHop, foreign: &Foreign) {
         let blocks = parked.request.long_mut().map(|long| std::mem::take(&mut long.blocks));
         self.store.let_go(blocks.into_iter());
+        if !parked.request.spec.flags.contains(Flags::BLOCKING) {
+            self.note_rejected(parked.request.spec);
+        }
         let target = Target::Remote(parked.origin, parked.protocol);
-        self.answer(target, |reply| foreign.write(reply, ("", 0)));
+        let (host, port_shift) = self.place_of_target(target);
+        self.answer(target, |reply| foreign.write(reply, (&host, port_shift)));
         parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
     }
 
@@ -306,3 +320,6 @@ impl Shard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

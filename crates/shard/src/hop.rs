@@ -31,6 +31,8 @@ pub struct Origin {
     pub connection: ConnectionId,
     /// Its output's ticket.
     pub ticket: u64,
+    /// Added to every port that its client is told.
+    pub port_shift: i32,
 }
 
 /// A request on its way to its key's core.

@@ -24,6 +24,7 @@
 pub mod access;
 mod answer;
 pub mod beside;
+mod calls;
 pub mod checkpoint;
 pub mod claims;
 pub mod commit;

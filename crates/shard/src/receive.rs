@@ -5,7 +5,7 @@ use session::{Opening, Pressure, Session};
 use storage::Checkpoints;
 
 use crate::connection::{Connection, Stall};
-use crate::hop::{Control, HopBatch, Origin};
+use crate::hop::{Control, HopBatch};
 use crate::shard::Shard;
 use crate::unit::Lender;
 use crate::waiters::Target;
@@ -212,7 +212,7 @@ impl Shard {
         }
         match stall {
             Stall::RemoteWaiter(owner, ticket) => {
-                let origin = Origin { core, connection: id, ticket };
+                let origin = connection.origin(core, ticket);
                 self.outbox[usize::from(owner.0)].controls.push(Control::Cancel(origin));
             }
             Stall::WideWait(wait) => self.forget_wide_wait(wait),

@@ -56,6 +56,10 @@ impl Shard {
             Gate::Denied(spec, denial, context) => self.on_denied(index, spec, arguments, (denial, context)),
         }
         let Some(connection) = self.connections.at(index) else { return false };
+        if let Some(code) = connection.output.take_last_error() {
+            self.note_error(resolved, gate, code);
+        }
+        let Some(connection) = self.connections.at(index) else { return false };
         let reply_bytes = connection.output.pending_bytes().saturating_sub(pending_bytes);
         self.put_off.note_work((request.end - request.start) as usize, reply_bytes);
         if connection.stall == Stall::None && connection.output.pressure() != Pressure::Ok {
@@ -78,12 +82,6 @@ impl Shard {
             Family::Connection => self.run_connection(index, spec, arguments),
             Family::Node => self.run_node(index, spec, arguments),
         }
-    }
-
-    #[inline]
-    pub(crate) fn note_command(&mut self, id: wire::registry::CommandId) {
-        self.statistics.counters.commands += 1;
-        self.statistics.calls(id).executed += 1;
     }
 
     /// A request inside MULTI: refused now if it can never run, queued otherwise.

@@ -158,6 +158,7 @@ impl Shard {
             self.exec_one(id, command.spec, command.arguments, bytes);
             if let Some(code) = ErrorCode::of(&bytes[start..]) {
                 self.statistics.count_error(code);
+                self.note_failure(command.spec.id, code);
             }
         }
     }

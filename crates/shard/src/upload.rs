@@ -145,6 +145,7 @@ impl Shard {
         if let Gate::Denied(_, denial, context) = gate {
             self.list_for_flush(index);
             self.on_denied(index, spec, arguments, (denial, context));
+            self.note_rejected_at(index, spec);
             return self.store.let_go(std::iter::once(blocks));
         }
         let protocol = connection.session.protocol();
@@ -154,6 +155,7 @@ impl Shard {
         let place = route(spec, arguments, None, asking, place, &mut self.route_scratch);
         let reach = self.reach(index);
         if self.refuse(index, spec, &place) || self.refuse_foreign(index, spec, arguments, reach) {
+            self.note_rejected_at(index, spec);
             return self.store.let_go(std::iter::once(blocks));
         }
         self.note_written(index, spec, arguments, None);
@@ -161,7 +163,7 @@ impl Shard {
         let Some(connection) = self.connections.at(index) else { return };
         let ticket = connection.output.reserve().as_u64();
         connection.stall = Stall::Upload(ticket);
-        let origin = Origin { core: self.core, connection: connection.id, ticket };
+        let origin = connection.origin(self.core, ticket);
         let upload = Upload::new(origin, OwnedRequest::new(spec, arguments), blocks, (asking.database, protocol));
         match owner == self.core {
             true => self.on_upload(upload),

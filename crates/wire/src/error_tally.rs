@@ -39,6 +39,8 @@ impl ErrorCode {
 pub struct ErrorTally {
     /// Ascending.
     counts: Vec<(ErrorCode, u64)>,
+    /// Until [`ErrorTally::take_last`].
+    last: Option<ErrorCode>,
 }
 
 impl ErrorTally {
@@ -46,6 +48,13 @@ impl ErrorTally {
     #[cold]
     pub fn note(&mut self, code: ErrorCode) {
         self.count(code, 1);
+        self.last = Some(code);
+    }
+
+    /// The code of the last answer, once: whether there was one since this was asked before.
+    #[inline]
+    pub fn take_last(&mut self) -> Option<ErrorCode> {
+        if self.last.is_none() { None } else { self.last.take() }
     }
 
     /// Adds what another one counted.

@@ -201,10 +201,17 @@ pub struct KeyspaceFacts {
 pub struct Calls {
     /// Executed.
     pub executed: u64,
-    /// Refused before execution: arity, rights, slot, memory.
+    /// Refused before execution: arity, rights, slot, memory, a log that takes nothing.
     pub rejected: u64,
     /// Executed and answered with an error.
     pub failed: u64,
+}
+
+impl Calls {
+    /// One that was counted did not run, or not here. Since it was counted all may have been forgotten.
+    pub(crate) fn take_back(&mut self) {
+        self.executed = self.executed.saturating_sub(1);
+    }
 }
 
 /// All that a core counts; it bumps these in place.
