@@ -9,6 +9,7 @@
 //! - [`chains`]: what each member of a chain costs
 //! - [`moves`]: slots moved under load: what it costs those who read and write meanwhile
 //! - [`hash`]: candidate hashes, their cost and evenness
+//! - [`program`]: what the programs that start stores are told, and how they end
 //! - [`cli`]: the options of the load generator as a person types them
 //!
 //! The comparisons themselves (`cargo x bench`) are a chore, and live with the other chores: they start these programs,
@@ -23,4 +24,5 @@ pub mod hash;
 pub mod load;
 pub mod moves;
 pub mod null;
+pub mod program;
 pub mod thread_per_request;

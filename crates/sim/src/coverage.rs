@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::run::Verdict;
+use crate::verdict::{Seen, Verdict};
 
 /// How many runs used each option and met each fault.
 #[derive(Default)]
@@ -16,12 +16,11 @@ pub struct Coverage {
 
 impl Coverage {
     /// Count a run.
-    pub fn add(&mut self, verdict: &Verdict) {
+    pub fn add<S: Seen>(&mut self, verdict: &Verdict<S>) {
         self.runs += 1;
-        self.ok += verdict.ok;
+        self.ok += verdict.ends.ok;
         self.virtual_us += verdict.virtual_us;
-        verdict.swarm.count(&mut self.counts);
-        *self.counts.entry("backups restored".to_owned()).or_default() += verdict.backups;
+        verdict.seen.count(&mut self.counts);
         for (fault, times) in &verdict.faults.0 {
             *self.counts.entry(format!("fault {fault:?}, runs")).or_default() += 1;
             *self.counts.entry(format!("fault {fault:?}, times")).or_default() += times;
@@ -35,7 +34,7 @@ impl fmt::Display for Coverage {
         writeln!(formatter, "{} runs, {} operations ok, {hours:.3} simulated hours", self.runs, self.ok)?;
         for (name, count) in &self.counts {
             let stars = "*".repeat((count * 40 / self.runs.max(1)).min(40) as usize);
-            writeln!(formatter, "  {name:<32} {count:>8} {stars}")?;
+            writeln!(formatter, "  {name:<40} {count:>8} {stars}")?;
         }
         Ok(())
     }

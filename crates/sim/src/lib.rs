@@ -5,7 +5,7 @@
 //! - [`node`]: what is run
 //! - [`swarm`], [`workload`], [`client`], [`history`]: what is done
 //! - [`checker`], [`own_model`], [`waiters`]: what must hold
-//! - [`run`]: seed in, verdict out; [`coverage`]: what many seeds met
+//! - [`run`]: seed in, [`verdict`] out; [`coverage`]: what many seeds met
 //! - [`town`]: the same for several nodes, with a network between them
 //!
 //! `docs/internals/simulator.md` says what each fault means and what the simulator cannot see.
@@ -29,5 +29,6 @@ pub mod street;
 pub mod swarm;
 pub mod town;
 pub mod trace;
+pub mod verdict;
 pub mod waiters;
 pub mod workload;

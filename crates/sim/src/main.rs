@@ -1,18 +1,20 @@
 //! The simulator as a program: seeds in, verdicts out.
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use sim::coverage::Coverage;
 use sim::disk::CrashKind;
-use sim::history::write_edn;
+use sim::history::{Operation, write_edn};
 use sim::node::Durability;
-use sim::run::{Verdict, run};
+use sim::run::run;
 use sim::shard_node::ShardNode;
 use sim::street::CrashPoint;
 use sim::swarm::Wish;
 use sim::town;
+use sim::verdict::{Seen, Verdict};
 
 /// Run the node on a virtual clock, network and disk, with faults, and judge what its clients saw.
 #[derive(Parser)]
@@ -76,8 +78,7 @@ fn main() -> ExitCode {
     }
     let kind = if options.power_cut { CrashKind::PowerCut } else { CrashKind::Kill };
     let crash = options.crash_at_step.map(|step| CrashPoint { step, kind });
-    let (mut coverage, mut failed) = (Coverage::default(), Vec::new());
-    for seed in seeds {
+    judge_all(seeds, options.history.as_deref(), |seed| {
         let wish = Wish {
             seed,
             steps: options.steps,
@@ -86,23 +87,11 @@ fn main() -> ExitCode {
             faults: !options.no_faults,
             damage: options.damage,
         };
-        let verdict = run(ShardNode::default(), &wish, crash, options.trace);
-        println!("{}", line(&verdict));
-        coverage.add(&verdict);
-        if !verdict.is_good() {
-            failed.push(seed);
-        }
-        if let Some(Err(error)) = options.history.as_ref().map(|path| write_history(path, &verdict)) {
-            eprintln!("--history: {error}");
-            return ExitCode::FAILURE;
-        }
-    }
-    print!("{coverage}");
-    println!("{} failed {failed:?}", failed.len());
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        run(ShardNode::default(), &wish, crash, options.trace)
+    })
 }
 
-fn towns(options: &Options, nodes: &str, durability: Option<Durability>, seeds: std::ops::Range<u64>) -> ExitCode {
+fn towns(options: &Options, nodes: &str, durability: Option<Durability>, seeds: Range<u64>) -> ExitCode {
     let nodes = match nodes {
         "any" => None,
         number => match number.parse() {
@@ -113,14 +102,24 @@ fn towns(options: &Options, nodes: &str, durability: Option<Durability>, seeds: 
             }
         },
     };
-    let (mut coverage, mut failed) = (town::Coverage::default(), Vec::new());
-    for seed in seeds {
+    judge_all(seeds, options.history.as_deref(), |seed| {
         let wish = town::Wish { nodes, durability, faults: !options.no_faults, ..town::Wish::of(seed) };
-        let verdict = town::run(&wish, options.trace);
+        town::run(&wish, options.trace)
+    })
+}
+
+fn judge_all<S: Seen>(seeds: Range<u64>, history: Option<&Path>, run: impl Fn(u64) -> Verdict<S>) -> ExitCode {
+    let (mut coverage, mut failed) = (Coverage::default(), Vec::new());
+    for seed in seeds {
+        let verdict = run(seed);
         println!("{verdict}");
         coverage.add(&verdict);
         if !verdict.is_good() {
             failed.push(seed);
+        }
+        if let Some(Err(error)) = history.map(|path| write_history(path, &verdict.operations)) {
+            eprintln!("--history: {error}");
+            return ExitCode::FAILURE;
         }
     }
     print!("{coverage}");
@@ -128,20 +127,8 @@ fn towns(options: &Options, nodes: &str, durability: Option<Durability>, seeds: 
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn write_history(path: &PathBuf, verdict: &Verdict) -> std::io::Result<()> {
+fn write_history(path: &Path, operations: &[Operation]) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
-    write_edn(&verdict.operations, &mut file)?;
+    write_edn(operations, &mut file)?;
     std::io::Write::flush(&mut file)
-}
-
-fn line(verdict: &Verdict) -> String {
-    let Verdict { seed, hash, ok, refused, unknown, .. } = verdict;
-    let faults: Vec<String> = verdict.faults.0.iter().map(|(fault, times)| format!("{fault:?}x{times}")).collect();
-    let judgement = match (&verdict.violation, &verdict.vacuous) {
-        (Some(violation), _) => format!("FAILED {violation}\n  {:?}", verdict.swarm),
-        (None, Some(vacuous)) => format!("VACUOUS {vacuous}\n  {:?}", verdict.swarm),
-        (None, None) => "ok".to_owned(),
-    };
-    let faults = faults.join(" ");
-    format!("seed {seed} trace {hash:016x} ok {ok} refused {refused} unknown {unknown} faults [{faults}] {judgement}")
 }

@@ -8,6 +8,9 @@ mod backups;
 mod clients;
 mod crashes;
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use base::Door;
 use base::rng::Rng;
 
@@ -15,12 +18,13 @@ use crate::checker::loss::{self, Loss};
 use crate::checker::{self, Base};
 use crate::client::Client;
 use crate::disk::CrashKind;
-use crate::faults::{Fault, FaultCounts};
-use crate::history::{Answer, Operation};
+use crate::faults::Fault;
+use crate::history::Operation;
 use crate::node::{MemoryLimit, Node};
 use crate::street::{CrashPoint, Happening, Street};
 use crate::swarm::{Feature, Swarm, Wish};
 use crate::trace::Trace;
+use crate::verdict::{Ends, Seen};
 use crate::{own_model, waiters, workload};
 use backups::Backups;
 
@@ -36,40 +40,31 @@ const RESTART: u64 = 1 << 32;
 const CRASH: u64 = 2 << 32;
 const BACKUP: u64 = 3 << 32;
 
-/// What a run found.
-pub struct Verdict {
-    /// The seed.
-    pub seed: u64,
-    /// Hash of everything that happened.
-    pub hash: u64,
-    /// Operations by their end.
-    pub ok: u64,
-    /// Refused ones.
-    pub refused: u64,
-    /// Those without an answer.
-    pub unknown: u64,
-    /// Faults that fired.
-    pub faults: FaultCounts,
-    /// Durable steps that passed.
-    pub durable_steps: u64,
-    /// Virtual time that passed, microseconds.
-    pub virtual_us: u64,
+/// A world of one node and what it met.
+pub struct RunSeen {
     /// The world.
     pub swarm: Swarm,
-    /// Everything clients did.
-    pub operations: Vec<Operation>,
-    /// What was violated.
-    pub violation: Option<String>,
-    /// Why the run proves nothing.
-    pub vacuous: Option<String>,
+    /// Durable steps that passed.
+    pub durable_steps: u64,
     /// Backups that were restored and judged.
     pub backups: u64,
 }
 
-impl Verdict {
-    /// Whether nothing was violated and the run proves something.
-    pub fn is_good(&self) -> bool {
-        self.violation.is_none() && self.vacuous.is_none()
+/// What a run found.
+pub type Verdict = crate::verdict::Verdict<RunSeen>;
+
+impl Seen for RunSeen {
+    fn drawn(&self) -> &dyn fmt::Debug {
+        &self.swarm
+    }
+
+    fn met(&self) -> String {
+        String::new()
+    }
+
+    fn count(&self, counts: &mut BTreeMap<String, u64>) {
+        self.swarm.count(counts);
+        *counts.entry("backups restored".to_owned()).or_default() += self.backups;
     }
 }
 
@@ -266,34 +261,23 @@ impl<N: Node> Run<N> {
     }
 
     fn verdict(self) -> Verdict {
-        let count = |wanted: fn(&Answer) -> bool| {
-            self.operations.iter().filter(|operation| wanted(&operation.answer)).count() as u64
-        };
-        let ok = count(|answer| matches!(answer, Answer::Reply(_)));
         // A store whose memory is full refuses writes, so its log may have nothing to fail at.
         let may_log_nothing = self.swarm.memory.is_some();
         let needs_log = |fault: &Fault| matches!(fault, Fault::SyncFails | Fault::WriteFails);
         let unfired = self.unfired.iter().copied().filter(|fault| self.street.faults.of(*fault) == 0);
         let unfired: Vec<Fault> = unfired.filter(|fault| !(may_log_nothing && needs_log(fault))).collect();
-        let vacuous = match () {
-            () if ok * 10 < self.wish.steps * 3 => Some(format!("only {ok} of {} operations were ok", self.wish.steps)),
-            () if !unfired.is_empty() => Some(format!("planned and not fired: {unfired:?}")),
-            () => None,
-        };
+        let (ends, durable_steps, backups) =
+            (Ends::of(&self.operations), self.street.durable_steps(), self.backups.judged());
         Verdict {
             seed: self.wish.seed,
             hash: self.street.trace.hash(),
-            ok,
-            refused: count(|answer| matches!(answer, Answer::Refused(_))),
-            unknown: count(|answer| *answer == Answer::None),
+            ends,
+            vacuous: ends.vacuous(self.wish.steps, &unfired),
             faults: self.street.faults.clone(),
-            durable_steps: self.street.durable_steps(),
             virtual_us: self.street.now_us(),
-            swarm: self.swarm,
             operations: self.operations,
             violation: self.violation,
-            vacuous,
-            backups: self.backups.judged(),
+            seen: RunSeen { swarm: self.swarm, durable_steps, backups },
         }
     }
 }

@@ -70,7 +70,8 @@ pub enum Feature {
     Unblock,
 }
 
-const FEATURES: [Feature; 16] = [
+/// What the clients of towns do, and of one node, too.
+pub(crate) const FEATURES_OF_TOWNS: [Feature; 10] = [
     Feature::Append,
     Feature::Get,
     Feature::Compare,
@@ -81,13 +82,11 @@ const FEATURES: [Feature; 16] = [
     Feature::Push,
     Feature::Pop,
     Feature::Echo,
-    Feature::Wait,
-    Feature::Own,
-    Feature::BlockingPop,
-    Feature::BlockingMove,
-    Feature::PushAll,
-    Feature::Unblock,
 ];
+
+/// What only those of one node do.
+const FEATURES_OF_ONE_NODE: [Feature; 6] =
+    [Feature::Wait, Feature::Own, Feature::BlockingPop, Feature::BlockingMove, Feature::PushAll, Feature::Unblock];
 
 /// One seed's world.
 #[derive(Clone, Debug)]
@@ -223,6 +222,18 @@ fn draw_memory(cores: u16, rng: &mut Rng) -> MemoryLimit {
     MemoryLimit { bytes: bytes * u64::from(cores), policy: policies[rng.below(5) as usize] }
 }
 
+/// Some of these, each by a weight; two of them in any world.
+pub(crate) fn weigh(features: impl Iterator<Item = Feature>, rng: &mut Rng) -> Vec<(Feature, u64)> {
+    let mut weights = Vec::new();
+    for feature in features {
+        let always = matches!(feature, Feature::Append | Feature::Get);
+        if always || rng.chance(1, 2) {
+            weights.push((feature, 1 + rng.below(8)));
+        }
+    }
+    weights
+}
+
 fn draw_weights(abilities: Abilities, rng: &mut Rng) -> Vec<(Feature, u64)> {
     let possible = |feature: &Feature| match feature {
         Feature::Wait => abilities.waits,
@@ -230,13 +241,8 @@ fn draw_weights(abilities: Abilities, rng: &mut Rng) -> Vec<(Feature, u64)> {
         Feature::BlockingPop | Feature::BlockingMove | Feature::PushAll | Feature::Unblock => abilities.blocks,
         _ => true,
     };
-    let mut weights: Vec<(Feature, u64)> = Vec::new();
-    for feature in FEATURES.into_iter().filter(possible) {
-        let always = matches!(feature, Feature::Append | Feature::Get);
-        if always || rng.chance(1, 2) {
-            weights.push((feature, 1 + rng.below(8)));
-        }
-    }
+    let features = FEATURES_OF_TOWNS.into_iter().chain(FEATURES_OF_ONE_NODE);
+    let mut weights = weigh(features.filter(possible), rng);
     let has = |wanted: &[Feature]| weights.iter().any(|(feature, _)| wanted.contains(feature));
     // Who only waits proves nothing: somebody has to push.
     if has(&[Feature::BlockingPop, Feature::BlockingMove]) && !has(&[Feature::Push, Feature::PushAll]) {

@@ -9,7 +9,6 @@
 //! street's clock to its own before it touches it: so they share one clock, and everything that happens has one order.
 
 mod clients;
-mod coverage;
 mod draw;
 mod judge;
 mod mesh;
@@ -29,14 +28,13 @@ use crate::faults::FaultCounts;
 use crate::history::Operation;
 use crate::street::{Happening, Street};
 use crate::trace::Trace;
-pub use coverage::Coverage;
 pub use draw::{Draw, Trouble, Wish};
 use network::Network;
 use nodes::Member;
 use oracle::{Ask, Oracle, Tell};
 use readers::Reader;
 use troubles::{Healing, Troubles};
-pub use verdict::Verdict;
+pub use verdict::{TownSeen, Verdict};
 
 /// Virtual time within which everything is served and whole again once nothing goes wrong any more.
 const LIVENESS_US: u64 = 20_000_000;

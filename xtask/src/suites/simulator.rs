@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(verdict("seed 3 trace 00ff ok 12 refused 0 unknown 1 faults [Killx2] ok"), Some(true));
         assert_eq!(verdict("seed 3 trace 00ff ok 12 refused 0 unknown 1 faults [] FAILED lost a write"), Some(false));
         assert_eq!(verdict("seed 3 trace 00ff ok 0 refused 0 unknown 1 faults [] VACUOUS too few"), Some(false));
-        let town = "seed 3 trace 00ff nodes 3 ok 12 refused 0 unknown 1 promotions 2 moved 3 faults [Killx2] ok";
+        let town = "seed 3 trace 00ff ok 12 refused 0 unknown 1 nodes 3 promotions 2 moved 3 faults [Killx2] ok";
         assert_eq!(verdict(town), Some(true));
         assert_eq!(verdict("0 failed []"), None);
     }

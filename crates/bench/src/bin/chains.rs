@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use bench::chains::{Plan, run};
 use bench::cluster::Place;
+use bench::program::{Room, end, seconds};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -14,12 +14,8 @@ struct Arguments {
     /// The program zerohop
     #[arg(long)]
     zerohop: PathBuf,
-    /// First of the ports of the stores
-    #[arg(long)]
-    port: u16,
-    /// Where their data lies for the moment
-    #[arg(long)]
-    directory: PathBuf,
+    #[command(flatten)]
+    room: Room,
     /// Slices of every store under every load, in turn
     #[arg(long, default_value_t = 15)]
     pairs: usize,
@@ -41,18 +37,10 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match measure(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("chains: {problem}");
-            ExitCode::FAILURE
-        }
-    }
+    end("chains", measure(&Arguments::parse()))
 }
 
 fn measure(arguments: &Arguments) -> Result<(), String> {
-    let seconds =
-        |number: f64| Duration::try_from_secs_f64(number).map_err(|_| format!("{number} is no length of time"));
     let plan = Plan {
         pairs: arguments.pairs,
         slice: seconds(arguments.slice)?,
@@ -61,8 +49,8 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
         rate: arguments.rate,
         durability: arguments.durability.clone(),
     };
-    let place = Place::new(&arguments.directory)?;
-    run(&arguments.zerohop, arguments.port, &place, &plan, |slice| {
+    let place = Place::new(&arguments.room.directory)?;
+    run(&arguments.zerohop, arguments.room.port, &place, &plan, |slice| {
         println!("{}", serde_json::json!({ "slice": slice }));
     })
 }

@@ -1,29 +1,23 @@
 //! Kills of one store as a program: a line of JSON for every kill, and one for all of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bench::cluster::Place;
 use bench::failover::{Plan, Report, Subject, Task, run};
-use clap::Parser;
+use bench::program::{Programs, Room, end, seconds};
+use clap::{ArgGroup, Parser};
 
 #[derive(Parser)]
 #[command(name = "failover", about = "Kill nodes of a store under counters and report what that cost those who write")]
+#[command(group(ArgGroup::new("store").required(true).args(["zerohop", "valkey"])))]
 struct Arguments {
-    /// The program zerohop
-    #[arg(long, required_unless_present = "valkey")]
-    zerohop: Option<PathBuf>,
-    /// The program valkey-server or redis-server, instead
-    #[arg(long, conflicts_with = "zerohop")]
-    valkey: Option<PathBuf>,
-    /// First of the ports of the store
-    #[arg(long)]
-    port: u16,
-    /// Where its data lies for the moment
-    #[arg(long)]
-    directory: PathBuf,
+    #[command(flatten)]
+    programs: Programs,
+    #[command(flatten)]
+    room: Room,
     /// Nodes to kill, one after the other
     #[arg(long, default_value_t = 1)]
     kills: usize,
@@ -45,34 +39,24 @@ struct Arguments {
 const AFTER: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
-    match measure(&Arguments::parse()) {
-        Ok(report) => {
-            println!("{}", serde_json::json!({ "report": report }));
-            ExitCode::SUCCESS
-        }
-        Err(problem) => {
-            eprintln!("failover: {problem}");
-            ExitCode::FAILURE
-        }
-    }
+    let report = measure(&Arguments::parse());
+    end("failover", report.map(|report| println!("{}", serde_json::json!({ "report": report }))))
 }
 
 fn measure(arguments: &Arguments) -> Result<Report, String> {
-    let seconds =
-        |number: f64| Duration::try_from_secs_f64(number).map_err(|_| format!("{number} is no length of time"));
     let plan = Plan {
         counters: arguments.counters.max(1),
         beat: seconds(arguments.beat_ms / 1e3)?,
         before: seconds(arguments.before)?,
         after: AFTER,
     };
-    let place = Place::new(&arguments.directory)?;
-    let subject: Subject<'_> = match (&arguments.zerohop, &arguments.valkey) {
+    let place = Place::new(&arguments.room.directory)?;
+    let subject: Subject<'_> = match (&arguments.programs.zerohop, &arguments.programs.valkey) {
         (Some(program), _) => Subject::Zerohop(program, None),
         (None, program) => Subject::Valkey(program.as_deref().unwrap_or(Path::new("valkey-server"))),
     };
     let directory = place.at("data");
-    let (port, kills, seed) = (arguments.port, arguments.kills, Some(arguments.seed));
+    let (port, kills, seed) = (arguments.room.port, arguments.kills, Some(arguments.seed));
     let task = Task { subject, directory: &directory, port, plan, kills, seed };
     // Nobody asks it to stop: who started it kills it, and what it started ends with it.
     run(&task, &AtomicBool::new(false), &mut |_| {}, &mut |trial| {

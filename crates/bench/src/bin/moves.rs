@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use bench::cluster::Place;
 use bench::cluster::Store;
@@ -10,6 +9,7 @@ use bench::cluster::valkey::{Replicas, Valkey};
 use bench::cluster::zerohop::{Setup, Zerohop};
 use bench::moves::order::Way;
 use bench::moves::{Plan, Subject};
+use bench::program::{Programs, Room, end, seconds};
 use clap::Parser;
 use serde_json::json;
 
@@ -22,18 +22,10 @@ const PORTS: u16 = 6;
     about = "Move a thousand slots under load and report what that cost those who read and write"
 )]
 struct Arguments {
-    /// The program zerohop
-    #[arg(long)]
-    zerohop: Option<PathBuf>,
-    /// The program valkey-server or redis-server
-    #[arg(long)]
-    valkey: Option<PathBuf>,
-    /// First of the ports of the stores
-    #[arg(long)]
-    port: u16,
-    /// Where their data lies for the moment
-    #[arg(long)]
-    directory: PathBuf,
+    #[command(flatten)]
+    programs: Programs,
+    #[command(flatten)]
+    room: Room,
     /// Moves of each store, in turn
     #[arg(long, default_value_t = 1)]
     rounds: usize,
@@ -61,31 +53,26 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match measure(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("moves: {problem}");
-            ExitCode::FAILURE
-        }
-    }
+    end("moves", measure(&Arguments::parse()))
 }
 
 fn measure(arguments: &Arguments) -> Result<(), String> {
-    let steady = Duration::try_from_secs_f64(arguments.steady).map_err(|_| "--steady is no length of time")?;
+    let steady = seconds(arguments.steady)?;
     if !(arguments.rate > 0.0 && arguments.workers > 0) {
         return Err("--rate and --workers have to be above 0".to_owned());
     }
     let plan = Plan { keys: arguments.keys, workers: arguments.workers, per_second: arguments.rate, steady };
-    let place = Place::new(&arguments.directory)?;
+    let place = Place::new(&arguments.room.directory)?;
     let mut subjects = Vec::new();
-    if let Some(program) = &arguments.zerohop {
+    if let Some(program) = &arguments.programs.zerohop {
         let options = vec!["--durability".to_owned(), arguments.durability.clone()];
         let setup = Setup { lease_ms: arguments.lease_ms, options, messages: arguments.messages.clone() };
-        let store: Box<dyn Store> = Box::new(Zerohop::start(program, &setup, &place.at("zerohop"), arguments.port)?);
+        let store: Box<dyn Store> =
+            Box::new(Zerohop::start(program, &setup, &place.at("zerohop"), arguments.room.port)?);
         subjects.push(("zerohop", Subject::new(store, Some(Way::Whole), plan)?));
     }
-    if let Some(program) = &arguments.valkey {
-        let start = Valkey::start(program, Replicas::None, &place.at("valkey"), arguments.port + PORTS)?;
+    if let Some(program) = &arguments.programs.valkey {
+        let start = Valkey::start(program, Replicas::None, &place.at("valkey"), arguments.room.port + PORTS)?;
         subjects.push(("valkey", Subject::new(Box::new(start), None, plan)?));
     }
     for round in 0..arguments.rounds {

@@ -2,27 +2,7 @@
 
 use consensus::witness::Fact;
 
-macro_rules! coverage {
-    ($($(#[$about:meta])* $name:ident),* $(,)?) => {
-        /// Counts of what happened.
-        #[derive(Clone, Default)]
-        pub struct Coverage { $($(#[$about])* pub $name: u64,)* }
-
-        impl Coverage {
-            /// Names and counts.
-            pub fn lines(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name)),*]
-            }
-
-            /// Count `other` too.
-            pub fn add(&mut self, other: &Coverage) {
-                $(self.$name += other.$name;)*
-            }
-        }
-    };
-}
-
-coverage! {
+seeds::coverage! {
     /// Terms that had a leader.
     elections,
     /// Commands that were acknowledged.

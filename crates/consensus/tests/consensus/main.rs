@@ -6,10 +6,8 @@ mod coverage;
 mod disk;
 mod harm;
 mod judge;
-mod runner;
 mod sample;
 mod swarm;
-mod trace;
 mod world;
 
 #[cfg(not(feature = "planted"))]

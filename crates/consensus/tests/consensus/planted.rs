@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 
 use base::planted::{Bug, plant};
+use seeds::number;
 
 use crate::harm::find_misread;
-use crate::runner::{self, number};
 use crate::world::Wishes;
 
 /// A planted bug is one for the process: tests take turns.
@@ -18,7 +18,7 @@ const WORLDS: u64 = 100;
 fn caught(bug: Bug, from: u64, words: &[&str]) {
     let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     plant(Some(bug));
-    let run = |seed| runner::once(Wishes { seed, ..Wishes::default() }).err();
+    let run = |seed| seeds::once(Wishes { seed, ..Wishes::default() }).err();
     let found = (from..from + number("CONSENSUS_WORLDS", WORLDS)).find_map(|seed| Some((seed, run(seed)?)));
     plant(None);
     let (seed, shown) = found.expect("the planted bug shows in one of the worlds");

@@ -15,12 +15,12 @@ use base::rng::{Rng, mix};
 use consensus::format::frame::{self, Answer, Body, Question};
 use consensus::witness::Fact;
 use consensus::{Effect, Event, Member, Start, View};
+use seeds::{Trace, Verdict, Wish};
 
 use crate::coverage::Coverage;
 use crate::disk::Disk;
 use crate::judge::Judge;
 use crate::swarm::Swarm;
-use crate::trace::Trace;
 use agenda::Agenda;
 use clients::Operation;
 
@@ -36,16 +36,22 @@ pub struct Wishes {
     pub prints: bool,
 }
 
-/// What a run found.
-pub struct Verdict {
-    /// Everything that happened.
-    pub trace: Trace,
-    /// What was violated.
-    pub violation: Option<String>,
-    /// What was met.
-    pub coverage: Coverage,
-    /// Virtual time that passed, nanoseconds.
-    pub virtual_ns: u64,
+impl Wish for Wishes {
+    const NAME: &'static str = "CONSENSUS";
+    type Coverage = Coverage;
+    type More = ();
+
+    fn of(seed: u64, prints: bool) -> Wishes {
+        Wishes { seed, prints, ..Wishes::default() }
+    }
+
+    fn silent(self) -> Wishes {
+        Wishes { prints: false, ..self }
+    }
+
+    fn run(self) -> Verdict<Coverage> {
+        run(self)
+    }
 }
 
 /// What is to come.
@@ -109,7 +115,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PATIENCE_NS: u64 = 60 * SECOND_NS;
 
 /// Run a world to its end.
-pub fn run(wishes: Wishes) -> Verdict {
+fn run(wishes: Wishes) -> Verdict<Coverage> {
     let swarm = Swarm::draw(wishes.seed);
     let mut world = World {
         rng: Rng::new(mix(wishes.seed ^ 0x0077_0FAD)),
@@ -131,7 +137,8 @@ pub fn run(wishes: Wishes) -> Verdict {
     world.coverage.acknowledged += world.judge.acknowledged();
     world.coverage.polls +=
         world.places.values().filter_map(|place| Some(place.member.as_ref()?.polls().0)).sum::<u64>();
-    Verdict { virtual_ns: world.agenda.now_ns(), trace: world.trace, violation, coverage: world.coverage }
+    let virtual_us = world.agenda.now_ns() / 1000;
+    Verdict { virtual_us, trace: world.trace, violation, coverage: world.coverage, more: () }
 }
 
 type Judged = Result<(), String>;
@@ -201,7 +208,7 @@ impl World {
             Member::start(start, place.disk.open()).map_err(|damage| format!("member {id} refuses {damage}"))?;
         self.judge.on_start(id, &member)?;
         self.place(id).member = Some(member);
-        self.trace.note(now_ns, format_args!("{id} starts, life {life}"));
+        self.trace.note(now_ns / 1000, format_args!("{id} starts, life {life}"));
         self.tick(id, life, Vec::new())
     }
 
@@ -251,12 +258,12 @@ impl World {
     fn judge_step(&mut self, id: u64, facts: Vec<Fact>) -> Judged {
         let now_ns = self.agenda.now_ns();
         for fact in &facts {
-            self.trace.note(now_ns, format_args!("{id} {fact:?}"));
+            self.trace.note(now_ns / 1000, format_args!("{id} {fact:?}"));
             self.coverage.on_fact(fact);
         }
         let member = self.places[&id].member.as_ref().expect("it has just worked");
         let (polls, order) = member.polls();
-        self.trace.note(now_ns, format_args!("{id} rests, {polls} polls {order:016x}"));
+        self.trace.note(now_ns / 1000, format_args!("{id} rests, {polls} polls {order:016x}"));
         self.judge.on_facts(id, member, facts)
     }
 
@@ -269,12 +276,12 @@ impl World {
             Effect::Send { to, frame } => self.send(id, to, frame),
             Effect::Answered { token, result } => self.on_answered(id, token, result),
             Effect::Changed(view) => {
-                self.trace.note(now_ns, format_args!("{id} is {view:?}"));
+                self.trace.note(now_ns / 1000, format_args!("{id} is {view:?}"));
                 self.place(id).view = Some(view);
                 Ok(())
             }
             Effect::Failed { reason } if self.place(id).is_failed => {
-                self.trace.note(now_ns, format_args!("{id} has failed: {reason}"));
+                self.trace.note(now_ns / 1000, format_args!("{id} has failed: {reason}"));
                 Ok(())
             }
             Effect::Failed { reason } => Err(format!("member {id} stopped by itself: {reason}")),
@@ -294,7 +301,7 @@ impl World {
         let ordinal = place.disk.begin(effect).expect("every other effect was looked at");
         place.stored_at_ns = place.stored_at_ns.max(now_ns) + sync_us * 1000;
         let at_ns = place.stored_at_ns;
-        self.trace.note(now_ns, format_args!("{id} writes {ordinal}"));
+        self.trace.note(now_ns / 1000, format_args!("{id} writes {ordinal}"));
         self.agenda.at(at_ns, self.rng.next_u64(), Item::Stored { id, life, ordinal });
         Ok(())
     }
@@ -323,7 +330,7 @@ impl World {
     fn send(&mut self, from: u64, to: u64, frame: Vec<u8>) -> Judged {
         let now_ns = self.agenda.now_ns();
         let kind = kind_name(&frame);
-        self.trace.note(now_ns, format_args!("{from} to {to} {kind} {}", Hex(&frame)));
+        self.trace.note(now_ns / 1000, format_args!("{from} to {to} {kind} {}", Hex(&frame)));
         self.coverage.on_frame(kind);
         if let Some((_, Body::Answer(Answer::Voted(voted)))) = frame::decode(&frame)
             && voted.is_granted

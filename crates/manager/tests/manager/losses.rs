@@ -1,16 +1,17 @@
 //! Who leads the managers is lost: how long nobody serves what it served, and what it costs to take a pause for a death.
 
-use crate::runner::{self, number};
-use crate::world::{Loss, Wishes};
+use seeds::number;
+
+use crate::world::{Costs, Loss, Wishes};
 
 /// Worlds of each kind.
 const WORLDS: u64 = 40;
 const LEASE_US: u64 = 300_000;
 
-fn run(seed: u64, loss: Loss) -> crate::world::Verdict {
+fn run(seed: u64, loss: Loss) -> Costs {
     let prints = number("MANAGER_TRACE", 0) == seed;
     let wishes = Wishes { seed, prints, loss: Some(loss), ..Wishes::default() };
-    runner::once(wishes).unwrap_or_else(|words| panic!("seed {seed}, {loss:?}: {words}"))
+    seeds::once(wishes).unwrap_or_else(|words| panic!("seed {seed}, {loss:?}: {words}")).more
 }
 
 /// The lease as a manager counts it, with a clock that is 5 % slow, and five writes, five ways and three looks; no election.

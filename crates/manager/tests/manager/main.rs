@@ -7,9 +7,7 @@
 mod coverage;
 mod disk;
 mod judge;
-mod runner;
 mod swarm;
-mod trace;
 mod world;
 
 #[cfg(not(feature = "planted"))]

@@ -23,13 +23,13 @@ use base::rng::{Rng, mix};
 use base::{ConnectionId, CoreId, Event, Machine, NodeId, Now, Span, TickInput, TickOutput};
 use manager::Manager;
 use manager::identity::Identity;
+use seeds::{Trace, Verdict, Wish};
 use shard::{Control, HopBatch};
 
 use crate::coverage::Coverage;
 use crate::disk::Disk;
 use crate::judge::{Judge, Judged};
 use crate::swarm::Swarm;
-use crate::trace::Trace;
 use agenda::Agenda;
 use clock::Clock;
 use cores::Core;
@@ -56,20 +56,30 @@ pub struct Wishes {
     pub loss: Option<Loss>,
 }
 
-/// What a run found.
-pub struct Verdict {
-    /// Everything that happened.
-    pub trace: Trace,
-    /// What was violated.
-    pub violation: Option<String>,
-    /// What was met.
-    pub coverage: Coverage,
-    /// Virtual time that passed, microseconds.
-    pub virtual_us: u64,
-    /// With a loss: how long some slots were not served for it, microseconds.
+/// What a loss costs.
+pub struct Costs {
+    /// How long some slots were not served for it, microseconds.
     pub gap_us: u64,
-    /// And terms that began because who led stood still for a moment.
+    /// Terms that began because who led stood still for a moment.
     pub needless_elections: u64,
+}
+
+impl Wish for Wishes {
+    const NAME: &'static str = "MANAGER";
+    type Coverage = Coverage;
+    type More = Costs;
+
+    fn of(seed: u64, prints: bool) -> Wishes {
+        Wishes { seed, prints, ..Wishes::default() }
+    }
+
+    fn silent(self) -> Wishes {
+        Wishes { prints: false, ..self }
+    }
+
+    fn run(self) -> Verdict<Coverage, Costs> {
+        run(self)
+    }
 }
 
 /// What happens to a manager.
@@ -217,7 +227,7 @@ pub struct World {
 }
 
 /// Run a world to its end.
-pub fn run(wishes: Wishes) -> Verdict {
+fn run(wishes: Wishes) -> Verdict<Coverage, Costs> {
     let mut world = World {
         rng: Rng::new(mix(wishes.seed ^ 0x00C1_0575)),
         trace: Trace::new(wishes.prints),
@@ -244,7 +254,8 @@ pub fn run(wishes: Wishes) -> Verdict {
     world.judge.count(&mut world.coverage);
     let Watch { gap_us, needless_elections, .. } = world.watch;
     let virtual_us = world.agenda.now_us();
-    Verdict { virtual_us, trace: world.trace, violation, coverage: world.coverage, gap_us, needless_elections }
+    let more = Costs { gap_us, needless_elections };
+    Verdict { virtual_us, trace: world.trace, violation, coverage: world.coverage, more }
 }
 
 impl World {

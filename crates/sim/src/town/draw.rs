@@ -5,7 +5,7 @@ use control::Settings;
 
 use crate::node::Durability;
 use crate::street::Weather;
-use crate::swarm::{Feature, Swarm};
+use crate::swarm::{FEATURES_OF_TOWNS, Swarm, weigh};
 
 /// What a run is asked for; the rest is the seed's.
 #[derive(Clone, Debug)]
@@ -87,19 +87,6 @@ pub struct Draw {
     /// Longest quiet between two troubles, microseconds.
     pub quiet_us_max: u64,
 }
-
-const FEATURES: [Feature; 10] = [
-    Feature::Append,
-    Feature::Get,
-    Feature::Compare,
-    Feature::Unit,
-    Feature::UnitRead,
-    Feature::Increment,
-    Feature::Count,
-    Feature::Push,
-    Feature::Pop,
-    Feature::Echo,
-];
 
 impl Draw {
     /// The town of a seed.
@@ -195,13 +182,7 @@ fn add_moves(troubles: &mut Vec<Trouble>, rng: &mut Rng) {
 }
 
 fn draw_swarm(nodes: usize, rng: &mut Rng) -> Swarm {
-    let mut weights: Vec<(Feature, u64)> = Vec::new();
-    for feature in FEATURES {
-        let always = matches!(feature, Feature::Append | Feature::Get);
-        if always || rng.chance(1, 2) {
-            weights.push((feature, 1 + rng.below(8)));
-        }
-    }
+    let weights = weigh(FEATURES_OF_TOWNS.into_iter(), rng);
     Swarm {
         cores: nodes as u16,
         durability: Durability::Commit,

@@ -1,86 +1,67 @@
 //! What a run of a town found.
 
-use super::{Draw, Met, Town};
-use crate::faults::FaultCounts;
-use crate::history::{Answer, Operation};
+use std::collections::BTreeMap;
+use std::fmt;
 
-/// What a run found.
-pub struct Verdict {
-    /// The seed.
-    pub seed: u64,
-    /// Hash of everything that happened, anywhere.
-    pub hash: u64,
-    /// Operations by their end.
-    pub ok: u64,
-    /// Refused ones.
-    pub refused: u64,
-    /// Those without an answer.
-    pub unknown: u64,
-    /// Faults that fired.
-    pub faults: FaultCounts,
-    /// What it met beside them.
-    pub met: Met,
-    /// Virtual time that passed, microseconds.
-    pub virtual_us: u64,
+use super::{Draw, Met, Town};
+use crate::verdict::{Ends, Seen};
+
+/// A town and what it met.
+pub struct TownSeen {
     /// The town.
     pub draw: Draw,
-    /// Everything clients did.
-    pub operations: Vec<Operation>,
-    /// What was violated.
-    pub violation: Option<String>,
-    /// Why the run proves nothing.
-    pub vacuous: Option<String>,
+    /// What it met beside faults.
+    pub met: Met,
 }
 
-impl Verdict {
-    /// Whether nothing was violated and the run proves something.
-    pub fn is_good(&self) -> bool {
-        self.violation.is_none() && self.vacuous.is_none()
+/// What a run found.
+pub type Verdict = crate::verdict::Verdict<TownSeen>;
+
+impl Seen for TownSeen {
+    fn drawn(&self) -> &dyn fmt::Debug {
+        &self.draw
     }
-}
 
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Verdict { seed, hash, ok, refused, unknown, met, .. } = self;
-        let faults: Vec<String> = self.faults.0.iter().map(|(fault, times)| format!("{fault:?}x{times}")).collect();
-        let judgement = match (&self.violation, &self.vacuous) {
-            (Some(violation), _) => format!("FAILED {violation}\n  {:?}", self.draw),
-            (None, Some(vacuous)) => format!("VACUOUS {vacuous}\n  {:?}", self.draw),
-            (None, None) => "ok".to_owned(),
-        };
-        let (nodes, promotions, faults) = (self.draw.nodes, met.promotions, faults.join(" "));
-        write!(formatter, "seed {seed} trace {hash:016x} nodes {nodes} ok {ok} refused {refused} unknown {unknown} ")?;
-        write!(formatter, "promotions {promotions} moved {} copies read {} ", met.moved, met.copy_reads)?;
-        write!(formatter, "faults [{faults}] {judgement}")
+    fn met(&self) -> String {
+        let Met { promotions, moved, copy_reads, .. } = self.met;
+        format!(" nodes {} promotions {promotions} moved {moved} copies read {copy_reads}", self.draw.nodes)
+    }
+
+    fn count(&self, counts: &mut BTreeMap<String, u64>) {
+        let TownSeen { draw, met } = self;
+        let mut count = |name: String, times: u64| *counts.entry(name).or_default() += times;
+        count(format!("nodes {}", draw.nodes), 1);
+        count(format!("several cores {}", draw.cores_max > 1), 1);
+        count(format!("chain length {}", draw.settings.chain_length), 1);
+        count(format!("lease ms {:04}", draw.settings.lease_ms), 1);
+        count(format!("all commit {}", draw.is_all_commit()), 1);
+        draw.swarm.weights.iter().for_each(|(feature, _)| count(format!("feature {feature:?}"), 1));
+        count("met promotions, times".to_owned(), met.promotions);
+        count("met promotions, runs".to_owned(), u64::from(met.promotions > 0));
+        count("met redirections, times".to_owned(), met.moved);
+        count("met nodes that may not answer, times".to_owned(), met.down);
+        count("met connections between nodes".to_owned(), met.wires);
+        count("met reads of copies, times".to_owned(), met.copy_reads);
+        count("met reads of copies, runs".to_owned(), u64::from(met.copy_reads > 0));
+        count("met reads of copies that were sent on, times".to_owned(), met.copy_reads_moved);
+        count("met keys that followers kept, times".to_owned(), met.kept_keys);
+        count("met keys that followers kept, runs".to_owned(), u64::from(met.kept_keys > 0));
     }
 }
 
 impl Town {
     pub(super) fn verdict(self) -> Verdict {
-        let count = |wanted: fn(&Answer) -> bool| {
-            self.operations.iter().filter(|operation| wanted(&operation.answer)).count() as u64
-        };
-        let ok = count(|answer| matches!(answer, Answer::Reply(_)));
-        let vacuous = match () {
-            () if ok * 10 < self.wish.steps * 3 => Some(format!("only {ok} of {} operations were ok", self.wish.steps)),
-            () if !self.troubles.unfired.is_empty() => {
-                Some(format!("planned and not fired: {:?}", self.troubles.unfired))
-            }
-            () => None,
-        };
+        let ends = Ends::of(&self.operations);
         Verdict {
             seed: self.wish.seed,
             hash: self.hash(),
-            ok,
-            refused: count(|answer| matches!(answer, Answer::Refused(_))),
-            unknown: count(|answer| *answer == Answer::None),
+            ends,
+            vacuous: ends.vacuous(self.wish.steps, &self.troubles.unfired),
             faults: self.faults,
-            met: self.met,
             virtual_us: self.agenda.now_us(),
-            draw: self.draw,
             operations: self.operations,
             violation: self.violation,
-            vacuous,
+            seen: TownSeen { draw: self.draw, met: self.met },
         }
     }
 }

@@ -13,8 +13,8 @@ fn shard(wish: &Wish, crash: Option<CrashPoint>) -> Verdict {
 }
 
 fn assert_good(verdict: &Verdict) {
-    let Verdict { seed, violation, vacuous, swarm, .. } = verdict;
-    assert_eq!((violation, vacuous), (&None, &None), "seed {seed} {swarm:?}");
+    let Verdict { seed, violation, vacuous, seen, .. } = verdict;
+    assert_eq!((violation, vacuous), (&None, &None), "seed {seed} {:?}", seen.swarm);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_crash_at_every_durable_step_loses_nothing_promised() {
                 ..Wish::of(seed)
             };
             let found =
-                (0..100).map(|seed| (seed, shard(&wish(seed), None).durable_steps)).find(|(_, steps)| *steps > 60);
+                (0..100).map(|seed| (seed, shard(&wish(seed), None).seen.durable_steps)).find(|(_, steps)| *steps > 60);
             let (seed, steps) = found.expect("some world writes often");
             for step in 1..=steps {
                 let verdict = shard(&wish(seed), Some(CrashPoint { step, kind }));

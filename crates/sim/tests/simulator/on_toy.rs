@@ -12,7 +12,7 @@ fn toy(wish: &Wish) -> Verdict {
 }
 
 fn assert_unharmed(verdict: &Verdict) {
-    assert_eq!(verdict.violation, None, "seed {} {:?}", verdict.seed, verdict.swarm);
+    assert_eq!(verdict.violation, None, "seed {} {:?}", verdict.seed, verdict.seen.swarm);
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_sound_toy_passes_every_seed() {
     for seed in 0..300 {
         let verdict = toy(&Wish::of(seed));
         assert_unharmed(&verdict);
-        assert_eq!(verdict.vacuous, None, "seed {seed} {:?}", verdict.swarm);
+        assert_eq!(verdict.vacuous, None, "seed {seed} {:?}", verdict.seen.swarm);
     }
 }
 
@@ -37,7 +37,7 @@ fn a_crash_at_every_durable_step_loses_nothing_promised() {
     for durability in [Durability::Interval, Durability::Commit] {
         for kind in [CrashKind::Kill, CrashKind::PowerCut] {
             let wish = |seed| Wish { steps: 60, durability: Some(durability), faults: false, ..Wish::of(seed) };
-            let found = (0..100).map(|seed| (seed, toy(&wish(seed)).durable_steps)).find(|(_, steps)| *steps > 60);
+            let found = (0..100).map(|seed| (seed, toy(&wish(seed)).seen.durable_steps)).find(|(_, steps)| *steps > 60);
             let (seed, steps) = found.expect("some world writes often");
             let wish = wish(seed);
             for step in 1..=steps {

@@ -51,7 +51,7 @@ impl World {
         }
         let life = place.life;
         let token = self.operations.len() as u64;
-        self.trace.note(now_ns, format_args!("{id} is asked {token}: {proposal:?}"));
+        self.trace.note(now_ns / 1000, format_args!("{id} is asked {token}: {proposal:?}"));
         let operation = Operation { proposal: proposal.clone(), floor: self.judge.floor(), in_peace: self.peace };
         self.operations.insert(token, operation);
         self.tick(id, life, vec![Event::Proposed { token, proposal }])
@@ -59,7 +59,7 @@ impl World {
 
     pub(super) fn on_answered(&mut self, id: u64, token: u64, result: Result<Answer, Refusal>) -> Judged {
         let now_ns = self.agenda.now_ns();
-        self.trace.note(now_ns, format_args!("{id} answers {token}: {result:?}"));
+        self.trace.note(now_ns / 1000, format_args!("{id} answers {token}: {result:?}"));
         let operation = &self.operations[&token];
         match (&operation.proposal, result) {
             (_, Err(Refusal::Unknown)) => self.coverage.unknown += 1,

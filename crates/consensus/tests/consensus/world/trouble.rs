@@ -55,7 +55,7 @@ impl World {
         self.coverage.power_cuts += u64::from(power);
         self.coverage.kills += u64::from(!power);
         self.coverage.torn += u64::from(torn);
-        self.trace.note(now_ns, format_args!("{id} dies, power {power}, torn {torn}"));
+        self.trace.note(now_ns / 1000, format_args!("{id} dies, power {power}, torn {torn}"));
         let down_ns = SECOND_NS / 100 + self.rng.below(3 * SECOND_NS);
         self.agenda.after(down_ns, self.rng.next_u64(), Item::Restart { id, life });
     }
@@ -77,12 +77,12 @@ impl World {
             }
         }
         self.coverage.cuts += 1;
-        self.trace.note(self.agenda.now_ns(), format_args!("cut {:?}", self.cut));
+        self.trace.note(self.agenda.now_ns() / 1000, format_args!("cut {:?}", self.cut));
     }
 
     fn mend(&mut self) {
         self.cut.clear();
-        self.trace.note(self.agenda.now_ns(), format_args!("no way is cut"));
+        self.trace.note(self.agenda.now_ns() / 1000, format_args!("no way is cut"));
     }
 
     fn pause(&mut self, id: u64) {
@@ -94,7 +94,7 @@ impl World {
         }
         place.paused_until_ns = until_ns;
         self.coverage.pauses += 1;
-        self.trace.note(now_ns, format_args!("{id} stands still until {until_ns}"));
+        self.trace.note(now_ns / 1000, format_args!("{id} stands still until {until_ns}"));
     }
 
     /// Three or more of all members, drawn anew.
@@ -119,7 +119,7 @@ impl World {
         let now_ns = self.agenda.now_ns();
         self.peace = true;
         self.mend();
-        self.trace.note(now_ns, format_args!("peace"));
+        self.trace.note(now_ns / 1000, format_args!("peace"));
         self.agenda.after(PATIENCE_NS, 0, Item::Patience);
         let dead: Vec<u64> =
             self.places.iter().filter(|(_, place)| place.member.is_none()).map(|(id, _)| *id).collect();
@@ -133,7 +133,7 @@ impl World {
         place.disk.fail(ordinal);
         place.is_failed = true;
         self.coverage.failed_syncs += 1;
-        self.trace.note(now_ns, format_args!("{id}'s sync of {ordinal} fails"));
+        self.trace.note(now_ns / 1000, format_args!("{id}'s sync of {ordinal} fails"));
         self.agenda.after(SECOND_NS / 2, self.rng.next_u64(), Item::Bury { id, life });
         self.tick(id, life, vec![Event::WriteFailed { reason: "the disk is full".to_owned() }])
     }
