@@ -94,6 +94,28 @@ fn connections_without_a_cipher_are_passed_on_as_they_are() {
     assert!(spans[1].0 >= 1 << 20, "in the room");
 }
 
+/// A record of the client is longer than the room, and its end waits behind the rest of it.
+#[test]
+fn what_finds_no_room_comes_with_the_next_ticks_in_order() {
+    let mut rig = Rig::new(ClientCertificates::No);
+    let mut client = rig.connected();
+    rig.echo().is_silent = true;
+    rig.echo().notes.clear();
+    rig.room_bytes = 1000;
+    let said: Vec<u8> = (0..40_000u32).map(|number| (number % 251) as u8).collect();
+    client.say(&said);
+    let records = client.take();
+    rig.receive(0, &records);
+    rig.events.push(base::Event::PeerClosed { connection: crate::rig::id(0) });
+    for opened in (1000..=said.len()).step_by(1000) {
+        rig.tick();
+        assert_eq!((rig.echo().received.len(), rig.output.more), (opened, opened < said.len()));
+        assert_eq!(rig.echo().notes.is_empty(), opened < said.len(), "{opened}");
+    }
+    assert!(rig.echo().received == said);
+    assert_eq!(rig.echo().notes, ["peer closed"]);
+}
+
 #[test]
 fn handshakes_take_turns_and_those_already_served_do_not_wait_for_them() {
     let mut rig = Rig::new(ClientCertificates::No);

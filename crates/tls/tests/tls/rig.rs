@@ -71,6 +71,8 @@ pub struct Rig {
     pub now_us: u64,
     pub events: Vec<Event>,
     slab: Vec<u8>,
+    /// What one tick may open, bytes.
+    pub room_bytes: usize,
     /// Of the last tick.
     pub output: TickOutput<()>,
     /// Performed, for the client: bytes, whether a send waits to be done, whether it is closed.
@@ -101,6 +103,7 @@ impl Rig {
             now_us: 1_000_000,
             events: Vec::new(),
             slab: vec![0; RECEIVED_BYTES + LAYER_ROOM_BYTES],
+            room_bytes: LAYER_ROOM_BYTES,
             output: TickOutput::default(),
             sent: Vec::new(),
             sends: Vec::new(),
@@ -137,7 +140,7 @@ impl Rig {
         let mut events = std::mem::take(&mut self.events);
         let now = Now { monotonic_us: self.now_us, unix_ms: 0 };
         let (received, room) = self.slab.split_at_mut(RECEIVED_BYTES);
-        let room = LayerRoom { bytes: room, start: RECEIVED_BYTES as u32 };
+        let room = LayerRoom { bytes: &mut room[..self.room_bytes], start: RECEIVED_BYTES as u32 };
         self.layer.open(now, received, room, &mut events);
         self.output = TickOutput::default();
         let mut hops = Vec::new();
