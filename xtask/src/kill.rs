@@ -17,13 +17,23 @@ pub fn release_binary() -> Outcome<PathBuf> {
 /// A binary that carries planted bugs, out of the way of the others.
 pub fn planted_binary() -> Outcome<PathBuf> {
     build(&["--profile", "checked", "--package", "cli", "--bin", "zerohop", "--features", "server/planted"])?;
+    keep_planted("checked", "zerohop")
+}
+
+/// Moved, not copied: nobody may find it where an ordinary build puts its own.
+fn keep_planted(profile: &str, name: &str) -> Outcome<PathBuf> {
     let folder = workspace::tools_folder().join("planted");
-    let kept = folder.join("zerohop");
-    // Moved, not copied: nobody may find it where an ordinary build puts its own.
+    let kept = folder.join(name);
     std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::rename(workspace::target_folder().join("checked/zerohop"), &kept))
+        .and_then(|()| std::fs::rename(workspace::target_folder().join(profile).join("zerohop"), &kept))
         .map_err(|error| format!("{}: {error}", kept.display()))?;
     Ok(kept)
+}
+
+/// The same as people get it but for the bugs, for measurements that compare what it does with what it does without a step.
+pub fn planted_release_binary() -> Outcome<PathBuf> {
+    build(&["--release", "--package", "cli", "--bin", "zerohop", "--features", "server/planted"])?;
+    keep_planted("release", "zerohop-release")
 }
 
 /// A campaign of `zerohop` with this seed; `planted` names the bug that it has to notice.

@@ -78,6 +78,8 @@ pub enum Bug {
     M45LeaderRestored = 45,
     /// Slots that are about to be handed over are served again while that may be agreed on (beyond AT-01's list).
     M47SealGivenUp = 47,
+    /// Nobody asks whether what a read sees is committed: what the cost of asking is measured against (beyond AT-01's list).
+    M48ReadsUnasked = 48,
     /// The last whole group goes with what is torn behind it (beyond AT-01's list).
     M46TornTailTakesOneMore = 46,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
@@ -86,7 +88,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 38] = [
+    pub const ALL: [Bug; 39] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -123,6 +125,7 @@ impl Bug {
         Bug::M44LaterSnapshotTaken,
         Bug::M45LeaderRestored,
         Bug::M47SealGivenUp,
+        Bug::M48ReadsUnasked,
         Bug::M11CutOverDropsWrites,
         Bug::M46TornTailTakesOneMore,
     ];

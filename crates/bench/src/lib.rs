@@ -7,6 +7,8 @@
 //! - [`cluster`]: stores of several processes, here and elsewhere, and their clients
 //! - [`failover`]: a node killed under counters: what it costs those who write, here and elsewhere
 //! - [`chains`]: what each member of a chain costs
+//! - [`clean_reads`]: reads of what nobody writes while others write, asked whether it is committed and unasked
+//! - [`mget`]: many keys at once by a client that people use
 //! - [`moves`]: slots moved under load: what it costs those who read and write meanwhile
 //! - [`hash`]: candidate hashes, their cost and evenness
 //! - [`program`]: what the programs that start stores are told, and how they end
@@ -17,11 +19,13 @@
 
 pub mod canary;
 pub mod chains;
+pub mod clean_reads;
 pub mod cli;
 pub mod cluster;
 pub mod failover;
 pub mod hash;
 pub mod load;
+pub mod mget;
 pub mod moves;
 pub mod null;
 pub mod program;

@@ -9,10 +9,9 @@ use serde::Deserialize;
 
 use super::options::Options;
 use super::programs::built;
-use super::progress::Progress;
 use super::results::{Bar, Results};
-use super::server::outranking;
-use crate::{Outcome, process, workspace};
+use super::stores::{self, program};
+use crate::Outcome;
 
 /// CPU of a SET over all members, chains of two over chains of one.
 const SECOND_MAX: f64 = 2.2;
@@ -23,13 +22,7 @@ const THIRD_MAX: f64 = 1.05;
 const LENGTHS: usize = 3;
 const CELLS: usize = 2;
 
-/// A line of the program; see `crates/bench/src/chains.rs`.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Line {
-    Slice(Slice),
-}
-
+/// What the program tells of one slice; see `crates/bench/src/chains.rs`.
 #[derive(Deserialize)]
 struct Slice {
     cell: String,
@@ -51,37 +44,14 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     judge(&slices(options)?, results)
 }
 
-/// Runs the program, and shows how far it is.
 fn slices(options: &Options) -> Outcome<Vec<Slice>> {
     let block = PortBlock::take().map_err(|error| error.to_string())?;
-    let folder = workspace::root().join("target/bench-data");
-    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    // As a server's: gone when this chore is, and all that it started with it.
-    let mut command = outranking("setpriv");
-    command.args(["--pdeathsig", "KILL"]).arg(built("chains")).arg("--directory").arg(&folder);
+    let mut command = program("chains")?;
     command.arg("--zerohop").arg(built("zerohop")).args(["--port", &block.first().to_string()]);
     command.args(["--pairs", &options.pairs.to_string(), "--slice", &options.slice_seconds.to_string()]);
     command.args(["--warm-up", &options.warm_up_seconds.to_string(), "--keys", &options.keys.to_string()]);
     command.args(["--durability", options.cluster_durability()]);
-    let total = options.pairs * LENGTHS * CELLS;
-    let mut progress = Progress::new("chains", total);
-    let (mut all, mut problem) = (Vec::new(), None);
-    let succeeded = process::lines(&mut command, |line| {
-        match serde_json::from_str(line) {
-            Ok(Line::Slice(slice)) => all.push(slice),
-            Err(error) => problem = Some(format!("{line:?} is not understood: {error}")),
-        }
-        progress.show(all.len());
-        false
-    })?;
-    drop(progress);
-    match problem {
-        None if succeeded => Ok(all),
-        problem => {
-            let problem = problem.unwrap_or_else(|| "what it said stands above".to_owned());
-            Err(format!("it ended after {} of {total} slices: {problem}", all.len()))
-        }
-    }
+    Ok(stores::slices("chains", &mut command, options.pairs * LENGTHS * CELLS)?.slices)
 }
 
 fn judge(slices: &[Slice], results: &mut Results) -> Outcome<()> {
@@ -135,12 +105,11 @@ mod tests {
                 for index in [2, 0, 1] {
                     let (cost, wait) = (costs[index] + f64::from(round), waits[index]);
                     let text = format!(
-                        r#"{{"slice":{{"cell":"{cell}","length":{},"us_per_request":{cost},"per_second":1,"p50_us":{wait},
-                            "p99_us":9,"foreign_cores":0}}}}"#,
+                        r#"{{"cell":"{cell}","length":{},"us_per_request":{cost},"per_second":1,"p50_us":{wait},"p99_us":9,
+                            "foreign_cores":0}}"#,
                         index + 1
                     );
-                    let Ok(Line::Slice(slice)) = serde_json::from_str(&text) else { panic!("{text}") };
-                    all.push(slice);
+                    all.push(serde_json::from_str(&text).expect("a slice"));
                 }
             }
         }

@@ -60,13 +60,8 @@ fn measure(
     load: (&str, usize),
     make: impl Fn() -> Outcome<Start>,
 ) -> Option<(String, f64)> {
-    let per_request = || {
-        let (name, few) = count(make()?, load, REQUESTS[0])?;
-        let (_, many) = count(make()?, load, REQUESTS[1])?;
-        Ok((name, (many - few) / (REQUESTS[1] - REQUESTS[0]) as f64))
-    };
-    let measured: Outcome<(String, f64)> = per_request();
-    let told = measured.and_then(|(name, count)| {
+    let (op, pipeline) = load;
+    let told = per_request(&["--op", op], pipeline, make).and_then(|(name, count)| {
         results.value(cell, &name, METRIC, &[count], Bar::None)?;
         Ok((name, count))
     });
@@ -79,8 +74,15 @@ fn measure(
     }
 }
 
+/// The server's name and the instructions of one request of a load that `words` tell to the generator.
+pub fn per_request(words: &[&str], pipeline: usize, make: impl Fn() -> Outcome<Start>) -> Outcome<(String, f64)> {
+    let (name, few) = count(make()?, (words, pipeline), REQUESTS[0])?;
+    let (_, many) = count(make()?, (words, pipeline), REQUESTS[1])?;
+    Ok((name, (many - few) / (REQUESTS[1] - REQUESTS[0]) as f64))
+}
+
 /// Instructions of a whole run with so many requests.
-fn count(mut start: Start, (op, pipeline): (&str, usize), requests: u64) -> Outcome<(String, f64)> {
+fn count(mut start: Start, (words, pipeline): (&[&str], usize), requests: u64) -> Outcome<(String, f64)> {
     let program = programs::behind_starter(&mut start);
     start.words[0] = program;
     let valgrind = ["valgrind", "--quiet", "--tool=callgrind", "--callgrind-out-file={dir}/counts"];
@@ -89,7 +91,8 @@ fn count(mut start: Start, (op, pipeline): (&str, usize), requests: u64) -> Outc
     let mut server = start.ready()?;
     let mut load = Command::new(built("load-generator"));
     load.args(["--target", &format!("127.0.0.1:{}", server.port), "--server-pid", &server.pid().to_string()])
-        .args(["--op", op, "--pipeline", &pipeline.to_string(), "--keys", KEYS, "--pin", "1"])
+        .args(words)
+        .args(["--pipeline", &pipeline.to_string(), "--keys", KEYS, "--pin", "1"])
         .args(["--requests", &requests.to_string(), "--warm-up", "0", "--json"]);
     if !is_null {
         load.arg("--preload");

@@ -20,6 +20,7 @@ mod gaps;
 mod growth;
 mod hash;
 mod history;
+mod horizon;
 mod idle;
 mod info;
 mod instructions;
@@ -28,6 +29,7 @@ mod maintenance;
 mod memory;
 mod memory_group;
 mod memory_limit;
+mod mget;
 mod moves;
 mod options;
 mod programs;
@@ -38,6 +40,8 @@ mod server;
 mod slice;
 mod start;
 mod statistics;
+mod stores;
+mod table;
 mod tier;
 mod tier_peer;
 mod verdicts;
@@ -114,6 +118,21 @@ const COMPARISONS: &[Comparison] = &[
         name: "cluster-start",
         about: "sixteen processes become one cluster and acknowledge a write",
         run: cluster_start::run,
+    },
+    Comparison {
+        name: "table",
+        about: "memory of a node with a table of a thousand nodes and a thousand idle clients; what these are told",
+        run: table::run,
+    },
+    Comparison {
+        name: "horizon",
+        about: "GETs of what nobody writes while others write, asked whether it is committed and unasked",
+        run: horizon::run,
+    },
+    Comparison {
+        name: "mget",
+        about: "fifty keys at once by redis-py's cluster client, against a Valkey cluster: calls per second, p50",
+        run: mget::run,
     },
     Comparison { name: "embedded", about: "the library against RocksDB, LMDB and others (N1)", run: embedded::run },
     Comparison { name: "hash", about: "speed and evenness of candidate hashes", run: hash::run },

@@ -47,6 +47,9 @@ struct Arguments {
     /// Milliseconds of a lease of Zerohop, where its own are too short for the machine
     #[arg(long)]
     lease_ms: Option<u32>,
+    /// Count what nodes say to each other, too; needs ss of iproute2
+    #[arg(long)]
+    traffic: bool,
     /// File for what the nodes of Zerohop say
     #[arg(long)]
     messages: Option<PathBuf>,
@@ -61,12 +64,19 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
     if !(arguments.rate > 0.0 && arguments.workers > 0) {
         return Err("--rate and --workers have to be above 0".to_owned());
     }
-    let plan = Plan { keys: arguments.keys, workers: arguments.workers, per_second: arguments.rate, steady };
+    let plan = Plan {
+        keys: arguments.keys,
+        workers: arguments.workers,
+        per_second: arguments.rate,
+        steady,
+        counts_traffic: arguments.traffic,
+    };
     let place = Place::new(&arguments.room.directory)?;
     let mut subjects = Vec::new();
     if let Some(program) = &arguments.programs.zerohop {
         let options = vec!["--durability".to_owned(), arguments.durability.clone()];
-        let setup = Setup { lease_ms: arguments.lease_ms, options, messages: arguments.messages.clone() };
+        let setup =
+            Setup { lease_ms: arguments.lease_ms, options, messages: arguments.messages.clone(), ..Setup::default() };
         let store: Box<dyn Store> =
             Box::new(Zerohop::start(program, &setup, &place.at("zerohop"), arguments.room.port)?);
         subjects.push(("zerohop", Subject::new(store, Some(Way::Whole), plan)?));

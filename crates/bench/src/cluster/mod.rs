@@ -11,9 +11,10 @@
 pub mod client;
 pub mod ledger;
 pub mod place;
-mod process;
+pub(crate) mod process;
 pub mod standing;
 pub mod store;
+pub mod traffic;
 pub mod valkey;
 pub mod zerohop;
 

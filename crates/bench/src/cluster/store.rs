@@ -1,10 +1,22 @@
 //! What is asked of a store of several processes, whoever made it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::client::connect;
 use super::standing::Standing;
 use crate::load::control::{Reply, ask};
+
+const WHOLE_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Ports on which the nodes of a store listen for each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodePorts {
+    /// For what they agree on, or tell each other of who is there and has what.
+    pub table: Vec<u16>,
+    /// For keys, where that is apart.
+    pub keys: Vec<u16>,
+}
 
 /// Processes that are one store.
 pub trait Store {
@@ -26,10 +38,27 @@ pub trait Store {
     fn start_again(&mut self, port: u16) -> Result<(), String>;
     /// When every node says that all slots are served and have their copies: the version of what they agree on.
     fn whole(&self) -> Option<u64>;
+    /// Where its nodes listen for each other.
+    fn node_ports(&self) -> NodePorts;
     /// What it tells of its inside; most stores tell nothing.
     fn standing(&self) -> Option<Standing> {
         None
     }
+}
+
+/// Waits until every slot has its copies and all nodes agree.
+///
+/// # Errors
+/// When that takes too long.
+pub fn await_whole(store: &dyn Store) -> Result<(), String> {
+    let begun = Instant::now();
+    while store.whole().is_none() {
+        if begun.elapsed() > WHOLE_WITHIN {
+            return Err(format!("{} is not whole within {WHOLE_WITHIN:?}", store.name()));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
 }
 
 /// What the node on `port` answers to `words`, if it is text.

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::process::{kill, start};
-use super::store::{Store, epoch_if_ok, field, told};
+use super::store::{NodePorts, Store, epoch_if_ok, field, told};
 
 const PRIMARIES: u16 = 3;
+/// From the port for clients to that for other nodes.
+const BUS_PORT_OFFSET: u16 = 10_000;
 /// How long a node is not heard of before others vote for its replica; what `cluster-node-timeout` is set to, milliseconds.
 pub const NODE_TIMEOUT_MS: u32 = 5000;
 /// How long any step of the foundation may take.
@@ -175,6 +177,12 @@ impl Store for Valkey {
         let node = self.nodes.iter_mut().find(|node| node.port == port);
         node.ok_or_else(|| format!("no node has port {port}"))?.child = Some(child);
         Ok(())
+    }
+
+    fn node_ports(&self) -> NodePorts {
+        // Keys that move are sent to the port for clients.
+        let bus = self.nodes.iter().map(|node| node.port + BUS_PORT_OFFSET).collect();
+        NodePorts { table: bus, keys: Vec::new() }
     }
 
     fn whole(&self) -> Option<u64> {

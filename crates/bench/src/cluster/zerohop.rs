@@ -10,10 +10,13 @@ use rustix::process::Signal;
 
 use super::process::{end, kill, kill_stranger, start};
 use super::standing::Standing;
-use super::store::{Store, epoch_if_ok, field};
+use super::store::{NodePorts, Store, epoch_if_ok, field};
 
 /// Nodes: the fewest of which two agree on who takes over from the third.
 const NODES: usize = 3;
+
+/// From the ports for clients to those for other nodes.
+const NODES_PORT_OFFSET: u16 = 10_000;
 
 /// What `up` is told besides.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +27,8 @@ pub struct Setup {
     pub options: Vec<String>,
     /// Where what the nodes say goes; nowhere without it.
     pub messages: Option<PathBuf>,
+    /// Variables that `up` and its nodes find besides.
+    pub environment: Vec<(String, String)>,
 }
 
 /// A node and its process.
@@ -54,7 +59,7 @@ impl Zerohop {
         let mut command = zerohop(program);
         command.args(["up", "--nodes", &NODES.to_string(), "--port", &port.to_string(), "--dir"]).arg(directory);
         command.args(setup.lease_ms.iter().flat_map(|lease_ms| ["--lease-ms".to_owned(), lease_ms.to_string()]));
-        command.args(&setup.options);
+        command.args(&setup.options).envs(setup.environment.iter().map(|(name, value)| (name, value)));
         // It stops its nodes when it is asked to, so that is what it is asked if nobody is left to do it.
         let mut up = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()), Signal::TERM)?;
         let (said, errors) = (up.stdout.take(), up.stderr.take());
@@ -163,6 +168,16 @@ impl Store for Zerohop {
         let has_copies =
             |(epoch, text): &(u64, String)| *epoch == all[0].0 && field(text, "cluster_slots_degraded") == Some("0");
         all.iter().all(has_copies).then(|| all[0].0)
+    }
+
+    fn node_ports(&self) -> NodePorts {
+        // Clients of a cluster go to the port behind the node's own, to that of its core.
+        let (manager, core) = (NODES_PORT_OFFSET - 1, NODES_PORT_OFFSET);
+        let ports = self.ports();
+        NodePorts {
+            table: ports.iter().map(|port| port + manager).collect(),
+            keys: ports.iter().map(|port| port + core).collect(),
+        }
     }
 
     fn standing(&self) -> Option<Standing> {

@@ -92,7 +92,7 @@ impl Offered {
 }
 
 /// The result of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The load in one line.
     pub workload: String,

@@ -1,7 +1,7 @@
 //! A client that knows the cluster: a connection to each node, a table of who serves which slot, corrections followed and counted.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use crate::cluster::client::connect;
@@ -19,6 +19,15 @@ pub struct Hops {
     pub asked: u32,
 }
 
+/// Bytes that a client sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// All of them.
+    pub all: u64,
+    /// Those of them that are there because it did not know who serves a slot: corrections with their requests, and the table.
+    pub extra: u64,
+}
+
 /// Why a request was not answered as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -34,6 +43,27 @@ pub struct Client {
     /// Who serves each slot, as far as it knows.
     table: Vec<u16>,
     connections: BTreeMap<u16, TcpStream>,
+    /// Since [`Client::take_bytes`].
+    bytes: Bytes,
+}
+
+/// A connection whose bytes are counted.
+struct Counted<'a>(&'a mut TcpStream, &'a mut u64);
+
+impl Read for Counted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(into).inspect(|count| *self.1 += *count as u64)
+    }
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes).inspect(|count| *self.1 += *count as u64)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 impl Client {
@@ -42,7 +72,8 @@ impl Client {
     /// # Errors
     /// When it does not tell.
     pub fn new(port: u16) -> Result<Client, String> {
-        let mut client = Client { table: vec![port; usize::from(base::SLOT_COUNT)], connections: BTreeMap::new() };
+        let table = vec![port; usize::from(base::SLOT_COUNT)];
+        let mut client = Client { table, connections: BTreeMap::new(), bytes: Bytes::default() };
         client.learn(port)?;
         Ok(client)
     }
@@ -57,7 +88,10 @@ impl Client {
     /// # Errors
     /// When it does not tell.
     pub fn learn(&mut self, port: u16) -> Result<(), String> {
-        let reply = ask(self.connection(port)?, &["CLUSTER", "SLOTS"])?;
+        let before = self.bytes.all;
+        let reply = self.ask(port, &["CLUSTER", "SLOTS"]);
+        self.bytes.extra += self.bytes.all - before;
+        let reply = reply?;
         let entries = reply.list().iter().map(entry).collect::<Option<Vec<_>>>();
         let entries = entries.filter(|entries| !entries.is_empty());
         for (first, last, port) in entries.ok_or("a node does not tell who serves which slots")? {
@@ -85,8 +119,10 @@ impl Client {
         while hops.moved + hops.asked <= HOPS_MAX {
             let asked = once.take();
             let port = asked.unwrap_or(self.port_of(slot));
+            let before = self.bytes.all;
             let reply = self.ask_once(port, asked.is_some(), words)?;
             let Reply::Error(text) = reply else { return Ok(reply) };
+            self.bytes.extra += self.bytes.all - before;
             match redirect(&text) {
                 Some(("MOVED", port)) => {
                     hops.moved += 1;
@@ -103,14 +139,16 @@ impl Client {
     }
 
     fn ask_once(&mut self, port: u16, asking: bool, words: &[&str]) -> Result<Reply, Trouble> {
-        let stream = self.connection(port).map_err(Trouble::Refused)?;
+        self.connection(port).map_err(Trouble::Refused)?;
         let refused =
             |reply: Result<Reply, String>| reply.and_then(|reply| reply.text().map(drop).ok_or(format!("{reply:?}")));
-        if asking && let Err(problem) = refused(ask(stream, &["ASKING"])) {
+        let before = self.bytes.all;
+        if asking && let Err(problem) = refused(self.ask(port, &["ASKING"])) {
             self.connections.remove(&port);
             return Err(Trouble::Refused(problem));
         }
-        ask(stream, words).map_err(|problem| {
+        self.bytes.extra += self.bytes.all - before;
+        self.ask(port, words).map_err(|problem| {
             // What comes on it later would be taken for another reply.
             self.connections.remove(&port);
             Trouble::Unanswered(problem)
@@ -132,6 +170,18 @@ impl Client {
         stream.write_all(&bytes).map_err(broken)?;
         let mut source = BufReader::new(stream);
         requests.iter().map(|_| read_short(&mut source).map_err(broken)).collect()
+    }
+
+    fn ask(&mut self, port: u16, words: &[&str]) -> Result<Reply, String> {
+        let mut bytes = 0;
+        let reply = ask(&mut Counted(self.connection(port)?, &mut bytes), words);
+        self.bytes.all += bytes;
+        reply
+    }
+
+    /// What it sent and received since this was asked last, the fill and the end of a load left out.
+    pub fn take_bytes(&mut self) -> Bytes {
+        std::mem::take(&mut self.bytes)
     }
 
     fn connection(&mut self, port: u16) -> Result<&mut TcpStream, String> {
@@ -225,18 +275,25 @@ mod tests {
         let ((first, here), (second, there)) = (listener(), listener());
         let moved = format!("-MOVED 7 127.0.0.1:{there}\r\n");
         let ask = format!("-ASK 9 127.0.0.1:{there}\r\n");
+        let asked = ask.len();
         let first = node(first, vec![slots(here), ask, moved]);
         let text = |text: &str| format!("${}\r\n{text}\r\n", text.len());
         let second =
             node(second, vec!["+OK\r\n".into(), text("a"), text("b"), slots(there), text("c"), "-ERR no\r\n".into()]);
         let mut client = Client::new(here).unwrap();
+        assert!(client.take_bytes().all > 0, "it asked for the table");
         let a = Ok(Reply::Text("a".into()));
         assert_eq!(client.request(9, &["GET", "k"]), (a, Hops { moved: 0, asked: 1 }));
         assert_eq!(client.port_of(9), here, "it was for that request only");
+        // A request of 20 bytes and its correction; ASKING and OK; the request again, and its reply.
+        let extra = 20 + asked as u64 + 16 + 5;
+        assert_eq!(client.take_bytes(), Bytes { all: extra + 20 + 7, extra });
         let b = Ok(Reply::Text("b".into()));
         assert_eq!(client.request(7, &["GET", "k"]), (b, Hops { moved: 1, asked: 0 }));
         assert_eq!(client.port_of(9), there, "the whole table was asked for");
+        assert!(client.take_bytes().extra > 20, "the correction and the table");
         assert_eq!(client.request(9, &["GET", "k"]).1, Hops::default());
+        assert_eq!(client.take_bytes(), Bytes { all: 27, extra: 0 });
         let no = Err(Trouble::Refused("ERR no".into()));
         assert_eq!(client.request(9, &["GET", "k"]).0, no);
         assert_eq!(first.join().unwrap(), ["CLUSTER SLOTS", "GET k", "GET k"]);

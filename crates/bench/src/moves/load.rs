@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use base::rng::Rng;
 
-use super::client::{Client, Trouble};
+use super::client::{Bytes, Client, Trouble};
 use super::keys::{Key, Keys, Share, pieces};
 use crate::cluster::ledger::Ledger;
 use crate::load::control::Reply;
@@ -32,6 +32,8 @@ pub struct Sample {
     pub at: Instant,
     /// Whether it was a SET.
     pub is_write: bool,
+    /// What it took to ask, corrections included.
+    pub bytes: Bytes,
 }
 
 /// What a worker noted in one run.
@@ -172,6 +174,7 @@ impl Worker {
         let key = self.draw();
         let name = self.keys.name(key.0);
         let is_write = self.rng.below(REQUESTS_PER_SET) == 0;
+        self.client.take_bytes();
         let ledger = &mut self.ledgers[key.1];
         let (result, hops) = if is_write {
             let number = ledger.sent();
@@ -193,7 +196,10 @@ impl Worker {
             notes.asked += u64::from(hops.asked);
         }
         match result {
-            Ok(_) => notes.samples.push(Sample { due, at: Instant::now(), is_write }),
+            Ok(_) => {
+                let bytes = self.client.take_bytes();
+                notes.samples.push(Sample { due, at: Instant::now(), is_write, bytes });
+            }
             Err(Trouble::Refused(text) | Trouble::Unanswered(text)) => *notes.errors.entry(text).or_default() += 1,
         }
     }

@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cluster::Store;
+use crate::cluster::store::await_whole;
+use crate::cluster::traffic::NodeTraffic;
 use keys::{Key, Keys};
 use load::{Audit, Load, Notes};
 use order::{End, Way};
@@ -35,8 +37,6 @@ use window::Window;
 const WARM_UP: Duration = Duration::from_millis(500);
 /// After a move those who ask are corrected; that belongs to it.
 const AFTER: Duration = Duration::from_millis(200);
-const WHOLE_WITHIN: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Orders of one move: who called it off is asked again, as a person would.
 const ORDERS_MAX: u64 = 5;
 
@@ -51,6 +51,19 @@ pub struct Plan {
     pub per_second: f64,
     /// The least length of the steady run before a move; it is as long as the move before, if that took longer.
     pub steady: Duration,
+    /// What nodes say to each other is counted, too. Counting takes a moment of the machine, so it is no part of what is timed.
+    pub counts_traffic: bool,
+}
+
+/// What the nodes of a store said to each other.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Traffic {
+    /// In the steady run before the move.
+    pub steady: NodeTraffic,
+    /// Its length, seconds.
+    pub steady_seconds: f64,
+    /// From the order until a little after it was done.
+    pub during: NodeTraffic,
 }
 
 /// What one move showed.
@@ -66,6 +79,8 @@ pub struct Round {
     pub steady: Window,
     /// Requests from the order until a little after it was done.
     pub during: Window,
+    /// Where it is counted.
+    pub traffic: Option<Traffic>,
     /// Corrections that said MOVED.
     pub moved: u64,
     /// Corrections that said ASK.
@@ -133,7 +148,10 @@ impl Subject {
         let beat = Duration::from_secs_f64(self.plan.workers as f64 / self.plan.per_second);
         let load = self.load.take().ok_or("the load was lost in an earlier round")?;
         let running = load.start(beat);
-        std::thread::sleep(WARM_UP + self.steady);
+        std::thread::sleep(WARM_UP);
+        let (begun, first) = (Instant::now(), self.traffic()?);
+        std::thread::sleep(self.steady);
+        let second = self.traffic()?;
         let ordered = Instant::now();
         let moved = self.insist(&ports, from, to);
         let done = Instant::now();
@@ -141,9 +159,16 @@ impl Subject {
         let move_seconds = done.duration_since(ordered).as_secs_f64();
         let whole_seconds = ordered.elapsed().as_secs_f64();
         std::thread::sleep(AFTER.saturating_sub(done.elapsed()));
+        let third = self.traffic();
         let (load, notes) = running.stop();
         self.load = Some(load);
         let called_off = whole?;
+        let of_nodes = |((first, second), third): ((NodeTraffic, NodeTraffic), NodeTraffic)| Traffic {
+            steady: second.since(first),
+            steady_seconds: ordered.duration_since(begun).as_secs_f64(),
+            during: third.since(second),
+        };
+        let traffic = first.zip(second).zip(third?).map(of_nodes);
         let length = done.duration_since(ordered) + AFTER;
         let steady = length.min(self.steady);
         let round = Round {
@@ -152,10 +177,15 @@ impl Subject {
             called_off,
             steady: Window::of(&notes, ordered - steady, steady),
             during: Window::of(&notes, ordered, length),
+            traffic,
             ..Round::of_notes(&notes)
         };
         self.steady = self.steady.max(length.mul_f64(1.1));
         Ok(round)
+    }
+
+    fn traffic(&self) -> Result<Option<NodeTraffic>, String> {
+        self.plan.counts_traffic.then(|| NodeTraffic::of(&self.store.node_ports())).transpose()
     }
 
     /// Orders the move until it is done; how often it was called off.
@@ -199,6 +229,7 @@ impl Round {
             called_off: 0,
             steady: Window::default(),
             during: Window::default(),
+            traffic: None,
             moved: notes.iter().map(|notes| notes.moved).sum(),
             asked: notes.iter().map(|notes| notes.asked).sum(),
             corrected: corrected.len() as u64,
@@ -206,17 +237,6 @@ impl Round {
             errors,
         }
     }
-}
-
-fn await_whole(store: &dyn Store) -> Result<(), String> {
-    let begun = Instant::now();
-    while store.whole().is_none() {
-        if begun.elapsed() > WHOLE_WITHIN {
-            return Err(format!("{} is not whole within {WHOLE_WITHIN:?}", store.name()));
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -21,6 +21,10 @@ pub struct Window {
     pub write_ms_max: f64,
     /// The longest GET.
     pub read_ms_max: f64,
+    /// Bytes that clients sent and received.
+    pub bytes: u64,
+    /// Those of them that are there because a client did not know who serves a slot.
+    pub extra_bytes: u64,
 }
 
 impl Window {
@@ -34,6 +38,8 @@ impl Window {
             let took_ms = sample.at.saturating_duration_since(sample.due).as_secs_f64() * 1e3;
             let longest = if sample.is_write { &mut window.write_ms_max } else { &mut window.read_ms_max };
             *longest = longest.max(took_ms);
+            window.bytes += sample.bytes.all;
+            window.extra_bytes += sample.bytes.extra;
             all.push(took_ms);
         }
         all.sort_by(f64::total_cmp);
@@ -47,17 +53,20 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
+    use super::super::client::Bytes;
     use super::*;
 
     #[test]
     fn what_was_due_in_it_counts_whenever_it_was_answered() {
         let begun = Instant::now();
         let ms = Duration::from_millis;
-        let sample = |due, took, is_write| Sample { due: begun + ms(due), at: begun + ms(due + took), is_write };
+        let bytes = Bytes { all: 200, extra: 30 };
+        let sample = |due, took, is_write| Sample { due: begun + ms(due), at: begun + ms(due + took), is_write, bytes };
         let samples = vec![sample(9, 90, true), sample(10, 3, true), sample(15, 50, false), sample(20, 70, true)];
         let notes = [Notes { samples, ..Notes::default() }, Notes::default()];
         let window = Window::of(&notes, begun + ms(10), ms(10));
         assert_eq!((window.count, window.p50_ms.round(), window.p99_ms.round()), (2, 3.0, 50.0));
+        assert_eq!((window.bytes, window.extra_bytes), (400, 60));
         assert_eq!((window.write_ms_max.round(), window.read_ms_max.round()), (3.0, 50.0));
         assert_eq!(Window::of(&notes, begun + ms(500), ms(10)).count, 0);
     }

@@ -242,3 +242,9 @@ fn is_caught(bug: base::planted::Bug) {
 fn m2_acknowledged_before_secondary_is_caught() {
     is_caught(base::planted::Bug::M2AcknowledgedBeforeSecondary);
 }
+
+#[cfg(feature = "planted")]
+#[test]
+fn m48_reads_unasked_is_caught() {
+    is_caught(base::planted::Bug::M48ReadsUnasked);
+}

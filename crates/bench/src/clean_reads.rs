@@ -1,0 +1,184 @@
+//! What it costs to ask whether what a read sees is committed: GETs of keys that nobody writes, while others write, at two stores that
+//! differ in nothing but whether they ask.
+//!
+//! ```text
+//!  CPU 0   two stores of three processes, chains of two: one asks, one does not (planted bug M48)
+//!  CPU 1   the load generator: GETs of some keys as fast as it goes, and SETs of others at a fixed rate
+//! ```
+//!
+//! `cargo x bench horizon` calls this with a build that can carry the bug, and judges.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::cluster::zerohop::{Setup, Zerohop};
+use crate::cluster::{Place, Store};
+use crate::load;
+use crate::load::plan::{KeySpace, LoadPlan, OpenLoop, Operation, Stop, Target};
+use crate::load::report::Report;
+
+/// Ports of a store.
+pub const PORTS: u16 = 6;
+const CONNECTIONS: usize = 48;
+const WRITE_CONNECTIONS: usize = 12;
+const WRITE_PIPELINE: usize = 16;
+/// The writers go on for so long behind the readers, so that they are there to the end.
+const LONGER: Duration = Duration::from_millis(200);
+/// What chooses the bug in a build that carries them; see `docs/internals/simulator.md`.
+const VARIABLE: (&str, &str) = ("PLANTED_BUG", "M48");
+
+/// How long, how often, with what.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Slices of both stores under each load, in turn.
+    pub pairs: usize,
+    /// Length of a slice.
+    pub slice: Duration,
+    /// Load before each slice.
+    pub warm_up: Duration,
+    /// Keys that are read, and as many that are written.
+    pub keys: u64,
+    /// SETs per second.
+    pub rate: f64,
+    /// What an acknowledged write survives: interval or commit.
+    pub durability: String,
+}
+
+/// What one slice showed.
+#[derive(Debug, Serialize)]
+pub struct Slice {
+    /// GETs on their way on each connection.
+    pub pipeline: usize,
+    /// Whether the store asks.
+    pub asks: bool,
+    /// CPU of all processes of the store, that of the SETs included, for one GET, microseconds.
+    pub us_per_get: f64,
+    /// GETs per second.
+    pub per_second: f64,
+    /// SETs per second.
+    pub sets_per_second: f64,
+    /// Cores that anything else kept busy.
+    pub foreign_cores: f64,
+}
+
+/// Starts the stores, and tells `each` of every slice.
+///
+/// # Errors
+/// When a store does not start, or answers with errors.
+pub fn run(program: &Path, port: u16, place: &Place, plan: &Plan, mut each: impl FnMut(&Slice)) -> Result<(), String> {
+    // Processes start where this one is; the generator's threads choose their own CPU.
+    load::pin(0)?;
+    let mut stores = Vec::new();
+    for (number, asks) in [(0, true), (1, false)] {
+        let variable = (!asks).then(|| (VARIABLE.0.to_owned(), VARIABLE.1.to_owned()));
+        let options = vec!["--durability".to_owned(), plan.durability.clone()];
+        let setup = Setup { options, environment: variable.into_iter().collect(), ..Setup::default() };
+        let store = Zerohop::start(program, &setup, &place.at(&number.to_string()), port + number * PORTS)?;
+        load::run(&LoadPlan { preload: true, ..plan.reads(&store, 16) })?;
+        load::run(&LoadPlan { preload: true, ..plan.writes(&store) })?;
+        stores.push((asks, store));
+    }
+    for pipeline in [16, 1] {
+        for round in 0..plan.pairs {
+            for step in 0..stores.len() {
+                // Each begins as often as the other.
+                let (asks, store) = &stores[(round + step) % stores.len()];
+                each(&slice(plan, store, *asks, pipeline)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn slice(plan: &Plan, store: &Zerohop, asks: bool, pipeline: usize) -> Result<Slice, String> {
+    let (reads, writes) = (plan.reads(store, pipeline), plan.writes(store));
+    let (gets, sets) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| load::run(&writes));
+        (load::run(&reads), writer.join())
+    });
+    let sets = sets.map_err(|_| "the writers broke an invariant")??;
+    let gets = gets?;
+    for report in [&gets, &sets] {
+        if let Some(error) = &report.first_error {
+            return Err(format!("{} errors, first: {error}", report.errors));
+        }
+    }
+    of_reports(asks, pipeline, &gets, &sets)
+}
+
+fn of_reports(asks: bool, pipeline: usize, gets: &Report, sets: &Report) -> Result<Slice, String> {
+    let server = gets.server.as_ref().ok_or("the processes of the store cannot be seen")?;
+    if let Some(offered) = sets.offered.as_ref().filter(|offered| !offered.sustained()) {
+        return Err(format!("the store does not bear {} SETs a second beside the GETs", offered.per_second));
+    }
+    Ok(Slice {
+        pipeline,
+        asks,
+        us_per_get: server.us_per_request,
+        per_second: gets.per_second,
+        sets_per_second: sets.per_second,
+        foreign_cores: gets.foreign_cores.unwrap_or(f64::NAN),
+    })
+}
+
+impl Plan {
+    fn of(&self, store: &Zerohop, prefix: &str, operation: Operation) -> LoadPlan {
+        let mut plan = LoadPlan::new(Target::Tcp(format!("127.0.0.1:{}", store.ports()[0])));
+        plan.keys = KeySpace { prefix: prefix.to_owned(), count: self.keys, ..plan.keys };
+        (plan.cluster, plan.mix, plan.pin_cpus) = (true, vec![(1, operation)], vec![1]);
+        (plan.warm_up, plan.stop) = (self.warm_up, Stop::After(self.slice));
+        plan
+    }
+
+    /// GETs of keys that nobody writes.
+    fn reads(&self, store: &Zerohop, pipeline: usize) -> LoadPlan {
+        LoadPlan { connections: CONNECTIONS, pipeline, ..self.of(store, "get:", Operation::Get) }
+    }
+
+    /// SETs of others.
+    fn writes(&self, store: &Zerohop) -> LoadPlan {
+        LoadPlan {
+            connections: WRITE_CONNECTIONS,
+            pipeline: WRITE_PIPELINE,
+            open_loop: Some(OpenLoop { per_second: self.rate, poisson: true }),
+            stop: Stop::After(self.slice + LONGER),
+            ..self.of(store, "set:", Operation::Set)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::load::report::{Offered, ServerCost};
+
+    fn report(per_second: f64, unsent: Option<u64>) -> Report {
+        let server = ServerCost {
+            pid: 1,
+            us_per_request: 1.5,
+            user_us_per_request: 1.0,
+            system_us_per_request: 0.5,
+            context_switches_per_request: 0.0,
+            cores: 1.0,
+        };
+        let offered = unsent.map(|unsent| Offered { per_second, unsent, behind_ms: 0.0 });
+        Report { per_second, server: Some(server), offered, ..Report::default() }
+    }
+
+    #[test]
+    fn the_cost_is_that_of_the_gets_and_the_sets_were_all_there() {
+        let slice = of_reports(true, 16, &report(4e5, None), &report(2000.0, Some(0))).unwrap();
+        assert_eq!((slice.us_per_get, slice.per_second, slice.sets_per_second), (1.5, 4e5, 2000.0));
+    }
+
+    #[test]
+    fn sets_that_were_not_sent_make_no_slice() {
+        let slice = of_reports(false, 16, &report(4e5, None), &report(2000.0, Some(500)));
+        assert!(slice.is_err_and(|problem| problem.contains("does not bear")));
+        let unseen = Report { server: None, ..report(4e5, None) };
+        assert!(of_reports(true, 1, &unseen, &report(2000.0, Some(0))).is_err());
+    }
+}
