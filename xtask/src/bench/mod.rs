@@ -44,6 +44,7 @@ mod stores;
 mod table;
 mod tier;
 mod tier_peer;
+mod traffic;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -118,6 +119,11 @@ const COMPARISONS: &[Comparison] = &[
         name: "cluster-start",
         about: "sixteen processes become one cluster and acknowledge a write",
         run: cluster_start::run,
+    },
+    Comparison {
+        name: "traffic",
+        about: "bytes of clients and among nodes that are there because slots went elsewhere, of all (G3)",
+        run: traffic::run,
     },
     Comparison {
         name: "table",
