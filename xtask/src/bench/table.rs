@@ -28,7 +28,8 @@ const LEASE_MS: u32 = 60_000;
 const ROUNDS_MAX: usize = 5;
 /// Time for a started node to come to rest.
 const SETTLE: Duration = Duration::from_secs(2);
-const READY_WITHIN: Duration = Duration::from_secs(30);
+/// It waits half a lease for who led before it leads.
+const READY_WITHIN: Duration = Duration::from_secs(45);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Times that each question is asked.

@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::cluster::Store;
 use crate::cluster::store::await_whole;
-use crate::cluster::traffic::NodeTraffic;
+use crate::cluster::traffic::{Carried, NodeTraffic};
 use keys::{Key, Keys};
 use load::{Audit, Load, Notes};
 use order::{End, Way};
@@ -163,10 +163,10 @@ impl Subject {
         let (load, notes) = running.stop();
         self.load = Some(load);
         let called_off = whole?;
-        let of_nodes = |((first, second), third): ((NodeTraffic, NodeTraffic), NodeTraffic)| Traffic {
-            steady: second.since(first),
+        let of_nodes = |((first, second), third): ((Carried, Carried), Carried)| Traffic {
+            steady: second.since(&first),
             steady_seconds: ordered.duration_since(begun).as_secs_f64(),
-            during: third.since(second),
+            during: third.since(&second),
         };
         let traffic = first.zip(second).zip(third?).map(of_nodes);
         let length = done.duration_since(ordered) + AFTER;
@@ -184,8 +184,8 @@ impl Subject {
         Ok(round)
     }
 
-    fn traffic(&self) -> Result<Option<NodeTraffic>, String> {
-        self.plan.counts_traffic.then(|| NodeTraffic::of(&self.store.node_ports())).transpose()
+    fn traffic(&self) -> Result<Option<Carried>, String> {
+        self.plan.counts_traffic.then(|| Carried::look(&self.store.node_ports())).transpose()
     }
 
     /// Orders the move until it is done; how often it was called off.
