@@ -72,6 +72,9 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
         for round in 0..options.pairs.min(ROUNDS_MAX) {
             put_back(&files)?;
             all.push(once(&mut server)?);
+            if round == 0 {
+                results.note(format!("memory of {}: {}", server.name, server.memory_parts()?));
+            }
             server.kill()?;
             progress.show(round + 1);
         }
