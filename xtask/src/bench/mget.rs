@@ -31,6 +31,9 @@ struct Slice {
     foreign_cores: f64,
 }
 
+/// A number of a slice.
+type Part = fn(&Slice) -> f64;
+
 /// Both stores, in turn.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     have_client()?;
@@ -67,8 +70,7 @@ fn have_client() -> Outcome<()> {
 
 fn judge(slices: &[Slice], results: &mut Results) -> Outcome<()> {
     let cell = format!("mget-{BATCH}");
-    let column =
-        |subject: &str, of: fn(&Slice) -> f64| slices.iter().filter(|slice| slice.subject == subject).map(of).collect();
+    let column = |subject: &str, of: Part| slices.iter().filter(|slice| slice.subject == subject).map(of).collect();
     for subject in [OURS, THEIRS] {
         let kept: [(&str, Vec<f64>); 5] = [
             ("per_second", column(subject, |slice| slice.per_second)),
@@ -80,7 +82,7 @@ fn judge(slices: &[Slice], results: &mut Results) -> Outcome<()> {
         let kept: Vec<(&str, &[f64])> = kept.iter().map(|(name, values)| (*name, values.as_slice())).collect();
         results.keep_values(&cell, subject, &kept);
     }
-    let rows: [(&'static str, fn(&Slice) -> f64, Bar); 4] = [
+    let rows: [(&'static str, Part, Bar); 4] = [
         ("MGETs/s", |slice| slice.per_second, Bar::AtLeast(THROUGHPUT_MIN)),
         ("p50 of an MGET", |slice| slice.p50_us, Bar::AtMost(P50_MAX)),
         ("p99 of an MGET", |slice| slice.p99_us, Bar::None),

@@ -56,6 +56,9 @@ struct Seen {
     replies: Vec<(usize, Vec<f64>)>,
 }
 
+/// A number of a start.
+type Part = fn(&Seen) -> f64;
+
 /// Up to five starts on each backend.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let example = built_example()?;
@@ -204,8 +207,8 @@ fn until_pong(source: &mut impl Read) -> std::io::Result<usize> {
 
 fn judge(name: &str, all: &[Seen], results: &mut Results) -> Outcome<()> {
     let cell = format!("table-{NODES}");
-    let column = |of: fn(&Seen) -> f64| all.iter().map(of).collect::<Vec<f64>>();
-    let rows: [(&'static str, fn(&Seen) -> f64, Bar); 3] = [
+    let column = |of: Part| all.iter().map(of).collect::<Vec<f64>>();
+    let rows: [(&'static str, Part, Bar); 3] = [
         ("MB with the table", |seen| seen.alone_mb, Bar::None),
         ("MB with idle clients", |seen| seen.resident_mb, Bar::AtMost(RESIDENT_MB_MAX)),
         ("MB once each asked for SLOTS", |seen| seen.asked_mb, Bar::None),
