@@ -26,6 +26,9 @@ const WRITE_CONNECTIONS: usize = 12;
 const WRITE_PIPELINE: usize = 16;
 /// The writers go on for so long behind the readers, so that they are there to the end.
 const LONGER: Duration = Duration::from_millis(200);
+/// The least part of the SETs that has to be answered in time.
+const WRITTEN_MIN: f64 = 0.9;
+const TRIES_MAX: usize = 5;
 /// What chooses the bug in a build that carries them; see `docs/internals/simulator.md`.
 const VARIABLE: (&str, &str) = ("PLANTED_BUG", "M48");
 
@@ -85,14 +88,24 @@ pub fn run(program: &Path, port: u16, place: &Place, plan: &Plan, mut each: impl
             for step in 0..stores.len() {
                 // Each begins as often as the other.
                 let (asks, store) = &stores[(round + step) % stores.len()];
-                each(&slice(plan, store, *asks, pipeline)?);
+                each(&tried(|| slice(plan, store, *asks, pipeline))?);
             }
         }
     }
     Ok(())
 }
 
-fn slice(plan: &Plan, store: &Zerohop, asks: bool, pipeline: usize) -> Result<Slice, String> {
+/// The first slice beside which all writers came to write: on a machine that does something else now and then they do not.
+fn tried(mut slice: impl FnMut() -> Result<Option<Slice>, String>) -> Result<Slice, String> {
+    for _ in 0..TRIES_MAX {
+        if let Some(slice) = slice()? {
+            return Ok(slice);
+        }
+    }
+    Err(format!("{TRIES_MAX} times the store did not bear all SETs beside the GETs"))
+}
+
+fn slice(plan: &Plan, store: &Zerohop, asks: bool, pipeline: usize) -> Result<Option<Slice>, String> {
     let (reads, writes) = (plan.reads(store, pipeline), plan.writes(store));
     let (gets, sets) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| load::run(&writes));
@@ -108,19 +121,21 @@ fn slice(plan: &Plan, store: &Zerohop, asks: bool, pipeline: usize) -> Result<Sl
     of_reports(asks, pipeline, &gets, &sets)
 }
 
-fn of_reports(asks: bool, pipeline: usize, gets: &Report, sets: &Report) -> Result<Slice, String> {
+/// What both loads showed; nothing when too few SETs were there.
+fn of_reports(asks: bool, pipeline: usize, gets: &Report, sets: &Report) -> Result<Option<Slice>, String> {
     let server = gets.server.as_ref().ok_or("the processes of the store cannot be seen")?;
-    if let Some(offered) = sets.offered.as_ref().filter(|offered| !offered.sustained()) {
-        return Err(format!("the store does not bear {} SETs a second beside the GETs", offered.per_second));
+    let offered = sets.offered.as_ref().ok_or("the writers had no rate")?;
+    if sets.per_second < offered.per_second * WRITTEN_MIN {
+        return Ok(None);
     }
-    Ok(Slice {
+    Ok(Some(Slice {
         pipeline,
         asks,
         us_per_get: server.us_per_request,
         per_second: gets.per_second,
         sets_per_second: sets.per_second,
         foreign_cores: gets.foreign_cores.unwrap_or(f64::NAN),
-    })
+    }))
 }
 
 impl Plan {
@@ -155,7 +170,7 @@ mod tests {
     use super::*;
     use crate::load::report::{Offered, ServerCost};
 
-    fn report(per_second: f64, unsent: Option<u64>) -> Report {
+    fn report(per_second: f64, offered: Option<f64>) -> Report {
         let server = ServerCost {
             pid: 1,
             us_per_request: 1.5,
@@ -164,21 +179,25 @@ mod tests {
             context_switches_per_request: 0.0,
             cores: 1.0,
         };
-        let offered = unsent.map(|unsent| Offered { per_second, unsent, behind_ms: 0.0 });
+        let offered = offered.map(|per_second| Offered { per_second, unsent: 0, behind_ms: 0.0 });
         Report { per_second, server: Some(server), offered, ..Report::default() }
     }
 
     #[test]
     fn the_cost_is_that_of_the_gets_and_the_sets_were_all_there() {
-        let slice = of_reports(true, 16, &report(4e5, None), &report(2000.0, Some(0))).unwrap();
-        assert_eq!((slice.us_per_get, slice.per_second, slice.sets_per_second), (1.5, 4e5, 2000.0));
+        let slice = of_reports(true, 16, &report(4e5, None), &report(1990.0, Some(2000.0))).unwrap().unwrap();
+        assert_eq!((slice.us_per_get, slice.per_second, slice.sets_per_second), (1.5, 4e5, 1990.0));
     }
 
     #[test]
-    fn sets_that_were_not_sent_make_no_slice() {
-        let slice = of_reports(false, 16, &report(4e5, None), &report(2000.0, Some(500)));
-        assert!(slice.is_err_and(|problem| problem.contains("does not bear")));
+    fn too_few_sets_make_no_slice_and_the_next_try_counts() {
+        let few = || of_reports(false, 16, &report(4e5, None), &report(1500.0, Some(2000.0)));
+        assert!(few().unwrap().is_none());
+        assert!(tried(few).is_err());
+        let mut rates = [1500.0, 1999.0].into_iter();
+        let later = || of_reports(false, 1, &report(4e5, None), &report(rates.next().unwrap(), Some(2000.0)));
+        assert_eq!(tried(later).unwrap().sets_per_second, 1999.0);
         let unseen = Report { server: None, ..report(4e5, None) };
-        assert!(of_reports(true, 1, &unseen, &report(2000.0, Some(0))).is_err());
+        assert!(of_reports(true, 1, &unseen, &report(2000.0, Some(2000.0))).is_err());
     }
 }
