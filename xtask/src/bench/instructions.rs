@@ -89,6 +89,9 @@ fn count(mut start: Start, (words, pipeline): (&[&str], usize), requests: u64) -
     start.words.splice(0..0, valgrind.map(str::to_owned));
     let is_null = start.name.starts_with("null");
     let mut server = start.ready()?;
+    if !is_null {
+        server.await_writes()?;
+    }
     let mut load = Command::new(built("load-generator"));
     load.args(["--target", &format!("127.0.0.1:{}", server.port), "--server-pid", &server.pid().to_string()])
         .args(words)

@@ -111,6 +111,22 @@ impl Server {
         }
     }
 
+    /// Waits until it acknowledges a write: a node of a cluster listens before it has a lease.
+    pub fn await_writes(&mut self) -> Outcome<()> {
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            self.check_alive()?;
+            let answer = self.ask("SET key:ready 1");
+            if answer.as_deref() == Ok("+OK") {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{} acknowledges no write within {READY_WITHIN:?}: {answer:?}", self.name));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
     /// An error with the server's own words if it has ended.
     pub fn check_alive(&mut self) -> Outcome<()> {
         match self.child.try_wait() {
