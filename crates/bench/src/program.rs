@@ -28,6 +28,20 @@ pub struct Programs {
     pub valkey: Option<PathBuf>,
 }
 
+/// How long each store is measured, and how often.
+#[derive(Args)]
+pub struct Slices {
+    /// Slices of every store under every load, in turn
+    #[arg(long, default_value_t = 15)]
+    pub pairs: usize,
+    /// Measured seconds of one slice
+    #[arg(long, default_value_t = 0.6)]
+    pub slice: f64,
+    /// Load before each slice, seconds
+    #[arg(long, default_value_t = 0.15)]
+    pub warm_up: f64,
+}
+
 /// A length of time as a person types it.
 pub fn seconds(number: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number).map_err(|_| format!("{number} is no length of time"))

@@ -65,6 +65,8 @@ pub struct Lead {
     whole: SlotSet,
     /// and is in the follower's log.
     held: SlotSet,
+    /// Perhaps not all slots are whole, or ahead: each tick asks.
+    lacks: bool,
     /// Slots of which the follower may have something, as it said over this connection.
     kept: Option<SlotSet>,
     compares: Compares,
@@ -110,6 +112,7 @@ impl Lead {
             told: SlotSet::default(),
             whole: SlotSet::default(),
             held: SlotSet::default(),
+            lacks: false,
             kept: None,
             compares: Compares::default(),
             filling: None,
@@ -179,6 +182,7 @@ impl Lead {
         self.ahead = self.ahead.intersection(&slots);
         (self.slots, self.trusted, self.counts, self.table) = (slots, trusted, counts, table);
         self.told = self.told.intersection(&self.slots);
+        self.lacks = true;
         self.unsynced.note_slots(&settled, self.sequence + 1);
         (self.whole, self.held) = (self.whole.union(&settled), self.held.union(&settled));
         if !begins.is_empty() {
@@ -226,6 +230,7 @@ impl Lead {
         (self.unsynced, self.unshown, self.asked) = (Unsynced::default(), Unshown::default(), None);
         self.backlog.clear();
         (self.backlog_bytes, self.sequence, self.sent, self.life) = (0, 0, 0, life);
+        self.lacks = true;
         let slots = self.slots.clone();
         if !slots.is_empty() {
             self.push_lacking(&slots);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::chains::{Plan, run};
 use bench::cluster::Place;
-use bench::program::{Room, end, seconds};
+use bench::program::{Room, Slices, end, seconds};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -16,15 +16,8 @@ struct Arguments {
     zerohop: PathBuf,
     #[command(flatten)]
     room: Room,
-    /// Slices of every store under every load, in turn
-    #[arg(long, default_value_t = 15)]
-    pairs: usize,
-    /// Measured seconds of one slice
-    #[arg(long, default_value_t = 0.6)]
-    slice: f64,
-    /// Load before each slice, seconds
-    #[arg(long, default_value_t = 0.15)]
-    warm_up: f64,
+    #[command(flatten)]
+    slices: Slices,
     /// Keys
     #[arg(long, default_value_t = 1_000_000)]
     keys: u64,
@@ -42,9 +35,9 @@ fn main() -> ExitCode {
 
 fn measure(arguments: &Arguments) -> Result<(), String> {
     let plan = Plan {
-        pairs: arguments.pairs,
-        slice: seconds(arguments.slice)?,
-        warm_up: seconds(arguments.warm_up)?,
+        pairs: arguments.slices.pairs,
+        slice: seconds(arguments.slices.slice)?,
+        warm_up: seconds(arguments.slices.warm_up)?,
         keys: arguments.keys,
         rate: arguments.rate,
         durability: arguments.durability.clone(),

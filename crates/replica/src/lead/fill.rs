@@ -33,7 +33,7 @@ impl Lead {
 
     /// The next slot to be filled of which the follower has nothing: nobody needs to be asked.
     fn next_without_keys(&self) -> Option<Slot> {
-        let kept = self.kept.as_ref()?;
+        let kept = self.kept.as_ref().filter(|_| self.lacks)?;
         self.slots.first_outside([&self.whole, &self.ahead, kept])
     }
 
@@ -44,7 +44,8 @@ impl Lead {
 
     /// Slots that wait to be filled, and that the follower is to be asked about now.
     pub fn slots_to_compare(&mut self) -> Vec<Slot> {
-        let Some(kept) = self.kept.as_ref().filter(|_| !self.slots.is_within(&self.whole)) else { return Vec::new() };
+        let Some(kept) = self.kept.as_ref().filter(|_| self.lacks) else { return Vec::new() };
+        self.lacks = self.filling.is_some() || self.slots.first_outside([&self.whole, &self.ahead]).is_some();
         let mut wanted = self.slots.intersection(kept).without(&self.whole).without(&self.ahead);
         if let Some(filling) = &self.filling {
             wanted.remove(filling.slot);
