@@ -1,7 +1,7 @@
 //! Ring 4: what tests of whole worlds have in common, each of which a seed draws.
 //!
 //! - [`trace`]: everything that happened, as text
-//! - [`coverage`]: what runs met, counted by name
+//! - [`mod@coverage`]: what runs met, counted by name
 //! - [`runner`]: worlds by the hundred, each run twice and compared
 //!
 //! The worlds themselves are in the tests of `consensus` and `manager`. The simulator, which is a program, has its own.

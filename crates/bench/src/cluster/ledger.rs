@@ -27,6 +27,11 @@ impl Ledger {
         self.ceiling
     }
 
+    /// The value that the last try makes of the counter.
+    pub fn asked(&self) -> u64 {
+        self.ceiling
+    }
+
     /// The last try was refused in words, or never left: it is not done.
     pub fn refused(&mut self) {
         self.ceiling -= 1;

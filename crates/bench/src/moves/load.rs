@@ -103,6 +103,18 @@ impl Load {
         Ok(Load { workers })
     }
 
+    /// Sets every key again, in the store of which one node listens on `port`: who had keys before has nothing that is right.
+    ///
+    /// # Errors
+    /// When one cannot be set.
+    pub fn set_again(&mut self, port: u16) -> Result<(), String> {
+        let set = at_once(&mut self.workers, |worker| {
+            worker.client.learn(port)?;
+            worker.set_all()
+        });
+        set.into_iter().collect()
+    }
+
     /// Lets every worker ask once every `beat`.
     pub fn start(self, beat: Duration) -> Running {
         let end = Arc::new(AtomicBool::new(false));
@@ -224,10 +236,12 @@ impl Worker {
                 // Whoever served it when this began need not serve it any more.
                 if !matches!(reply, Reply::Text(_)) {
                     let key = self.share.key(place);
-                    let (again, _) = self.client.request(key.slot, &["SET", &self.keys.name(key), &value(1)]);
+                    let again = ["SET", &self.keys.name(key), &value(self.ledgers[place].asked())];
+                    let (again, _) = self.client.request(key.slot, &again);
                     again.map_err(|problem| format!("a key is not set: {reply:?}, {problem:?}"))?;
                 }
-                self.ledgers[place].acknowledged(1);
+                let number = self.ledgers[place].asked();
+                self.ledgers[place].acknowledged(number);
             }
         }
         Ok(())

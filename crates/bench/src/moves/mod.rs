@@ -146,7 +146,8 @@ impl Subject {
         let ports = self.store.ports();
         let (from, to) = order::ends(&ports)?;
         let beat = Duration::from_secs_f64(self.plan.workers as f64 / self.plan.per_second);
-        let load = self.load.take().ok_or("the load was lost in an earlier round")?;
+        let mut load = self.load.take().ok_or("the load was lost in an earlier round")?;
+        load.set_again(ports[0])?;
         let running = load.start(beat);
         std::thread::sleep(WARM_UP);
         let (begun, first) = (Instant::now(), self.traffic()?);
