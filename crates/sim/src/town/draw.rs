@@ -20,6 +20,8 @@ pub struct Wish {
     pub faults: bool,
     /// Whether slots go from node to node.
     pub moves: bool,
+    /// Whether clients read from copies.
+    pub readers: bool,
     /// Instead of the seed's choice, which may be another one for each node.
     pub durability: Option<Durability>,
 }
@@ -27,7 +29,7 @@ pub struct Wish {
 impl Wish {
     /// Everything by the seed.
     pub fn of(seed: u64) -> Wish {
-        Wish { seed, nodes: None, steps: 400, faults: true, moves: true, durability: None }
+        Wish { seed, nodes: None, steps: 400, faults: true, moves: true, readers: true, durability: None }
     }
 }
 

@@ -36,10 +36,10 @@ pub(super) struct Reader {
 }
 
 impl Town {
-    /// In half of the towns.
+    /// In half of the towns that are to have some.
     pub(super) fn begin_readers(&mut self) {
         let mut rng = Rng::new(self.wish.seed ^ 0x4EAD_0417);
-        if !rng.chance(1, 2) {
+        if !self.wish.readers || !rng.chance(1, 2) {
             return;
         }
         for node in 0..self.members.len() {
