@@ -160,6 +160,32 @@ impl ClusterView {
         self.moves.iter().find(|one| one.slots.contains(slot))
     }
 
+    /// Slots of whose chains an instance of `node` is a member.
+    pub fn held_by(&self, node: NodeId) -> SlotSet {
+        let ends = self.stretches.iter().skip(1).map(|(first, _)| first.number()).chain([SLOT_COUNT]);
+        let stretches = self.stretches.iter().zip(ends);
+        let held = stretches.filter(|((_, chain), _)| chain.members.iter().any(|member| member.node == node));
+        held.flat_map(|((first, _), end)| (first.number()..end).map(Slot::wrapping)).collect()
+    }
+
+    /// Slots of which `node` has no copy, and needs none: their chains have as many whole copies as promised and nobody who is being
+    /// filled, and they stay where they are.
+    pub fn settled_without(&self, node: NodeId) -> SlotSet {
+        let is_settled = |slot: Slot, chain: &Chain| {
+            let is_elsewhere = chain.members.iter().all(|member| member.node != node);
+            let is_whole = chain.whole == chain.members.len() && !self.is_degraded(chain);
+            is_elsewhere && is_whole && self.moving(slot).is_none()
+        };
+        self.slots().filter(|(slot, chain)| is_settled(*slot, chain)).map(|(slot, _)| slot).collect()
+    }
+
+    /// Whether slots are on their way to `node` or from it, or it is being filled.
+    pub fn is_in_motion(&self, node: NodeId) -> bool {
+        let is_filled = |(_, chain): &(Slot, Chain)| chain.members.iter().skip(chain.whole).any(|one| one.node == node);
+        self.moves.iter().any(|one| one.from.node == node || one.to.node == node)
+            || self.stretches.iter().any(is_filled)
+    }
+
     /// Which start of a node the table knows; `None`: it is not part of the cluster.
     pub fn incarnation(&self, node: NodeId) -> Option<u64> {
         self.nodes.iter().find(|place| place.node == node).map(|place| place.incarnation)

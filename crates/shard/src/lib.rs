@@ -66,6 +66,7 @@ mod shown;
 mod split_node;
 pub mod state;
 pub mod statistics;
+pub mod strays;
 pub mod transaction;
 pub mod unit;
 pub mod unit_commit;

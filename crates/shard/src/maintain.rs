@@ -2,7 +2,7 @@
 //! do in this tick.
 //!
 //! ```text
-//!   wants: over the limit? a run to walk? garbage? keys to look through? ──► Scheduler ──► evict · reclaim · expire     here
+//!   wants: over the limit? a run to walk? garbage? keys to look through? ──► Scheduler ──► evict · reclaim · expire · sweep     here
 //!                                                                                     └──► a slice of a run            checkpoint
 //! ```
 
@@ -16,6 +16,8 @@ use crate::shard::{EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, Shard};
 const RECLAIM_WORK: u32 = 256;
 /// Keys looked through by one step of expiry, units of work: 1024 of them, or 85 that go.
 const EXPIRY_WORK: u32 = 256;
+/// Keys of other nodes' slots that go in one step, units of work: 85 of them.
+const STRAYS_WORK: u32 = 256;
 /// Eviction of one tick that nobody waits for, units of work: 512 steps of hands.
 const EVICTION_WORK: u32 = 256;
 
@@ -41,6 +43,7 @@ impl Shard {
             self.end_overdue_gathers();
         }
         self.end_overdue_pin();
+        self.look_for_strays();
         self.share_work_out();
         self.reclaim();
         self.evict_step();
@@ -49,6 +52,7 @@ impl Shard {
             self.look_after_limits();
         }
         self.expire();
+        self.sweep_strays();
     }
 
     fn share_work_out(&mut self) {
@@ -58,6 +62,7 @@ impl Shard {
             runs.map_or(0, |(checkpoints, log)| checkpoints.work_wanted(&self.store, log, self.now)),
             if self.store.has_garbage() { RECLAIM_WORK } else { 0 },
             if self.is_expiry_due() { EXPIRY_WORK } else { 0 },
+            if self.has_strays_to_sweep() { STRAYS_WORK } else { 0 },
         ];
         self.scheduler.step(TICK_WORK, wants);
     }

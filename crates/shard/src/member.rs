@@ -22,6 +22,7 @@ use crate::node::{ClusterFacts, LinkFacts};
 use crate::receive::Arrival;
 use crate::seal::Seal;
 use crate::shard::Shard;
+use crate::strays::Strays;
 
 /// See the module.
 pub struct Membership {
@@ -37,6 +38,7 @@ pub struct Membership {
     /// When the manager hears again what is wrong with a follower, while something is.
     doubts_us: u64,
     pub(crate) migrations: Migrations,
+    pub(crate) strays: Strays,
     /// Until then it is believed that somebody reads here what others serve, microseconds.
     pub(crate) reads_until_us: u64,
 }
@@ -97,6 +99,7 @@ impl Shard {
             seal: None,
             doubts_us: 0,
             migrations: Migrations::default(),
+            strays: Strays::default(),
             reads_until_us: 0,
         }));
     }
@@ -107,6 +110,8 @@ impl Shard {
         let Some(membership) = &mut self.membership else { return };
         let me = InstanceName { node, core: self.core };
         membership.links.set_name(me);
+        membership.strays.end(&mut self.store);
+        membership.strays.begin(self.now.monotonic_us, view.held_by(node), view.is_in_motion(node));
         let served: SlotSet = membership.links.served().collect();
         membership.migrations.note(self.now, me, &view);
         membership.links.set_view(view, &mut self.store, given);
@@ -283,8 +288,12 @@ impl Shard {
     pub(crate) fn links_deadline_us(&self) -> Option<u64> {
         let membership = self.membership.as_deref()?;
         let doubts_us = membership.links.has_suspects().then_some(membership.doubts_us);
+        let strays_us = membership.strays.deadline_us();
         let ask_at_us = self.reads_bound_us().and_then(|_| membership.links.ask_at_us());
-        [membership.links.deadline_us(), doubts_us, self.seal_deadline_us(), ask_at_us].into_iter().flatten().min()
+        [membership.links.deadline_us(), doubts_us, self.seal_deadline_us(), ask_at_us, strays_us]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 

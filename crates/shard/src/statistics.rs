@@ -98,8 +98,13 @@ impl Shard {
             gauges.runs_at_once_cap = u64::from(self.permits.cap());
         }
         let done = Class::ALL.map(|class| self.scheduler.done(class));
-        [gauges.eviction_steps, gauges.checkpoint_steps, gauges.reclaim_steps, gauges.expiry_steps] =
-            done.map(|done| done.steps);
+        [
+            gauges.eviction_steps,
+            gauges.checkpoint_steps,
+            gauges.reclaim_steps,
+            gauges.expiry_steps,
+            gauges.stray_steps,
+        ] = done.map(|done| done.steps);
         gauges.maintenance_shortened = done.iter().map(|done| done.shortened).sum();
         gauges.reclaim_backlog_bytes = self.store.garbage_bytes() as u64;
         gauges

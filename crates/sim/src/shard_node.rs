@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use base::rng::Rng;
-use base::{CoreId, NodeId, SegmentNumber};
+use base::{CoreId, SegmentNumber};
 use placement::NodeTable;
 use shard::{NodeState, Shard, ShardConfig};
 use storage::ColdValue;
@@ -33,8 +33,8 @@ const TOKEN: Token = Token::new(*b"a key to a dream");
 pub struct ShardNode {
     incarnation: u64,
     password: Option<Vec<u8>>,
-    /// Which node of a cluster it is.
-    member: Option<NodeId>,
+    /// In a cluster: how long it keeps what it is no member of, microseconds.
+    stray_quiet_us: Option<u64>,
 }
 
 impl ShardNode {
@@ -44,8 +44,8 @@ impl ShardNode {
     }
 
     /// A node of a cluster; it serves nothing before a table and a lease have come.
-    pub fn member(node: NodeId) -> ShardNode {
-        ShardNode { member: Some(node), ..ShardNode::default() }
+    pub fn member(stray_quiet_us: u64) -> ShardNode {
+        ShardNode { stray_quiet_us: Some(stray_quiet_us), ..ShardNode::default() }
     }
 }
 
@@ -137,8 +137,9 @@ impl ShardNode {
             shard.set_segment_bytes(boot.segment_bytes);
             let (stride_bytes_max, slice_bytes) = RUN_BOUNDS[(boot.seed % RUN_BOUNDS.len() as u64) as usize];
             shard.set_run_bounds(stride_bytes_max, slice_bytes);
-            if self.member.is_some() {
+            if let Some(quiet_us) = self.stray_quiet_us {
                 shard.join(boot.seed ^ 0x11_4C5, &TOKEN);
+                shard.set_stray_quiet_us(quiet_us);
             }
             shard
         };

@@ -130,6 +130,8 @@ pub struct Met {
     pub copy_reads_moved: u64,
     /// Keys that a follower which was filled had already, by those that lived to the end.
     pub kept_keys: u64,
+    /// Keys of others' slots that were dropped, by those that lived to the end.
+    pub swept_keys: u64,
 }
 
 /// Run one town.

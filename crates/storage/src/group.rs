@@ -321,25 +321,39 @@ impl SlotGroup {
     /// serves it now, who may never have known how far they went here.
     pub(crate) fn forget_slot(&mut self, slot: Slot, seed: u64) {
         self.clears += 1;
+        self.drop_keys(slot, seed, None, usize::MAX);
+        self.removals.forget_all();
+        self.set_sequence(slot, (Version::ABSENT, Version::ABSENT));
+    }
+
+    /// About `keys_max` keys of a slot leave memory, from a place of its walk on; how many went, and where the walk goes on.
+    pub(crate) fn drop_keys(
+        &mut self,
+        slot: Slot,
+        seed: u64,
+        from: Option<u32>,
+        keys_max: usize,
+    ) -> (usize, Option<u32>) {
         let wanted = u32::from(slot.in_group());
         let mut doomed: Vec<(base::Database, Vec<u8>)> = Vec::new();
-        let mut cursor = Some(wanted << 24);
-        while let Some(from) = cursor.filter(|from| from >> 24 == wanted) {
+        let mut cursor = Some(from.unwrap_or(wanted << 24));
+        while let Some(from) = cursor.filter(|from| from >> 24 == wanted && doomed.len() < keys_max) {
             cursor = self.index.walk(from, |position, location| {
                 if position >> 24 == wanted {
                     doomed.push((self.database_at(location), self.record_at(location).key.to_vec()));
                 }
             });
         }
+        let mut gone = 0;
         for (database, name) in doomed {
             let key = Key::new(&name, database, slot, seed);
             // A walk may show an entry twice.
             if let Some(found) = self.find(&key) {
                 self.remove_at(found, database, slot, Version::ABSENT);
+                gone += 1;
             }
         }
-        self.removals.forget_all();
-        self.set_sequence(slot, (Version::ABSENT, Version::ABSENT));
+        (gone, cursor.filter(|from| from >> 24 == wanted))
     }
 
     /// Whether another node serves the slot.

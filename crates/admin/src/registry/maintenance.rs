@@ -4,20 +4,24 @@ use super::Value::{Absent, Millis, Whole};
 use super::{Metric, Part, counter, counters, gauge, gauges, put_parts};
 
 /// Classes of maintenance, and the ticks in which a core did some of it.
-const CLASSES: [Part; 4] = [
+const CLASSES: [Part; 5] = [
     ("eviction", |gauges| gauges.eviction_steps),
     ("checkpoint", |gauges| gauges.checkpoint_steps),
     ("reclaim", |gauges| gauges.reclaim_steps),
     ("expiry", |gauges| gauges.expiry_steps),
+    ("strays", |gauges| gauges.stray_steps),
 ];
 
 /// Those of which there is a backlog in bytes.
 const BACKLOGS: [Part; 2] =
     [("checkpoint", |gauges| gauges.checkpoint_backlog_bytes), ("reclaim", |gauges| gauges.reclaim_backlog_bytes)];
 
-pub(super) static METRICS: [Metric; 15] = [
-    counter("zerohop_maintenance_steps", "Ticks with maintenance, by class: eviction, checkpoint, reclaim, expiry.")
-        .of_node(&["core", "class"], |sample, series| put_parts(sample, series, &CLASSES)),
+pub(super) static METRICS: [Metric; 16] = [
+    counter(
+        "zerohop_maintenance_steps",
+        "Ticks with maintenance, by class: eviction, checkpoint, reclaim, expiry, strays.",
+    )
+    .of_node(&["core", "class"], |sample, series| put_parts(sample, series, &CLASSES)),
     counter("zerohop_maintenance_steps_shortened", "Of those, ticks with less of it than was wanted.")
         .info("maintenance_steps_shortened")
         .of_core(|core| Whole(gauges(core).maintenance_shortened)),
@@ -34,6 +38,9 @@ pub(super) static METRICS: [Metric; 15] = [
     counter("zerohop_maintenance_reclaimed_bytes", "Bytes of memory given back that nothing referred to any more.")
         .info("reclaim_bytes")
         .of_core(|core| Whole(counters(core).reclaimed_bytes)),
+    counter("zerohop_stray_keys_swept", "Keys dropped because their slots are other nodes' for a while.")
+        .info("stray_keys")
+        .of_core(|core| Whole(counters(core).stray_keys)),
     gauge("zerohop_runs_bytes", "Bytes of the runs of the core's slot groups.")
         .info("run_bytes")
         .of_core(|core| Whole(gauges(core).run_bytes)),

@@ -5,6 +5,7 @@ mod copies;
 mod copy_reads;
 mod lanes;
 mod plain;
+mod strays;
 mod town;
 
 use base::NodeId;

@@ -179,6 +179,8 @@ fn write_maintenance(facts: &NodeFacts<'_>, text: &mut InfoText) {
         ("reclaim_backlog_bytes", gauges.reclaim_backlog_bytes),
         ("expiry_steps", gauges.expiry_steps),
         ("expiry_keys", counters.expired_keys),
+        ("stray_steps", gauges.stray_steps),
+        ("stray_keys", counters.stray_keys),
     ]);
 }
 

@@ -70,6 +70,8 @@ numbers! {
         waiters_woken,
         /// Bytes of memory given back that nothing referred to any more.
         reclaimed_bytes,
+        /// Keys dropped because other nodes have them.
+        stray_keys,
         @max
         /// Most requests of one tick.
         commands_per_tick_max,
@@ -139,6 +141,8 @@ numbers! {
         reclaim_steps,
         /// As above.
         expiry_steps,
+        /// As above.
+        stray_steps,
         /// Of those, with less than was wanted.
         maintenance_shortened,
         /// Bytes of log since the next runs came due.

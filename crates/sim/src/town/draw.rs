@@ -3,6 +3,8 @@
 use base::rng::Rng;
 use control::Settings;
 
+use shard::strays::STRAY_QUIET_US;
+
 use crate::node::Durability;
 use crate::street::Weather;
 use crate::swarm::{FEATURES_OF_TOWNS, Swarm, weigh};
@@ -88,6 +90,8 @@ pub struct Draw {
     pub troubles: Vec<Trouble>,
     /// Longest quiet between two troubles, microseconds.
     pub quiet_us_max: u64,
+    /// How long nodes keep what they are no members of, microseconds.
+    pub stray_quiet_us: u64,
 }
 
 impl Draw {
@@ -128,6 +132,7 @@ impl Draw {
             way_us_max: [0, 500, 5_000][rng.below(3) as usize],
             troubles,
             quiet_us_max: [20_000, 200_000, 600_000][rng.below(3) as usize],
+            stray_quiet_us: [1_000, 100_000, 1_000_000, STRAY_QUIET_US][draw_below(4, wish.seed ^ 0x57_4A75)],
         }
     }
 
@@ -135,6 +140,11 @@ impl Draw {
     pub fn is_all_commit(&self) -> bool {
         self.durability.iter().all(|durability| *durability == Durability::Commit)
     }
+}
+
+/// A draw that leaves all others of the seed as they are.
+fn draw_below(bound: u64, seed: u64) -> usize {
+    Rng::new(seed).below(bound) as usize
 }
 
 /// Cores of a node that has several.

@@ -40,6 +40,7 @@ impl Town {
             Phase::Copies { since_us } => match self.compare_copies() {
                 Ok(()) => {
                     self.met.kept_keys = self.members.iter().map(super::nodes::Member::kept_keys).sum();
+                    self.met.swept_keys = self.members.iter().map(super::nodes::Member::swept_keys).sum();
                     self.is_finished = true;
                 }
                 Err(words) if now_us > since_us + LIVENESS_US => self.violate(words),
@@ -125,6 +126,7 @@ impl Town {
         };
         for slot in (0..SLOT_COUNT).map(Slot::wrapping) {
             let chain = self.oracle.table().stretch(slot).chain;
+            self.look_for_strays(slot, &chain)?;
             let counts: Vec<u32> = chain.iter().map(|member| keys_in(member.place, slot)).collect();
             if counts.iter().any(|count| *count != counts[0]) {
                 return Err(format!("slot {} has {counts:?} keys at {chain:?}", slot.number()));
@@ -137,6 +139,26 @@ impl Town {
                 chain.iter().map(|member| store(member.place).and_then(|store| copy(store, key))).collect();
             if copies.iter().any(|copy| *copy != copies[0]) {
                 return Err(format!("{key} differs between {chain:?}: {copies:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Town {
+    /// Who is no member of a slot's chain has nothing of it, if nobody has to wait long for that.
+    fn look_for_strays(&self, slot: Slot, chain: &control::Chain) -> Result<(), String> {
+        if self.draw.stray_quiet_us >= LIVENESS_US {
+            return Ok(());
+        }
+        let is_member = |number: &usize| chain.iter().any(|member| number_of(member.place.node) == *number);
+        for number in (0..self.members.len()).filter(|number| !is_member(number)) {
+            let keys: u32 = self.members[number].street.machines().map(|shard| shard.store().slot_len(slot)).sum();
+            if keys > 0 {
+                return Err(format!(
+                    "node {number} has {keys} keys of slot {}, which is others': {chain:?}",
+                    slot.number()
+                ));
             }
         }
         Ok(())

@@ -41,7 +41,7 @@ impl Member {
     /// Not started.
     pub fn new(number: usize, draw: &Draw, seed: u64, prints: bool) -> Member {
         let trace = Trace::labelled(prints, format!("node {number} "));
-        let mut street = Street::new(ShardNode::member(id_of(number)), draw.swarm.weather, seed, trace);
+        let mut street = Street::new(ShardNode::member(draw.stray_quiet_us), draw.swarm.weather, seed, trace);
         street.join_world(draw.clock_error_ppm[number]);
         let lease = NodeLease::new(id_of(number), 0, voters(), 0);
         let (durability, segment_bytes) = (draw.durability[number], draw.swarm.segment_bytes);
@@ -77,6 +77,11 @@ impl Member {
     /// Keys that followers had already when it filled them.
     pub fn kept_keys(&self) -> u64 {
         self.street.machines().map(|machine| machine.fills().kept_keys).sum()
+    }
+
+    /// Keys of others' slots that it dropped.
+    pub fn swept_keys(&self) -> u64 {
+        self.street.machines().map(shard::Shard::swept_keys).sum()
     }
 
     /// All of its cores are told the same.

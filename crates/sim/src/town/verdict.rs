@@ -46,6 +46,8 @@ impl Seen for TownSeen {
         count("met reads of copies that were sent on, times".to_owned(), met.copy_reads_moved);
         count("met keys that followers kept, times".to_owned(), met.kept_keys);
         count("met keys that followers kept, runs".to_owned(), u64::from(met.kept_keys > 0));
+        count("met strays that were swept, times".to_owned(), met.swept_keys);
+        count("met strays that were swept, runs".to_owned(), u64::from(met.swept_keys > 0));
     }
 }
 

@@ -6,6 +6,7 @@
 //!             │ checkpoint  ▓▓░░  │     one budget for all of them: what they add to a tick is bounded,
 //!             │ reclaim     ▓▓░░░ │     however many have something to do
 //!             │ expiry      ▓▓░   │
+//!             │ strays      ▓░    │
 //! ```
 //!
 //! - `bucket`: bytes in a time
@@ -23,7 +24,7 @@ pub use permits::{Notice, Permits};
 /// Work of one tick, in units of about a microsecond: what all classes together may add to it.
 pub const TICK_WORK: u32 = 1024;
 /// Part of it that a class gets whatever the others want.
-const FLOOR_WORK: u32 = 64;
+const FLOOR_WORK: u32 = 48;
 
 const _: () = assert!(CLASS_COUNT as u32 * FLOOR_WORK <= TICK_WORK / 4);
 
@@ -38,14 +39,17 @@ pub enum Class {
     Reclaim,
     /// Keys go because their time is over.
     Expiry,
+    /// Keys go because other nodes have them.
+    Strays,
 }
 
 /// How many there are.
-pub const CLASS_COUNT: usize = 4;
+pub const CLASS_COUNT: usize = 5;
 
 impl Class {
     /// All of them, most urgent first.
-    pub const ALL: [Class; CLASS_COUNT] = [Class::Eviction, Class::Checkpoint, Class::Reclaim, Class::Expiry];
+    pub const ALL: [Class; CLASS_COUNT] =
+        [Class::Eviction, Class::Checkpoint, Class::Reclaim, Class::Expiry, Class::Strays];
 
     /// What it does in one unit of work, in its own measure.
     pub const fn per_work(self) -> usize {
@@ -57,7 +61,7 @@ impl Class {
             // Bytes: 2 MiB take about 0.3 ms.
             Class::Reclaim => 8 << 10,
             // Keys that are looked at; one that goes counts for `EXPIRED_KEY_COST` of them.
-            Class::Expiry => 4,
+            Class::Expiry | Class::Strays => 4,
         }
     }
 }

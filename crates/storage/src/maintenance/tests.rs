@@ -10,9 +10,9 @@ use crate::log::LogIdentity;
 
 #[test]
 fn who_is_alone_gets_what_it_wants_and_nobody_less_than_its_floor() {
-    assert_eq!(share(1000, [0, 300, 0, 0]), [0, 300, 0, 0]);
-    assert_eq!(share(1000, [2000, 2000, 2000, 10]), [1000 - 2 * FLOOR_WORK - 10, FLOOR_WORK, FLOOR_WORK, 10]);
-    assert_eq!(share(1000, [0, 500, 500, 500]), [0, 500, 1000 - 500 - FLOOR_WORK, FLOOR_WORK]);
+    assert_eq!(share(1000, [0, 300, 0, 0, 0]), [0, 300, 0, 0, 0]);
+    assert_eq!(share(1000, [2000, 2000, 2000, 10, 0]), [1000 - 2 * FLOOR_WORK - 10, FLOOR_WORK, FLOOR_WORK, 10, 0]);
+    assert_eq!(share(1000, [0, 500, 500, 500, 0]), [0, 500, 1000 - 500 - FLOOR_WORK, FLOOR_WORK, 0]);
     let mut random = base::rng::Rng::new(7);
     for _ in 0..1000 {
         let wants = [(); CLASS_COUNT].map(|()| random.below(3) as u32 * random.below(700) as u32);
@@ -31,9 +31,9 @@ fn who_is_alone_gets_what_it_wants_and_nobody_less_than_its_floor() {
 fn steps_are_counted_and_those_that_were_cut_short() {
     let mut scheduler = Scheduler::default();
     scheduler.step(TICK_WORK, [0; CLASS_COUNT]);
-    scheduler.step(TICK_WORK, [0, 100, 0, 0]);
+    scheduler.step(TICK_WORK, [0, 100, 0, 0, 0]);
     assert_eq!(scheduler.granted(Class::Checkpoint), 100);
-    scheduler.step(TICK_WORK, [TICK_WORK, 100, 0, 0]);
+    scheduler.step(TICK_WORK, [TICK_WORK, 100, 0, 0, 0]);
     assert_eq!(scheduler.granted(Class::Eviction), TICK_WORK - FLOOR_WORK);
     assert_eq!(scheduler.done(Class::Checkpoint), Done { steps: 2, shortened: 1 });
     assert_eq!(scheduler.done(Class::Reclaim), Done::default());

@@ -119,15 +119,21 @@ impl Store {
 
     /// Replay of [`Store::forget_slot`].
     pub fn replay_forget(&mut self, slot: Slot) {
-        let (seed, limited) = (self.seed, self.eviction.is_limited());
-        let Some(group) = self.groups[slot.group().number() as usize].as_deref_mut() else { return };
+        let seed = self.seed;
+        self.with_group_counted(slot, |group| group.forget_slot(slot, seed));
+    }
+
+    /// Does something with a slot's group that may free much; what it takes is counted again.
+    pub(super) fn with_group_counted<T>(&mut self, slot: Slot, act: impl FnOnce(&mut SlotGroup) -> T) -> Option<T> {
+        let group = self.groups[slot.group().number() as usize].as_deref_mut()?;
         let before = group.bytes();
-        group.forget_slot(slot, seed);
+        let done = act(group);
         let after = group.bytes();
         self.lazy_free.add(group.take_garbage());
-        if limited {
+        if self.eviction.is_limited() {
             self.eviction.note_change(before, after);
         }
+        Some(done)
     }
 
     /// Perform a change, if it fits, of a key that was looked up once.

@@ -157,12 +157,17 @@ impl Town {
         self.harm_of = 0;
     }
 
-    /// Connections between nodes that were not believed, by all of them.
     /// Keys that followers had already when they were filled.
     pub fn kept_keys(&self) -> u64 {
         self.nodes.iter().map(|node| node.shard.fills().kept_keys).sum()
     }
 
+    /// Keys that they were sent.
+    pub fn sent_keys(&self) -> u64 {
+        self.nodes.iter().map(|node| node.shard.fills().sent_keys).sum()
+    }
+
+    /// Connections between nodes that were not believed, by all of them.
     pub fn distrusted(&self) -> u64 {
         self.nodes.iter().map(|node| node.shard.distrusted()).sum()
     }

@@ -146,6 +146,17 @@ impl Town {
         self.now_us
     }
 
+    /// Nothing happens for so long.
+    pub fn pass_us(&mut self, us: u64) {
+        self.now_us += us;
+        self.unix_ms += us / 1000;
+    }
+
+    /// Keys that a node has of a key's slot.
+    pub fn keys_of_slot(&self, at: usize, name: &[u8]) -> u32 {
+        self.nodes[at].shard.store().slot_len(placement::slot_of(name))
+    }
+
     /// A node is no more.
     pub fn kill(&mut self, number: usize) {
         self.nodes[number].is_up = false;
