@@ -27,6 +27,7 @@ mod fresh;
 mod lanes;
 pub mod lead;
 pub mod links;
+mod pace;
 mod peer;
 mod reads;
 pub mod standing;

@@ -13,6 +13,7 @@ use wire::trust::{Distrust, Distrusted, Greeted, Party, Purpose, Speaker, Token}
 
 use crate::follow::{Follow, Taken};
 use crate::lead::Lead;
+use crate::pace::Pace;
 use crate::peer::{Peer, Side};
 use crate::standing::Fills;
 use crate::wanted::{AllWanted, Held, wanted_of};
@@ -67,6 +68,7 @@ pub struct Links {
     /// Grows with everything that may change who has copies of what.
     news: u64,
     pub(crate) fills: Fills,
+    pace: Pace,
     /// Of the last tick, microseconds.
     pub(crate) now_us: u64,
 }
@@ -91,6 +93,7 @@ impl Links {
             served: SlotSet::default(),
             news: 0,
             fills: Fills::default(),
+            pace: Pace::default(),
             now_us: 0,
         }
     }
@@ -484,6 +487,11 @@ impl Links {
         }
     }
 
+    /// Clients are served in this tick, and are to be left time.
+    pub fn note_served(&mut self, now_us: u64) {
+        self.pace.note_served(now_us);
+    }
+
     /// Dials, fills and sends; `newest` is the log group of the store's last change. `promise`, while the node has its lease: how
     /// far things are committed, and the slots that are kept still.
     pub fn go_on(
@@ -494,6 +502,7 @@ impl Links {
         effects: &mut Vec<Effect>,
     ) {
         self.now_us = now_us;
+        self.pace.begin(now_us);
         for (lead, contact) in &mut self.leads {
             let Some(view) = &self.view else { break };
             match *contact {
@@ -503,7 +512,9 @@ impl Links {
                     effects.push(Effect::Dial { token: self.tokens, address: view.link_address(lead.to()) });
                 }
                 Contact::Going { connection } => {
-                    lead.fill((store, newest), &mut self.fills);
+                    if self.pace.is_open() {
+                        self.pace.take(lead.fill((store, newest), &mut self.fills));
+                    }
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == connection) {
                         lead.send(peer);
                         lead.slots_to_compare().into_iter().for_each(|slot| peer.send(&Frame::Compare { slot }));
@@ -535,16 +546,22 @@ impl Links {
 
     /// Whether the next tick has something to fill.
     pub fn has_more(&self) -> bool {
+        self.pace.is_open() && self.awaits_fill()
+    }
+
+    fn awaits_fill(&self) -> bool {
         self.leads.iter().any(|(lead, contact)| matches!(contact, Contact::Going { .. }) && lead.may_fill())
     }
 
-    /// When something is to be dialed, or to have been proved, microseconds.
+    /// When something is to be dialed, to have been proved, or may be filled, microseconds.
     pub fn deadline_us(&self) -> Option<u64> {
         let due = |(_, contact): &(Lead, Contact)| match contact {
             Contact::None { at_us } => Some(*at_us),
             _ => None,
         };
         let unproven = self.peers.iter().filter(|peer| peer.line.awaits_proof());
-        self.leads.iter().filter_map(due).chain(unproven.map(|peer| peer.line.proof_deadline_us())).min()
+        let proofs = unproven.map(|peer| peer.line.proof_deadline_us());
+        let fills = self.pace.opens_at_us().filter(|_| self.awaits_fill());
+        self.leads.iter().filter_map(due).chain(proofs).chain(fills).min()
     }
 }

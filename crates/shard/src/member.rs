@@ -273,10 +273,13 @@ impl Shard {
         let has_lease = self.has_lease();
         self.look_after_copy_readers();
         let reads = self.reads_bound_us();
-        let now_us = self.now.monotonic_us;
+        let (now_us, has_served) = (self.now.monotonic_us, self.statistics.has_served());
         let Some(Membership { links, seal, to_manager, .. }) = self.membership.as_deref_mut() else { return };
         to_manager.controls.extend(links.end_distrusted(now_us).map(|text| Control::Distrusted { text }));
         links.ask(now_us, reads);
+        if has_served {
+            links.note_served(now_us);
+        }
         let promise = has_lease.then(|| (&self.horizon, seal.as_ref().map(Seal::slots)));
         links.go_on(now_us, (&self.store, newest), promise, &mut self.effects);
     }

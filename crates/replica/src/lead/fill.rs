@@ -10,8 +10,10 @@ use wire::frame::{Frame, MarkBytes};
 use super::Lead;
 use crate::standing::Fills;
 
-/// Bytes of a slot that go in one frame, about.
-const FILL_SLICE_BYTES: usize = 64 << 10;
+/// Bytes that one tick fills, and of a slot that go in one frame, about.
+const FILL_SLICE_BYTES: usize = 16 << 10;
+/// What a frame costs beside its records, as bytes of them: an empty slot is quickly filled, but takes one.
+const FRAME_COST_BYTES: usize = 1 << 10;
 
 /// A slot that is being filled.
 pub(super) struct Filling {
@@ -58,8 +60,8 @@ impl Lead {
         self.compares.on_marks(slot, (is_end, last), marks)
     }
 
-    /// Fills the next slots, about a slice of them; `newest` is the log group of the store's last change.
-    pub fn fill(&mut self, (store, newest): (&Store, LogOrdinal), fills: &mut Fills) {
+    /// Fills the next slots, about a slice of them: how many bytes; `newest` is the log group of the store's last change.
+    pub fn fill(&mut self, (store, newest): (&Store, LogOrdinal), fills: &mut Fills) -> usize {
         let mut bytes = 0;
         while bytes < FILL_SLICE_BYTES && self.may_fill() {
             let filling = match self.filling.take() {
@@ -69,9 +71,9 @@ impl Lead {
             fills.kept_keys += if filling.is_begun { 0 } else { filling.known.names.len() as u64 };
             let (keys, slice_bytes) = self.fill_on(filling, store, newest);
             fills.sent_keys += u64::from(keys);
-            // An empty slot is quickly filled, but takes a frame.
-            bytes += slice_bytes + FILL_SLICE_BYTES / 64;
+            bytes += slice_bytes + FRAME_COST_BYTES;
         }
+        bytes
     }
 
     /// The next slot, now that what the follower has of it is known.

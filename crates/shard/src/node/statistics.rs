@@ -252,6 +252,11 @@ impl Statistics {
         self.commands_before = self.counters.commands;
     }
 
+    /// Whether it executed a request so far.
+    pub(crate) fn has_served(&self) -> bool {
+        self.counters.commands > self.commands_before
+    }
+
     /// It ends.
     pub(crate) fn end_tick(&mut self) {
         let commands = self.counters.commands.saturating_sub(self.commands_before);
