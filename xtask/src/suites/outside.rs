@@ -113,7 +113,7 @@ pub const GO_CLIENT: Suite = Suite {
     about: "go-redis, plain and cluster",
     needs: &[&needs::GO],
     budget_seconds: 90,
-    turn: Turn::Fixed,
+    turn: Turn::Shard("clients"),
     run: |context| {
         let binary = path_text(&clients_folder().join("go-client"));
         let mut build = context.command("go");
@@ -129,7 +129,7 @@ pub const NODE_CLIENTS: Suite = Suite {
     about: "ioredis and node-redis, plain and cluster",
     needs: &[&needs::NODE],
     budget_seconds: 60,
-    turn: Turn::Fixed,
+    turn: Turn::Shard("clients"),
     run: |context| {
         let folder = clients_folder().join("node");
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
@@ -148,7 +148,7 @@ pub const JAVA_CLIENTS: Suite = Suite {
     about: "jedis and lettuce, plain and cluster",
     needs: &[&needs::JAVA],
     budget_seconds: 120,
-    turn: Turn::Fixed,
+    turn: Turn::Shard("clients"),
     run: |context| {
         let folder = clients_folder().join("java");
         let list = folder.join("classpath.txt");
