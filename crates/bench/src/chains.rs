@@ -18,7 +18,9 @@ use crate::cluster::zerohop::{Setup, Zerohop};
 use crate::cluster::{Place, Store};
 use crate::load;
 use crate::load::control::{Reply, ask};
-use crate::load::plan::{Dialect, Distribution, KeySpace, LoadPlan, OpenLoop, Operation, Stop, Target};
+use crate::load::plan::{KeySpace, LoadPlan, OpenLoop, Operation, Stop, Target};
+use crate::load::report::Report;
+use crate::program::Rounds;
 
 /// The lengths that are compared.
 pub const LENGTHS: [usize; 3] = [1, 2, 3];
@@ -31,12 +33,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long, how often, with what.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Slices of every store under every load, in turn.
-    pub pairs: usize,
-    /// Length of a slice.
-    pub slice: Duration,
-    /// Load before each slice.
-    pub warm_up: Duration,
+    /// How often, for how long.
+    pub rounds: Rounds,
     /// Keys.
     pub keys: u64,
     /// Requests per second where the store is not saturated.
@@ -90,19 +88,20 @@ pub fn run(program: &Path, port: u16, place: &Place, plan: &Plan, mut each: impl
         stores.push((length, store));
     }
     for cell in [Cell::Saturated, Cell::Unsaturated] {
-        for round in 0..plan.pairs {
-            for step in 0..stores.len() {
-                // Each follows every other as often.
-                let (length, store) = &stores[(round + step) % stores.len()];
-                each(&slice(plan, store, cell, *length)?);
-            }
+        for turn in plan.rounds.turns(stores.len()) {
+            let (length, store) = &stores[turn];
+            each(&slice(plan, store, cell, *length)?);
         }
     }
     Ok(())
 }
 
 fn slice(plan: &Plan, store: &Zerohop, cell: Cell, length: usize) -> Result<Slice, String> {
-    let report = load::run(&plan.load(store, cell, false))?;
+    of_report((cell, length), load::run(&plan.load(store, cell, false))?)
+}
+
+/// What the load showed.
+fn of_report((cell, length): (Cell, usize), report: Report) -> Result<Slice, String> {
     if let Some(error) = report.first_error {
         return Err(format!("chains of {length}: {} errors, first: {error}", report.errors));
     }
@@ -121,34 +120,18 @@ fn slice(plan: &Plan, store: &Zerohop, cell: Cell, length: usize) -> Result<Slic
 impl Plan {
     fn load(&self, store: &Zerohop, cell: Cell, preload: bool) -> LoadPlan {
         let is_saturated = cell == Cell::Saturated;
-        let (duration, warm_up) =
-            if preload { (Duration::from_millis(50), Duration::ZERO) } else { (self.slice, self.warm_up) };
-        LoadPlan {
-            target: Target::Tcp(format!("127.0.0.1:{}", store.ports()[0])),
-            dialect: Dialect::Resp2,
-            user: None,
-            password: None,
-            cluster: true,
-            connections: CONNECTIONS,
-            threads: 1,
-            pipeline: if is_saturated { 16 } else { 1 },
-            mix: vec![(1, Operation::Set)],
-            keys: KeySpace {
-                prefix: load::plan::DEFAULT_PREFIX.to_owned(),
-                count: self.keys,
-                bytes: 15,
-                distribution: Distribution::Uniform,
-            },
-            value_bytes: 132..=132,
-            open_loop: (!is_saturated).then_some(OpenLoop { per_second: self.rate, poisson: true }),
-            preload,
-            warm_up,
-            stop: Stop::After(duration),
-            seed: 1,
-            server_pid: None,
-            pin_cpus: vec![1],
-            progress: false,
-        }
+        let (duration, warm_up) = if preload {
+            (Duration::from_millis(50), Duration::ZERO)
+        } else {
+            (self.rounds.slice, self.rounds.warm_up)
+        };
+        let mut load = LoadPlan::new(Target::Tcp(format!("127.0.0.1:{}", store.ports()[0])));
+        load.keys = KeySpace { count: self.keys, ..load.keys };
+        (load.cluster, load.connections, load.mix, load.pin_cpus) =
+            (true, CONNECTIONS, vec![(1, Operation::Set)], vec![1]);
+        load.pipeline = if is_saturated { 16 } else { 1 };
+        load.open_loop = (!is_saturated).then_some(OpenLoop { per_second: self.rate, poisson: true });
+        LoadPlan { preload, warm_up, stop: Stop::After(duration), ..load }
     }
 }
 
@@ -175,4 +158,21 @@ fn lengthen(store: &Zerohop, length: usize) -> Result<(), String> {
         std::thread::sleep(LOOK_EVERY);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_slice_is_what_its_report_says_and_none_without_processes_or_with_errors() {
+        let slice = |report| of_report((Cell::Saturated, 2), report);
+        let server = Some(crate::load::report::tests::cost(2.5));
+        let seen = || Report { per_second: 4e5, server: server.clone(), ..Report::default() };
+        let shown = slice(seen()).unwrap();
+        assert_eq!((shown.length, shown.us_per_request, shown.per_second), (2, 2.5, 4e5));
+        assert!(slice(Report { server: None, ..seen() }).is_err());
+        assert!(slice(Report { first_error: Some("MOVED".to_owned()), errors: 1, ..seen() }).is_err());
+    }
 }

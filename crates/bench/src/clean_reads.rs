@@ -19,6 +19,7 @@ use crate::cluster::{Place, Store};
 use crate::load;
 use crate::load::plan::{KeySpace, LoadPlan, OpenLoop, Operation, Stop, Target};
 use crate::load::report::Report;
+use crate::program::Rounds;
 
 /// Ports of a store.
 pub const PORTS: u16 = 6;
@@ -38,12 +39,8 @@ const VARIABLE: (&str, &str) = ("PLANTED_BUG", "M48");
 /// How long, how often, with what.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Slices of both stores under each load, in turn.
-    pub pairs: usize,
-    /// Length of a slice.
-    pub slice: Duration,
-    /// Load before each slice.
-    pub warm_up: Duration,
+    /// How often, for how long.
+    pub rounds: Rounds,
     /// Keys that are read, and as many that are written.
     pub keys: u64,
     /// SETs per second.
@@ -89,12 +86,9 @@ pub fn run(program: &Path, port: u16, place: &Place, plan: &Plan, mut each: impl
         stores.push((asks, store));
     }
     for pipeline in [16, 1] {
-        for round in 0..plan.pairs {
-            for step in 0..stores.len() {
-                // Each begins as often as the other.
-                let (asks, store) = &stores[(round + step) % stores.len()];
-                each(&tried(|| slice(plan, store, *asks, pipeline))?);
-            }
+        for turn in plan.rounds.turns(stores.len()) {
+            let (asks, store) = &stores[turn];
+            each(&tried(|| slice(plan, store, *asks, pipeline))?);
         }
     }
     Ok(())
@@ -148,7 +142,7 @@ impl Plan {
         let mut plan = LoadPlan::new(Target::Tcp(format!("127.0.0.1:{}", store.ports()[0])));
         plan.keys = KeySpace { prefix: prefix.to_owned(), count: self.keys, ..plan.keys };
         (plan.cluster, plan.mix, plan.pin_cpus) = (true, vec![(1, operation)], vec![1]);
-        (plan.warm_up, plan.stop) = (self.warm_up, Stop::After(self.slice));
+        (plan.warm_up, plan.stop) = (self.rounds.warm_up, Stop::After(self.rounds.slice));
         plan
     }
 
@@ -163,7 +157,7 @@ impl Plan {
             connections: WRITE_CONNECTIONS,
             pipeline: WRITE_PIPELINE,
             open_loop: Some(OpenLoop { per_second: self.rate, poisson: true }),
-            stop: Stop::After(self.slice + LONGER),
+            stop: Stop::After(self.rounds.slice + LONGER),
             ..self.of(store, "set:", Operation::Set)
         }
     }
@@ -173,17 +167,10 @@ impl Plan {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::load::report::{Offered, ServerCost};
+    use crate::load::report::Offered;
 
     fn report(per_second: f64, offered: Option<f64>) -> Report {
-        let server = ServerCost {
-            pid: 1,
-            us_per_request: 1.5,
-            user_us_per_request: 1.0,
-            system_us_per_request: 0.5,
-            context_switches_per_request: 0.0,
-            cores: 1.0,
-        };
+        let server = crate::load::report::tests::cost(1.5);
         let offered = offered.map(|per_second| Offered { per_second, unsent: 0, behind_ms: 0.0 });
         Report { per_second, server: Some(server), offered, ..Report::default() }
     }

@@ -23,6 +23,7 @@ use crate::load::control::{Reply, ask};
 use crate::load::plan::{Dialect, Distribution, KeySpace, LoadPlan, Operation, Stop, Target};
 use crate::load::process::{ProcessCpu, machine_busy_ns};
 use crate::load::{self, plan::DEFAULT_PREFIX};
+use crate::program::Rounds;
 
 /// Length of keys as the client writes them.
 const KEY_BYTES: usize = 15;
@@ -36,12 +37,8 @@ pub struct Plan {
     pub python: PathBuf,
     /// `bench/clients/mget.py`.
     pub client: PathBuf,
-    /// Slices of every store, in turn.
-    pub pairs: usize,
-    /// Length of a slice.
-    pub slice: Duration,
-    /// Load before each slice.
-    pub warm_up: Duration,
+    /// How often, for how long.
+    pub rounds: Rounds,
     /// Keys.
     pub keys: u64,
     /// Keys of one MGET.
@@ -113,11 +110,11 @@ impl Subject {
     /// # Errors
     /// When the client ends, or a value is not as it was set.
     pub fn slice(&mut self, plan: &Plan) -> Result<Slice, String> {
-        if !plan.warm_up.is_zero() {
-            self.asks(plan.warm_up)?;
+        if !plan.rounds.warm_up.is_zero() {
+            self.asks(plan.rounds.warm_up)?;
         }
         let (busy, client, before) = (machine_busy_ns(), ProcessCpu::of(self.client.id()), self.cpu()?);
-        let told = self.asks(plan.slice)?;
+        let told = self.asks(plan.rounds.slice)?;
         let spent_ns = self.cpu()?.iter().zip(&before).map(|(now, then)| now.since(*then).run_ns).sum::<u64>();
         let by_client = ProcessCpu::of(self.client.id()).zip(client).map(|(now, then)| now.since(then).run_ns);
         let busy_ns = machine_busy_ns().zip(busy).map(|(now, then)| now.saturating_sub(then));
@@ -194,12 +191,8 @@ fn shortened(reply: &Reply) -> String {
 /// # Errors
 /// What the first slice says that cannot be measured.
 pub fn run(subjects: &mut [Subject], plan: &Plan, mut each: impl FnMut(&Slice)) -> Result<(), String> {
-    for round in 0..plan.pairs {
-        for step in 0..subjects.len() {
-            // Each follows every other as often.
-            let index = (round + step) % subjects.len();
-            each(&subjects[index].slice(plan)?);
-        }
+    for turn in plan.rounds.turns(subjects.len()) {
+        each(&subjects[turn].slice(plan)?);
     }
     Ok(())
 }
@@ -259,9 +252,7 @@ mod tests {
         Plan {
             python: PathBuf::new(),
             client: PathBuf::new(),
-            pairs: 2,
-            slice: Duration::from_millis(1),
-            warm_up: Duration::ZERO,
+            rounds: Rounds { pairs: 2, slice: Duration::from_millis(1), warm_up: Duration::ZERO },
             keys: 1,
             batch: 50,
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::chains::{Plan, run};
 use bench::cluster::Place;
-use bench::program::{Room, Slices, end, seconds};
+use bench::program::{Room, Slices, Writing, end, print_slice};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -21,29 +21,17 @@ struct Arguments {
     /// Keys
     #[arg(long, default_value_t = 1_000_000)]
     keys: u64,
-    /// Requests per second where the store is not saturated
-    #[arg(long, default_value_t = 2000.0)]
-    rate: f64,
-    /// What an acknowledged write survives: interval or commit
-    #[arg(long, default_value = "interval")]
-    durability: String,
+    #[command(flatten)]
+    writing: Writing,
 }
 
 fn main() -> ExitCode {
-    end("chains", measure(&Arguments::parse()))
+    end("chains", measure(Arguments::parse()))
 }
 
-fn measure(arguments: &Arguments) -> Result<(), String> {
-    let plan = Plan {
-        pairs: arguments.slices.pairs,
-        slice: seconds(arguments.slices.slice)?,
-        warm_up: seconds(arguments.slices.warm_up)?,
-        keys: arguments.keys,
-        rate: arguments.rate,
-        durability: arguments.durability.clone(),
-    };
+fn measure(arguments: Arguments) -> Result<(), String> {
+    let Writing { rate, durability } = arguments.writing;
+    let plan = Plan { rounds: arguments.slices.rounds()?, keys: arguments.keys, rate, durability };
     let place = Place::new(&arguments.room.directory)?;
-    run(&arguments.zerohop, arguments.room.port, &place, &plan, |slice| {
-        println!("{}", serde_json::json!({ "slice": slice }));
-    })
+    run(&arguments.zerohop, arguments.room.port, &place, &plan, print_slice)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::clean_reads::{Plan, run};
 use bench::cluster::Place;
-use bench::program::{Room, Slices, end, seconds};
+use bench::program::{Room, Slices, Writing, end, print_slice};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -21,12 +21,8 @@ struct Arguments {
     /// Keys that are read, and as many that are written
     #[arg(long, default_value_t = 200_000)]
     keys: u64,
-    /// SETs per second
-    #[arg(long, default_value_t = 2000.0)]
-    rate: f64,
-    /// What an acknowledged write survives: interval or commit
-    #[arg(long, default_value = "interval")]
-    durability: String,
+    #[command(flatten)]
+    writing: Writing,
 }
 
 fn main() -> ExitCode {
@@ -34,16 +30,8 @@ fn main() -> ExitCode {
 }
 
 fn measure(arguments: Arguments) -> Result<(), String> {
-    let plan = Plan {
-        pairs: arguments.slices.pairs,
-        slice: seconds(arguments.slices.slice)?,
-        warm_up: seconds(arguments.slices.warm_up)?,
-        keys: arguments.keys,
-        rate: arguments.rate,
-        durability: arguments.durability,
-    };
+    let Writing { rate, durability } = arguments.writing;
+    let plan = Plan { rounds: arguments.slices.rounds()?, keys: arguments.keys, rate, durability };
     let place = Place::new(&arguments.room.directory)?;
-    run(&arguments.zerohop, arguments.room.port, &place, &plan, |slice| {
-        println!("{}", serde_json::json!({ "slice": slice }));
-    })
+    run(&arguments.zerohop, arguments.room.port, &place, &plan, print_slice)
 }

@@ -8,7 +8,7 @@ use bench::cluster::zerohop::{Setup, Zerohop};
 use bench::cluster::{Place, Store};
 use bench::load;
 use bench::mget::{Plan, Subject, check, run};
-use bench::program::{Programs, Room, Slices, end, seconds};
+use bench::program::{Programs, Room, Slices, end, print_slice};
 use clap::Parser;
 use serde_json::json;
 
@@ -50,9 +50,7 @@ fn measure(arguments: Arguments) -> Result<(), String> {
     let plan = Plan {
         python: arguments.python,
         client: arguments.client,
-        pairs: arguments.slices.pairs,
-        slice: seconds(arguments.slices.slice)?,
-        warm_up: seconds(arguments.slices.warm_up)?,
+        rounds: arguments.slices.rounds()?,
         keys: arguments.keys,
         batch: arguments.batch,
     };
@@ -73,5 +71,5 @@ fn measure(arguments: Arguments) -> Result<(), String> {
     for subject in &subjects {
         println!("{}", json!({ "store": subject.describe() }));
     }
-    run(&mut subjects, &plan, |slice| println!("{}", json!({ "slice": slice })))
+    run(&mut subjects, &plan, print_slice)
 }

@@ -175,3 +175,20 @@ impl fmt::Display for Report {
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Of requests that took so much each.
+    pub(crate) fn cost(us_per_request: f64) -> ServerCost {
+        ServerCost {
+            pid: 1,
+            us_per_request,
+            user_us_per_request: us_per_request,
+            system_us_per_request: 0.0,
+            context_switches_per_request: 0.0,
+            cores: 1.0,
+        }
+    }
+}
