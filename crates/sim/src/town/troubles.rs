@@ -19,7 +19,7 @@ const CAUGHT_UP_US: u64 = 200_000;
 /// How long a crash waits for a durable step.
 const STEP_US_MAX: u64 = 200_000;
 /// How long a trouble waits for its moment.
-const WAIT_US_MAX: u64 = 8_000_000;
+const WAIT_US_MAX: u64 = 16_000_000;
 
 /// Something ends.
 pub(super) enum Healing {
