@@ -3,21 +3,26 @@
 pub(crate) mod connection;
 pub(crate) mod json;
 mod print;
+mod redirect;
 
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use wire::reply_parse::Value;
 
 use crate::{exit, say, tls_options};
 use connection::{Connection, Target};
+use redirect::{Members, Redirect};
 
 /// Redirects that are followed for one command; more mean that the nodes disagree.
-const REDIRECTS_MAX: usize = 5;
+const REDIRECTS_MAX: u32 = 6;
+/// Before the second redirect of a command is followed, doubled for each one more: nodes that disagree mostly do not for long.
+const REDIRECT_PAUSE: Duration = Duration::from_millis(2);
 
 const AFTER: &str = "\
 Examples:
@@ -57,7 +62,7 @@ pub fn command() -> Command {
                 .help("Database to SELECT"),
             text("user", "NAME").long("user").help("User of the password in REDISCLI_AUTH"),
             flag("resp3").short('3').help("Speak RESP3"),
-            flag("cluster").short('c').help("Follow MOVED to the node that owns the key"),
+            flag("cluster").short('c').help("Follow MOVED to the member that owns the key"),
             flag("json").long("json").help("Print replies as JSON (and speak RESP3)"),
             flag("raw").long("raw").conflicts_with("json").help("Print bytes as they are, also on a terminal"),
             flag("no-raw")
@@ -91,7 +96,11 @@ enum Style {
 }
 
 struct Client {
+    /// Who was named: who is a member is what it says.
+    named: Target,
+    /// Whom it talks to, who may be somebody else by now.
     target: Target,
+    members: Members,
     connection: Option<Connection>,
     style: Style,
     follows: bool,
@@ -102,17 +111,20 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     let json = matches.get_flag("json");
     let pretty = matches.get_flag("no-raw") || std::io::stdout().is_terminal();
     let raw = matches.get_flag("raw") || !pretty;
+    let named = Target {
+        host: matches.get_one::<String>("host").cloned().unwrap_or_default(),
+        port: *matches.get_one("port").expect("it has a default"),
+        socket: matches.get_one("socket").cloned(),
+        user: matches.get_one("user").cloned(),
+        password: std::env::var("REDISCLI_AUTH").ok(),
+        database: *matches.get_one("database").expect("it has a default"),
+        resp3: matches.get_flag("resp3") || json,
+        tls: tls_options::read(matches),
+    };
     let mut client = Client {
-        target: Target {
-            host: matches.get_one::<String>("host").cloned().unwrap_or_default(),
-            port: *matches.get_one("port").expect("it has a default"),
-            socket: matches.get_one("socket").cloned(),
-            user: matches.get_one("user").cloned(),
-            password: std::env::var("REDISCLI_AUTH").ok(),
-            database: *matches.get_one("database").expect("it has a default"),
-            resp3: matches.get_flag("resp3") || json,
-            tls: tls_options::read(matches),
-        },
+        target: named.clone(),
+        named,
+        members: Members::default(),
         connection: None,
         style: if json {
             Style::Json
@@ -212,32 +224,35 @@ impl Client {
 
     /// Sends a command and waits for its reply, following redirects when asked to.
     fn call(&mut self, words: &[Vec<u8>]) -> Result<Value, String> {
-        for _ in 0..REDIRECTS_MAX {
+        for followed in 0..=REDIRECTS_MAX {
             let reply = self.connected()?.call(words);
             if reply.is_err() {
                 self.connection = None;
             }
             let reply = reply?;
-            let Some((slot, host, port)) = self.redirect(&reply) else { return Ok(reply) };
-            self.target.socket = None;
-            (self.target.host, self.target.port) = (host, port);
-            self.connection = None;
-            if self.style == Style::Pretty {
-                say::line(&format!("-> Redirected to slot [{slot}] located at {}", self.target));
+            let redirect = Redirect::of(&reply, &self.target.host).filter(|_| self.follows);
+            let Some(redirect) = redirect else { return Ok(reply) };
+            if followed == REDIRECTS_MAX {
+                break;
             }
+            if followed > 0 {
+                std::thread::sleep(REDIRECT_PAUSE * 2u32.pow(followed - 1));
+            }
+            self.follow(redirect)?;
         }
         Err(format!("redirected {REDIRECTS_MAX} times; the nodes disagree about who owns the key"))
     }
 
-    /// `MOVED slot host:port`; an empty host is the one we are connected to.
-    fn redirect(&self, reply: &Value) -> Option<(String, String, u16)> {
-        let Value::Error(text) = reply else { return None };
-        let text = std::str::from_utf8(text).ok().filter(|_| self.follows)?;
-        let mut words = text.strip_prefix("MOVED ")?.split(' ');
-        let (slot, address) = (words.next()?, words.next()?);
-        let (host, port) = address.rsplit_once(':')?;
-        let host = if host.is_empty() { self.target.host.as_str() } else { host };
-        Some((slot.to_owned(), host.to_owned(), port.parse().ok()?))
+    fn follow(&mut self, redirect: Redirect) -> Result<(), String> {
+        let Redirect { slot, place } = redirect;
+        self.members.check(&place, &self.named)?;
+        self.target.socket = None;
+        (self.target.host, self.target.port) = (place.host, place.port);
+        self.connection = None;
+        if self.style == Style::Pretty {
+            say::line(&format!("-> Redirected to slot [{slot}] located at {}", self.target));
+        }
+        Ok(())
     }
 
     fn show(&self, words: &[Vec<u8>], reply: &Value) {

@@ -12,6 +12,7 @@ mod embedded;
 mod help;
 mod operators;
 mod process;
+mod redirects;
 mod refusals;
 mod running;
 mod save;
