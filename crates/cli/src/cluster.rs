@@ -1,5 +1,6 @@
 //! `zerohop cluster`: what an operator asks of a cluster, through any of its nodes.
 
+mod door;
 mod order;
 mod picture;
 mod save;
@@ -18,6 +19,8 @@ use order::Operator;
 
 const AFTER: &str = "\
 Examples:
+  zerohop cluster create --dir data            whoever is started there founds a cluster; what is in it stays
+  zerohop cluster add -p 7000                  prints the line by which another node joins
   zerohop cluster status -p 7000               nodes, who has which slots, what moves, what is wrong
   zerohop cluster drain 3 -p 7000              moves everything away from node 3, and waits
   zerohop cluster remove 3 -p 7000             drains it, if it has anything, and takes it out for ever
@@ -27,8 +30,8 @@ Examples:
   zerohop cluster save /scratch/run-1 -p 7000  every key, for a cluster of any size that comes later
   zerohop cluster load /scratch/run-1 -p 7000
 
-A NODE is its number, its host:port, or the id of one of its instances. A new node joins by itself: start it with the line
-that `zerohop serve --cluster new` printed. Slots move while clients go on; Ctrl-C ends the waiting, not the work. The
+A NODE is its number, its host:port, or the id of one of its instances. A new node joins by the line that `add` prints, and the
+first one when it starts; it takes its share by itself. Slots move while clients go on; Ctrl-C ends the waiting, not the work. The
 password comes from the variable REDISCLI_AUTH.
 
 Exit codes: 0 done, 1 refused or failed.";
@@ -52,6 +55,15 @@ pub fn command() -> Command {
                     .action(ArgAction::SetTrue)
                     .help("Print every range of slots and its chain"),
             ]),
+        )
+        .subcommand(
+            Command::new("create")
+                .about("Make a directory, with what is in it, the first node of a new cluster")
+                .arg(dir().required(true).help("A new directory, or that of a node that is stopped")),
+        )
+        .subcommand(
+            sub("add", "Print the line by which another node joins")
+                .arg(dir().help("Directory of a node on this machine, instead of asking one that runs where it is")),
         )
         .subcommand(sub("drain", "Move everything away from a node").args([node("node"), no_wait()]))
         .subcommand(sub("keep", "End the draining of a node, which gets a share again").arg(node("node")))
@@ -93,6 +105,10 @@ fn directory() -> Arg {
     Arg::new("directory").value_name("DIRECTORY").required(true).value_parser(value_parser!(PathBuf))
 }
 
+fn dir() -> Arg {
+    Arg::new("dir").long("dir").value_name("DIRECTORY").value_parser(value_parser!(PathBuf))
+}
+
 fn with_target(command: Command) -> Command {
     command
         .disable_help_flag(true)
@@ -114,6 +130,9 @@ fn with_target(command: Command) -> Command {
 /// Does what was asked.
 pub fn run(matches: &ArgMatches) -> ExitCode {
     let (name, matches) = matches.subcommand().expect("clap asks for one");
+    if name == "create" {
+        return door::create(matches.get_one::<PathBuf>("dir").expect("it is required"));
+    }
     match ask(name, matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -128,6 +147,9 @@ fn ask(name: &str, matches: &ArgMatches) -> Result<(), String> {
         ("save", Ok(Some(directory))) => return save::save(&target(matches), directory),
         ("load", Ok(Some(directory))) => return save::load(&target(matches), directory),
         _ => {}
+    }
+    if name == "add" {
+        return door::add(&target(matches), matches.get_one("dir"));
     }
     let mut operator = Operator::open(&target(matches))?;
     let text = |id: &str| matches.get_one::<String>(id).map(String::as_str).unwrap_or_default();

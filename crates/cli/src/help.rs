@@ -30,6 +30,7 @@ pub fn command() -> Command {
         .max_term_width(100)
         .subcommand(crate::up::command())
         .subcommand(crate::serve::command())
+        .subcommand(crate::join::command())
         .subcommand(crate::client::command())
         .subcommand(crate::cluster::command())
         .subcommand(crate::check::command())

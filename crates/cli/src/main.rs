@@ -8,6 +8,7 @@ mod cluster;
 mod demo;
 mod exit;
 mod help;
+mod join;
 mod options;
 mod progress;
 mod restore;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     match matches.subcommand() {
         Some(("up", matches)) => up::run(matches),
         Some(("serve", matches)) => serve::run(matches),
+        Some(("join", matches)) => join::run(matches),
         Some(("cli", matches)) => client::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
         Some(("check", matches)) => check::run(matches),

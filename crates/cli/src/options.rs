@@ -12,7 +12,8 @@ pub fn add(command: Command, local: bool) -> Command {
     command.args(SETTINGS.iter().filter(|setting| setting.local || !local).map(option))
 }
 
-fn option(setting: &'static Setting) -> Arg {
+/// The option of one setting.
+pub fn option(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.key)
         .long(setting.key)
         .value_name(setting.value_name)
@@ -39,7 +40,8 @@ pub fn configuration(matches: &ArgMatches, local: bool, defaults: NodeConfig) ->
 fn sources(matches: &ArgMatches, local: bool) -> Result<Sources, String> {
     let mut sources = Sources { local, ..Sources::default() };
     for setting in SETTINGS.iter().filter(|setting| setting.local || !local) {
-        if let Some(words) = matches.get_many::<String>(setting.key) {
+        // Not every subcommand has every one.
+        if let Ok(Some(words)) = matches.try_get_many::<String>(setting.key) {
             sources.options.push((setting.key.to_owned(), words.cloned().collect()));
         }
     }

@@ -11,6 +11,8 @@ use crate::{announce, exit, progress, say};
 
 /// How often a free block of ports is looked for before giving up.
 const BLOCKS_TRIED_MAX: usize = 16;
+/// Ports that are tried before giving up.
+const PORTS_TRIED_MAX: usize = 64;
 
 /// A node that serves.
 pub struct Running {
@@ -50,6 +52,33 @@ pub fn start_anywhere(config: &mut NodeConfig, signals: &StopSignals) -> Result<
         }
     }
     config.port = ports::free_block(config)?;
+    start(config, signals)
+}
+
+/// As [`start`], on the next ports while those it wants are taken, saying by whom.
+///
+/// # Errors
+/// Those of the node.
+pub fn start_on_a_free_port(config: &mut NodeConfig, signals: &StopSignals) -> Result<Running, NodeError> {
+    if config.port == 0 {
+        return start_anywhere(config, signals);
+    }
+    for _ in 0..PORTS_TRIED_MAX {
+        let taken = match start(config, signals) {
+            Err(NodeError::Port(error)) if error.taken_of_block().is_some() => error,
+            result => return result,
+        };
+        let port = taken.port.unwrap_or(config.port);
+        let owner = server::port_owner::port_owner(port);
+        let by = owner.map_or_else(|| "a process of another user".to_owned(), |owner| owner.to_string());
+        say::line(&format!("port {port} is taken by {by}"));
+        if config.last_port() + 1 > u32::from(u16::MAX) {
+            return Err(NodeError::Port(taken));
+        }
+        // Whatever lies below the taken port cannot be part of a block any more, nor can that port itself. It may be one of those for
+        // other nodes, so much further up.
+        config.port += port.saturating_sub(config.port) % server::cluster::NODES_PORT_OFFSET + 1;
+    }
     start(config, signals)
 }
 

@@ -64,7 +64,8 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     }
 }
 
-fn announce_ready(config: &NodeConfig, running: &running::Running) {
+/// Says what it recovered, how it runs and where it is reached.
+pub fn announce_ready(config: &NodeConfig, running: &running::Running) {
     running.recovery().iter().for_each(|text| say::line(&format!("recovery: {text}")));
     say::line(&format!("backend: {}", announce::backend(running.node())));
     say::line(&format!("durability: {}", announce::durability(config)));
@@ -79,7 +80,7 @@ fn announce_ready(config: &NodeConfig, running: &running::Running) {
     places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));
     if let Some(invitation) = running.node().invitation() {
         let token = invitation.token.to_text();
-        say::line(&format!("others join with: zerohop serve --join {} --token {token} --dir …", invitation.address));
+        say::line(&format!("others join with: zerohop join {} --token {token}", invitation.address));
     }
     let (first, last) = (config.base_port() + 1, config.last_client_port());
     let instances = if config.cores == 1 { format!("{first}") } else { format!("{first} to {last}") };

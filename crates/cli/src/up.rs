@@ -4,17 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use server::stop_signals::StopSignals;
-use server::{Durability, NodeConfig, NodeError};
+use server::{Durability, NodeConfig};
 
 use crate::running::{self, Running};
 use crate::up_nodes::{self, NODES_MAX, Place, Plan, nodes_in};
 use crate::{announce, exit, options, say};
 
 /// Where the data lies unless told otherwise.
-const DIRECTORY: &str = "./zerohop-data";
-/// Ports that are tried before giving up.
-const PORTS_TRIED_MAX: usize = 64;
+pub const DIRECTORY: &str = "./zerohop-data";
 
 const AFTER: &str = "\
 Examples:
@@ -114,36 +111,13 @@ fn run_one(matches: &ArgMatches) -> ExitCode {
         Ok(signals) => signals,
         Err(code) => return code,
     };
-    match start_on_a_free_port(&mut config, &signals) {
+    match running::start_on_a_free_port(&mut config, &signals) {
         Err(error) => exit::of_node(&error, config.directory.as_deref()),
         Ok(running) => {
             announce_ready(&config, &running);
             running.finish()
         }
     }
-}
-
-/// Takes the next ports while those it wants are taken, and says by whom.
-fn start_on_a_free_port(config: &mut NodeConfig, signals: &StopSignals) -> Result<Running, NodeError> {
-    if config.port == 0 {
-        return running::start_anywhere(config, signals);
-    }
-    for _ in 0..PORTS_TRIED_MAX {
-        let taken = match running::start(config, signals) {
-            Err(NodeError::Port(error)) if error.taken_of_block().is_some() => error,
-            result => return result,
-        };
-        let port = taken.port.unwrap_or(config.port);
-        let owner = server::port_owner::port_owner(port);
-        let by = owner.map_or_else(|| "a process of another user".to_owned(), |owner| owner.to_string());
-        say::line(&format!("port {port} is taken by {by}"));
-        if config.last_port() + 1 > u32::from(u16::MAX) {
-            return Err(NodeError::Port(taken));
-        }
-        // Whatever lies below the taken port cannot be part of a block any more, nor can that port itself.
-        config.port = port + 1;
-    }
-    running::start(config, signals)
 }
 
 fn announce_ready(config: &NodeConfig, running: &Running) {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use base::limits::FIRST_SEGMENT_BYTES;
 use base::street::UNFINISHED_SUFFIX;
 use base::{CoreId, Slot};
-use io::files::{DirectoryLock, LockError, list_directory, replace_file, rewrite, sync_directory, trim};
+use io::files::{DirectoryLock, LockError, Readers, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
 use storage::log::manifest::ManifestError;
 use storage::log::{
@@ -187,7 +187,8 @@ impl DataDirectory {
     }
 
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), DirectoryError> {
-        replace_file(&self.path.join(MANIFEST_FILE_NAME), &manifest.encode()).map_err(|error| self.cannot_write(&error))
+        replace_file(&self.path.join(MANIFEST_FILE_NAME), &manifest.encode(), Readers::AsUsual)
+            .map_err(|error| self.cannot_write(&error))
     }
 
     fn cannot_write(&self, error: &std::io::Error) -> DirectoryError {

@@ -7,7 +7,7 @@
 //! It sleeps in a channel until there is work, and wakes its core when there is a result. It never retries:
 //! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.
 
-use crate::files::{read_file, remove, replace_file, unfinished, write_file};
+use crate::files::{Readers, read_file, remove, replace_file, unfinished, write_file};
 use crate::run_files::RunFiles;
 use crate::segment_files::{NewSegment, create_segment, extend_segment, recycle_segment};
 use base::ids::{LogOrdinal, SegmentNumber};
@@ -224,7 +224,8 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
         }
         DiskJob::WriteFile { path, offset, bytes } => file_result(&path, write_file(&path, offset, &bytes)),
         DiskJob::ReplaceFile { path, bytes } => {
-            let result = replace_file(&path, &bytes);
+            // A node's token, its users: what is written by name may be a secret.
+            let result = replace_file(&path, &bytes, Readers::Owner);
             if result.is_err() {
                 // What there is of it takes room; that nothing is there to remove is fine.
                 complain(&unfinished(&path), remove(&unfinished(&path)));

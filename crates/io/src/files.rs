@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use base::street::UNFINISHED_SUFFIX;
@@ -87,20 +87,35 @@ pub fn trim(path: &Path, bytes: u64) -> io::Result<()> {
     }
 }
 
+/// Who may read a file that was not there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Whom the process lets read what it makes (its umask).
+    AsUsual,
+    /// Its owner: it may hold a secret.
+    Owner,
+}
+
 /// Replaces a file so that after a crash at any moment either the old or the new content is there, whole: write
-/// beside it, sync, rename over it, sync the directory.
+/// beside it, sync, rename over it, sync the directory. Who may read an old one may read the new one, and nobody else; `readers` says it
+/// where there is none.
 ///
 /// # Errors
 /// When any of these steps fails; the old content is then still there.
-pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace_file(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
     let (Some(directory), Some(_)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} names no file", path.display())));
     };
     let beside = unfinished(path);
-    let mut file = File::create(&beside)?;
+    let mode = if readers == Readers::Owner { 0o600 } else { 0o666 };
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&beside)?;
     match fs::metadata(path) {
         // Before anything is in it: who must not read the old content must not read the new.
         Ok(old) => file.set_permissions(old.permissions())?,
+        // What an earlier process left unfinished was perhaps for everybody.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && readers == Readers::Owner => {
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
@@ -232,8 +247,8 @@ mod tests {
     fn a_file_is_replaced_and_listed() {
         let directory = scratch("replace");
         let path = directory.join("b");
-        replace_file(&path, b"old").unwrap();
-        replace_file(&path, b"new").unwrap();
+        replace_file(&path, b"old", Readers::AsUsual).unwrap();
+        replace_file(&path, b"new", Readers::AsUsual).unwrap();
         fs::write(directory.join("a"), vec![7u8; READ_CHUNK_BYTES + 5]).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(list_directory(&directory).unwrap(), ["a", "b"]);
@@ -245,6 +260,21 @@ mod tests {
         })
         .unwrap();
         assert_eq!(seen, vec![7u8; READ_CHUNK_BYTES + 5]);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_secret_is_for_its_owner_and_who_may_read_stays() {
+        let directory = scratch("readers");
+        let path = directory.join("secret");
+        let readers = || fs::metadata(&path).unwrap().mode() & 0o777;
+        fs::write(unfinished(&path), b"left by an earlier process").unwrap();
+        fs::set_permissions(unfinished(&path), fs::Permissions::from_mode(0o644)).unwrap();
+        replace_file(&path, b"one", Readers::Owner).unwrap();
+        assert_eq!((readers(), fs::read(&path).unwrap().as_slice()), (0o600, &b"one"[..]));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        replace_file(&path, b"two", Readers::Owner).unwrap();
+        assert_eq!(readers(), 0o640, "somebody decided so");
         fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -1,5 +1,6 @@
 //! A node as one of a cluster: what its manager is started with, and the thread it runs on.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
@@ -52,7 +53,23 @@ pub fn check(config: &NodeConfig) -> Result<(), String> {
             config.manager_port()
         ));
     }
-    host(config).map(|_| ())
+    refuse_unreachable(&host(config)?, join)
+}
+
+/// A node that others know by a loopback address is, for them, on their own machine.
+fn refuse_unreachable(host: &str, join: &[String]) -> Result<(), String> {
+    let address = |host: &str| host.trim_matches(['[', ']']).parse::<IpAddr>().map(|address| address.to_canonical());
+    let is_elsewhere = |place: &String| {
+        let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
+        address(host).is_ok_and(|address| !address.is_loopback())
+    };
+    match join.iter().find(|place| is_elsewhere(place)) {
+        Some(place) if address(host).is_ok_and(|address| address.is_loopback()) => Err(format!(
+            "{place} and the nodes that it knows do not reach this one at {host}: give `bind` an address that they reach, or \
+             `announce-host`"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// As others reach this node.
@@ -264,5 +281,20 @@ mod tests {
         assert!(!founds(&config, None));
         config.cluster.is_new = true;
         assert!(founds(&config, None));
+    }
+
+    #[test]
+    fn who_joins_from_elsewhere_is_reached_from_there() {
+        let refused = |host: &str, join: &str| refuse_unreachable(host, &[join.to_owned()]).is_err();
+        assert!(refused("127.0.0.1", "10.0.0.1:6379") && refused("[::1]", "[2001:db8::1]:6379"));
+        for (host, join) in [
+            ("127.0.0.1", "127.0.0.1:6379"),
+            ("10.0.0.2", "10.0.0.1:6379"),
+            ("db-2.example", "10.0.0.1:6379"),
+            // Wherever that is.
+            ("127.0.0.1", "db-1.example:6379"),
+        ] {
+            assert!(!refused(host, join), "{host} {join}");
+        }
     }
 }

@@ -248,7 +248,7 @@ fn make_shards(
 }
 
 /// Of the operating system, as good as a secret has to be.
-fn random_bytes() -> std::io::Result<[u8; 16]> {
+pub(crate) fn random_bytes() -> std::io::Result<[u8; 16]> {
     let halves = [io::thread::random_seed()?, io::thread::random_seed()?];
     Ok(halves.map(u64::to_le_bytes).as_flattened().try_into().expect("two times eight bytes"))
 }

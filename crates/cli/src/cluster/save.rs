@@ -8,6 +8,8 @@ mod part;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use io::files::{Readers, replace_file};
+
 use self::manifest::{FILE_NAME, Manifest, Part, part_name};
 use self::nodes::Nodes;
 use self::part::{Content, Entry, Reader, Writer, hexadecimal};
@@ -47,7 +49,8 @@ pub fn save(target: &Target, directory: &Path) -> Result<(), String> {
             .to_owned());
     }
     let manifest = Manifest { taken_unix_ms: unix_ms(), content, parts };
-    io::files::replace_file(&directory.join(FILE_NAME), manifest.to_text().as_bytes()).map_err(of_disk)?;
+    let written = replace_file(&directory.join(FILE_NAME), manifest.to_text().as_bytes(), Readers::AsUsual);
+    written.map_err(of_disk)?;
     drop(progress);
     let bytes: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
     say::line(&format!(

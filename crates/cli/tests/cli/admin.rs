@@ -271,7 +271,7 @@ fn a_node_without_a_lease_says_so_until_it_has_one_again() {
 
     let told = ["--dir", &one, "--machine", "m1", "--cluster", "new", "--lease-ms", "2000", "--admin-port", "0"];
     let first = Server::serve_on(block, &told);
-    let token = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap().to_owned();
+    let token = first.said.split_once("--token ").unwrap().1.split_whitespace().next().unwrap().to_owned();
     assert_eq!(await_health(&address(&first.said), 200), "ok\n");
     let told = ["--dir", &two, "--machine", "m2", "--join", &there, "--token", &token, "--admin-port", "0"];
     let second = Server::serve(&told);

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
 use ports::PortBlock;
@@ -33,7 +34,7 @@ impl Three {
         let (directory, first_cores) = (scratch.at("0"), cores[0].to_string());
         let first = ["--dir", &directory, "--machine", "m0", "--cluster", "new", "--lease-ms", LEASE_MS];
         let first = Server::serve(&[&first[..], &["--cores", &first_cores]].concat());
-        let token = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap().to_owned();
+        let token = first.said.split_once("--token ").unwrap().1.split_whitespace().next().unwrap().to_owned();
         let mut three = Three { scratch, token, cores, nodes: vec![Some(first), None, None] };
         for number in 1..3 {
             let address = format!("127.0.0.1:{}", three.node(0).port);
@@ -43,6 +44,11 @@ impl Three {
             three.nodes[number] = Some(Server::serve(&[&told[..], &["--cores", &cores]].concat()));
         }
         three
+    }
+
+    /// Nodes that came to be one store some other way.
+    pub fn of_nodes(scratch: Scratch, cores: [u16; 3], nodes: [Server; 3]) -> Three {
+        Three { scratch, token: String::new(), cores, nodes: nodes.map(Some).into() }
     }
 
     /// The ports of all cores of the nodes that are up.
@@ -84,7 +90,7 @@ impl Three {
     }
 
     /// Kills a node as a crash would.
-    fn kill(&mut self, number: usize) -> PortBlock {
+    pub fn kill(&mut self, number: usize) -> PortBlock {
         self.nodes[number].take().unwrap().kill_for_another().unwrap()
     }
 
@@ -363,7 +369,7 @@ fn a_wrong_token_and_settings_that_make_no_cluster_are_refused() {
     let alone = Server::serve(&["--dir", &other]);
     assert_eq!(alone.ask(&["set", "mine", "1"]), "OK");
     assert_eq!(alone.stop(Signal::TERM).0, Some(0));
-    let told = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap();
+    let told = first.said.split_once("--token ").unwrap().1.split_whitespace().next().unwrap();
     let refused = run(&["serve", "--port", "0", "--dir", &other, "--join", &address, "--token", told]);
     assert!(refused.code != 0 && refused.errors.contains("this directory holds 1 keys"), "{}", refused.errors);
 }
@@ -373,11 +379,13 @@ fn a_wrong_token_and_settings_that_make_no_cluster_are_refused() {
 fn the_token_stands_in_the_line_to_join_with_and_nowhere_else() {
     let scratch = Scratch::new();
     let first = Server::serve(&["--dir", &scratch.at("0"), "--machine", "m0", "--cluster", "new"]);
-    let token = first.said.split_once("--token ").unwrap().1.split(' ').next().unwrap().to_owned();
+    let token = first.said.split_once("--token ").unwrap().1.split_whitespace().next().unwrap().to_owned();
     let (address, file) = (format!("127.0.0.1:{}", first.port), scratch.at("token"));
     std::fs::write(&file, format!("{token}\n")).unwrap();
     let joins = ["--machine", "m1", "--join", &address, "--token-file", &file];
     let second = Server::serve(&[&["--dir", &scratch.at("1")][..], &joins].concat());
+    let readers = std::fs::metadata(scratch.path().join("0/cluster")).unwrap().mode() & 0o077;
+    assert_eq!(readers, 0, "its owner alone reads the file");
     let mut shown = Vec::new();
     // Somebody else's token, one that is none, and somebody who is no node.
     for wrong in ["0".repeat(32), token[..31].to_owned()] {

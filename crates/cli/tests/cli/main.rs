@@ -9,6 +9,7 @@ mod cluster;
 mod demo;
 mod directories;
 mod embedded;
+mod grow;
 mod help;
 mod operators;
 mod process;

@@ -120,9 +120,23 @@ impl Server {
         Server::begin_on(block, "serve", arguments)
     }
 
+    /// What it listens on is its own affair, within this block.
+    pub fn start_within(block: PortBlock, arguments: &[&str]) -> Server {
+        let mut server = Server::start(arguments);
+        server.block = Some(block);
+        server
+    }
+
     /// `up` on ports that nobody else comes for.
     pub fn up(arguments: &[&str]) -> Server {
         Server::begin_on(PortBlock::take().unwrap(), "up", arguments)
+    }
+
+    /// `join`, by the words of the line that a node or `cluster add` printed, with these besides.
+    pub fn join_on(block: PortBlock, line: &str, arguments: &[&str]) -> Server {
+        let words = line.strip_prefix("zerohop join ").expect("a line to join with");
+        let words: Vec<&str> = words.split(' ').chain(arguments.iter().copied()).collect();
+        Server::begin_on(block, "join", &words)
     }
 
     fn begin_on(block: PortBlock, what: &str, arguments: &[&str]) -> Server {
@@ -178,6 +192,12 @@ impl Server {
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
         (self.child.wait().unwrap().code(), rest)
+    }
+
+    /// As [`Server::stop`]; its ports are for whoever is started there again.
+    pub fn stop_for_another(mut self, signal: Signal) -> (Option<i32>, PortBlock) {
+        let block = self.block.take().expect("it was started on a block");
+        (self.stop(signal).0, block)
     }
 
     /// Sends a signal that does not end it; the line that it says then.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use io::files::{DirectoryLock, LockError, list_directory, replace_file, sync_directory};
+use io::files::{DirectoryLock, LockError, Readers, list_directory, replace_file, sync_directory};
 use storage::log::MANIFEST_FILE_NAME;
 use storage::log::format::{SEGMENT_HEADER_BYTES, room_bytes};
 
@@ -52,7 +52,7 @@ pub fn restore(
         InspectionError::Directory(error) => BackupError::from(error),
         InspectionError::Damage(damage) => BackupError::Damaged(format!("{}: {damage}", to.display())),
     })?;
-    replace_file(&to.join(MANIFEST_FILE_NAME), &manifest_bytes).map_err(io("write"))?;
+    replace_file(&to.join(MANIFEST_FILE_NAME), &manifest_bytes, Readers::AsUsual).map_err(io("write"))?;
     let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sync_directory(parent).map_err(io("sync"))?;
     Ok(inspection)

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use io::files::{DirectoryLock, LockError, list_directory, replace_file, sync_directory};
+use io::files::{DirectoryLock, LockError, Readers, list_directory, replace_file, sync_directory};
 
 use super::BackupError;
 use super::description::{DESCRIPTION_FILE_NAME, Description, is_part_file};
@@ -86,7 +86,8 @@ impl Target {
         let path = self.path.as_path();
         let io = |what: &'static str| move |error: std::io::Error| BackupError::io(what, path, &error);
         sync_directory(path).map_err(io("sync"))?;
-        replace_file(&path.join(DESCRIPTION_FILE_NAME), description.encode().as_bytes()).map_err(io("write"))?;
+        replace_file(&path.join(DESCRIPTION_FILE_NAME), description.encode().as_bytes(), Readers::AsUsual)
+            .map_err(io("write"))?;
         fs::remove_file(path.join(UNFINISHED_FILE_NAME)).map_err(io("tidy up"))?;
         sync_directory(path).map_err(io("sync"))?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
