@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use wire::reply_parse::Value;
 
 use crate::client::connection::Target;
 use crate::client::json;
@@ -66,6 +67,9 @@ pub fn command() -> Command {
                 .arg(dir().help("Directory of a node on this machine, instead of asking one that runs where it is")),
         )
         .subcommand(sub("drain", "Move everything away from a node").args([node("node"), no_wait()]))
+        .subcommand(
+            sub("suspect", "Have a node looked at that does not answer you, and say what was found").arg(node("node")),
+        )
         .subcommand(sub("keep", "End the draining of a node, which gets a share again").arg(node("node")))
         .subcommand(sub("remove", "Drain a node and take it out for ever").args([
             node("node"),
@@ -167,6 +171,13 @@ fn ask(name: &str, matches: &ArgMatches) -> Result<(), String> {
             Ok(())
         }
         "drain" => wait::drain(&mut operator, text("node"), waits()),
+        "suspect" => {
+            let found = operator.call(&["ZH.CLUSTER", "SUSPECT", text("node")])?;
+            if let Value::Bulk(text) = found {
+                say::line(&String::from_utf8_lossy(&text));
+            }
+            Ok(())
+        }
         "keep" => operator.order(&["KEEP", text("node")]),
         "remove" if matches.get_flag("abandon") => operator.order(&["REMOVE", text("node"), "ABANDON"]),
         "remove" => wait::remove(&mut operator, text("node")),

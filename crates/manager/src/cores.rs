@@ -41,7 +41,8 @@ impl Cores {
         let node = inside.me();
         let lease = (until_us != self.until_us).then_some(until_us);
         self.until_us = until_us;
-        let asks = now_us >= inside.held_us && inside.proposals.is_empty() && inside.asks_cores();
+        let learns = now_us >= inside.held_us && inside.proposals.is_empty() && inside.asks_cores();
+        let asks = inside.suspicion.take_asking() || learns;
         if asks {
             inside.held_us = now_us + ASK_US;
         }

@@ -18,6 +18,7 @@ use crate::moving::Moving;
 use crate::orders::Orders;
 use crate::proposals::Proposals;
 use crate::start::{Entry, Start};
+use crate::suspicion::Suspicion;
 
 /// Token of a write of the file that says who this node is; those of the agreement are smaller.
 pub(crate) const IDENTITY_TOKEN: u64 = 1 << 63;
@@ -39,6 +40,7 @@ pub(crate) struct Inside {
     pub proposals: Proposals,
     pub moving: Moving,
     pub orders: Orders,
+    pub suspicion: Suspicion,
     /// Who leads, as somebody said last.
     pub leader: Option<NodeId>,
     /// Messages to be sent; those to itself are heeded at once.
@@ -78,6 +80,7 @@ impl Inside {
             proposals: Proposals::new(node, incarnation),
             moving: Moving::default(),
             orders: Orders::default(),
+            suspicion: Suspicion::default(),
             identity,
             start: start.clone(),
             incarnation,
@@ -169,6 +172,9 @@ impl Inside {
                     self.on_outcome(number, result);
                 }
             }
+            Message::Suspect { number, node } => self.on_suspect(from, number, node),
+            Message::Look { asker, number } => self.on_look(now_us, (from, asker, number)),
+            Message::Looked { asker, number, cores, silent } => self.on_looked(asker, number, (cores, silent)),
             Message::Read { number } if self.agreement.leads() => {
                 self.agreement.propose(Asker::Reader { node: Some(from), number }, Proposal::Read);
             }

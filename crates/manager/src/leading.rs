@@ -26,6 +26,9 @@ pub const MANAGERS_OF_FEW: usize = 3;
 impl Inside {
     /// Renews this node's lease, and returns when it was fenced.
     pub fn renew(&mut self, now_us: u64) {
+        if self.stands_still(now_us) {
+            return;
+        }
         if self.lease.is_over() {
             // Whoever held something of what it served has it from others by now; it comes again as somebody new.
             self.incarnation += 1;

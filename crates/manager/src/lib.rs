@@ -28,6 +28,7 @@ mod proposals;
 mod rig;
 mod standing;
 pub mod start;
+mod suspicion;
 
 pub use leading::{MANAGERS_OF_FEW, MANAGERS_OF_MANY};
 pub use manager::Manager;

@@ -3,7 +3,7 @@
 use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, TickOutput};
 use control::Table;
 use shard::gather::Answer;
-use shard::order::Ordered;
+use shard::order::{Order, Ordered};
 use shard::{Control, HopBatch};
 use wire::trust::{Greeted, Party, Purpose};
 
@@ -154,8 +154,14 @@ impl Manager {
             return;
         };
         match control {
-            Control::Held { table, held } => inside.on_held(from, table, &held),
+            Control::Held { table, held } => {
+                inside.suspicion.on_core(from);
+                inside.on_held(from, table, &held);
+            }
             Control::Sealed { id, table } => inside.moving.on_sealed(from, id, table),
+            Control::Order { gather, order: Order::Suspect(node) } => {
+                inside.on_suspected(now_us, (from, gather), node);
+            }
             Control::Order { gather, order } => inside.on_order(from, gather, order),
             Control::Distrusted { text } => eprintln!("zerohop: {text}"),
             Control::Unsealed { id } => inside.moving.on_unsealed(now_us, from, id),
@@ -246,6 +252,7 @@ impl Manager {
             inside.renew(now_us);
             inside.judge(now_us);
             inside.wish(now_us);
+            inside.watch(now_us);
             inside.plan(now_us);
             inside.hand_over(now_us);
             inside.carry_out();
@@ -319,7 +326,7 @@ impl Manager {
         let planning = inside.has_to_plan().then_some(inside.plan_us);
         let all = [
             inside.agreement.deadline_us(),
-            inside.is_written.then(|| inside.lease.deadline_us()),
+            (inside.is_written && !inside.stands_still(now_us)).then(|| inside.lease.deadline_us()),
             inside.proposals.deadline_us(),
             inside.read_deadline_us(),
             self.peers.deadline_us(now_us),
@@ -327,6 +334,7 @@ impl Manager {
             inside.moving.deadline_us(now_us),
             inside.report_deadline_us(),
             inside.wish_deadline_us(),
+            inside.watch_deadline_us(),
             planning,
         ];
         all.into_iter().flatten().min().unwrap_or(now_us + WRITTEN_US)

@@ -17,6 +17,9 @@
 //!  45 proposed    number u64 · result u8 · leader u32                       result 3, refused: kind u8 · u64 · u64 behind
 //!  46 read        number u64                                                up to where must a table have obeyed to be current?
 //!  47 readable    number u64 · index u64
+//!  48 suspect     number u64 · node u32                                     a client says that it does not answer: who leads looks
+//!  49 look        asker u32 · number u64                                    how are your cores? for who asks
+//!  50 looked      asker u32 · number u64 · cores u16 · silent u16           the answer, by way of who leads
 //! ```
 
 use base::NodeId;
@@ -68,6 +71,9 @@ pub enum Message {
     Proposed { number: u64, result: Proposed },
     Read { number: u64 },
     Readable { number: u64, index: u64 },
+    Suspect { number: u64, node: NodeId },
+    Look { asker: NodeId, number: u64 },
+    Looked { asker: NodeId, number: u64, cores: u16, silent: u16 },
 }
 
 const DENIALS: [Denial; 5] =
@@ -91,6 +97,9 @@ impl Message {
             Message::Proposed { .. } => 45,
             Message::Read { .. } => 46,
             Message::Readable { .. } => 47,
+            Message::Suspect { .. } => 48,
+            Message::Look { .. } => 49,
+            Message::Looked { .. } => 50,
         }
     }
 
@@ -158,6 +167,15 @@ impl Message {
             Message::Readable { number, index } => {
                 out.u64(*number).u64(*index);
             }
+            Message::Suspect { number, node } => {
+                out.u64(*number).u32(node.0);
+            }
+            Message::Look { asker, number } => {
+                out.u32(asker.0).u64(*number);
+            }
+            Message::Looked { asker, number, cores, silent } => {
+                out.u32(asker.0).u64(*number).u16(*cores).u16(*silent);
+            }
         }
     }
 
@@ -224,6 +242,12 @@ impl Message {
             }
             46 => Message::Read { number: from.u64()? },
             47 => Message::Readable { number: from.u64()?, index: from.u64()? },
+            48 => Message::Suspect { number: from.u64()?, node: NodeId(from.u32()?) },
+            49 => Message::Look { asker: NodeId(from.u32()?), number: from.u64()? },
+            50 => {
+                let (asker, number) = (NodeId(from.u32()?), from.u64()?);
+                Message::Looked { asker, number, cores: from.u16()?, silent: from.u16()? }
+            }
             _ => return Err(Damage::Part("a kind of message")),
         })
     }
@@ -308,6 +332,9 @@ mod tests {
             Message::Proposed { number: 3, result: Proposed::Refused(Refusal::HoldsSlots(NodeId(2), 7)) },
             Message::Read { number: 1 },
             Message::Readable { number: 1, index: 2 },
+            Message::Suspect { number: 1, node: NodeId(2) },
+            Message::Look { asker: NodeId(3), number: 1 },
+            Message::Looked { asker: NodeId(3), number: 1, cores: 4, silent: 1 },
         ]
     }
 

@@ -115,6 +115,11 @@ impl Inside {
         }
     }
 
+    /// Answers somebody whose wish nobody has to agree on.
+    pub fn tell_asker(&mut self, asker: (CoreId, u64), ordered: Ordered) {
+        self.orders.answer(asker, ordered);
+    }
+
     fn end_order(&mut self, place: usize, ordered: Ordered) {
         let open = self.orders.list.remove(place);
         self.orders.answer((open.core, open.gather), ordered);
@@ -140,7 +145,8 @@ fn planned_now(action: &Action, version: u64) -> Action {
 /// What has to be agreed for an order, or why it cannot be.
 fn actions(table: &Table, order: Order) -> Result<Vec<Action>, String> {
     let actions = match order {
-        Order::Status => Vec::new(),
+        // Neither changes the table.
+        Order::Status | Order::Suspect(_) => Vec::new(),
         Order::Move(moves) => return begun(table, &moves),
         Order::CancelMoves(from) => return Ok(cancelled(table, from)),
         Order::Rebalance => {

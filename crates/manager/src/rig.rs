@@ -47,6 +47,7 @@ pub(crate) fn work(inside: &mut Inside, from_us: u64, until_us: u64) {
         inside.agree(now_us, &mut effects);
         inside.refresh(now_us);
         inside.renew(now_us);
+        inside.watch(now_us);
         inside.plan(now_us);
         for effect in effects {
             if let Effect::WriteFile { token, .. } | Effect::ReplaceFile { token, .. } = effect

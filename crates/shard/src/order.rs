@@ -53,6 +53,8 @@ pub enum Order {
         /// Members that a chain shall have.
         chain_length: Option<u8>,
     },
+    /// A client says that the node does not answer: look at it.
+    Suspect(NodeId),
 }
 
 /// What became of it.
@@ -64,6 +66,8 @@ pub enum Ordered {
     Refused(String),
     /// How things stand.
     Status(Box<Standing>),
+    /// What was found, as a sentence.
+    Told(String),
 }
 
 /// The cluster as a node's manager knows it.
@@ -150,6 +154,7 @@ pub(crate) fn write(ordered: Option<&Ordered>, reply: &mut Reply<'_>) {
         Some(Ordered::Done) => reply.ok(),
         Some(Ordered::Refused(why)) => reply.error("ERR", why),
         Some(Ordered::Status(standing)) => standing.write(reply),
+        Some(Ordered::Told(text)) => reply.bulk(text.as_bytes()),
         None => reply.error(
             "TRYAGAIN",
             "the managers have not agreed on it within 10 seconds, but may do so later: 'zerohop cluster status' shows \

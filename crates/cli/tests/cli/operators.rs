@@ -92,3 +92,31 @@ fn what_cannot_be_done_is_refused_with_what_to_do() {
     assert!(told.contains("has nothing any more"), "{told}");
     assert!(refused(&["drain", "2"]).contains("places for copies"), "two copies need two nodes");
 }
+
+/// Whoever says so, and however often, nobody is taken out for it; who is gone goes as ever.
+#[test]
+fn who_is_said_not_to_answer_is_looked_at_and_stays() {
+    let mut three = Three::new();
+    three.await_whole();
+    for asked in 0..3 {
+        for place in 0..3 {
+            let name = format!("127.0.0.1:{}", three.node(place).port);
+            let (code, told) = operate(&three, asked, &["suspect", &name]);
+            assert!(code == 0 && told.contains("is up, and so are its cores (1): nothing is done"), "{told}");
+        }
+    }
+    let (code, told) = operate(&three, 0, &["suspect", "9"]);
+    assert!(code == 1 && told.contains("Unknown node 9"), "{told}");
+    go_on(&three, &mut 0);
+    let last = number_of(&three, 2);
+    three.take(2).kill();
+    let begun = std::time::Instant::now();
+    loop {
+        let (code, told) = operate(&three, 0, &["suspect", &last]);
+        if code == 0 && told.contains("others take over what it served") {
+            break;
+        }
+        assert!(begun.elapsed() < crate::process::PATIENCE, "{told}");
+    }
+    three.expect("1");
+}

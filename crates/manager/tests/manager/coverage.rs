@@ -31,6 +31,8 @@ seeds::coverage! {
     obeyed,
     /// and what was not.
     declined,
+    /// Nodes that clients said do not answer, and what was found.
+    looked_at,
     /// Questions about followers.
     asked_held,
     /// Ways that were cut.

@@ -57,6 +57,7 @@ fn order(spec: &CommandSpec, arguments: Arguments<'_>, cluster: &ClusterFacts<'_
         Id::ZhClusterStatus => Order::Status,
         Id::ZhClusterRebalance => Order::Rebalance,
         Id::ZhClusterDrain => Order::Drain(node()?),
+        Id::ZhClusterSuspect => Order::Suspect(node()?),
         Id::ZhClusterKeep => Order::Keep(node()?),
         Id::ZhClusterRemove => {
             let abandon = match arguments.get(3) {

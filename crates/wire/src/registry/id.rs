@@ -229,6 +229,7 @@ pub enum CommandId {
     ZhClusterRebalance,
     ZhClusterRemove,
     ZhClusterStatus,
+    ZhClusterSuspect,
     ZhClusterWeigh,
     ZhGet,
     ZhWait,

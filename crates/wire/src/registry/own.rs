@@ -60,7 +60,7 @@ static BACKUP: [CommandSpec; 3] = [
 
 const ORDER_FLAGS: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE).union(Flags::NO_MULTI);
 
-static CLUSTER: [CommandSpec; 7] = [
+static CLUSTER: [CommandSpec; 8] = [
     CommandSpec::new(Id::ZhClusterConfigure, "zh.cluster|configure", -4, Group::Cluster)
         .flags(ORDER_FLAGS)
         .since("0.1.0")
@@ -91,6 +91,12 @@ static CLUSTER: [CommandSpec; 7] = [
         .since("0.1.0")
         .complexity("O(N) with N the number of ranges")
         .doc("", "Returns nodes, chains, moves and what is not as it should be.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ZhClusterSuspect, "zh.cluster|suspect", 3, Group::Cluster)
+        // Any client may say what it sees: nothing is taken from anybody by that.
+        .flags(Flags::NOSCRIPT.union(Flags::STALE).union(Flags::NO_MULTI))
+        .since("0.1.0")
+        .doc("node", "Has a node looked at that does not answer, and returns what was found.")
         .oracle(Oracle::Model),
     CommandSpec::new(Id::ZhClusterWeigh, "zh.cluster|weigh", 4, Group::Cluster)
         .flags(ORDER_FLAGS)

@@ -16,6 +16,9 @@ use crate::swarm::rarely;
 /// A follower in a place of a chain, from a slot on to the end of its slot group or stretch: when it has everything.
 type Fills = BTreeMap<(InstanceName, Slot, u64), u64>;
 
+/// Between two looks whether a process that stands still goes on, microseconds.
+const STILL_US: u64 = 50_000;
+
 /// The parts of slot groups that have one chain each.
 fn parts(view: &ClusterView) -> Vec<SlotRange> {
     let mut parts: Vec<SlotRange> = Vec::new();
@@ -192,6 +195,10 @@ impl World {
     /// A core says what its followers have.
     pub(super) fn on_held(&mut self, id: usize, life: u64, core: CoreId) {
         if !self.is_awake(id, life) {
+            // A core that stands still with its process answers when that goes on.
+            if self.nodes[id].life == life && self.nodes[id].running.is_some() {
+                self.plan(STILL_US, Item::Held { id, life, core });
+            }
             return;
         }
         let now_us = self.agenda.now_us();

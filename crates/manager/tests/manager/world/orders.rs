@@ -15,13 +15,14 @@ impl World {
         let node = NodeId(1 + self.rng.below(self.nodes.len() as u64) as u32);
         let core = CoreId(self.rng.below(u64::from(self.swarm.cores)) as u16);
         let place = InstanceName { node, core };
-        let order = match self.rng.below(8) {
+        let order = match self.rng.below(9) {
             0 => Order::Status,
             1 => Order::Rebalance,
             2 | 3 => Order::Drain(node),
             4 => Order::Keep(node),
             5 => Order::Weigh { node, weight: self.rng.below(4) as u16 },
             6 => Order::CancelMoves(place),
+            7 => Order::Suspect(node),
             _ => {
                 let first = self.rng.below(u64::from(base::SLOT_COUNT)) as u16;
                 let last = first.saturating_add(self.rng.below(3000) as u16).min(base::SLOT_COUNT - 1);
@@ -54,6 +55,10 @@ impl World {
             Ordered::Refused(why) => {
                 self.coverage.declined += 1;
                 self.note(format_args!("{id} is not obeyed: {why}"));
+            }
+            Ordered::Told(text) => {
+                self.coverage.looked_at += 1;
+                self.note(format_args!("{id} hears of a look: {text}"));
             }
             Ordered::Status(standing) => {
                 let slots: u32 = standing.chains.iter().map(|(slots, _)| u32::from(slots.len())).sum();
