@@ -9,6 +9,7 @@
 //! - [`chains`]: what each member of a chain costs
 //! - [`clean_reads`]: reads of what nobody writes while others write, asked whether it is committed and unasked
 //! - [`mget`]: many keys at once by a client that people use
+//! - [`migration`]: what clients that saturate get while all keys go elsewhere, by ways that others chose and by ours
 //! - [`moves`]: slots moved under load: what it costs those who read and write meanwhile
 //! - [`hash`]: candidate hashes, their cost and evenness
 //! - [`program`]: what the programs that start stores are told, and how they end
@@ -26,6 +27,7 @@ pub mod failover;
 pub mod hash;
 pub mod load;
 pub mod mget;
+pub mod migration;
 pub mod moves;
 pub mod null;
 pub mod program;

@@ -11,6 +11,8 @@ use crate::load::control::{Reply, ask};
 /// How long a move may take before it is believed never to end.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Orders under way at once: those that wait count as ranges of the destination, of which it may have sixteen.
+const ORDERS_OPEN: usize = 8;
 /// Keys that one MIGRATE takes; more than the peers' tools do, because fewer orders are quicker.
 const KEYS_PER_MIGRATE: &str = "100";
 
@@ -61,25 +63,33 @@ pub enum End {
 /// What it refuses, or that it does not end.
 pub fn run(way: Way, ports: &[u16], from: u16, to: u16) -> Result<End, String> {
     match way {
-        Way::Whole => whole(from, to),
+        Way::Whole => in_pieces(from, to, &[(0, SLOTS_MOVED - 1)]),
         Way::KeyByKey => key_by_key(ports, from, to).map(|()| End::Done),
     }
 }
 
-fn whole(from: u16, to: u16) -> Result<End, String> {
+/// Moves stretches of slots, both ends in them, by `CLUSTER MIGRATESLOTS`, an order for each, of which a few are under way at once; returns
+/// when all are where they were to go.
+///
+/// # Errors
+/// What the store refuses, or that it does not end.
+pub fn in_pieces(from: u16, to: u16, pieces: &[(u16, u16)]) -> Result<End, String> {
     let (mut source, mut target) = (connection(from)?, connection(to)?);
     let node = id(&mut target)?;
     let before: BTreeSet<String> = moves(&mut source)?.into_iter().map(|(name, _)| name).collect();
-    let last = (SLOTS_MOVED - 1).to_string();
-    order(&mut source, &["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", "0", &last, "NODE", &node])?;
-    let begun = Instant::now();
+    let (begun, mut left) = (Instant::now(), pieces.iter());
     loop {
         let all: Vec<_> = moves(&mut source)?.into_iter().filter(|(name, _)| !before.contains(name)).collect();
         if all.iter().any(|(_, state)| matches!(state.as_str(), "cancelled" | "failed")) {
             return Ok(End::CalledOff);
         }
-        let is_done = !all.is_empty() && all.iter().all(|(_, state)| state == "success");
-        if is_done && serves_all(&mut target, to)? {
+        let open = all.iter().filter(|(_, state)| state != "success").count();
+        for (first, last) in left.by_ref().take(ORDERS_OPEN.saturating_sub(open)) {
+            let (first, last) = (first.to_string(), last.to_string());
+            order(&mut source, &["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", &first, &last, "NODE", &node])?;
+        }
+        let is_done = open == 0 && left.len() == 0 && !all.is_empty();
+        if is_done && serves_all(&mut target, to, pieces)? {
             return Ok(End::Done);
         }
         if begun.elapsed() > PATIENCE {
@@ -144,15 +154,15 @@ fn order(stream: &mut TcpStream, words: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Whether a node says that it serves all slots that are moved.
-fn serves_all(stream: &mut TcpStream, port: u16) -> Result<bool, String> {
+/// Whether a node says that it serves all of these slots.
+fn serves_all(stream: &mut TcpStream, port: u16, pieces: &[(u16, u16)]) -> Result<bool, String> {
     let reply = ask(stream, &["CLUSTER", "SLOTS"])?;
-    let mut served = vec![false; usize::from(SLOTS_MOVED)];
+    let mut served = vec![false; usize::from(base::SLOT_COUNT)];
     for (first, last, owner) in reply.list().iter().filter_map(super::client::entry) {
-        let slots = (first..=last).filter(|slot| *slot < SLOTS_MOVED && owner == port);
-        slots.for_each(|slot| served[usize::from(slot)] = true);
+        let slots = served.get_mut(usize::from(first)..=usize::from(last));
+        slots.ok_or("a node tells of slots that there are not")?.fill(owner == port);
     }
-    Ok(served.into_iter().all(|is_served| is_served))
+    Ok(pieces.iter().all(|(first, last)| (*first..=*last).all(|slot| served[usize::from(slot)])))
 }
 
 fn owner(port: u16, slot: u16) -> Result<u16, String> {
