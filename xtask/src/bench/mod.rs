@@ -30,6 +30,7 @@ mod memory;
 mod memory_group;
 mod memory_limit;
 mod mget;
+mod migration;
 mod moves;
 mod options;
 mod programs;
@@ -124,6 +125,11 @@ const COMPARISONS: &[Comparison] = &[
         name: "traffic",
         about: "bytes of clients and among nodes that are there because slots went elsewhere, of all (G3)",
         run: traffic::run,
+    },
+    Comparison {
+        name: "migration",
+        about: "requests answered while all keys go elsewhere, against four other ways to migrate (G1, G2)",
+        run: migration::run,
     },
     Comparison {
         name: "table",
