@@ -25,6 +25,7 @@ const KEPT_MIN: f64 = 0.99;
 /// Length of a migration over that of the source-based one.
 const LONGER_MAX: f64 = 1.1;
 const STALL_MS_MAX: f64 = 10.0;
+const LEASE_MS: &str = "5000";
 /// Pairs that are migrated.
 const KEYS: u64 = 2_000_000;
 /// Seconds of a migration of the pair, and of one for a look.
@@ -104,6 +105,8 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     command.args(["--port", &block.first().to_string(), "--rounds", &options.rounds.to_string()]);
     command.args(["--keys", &keys.to_string(), "--length", &length.to_string()]);
     command.arg("--zerohop").arg(built("zerohop")).args(["--durability", options.cluster_durability()]);
+    // Nobody fails here, and a lease that ends while keys are filled in would end the run.
+    command.args(["--lease-ms", LEASE_MS]);
     command.args(cells.iter().flat_map(|cell| ["--cell".to_owned(), cell.argument()]));
     let told = stores::slices("migration", &mut command, options.rounds * cells.len() * ARMS)?;
     told.stores.into_iter().for_each(|store| results.note(store));
