@@ -65,7 +65,7 @@ pub struct Newcomer {
     pub zone: String,
     /// Name of the machine, never empty: no two members of a chain are on the same.
     pub machine: String,
-    /// Fingerprint of its key; zero while there is no security between nodes.
+    /// What its directory is known again by, and no other has; zero where nobody told.
     pub identity: [u8; 32],
 }
 

@@ -237,6 +237,10 @@ fn place_of(word: u64) -> Option<InstanceName> {
     Some(InstanceName { node: NodeId(u32::try_from(word >> 16).ok()?), core: CoreId(word as u16) })
 }
 
+fn if_lost(node: NodeId) -> String {
+    format!("; if its directory is lost take it out first: zerohop cluster remove {} --abandon", node.0)
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Refusal::*;
@@ -244,8 +248,10 @@ impl fmt::Display for Refusal {
             Created => write!(formatter, "this cluster exists already"),
             NotCreated => write!(formatter, "there is no cluster yet: create it first"),
             NumberTaken(node) => write!(formatter, "{node} exists or existed; numbers are given once"),
-            AddressTaken(node) => write!(formatter, "{node} has this address; remove it first if it is lost"),
-            IdentityTaken(node) => write!(formatter, "{node} has this identity; remove it first if it is lost"),
+            AddressTaken(node) => write!(formatter, "{node} has this address{}", if_lost(*node)),
+            IdentityTaken(node) => {
+                write!(formatter, "{node} has this directory, or one copied from it{}", if_lost(*node))
+            }
             TooManyNodes => write!(formatter, "the table has as many nodes as it may have"),
             NodeUnknown(node) => write!(formatter, "there is no {node}"),
             NodeIs(node, state) => write!(formatter, "{node} is {}", state.word()),

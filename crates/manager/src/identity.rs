@@ -24,6 +24,9 @@ const FORMAT: u32 = 1;
 /// Bytes that the checksum does not cover.
 const HEAD_BYTES: usize = 16;
 
+/// The node of a directory that was found to be an older copy.
+pub(crate) const NOBODY: NodeId = NodeId(0);
+
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {

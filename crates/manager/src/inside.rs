@@ -6,13 +6,15 @@
 //!                └─ to itself: at once
 //! ```
 
+use std::cmp::Ordering;
+
 use base::{Effect, NodeId};
 use consensus::{Answer, Damage, Proposal, Refusal};
 use control::lease::{Grants, Judge, NodeLease, Question};
 use control::{Command, Outcome, Table};
 
 use crate::agreement::{Agreement, Asker};
-use crate::identity::{FILE_NAME, Identity};
+use crate::identity::{self, FILE_NAME, Identity};
 use crate::message::{Message, News, Proposed};
 use crate::moving::Moving;
 use crate::orders::Orders;
@@ -22,6 +24,10 @@ use crate::suspicion::Suspicion;
 
 /// Token of a write of the file that says who this node is; those of the agreement are smaller.
 pub(crate) const IDENTITY_TOKEN: u64 = 1 << 63;
+/// The same, where the file is to say that this is a copy.
+pub(crate) const COPY_TOKEN: u64 = IDENTITY_TOKEN + 1;
+/// Bits of an incarnation that say how often a node was fenced since it started; those above say which start it is.
+const START_SHIFT: u32 = 16;
 /// How often a manager that does not know whether its table is current asks, microseconds.
 const READ_AGAIN_US: u64 = 30_000;
 /// Reports to the leader, and looks of the judge, in a lease.
@@ -63,6 +69,10 @@ pub(crate) struct Inside {
     pub planned: u64,
     pub held_us: u64,
     numbers: u64,
+    /// What the table says of this node's starts may be of this one: it was let in, founds, or asked to come back.
+    pub has_come: bool,
+    /// Its directory is an older copy, and is to say so from now on.
+    pub is_copy: bool,
     /// The file says who this node is: before that nobody may count on it.
     pub is_written: bool,
 }
@@ -75,8 +85,11 @@ impl Inside {
         let (grants, judge) = judgement(now_us, &agreement, &identity);
         let lease_us = lease_us(&identity.table);
         let lease = NodeLease::new(node, incarnation, identity.voters.clone(), lease_us);
+        let has_come = start.files.identity.is_none() || !identity.table.is_created();
         Ok(Inside {
             lease,
+            has_come,
+            is_copy: false,
             proposals: Proposals::new(node, incarnation),
             moving: Moving::default(),
             orders: Orders::default(),
@@ -113,6 +126,36 @@ impl Inside {
     /// This node's number.
     pub fn me(&self) -> NodeId {
         self.identity.node
+    }
+
+    /// Why this process is not the node that it says it is: the table knows a start of it that is not this one. Then its directory is
+    /// an older copy, or another process runs on a copy of it; either way what was acknowledged since is elsewhere.
+    pub fn imposture(&self) -> Option<String> {
+        let (node, own) = (self.table().node(self.me())?, &self.start.newcomer);
+        let facts = &node.facts;
+        let is_elsewhere = (&facts.host, facts.port) != (&own.host, own.port);
+        let is_later = match facts.incarnation.cmp(&self.incarnation) {
+            Ordering::Greater => true,
+            Ordering::Equal if is_elsewhere => true,
+            _ => facts.incarnation >= own.incarnation && !self.has_come,
+        };
+        is_later.then(|| {
+            format!(
+                "{} of this cluster was started later than from this directory, last at {}:{}: this is an older copy, or another process \
+                 uses one; what was acknowledged since is not here. Start the node on its newest directory. If that is lost: 'zerohop \
+                 cluster remove {} --abandon', and join with an empty directory",
+                self.me(),
+                facts.host,
+                facts.port,
+                self.me().0
+            )
+        })
+    }
+
+    /// Whether who says it is this node started before the start that the table knows: what it voted for since it does not know.
+    pub fn is_outdated(&self, node: NodeId, incarnation: u64) -> bool {
+        let start = |incarnation: u64| incarnation >> START_SHIFT;
+        self.table().node(node).is_some_and(|known| start(known.facts.incarnation) > start(incarnation))
     }
 
     /// Whether a node was removed and nobody counts on it any more: neither on its vote, nor on its lead.
@@ -312,8 +355,10 @@ impl Inside {
 
     /// Writes down who this node is and whom it knows.
     pub fn keep(&self, effects: &mut Vec<Effect>) {
-        let bytes = self.identity.encode();
-        effects.push(Effect::ReplaceFile { token: IDENTITY_TOKEN, name: FILE_NAME.to_owned(), bytes });
+        // The next start of a copy would have a number of its own, and pass for the newest.
+        let (token, node) = if self.is_copy { (COPY_TOKEN, identity::NOBODY) } else { (IDENTITY_TOKEN, self.me()) };
+        let bytes = Identity { node, ..self.identity.clone() }.encode();
+        effects.push(Effect::ReplaceFile { token, name: FILE_NAME.to_owned(), bytes });
     }
 
     /// A number for what this manager proposes: larger than all before, at any start.
@@ -357,7 +402,32 @@ mod tests {
     use control::lease::{Renewal, Voters};
 
     use super::*;
-    use crate::rig::founder;
+    use crate::rig::{founder, leading};
+
+    #[test]
+    fn an_older_copy_of_a_directory_and_who_runs_on_one_are_told_from_the_node() {
+        let mut inside = leading();
+        assert!(inside.table().is_created() && inside.imposture().is_none(), "it founded the cluster");
+        let known = inside.table().node(inside.me()).expect("itself").facts.incarnation;
+        // A later start of the directory has not come yet, and one of the same number cannot be the one that the table knows.
+        inside.has_come = false;
+        let mut with = |start: u64, now: u64, port: u16, has_come: bool| {
+            (inside.start.newcomer.incarnation, inside.incarnation, inside.has_come) = (start, now, has_come);
+            inside.start.newcomer.port = port;
+            inside.imposture().is_some()
+        };
+        assert!(!with(known + (1 << 16), known + (1 << 16), 7000, false));
+        assert!(with(known, known, 7000, false), "a copy of the directory as it was before that start");
+        assert!(with(known - (1 << 16), known - (1 << 16), 7000, false), "an older one");
+        assert!(with(known - (1 << 16), known + 1, 7000, false), "and it does not count up to it");
+        assert!(with(known, known, 7001, true), "two came, and the other one is in the table");
+        assert!(with(known - (1 << 16), known - (1 << 16), 7000, true), "another one has come since");
+        assert!(!with(known, known + 3, 7000, true), "it was fenced itself, and comes again");
+        let me = inside.me();
+        assert!(
+            inside.is_outdated(me, known - 1) && !inside.is_outdated(me, known) && !inside.is_outdated(me, known + 7)
+        );
+    }
 
     #[test]
     fn who_votes_no_more_says_who_does() {

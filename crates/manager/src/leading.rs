@@ -37,7 +37,7 @@ impl Inside {
             self.proposals = Proposals::new(node, self.incarnation);
             self.forget_orders();
         }
-        if !self.is_written {
+        if !self.is_written || self.is_copy {
             return;
         }
         let table = self.table().version();
@@ -57,12 +57,13 @@ impl Inside {
                 cores: facts.cores,
             });
             self.proposals.add(returned);
+            self.has_come = true;
         }
     }
 
     /// Until when the cores may answer: nothing without a table that has this incarnation as up.
     pub fn may_serve_until_us(&self) -> u64 {
-        match self.table().lets_serve(self.me(), self.incarnation) {
+        match self.table().lets_serve(self.me(), self.incarnation) && !self.is_copy {
             true => self.lease.until_us(),
             false => 0,
         }

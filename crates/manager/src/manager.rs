@@ -8,8 +8,8 @@ use shard::{Control, HopBatch};
 use wire::trust::{Greeted, Party, Purpose};
 
 use crate::cores::Cores;
-use crate::identity::Identity;
-use crate::inside::{IDENTITY_TOKEN, Inside};
+use crate::identity::{Identity, NOBODY};
+use crate::inside::{COPY_TOKEN, IDENTITY_TOKEN, Inside};
 use crate::message::{Message, News};
 use crate::newcomer::Outside;
 use crate::peers::Peers;
@@ -20,6 +20,9 @@ const ROUNDS_MAX: usize = 32;
 /// Why a node that was removed does not run.
 const REMOVED: &str =
     "this node was removed from its cluster for ever: to join again, start it with an empty directory and --join";
+/// Why one does not run that was found to be older than what the cluster knows.
+const COPY: &str = "this directory is an older copy of a node's, and what was acknowledged since is not in it: start the node on its newest \
+                    directory, or take it out of the cluster (cluster remove N --abandon) and join with an empty one";
 /// How long a node sleeps that waits for nothing but its file, microseconds.
 const WRITTEN_US: u64 = 1_000_000;
 
@@ -63,6 +66,9 @@ impl Manager {
                 return Err("this directory is no cluster node's: found a cluster, or join one".to_owned());
             }
         };
+        if identity.as_ref().is_some_and(|known| known.node == NOBODY) {
+            return Err(COPY.to_owned());
+        }
         let is_removed =
             |known: &Identity| known.table.is_gone(known.node) && !known.voters.all().contains(&known.node);
         if identity.as_ref().is_some_and(is_removed) {
@@ -180,6 +186,7 @@ impl Manager {
         let Some(inside) = &mut self.inside else { return };
         match token {
             IDENTITY_TOKEN => inside.is_written = true,
+            COPY_TOKEN => self.fail(COPY.to_owned()),
             ordinal => inside.agreement.tell(consensus::Event::Durable { ordinal }),
         }
     }
@@ -276,9 +283,21 @@ impl Manager {
         }
     }
 
-    /// A node that was removed ends, once nobody counts on its vote.
+    /// A node that was removed ends, once nobody counts on its vote; and one that somebody else is by now ends at once.
     fn leave(&mut self) {
-        let Some(inside) = &self.inside else { return };
+        let Some(inside) = &mut self.inside else { return };
+        if inside.is_copy {
+            return;
+        }
+        if let Some(why) = inside.imposture() {
+            inside.is_copy = !inside.has_come;
+            eprintln!("zerohop: {why}");
+            match inside.is_copy {
+                true => inside.keep(&mut self.effects),
+                false => self.fail(why),
+            }
+            return;
+        }
         let is_needed = inside.agreement.leads() || inside.identity.voters.all().contains(&inside.me());
         if inside.table().is_gone(inside.me()) && !is_needed {
             self.fail(REMOVED.to_owned());
@@ -381,13 +400,13 @@ fn greet_inside(inside: &Inside, peers: &mut Peers, (id, greeted): (ConnectionId
     let node = greeted.from.name.node;
     if greeted.purpose == Purpose::Managers {
         peers.greet(id, node);
-        if inside.is_dismissed(node) {
+        if inside.is_dismissed(node) || inside.is_outdated(node, greeted.from.incarnation) {
             dismiss(inside, peers, node);
         }
     }
 }
 
-/// A node that was removed has the token still: it is told so, and heard no more.
+/// A node that was removed, or an older copy of one, has the token still: it is told so, and heard no more.
 fn dismiss(inside: &Inside, peers: &mut Peers, node: NodeId) {
     let news = News { leader: inside.leader, voters: inside.identity.voters.clone(), table: inside.table().encode() };
     peers.send(node, &Message::News(news));

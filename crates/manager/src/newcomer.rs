@@ -104,7 +104,8 @@ impl Inside {
     }
 
     /// The answer to who asked before, and is in: as it asks now, or before it started again and could write down who it is. That
-    /// one is down by now, and in no chain.
+    /// one is down by now, and in no chain. Its directory has to be the same one: who comes with another, as behind a lost disk, to
+    /// the same address has neither the data nor the votes of who was there.
     fn known_newcomer(&self, newcomer: &Newcomer) -> Option<Message> {
         let table = self.agreement.table();
         let has_slots = |node: NodeId| table.stretches().any(|(_, stretch)| stretch.chain.has(node));
@@ -113,7 +114,8 @@ impl Inside {
             let is_same = facts.incarnation == newcomer.incarnation;
             let is_earlier = facts.incarnation < newcomer.incarnation && node.state == NodeState::Down;
             let is_there = (&facts.host, facts.port) == (&newcomer.host, newcomer.port);
-            is_there && (is_same || (is_earlier && !has_slots(node.id())))
+            let is_it = is_there && facts.identity == newcomer.identity;
+            is_it && (is_same || (is_earlier && !has_slots(node.id())))
         };
         let node: NodeId = table.nodes().find(same)?.id();
         Some(Message::Enlisted { cluster: self.identity.cluster, node, news: self.news() })
@@ -191,6 +193,17 @@ mod tests {
         }
         assert_eq!(inside.table().node(node).map(|known| known.state), Some(NodeState::Down));
         assert_eq!(node_of(&ask(&mut inside, newcomer("b", 2), 3)), 2);
+    }
+
+    /// Its disk was lost: a first start as the one before, on the same machine, by another directory.
+    #[test]
+    fn another_directory_at_the_same_address_is_another_node() {
+        let mut inside = leading();
+        let of_directory = |identity| Newcomer { identity: [identity; 32], ..newcomer("b", 1) };
+        ask(&mut inside, of_directory(1), 1);
+        assert_eq!(node_of(&ask(&mut inside, of_directory(1), 2)), 2);
+        let answers = ask(&mut inside, of_directory(2), 3);
+        assert!(matches!(&answers[..], [Message::Refused { reason }] if reason.contains("remove 2")), "{answers:?}");
     }
 
     #[test]

@@ -100,13 +100,14 @@ pub(crate) struct Begun {
     pub invitation: Option<Invitation>,
 }
 
-/// What this node is started with; `chance` is for the name of a new cluster, and for its token, which nothing else says.
+/// What this node is started with; `directory_id` is what no other directory has, `chance` is for the name of a new cluster, and for
+/// its token, which nothing else says.
 ///
 /// # Errors
 /// A file that cannot be read, a setting that does not fit.
 pub(crate) fn start(
     config: &NodeConfig,
-    incarnation: u64,
+    (directory_id, incarnation): ([u8; 16], u64),
     (seed, chance): (u64, ([u8; 16], Token)),
 ) -> Result<Begun, NodeError> {
     let other = NodeError::Other;
@@ -122,6 +123,9 @@ pub(crate) fn start(
     let host = host(config).map_err(NodeError::Other)?;
     let address = format!("{host}:{}", config.base_port());
     let known = files.identity.as_deref().map(Identity::decode).transpose().map_err(NodeError::Other)?;
+    if let Some(known) = &known {
+        of_this_cluster(config, known).map_err(NodeError::Other)?;
+    }
     let entry = entry(config, known.as_ref(), chance);
     let (token, is_in) = match (known, &entry) {
         (Some(identity), _) => (identity.token, true),
@@ -142,10 +146,31 @@ pub(crate) fn start(
         weight: config.cluster.weight,
         zone: config.cluster.zone.clone(),
         machine: machine(&config.cluster),
-        identity: [0; 32],
+        identity: identity_of(directory_id),
     };
     let invitation = is_in.then_some(Invitation { address, token });
     Ok(Begun { start: Start { entry, newcomer, files, seed }, token, invitation })
+}
+
+/// A token that was given for a cluster that is there has to be the directory's own.
+fn of_this_cluster(config: &NodeConfig, known: &Identity) -> Result<(), String> {
+    let ClusterConfig { join, hosts, token, .. } = &config.cluster;
+    let is_to_come = !join.is_empty() || hosts.is_some();
+    if !is_to_come || token.is_none_or(|token| token == known.token) {
+        return Ok(());
+    }
+    Err(format!(
+        "this directory is that of {} of another cluster, whose token is not the one given: give the `dir` of this cluster's node, or \
+         an empty one to join with",
+        known.node
+    ))
+}
+
+/// By what the cluster knows a directory again.
+fn identity_of(directory_id: [u8; 16]) -> [u8; 32] {
+    let mut identity = [0; 32];
+    identity[..16].copy_from_slice(&directory_id);
+    identity
 }
 
 /// A node that joins brings no keys: what others have would hide them, or they it.
@@ -296,5 +321,24 @@ mod tests {
         ] {
             assert!(!refused(host, join), "{host} {join}");
         }
+    }
+
+    #[test]
+    fn a_directory_of_another_cluster_is_told_by_the_token() {
+        let known = |token| Identity {
+            cluster: [3; 16],
+            token: Token::new([token; 16]),
+            node: NodeId(2),
+            voters: Default::default(),
+            table: Table::new(),
+        };
+        let mut config = NodeConfig::default();
+        config.cluster.token = Some(Token::new([4; 16]));
+        assert!(of_this_cluster(&config, &known(5)).is_ok(), "the first one ignores it, as it always did");
+        config.cluster.join = vec!["a:1".to_owned()];
+        assert!(of_this_cluster(&config, &known(4)).is_ok());
+        assert!(of_this_cluster(&config, &known(5)).is_err_and(|why| why.contains("another cluster")));
+        config.cluster.token = None;
+        assert!(of_this_cluster(&config, &known(5)).is_ok());
     }
 }

@@ -131,3 +131,34 @@ fn who_has_another_token_or_none_is_told_nothing() {
         assert!(pair.is_closed && pair.heard.is_empty(), "{}", bytes.escape_ascii());
     }
 }
+
+#[test]
+fn an_older_copy_of_a_directory_says_so_at_every_later_start() {
+    let identity = rig::leading().identity;
+    let start = |number: u64, identity: Vec<u8>| {
+        let files = Files { identity: Some(identity), ..Files::default() };
+        Start { entry: Entry::Resume, newcomer: rig::newcomer("a", number << 16), files, seed: 3 }
+    };
+    let tick = |manager: &mut Manager, mut events: Vec<Event>| {
+        let mut output = TickOutput::default();
+        let now = Now { monotonic_us: 1_000_000, unix_ms: 0 };
+        manager.tick(TickInput { now, received: &[], events: &mut events, hops: &mut Vec::new() }, &mut output);
+        output.effects
+    };
+    let marked = |effects: Vec<Effect>| {
+        effects.into_iter().find_map(|effect| match effect {
+            Effect::ReplaceFile { token: COPY_TOKEN, bytes, .. } => Some(bytes),
+            _ => None,
+        })
+    };
+    let mut newest = Manager::new(start(2, identity.encode()), 1).expect("its file is its own");
+    assert!(marked(tick(&mut newest, Vec::new())).is_none() && newest.failure().is_none());
+    // The table knows the first start, and this is another one of that number.
+    let mut copy = Manager::new(start(1, identity.encode()), 1).expect("its file is its own");
+    let marked = marked(tick(&mut copy, Vec::new())).expect("it writes down what it is");
+    assert!(copy.failure().is_none(), "not before that is written");
+    tick(&mut copy, vec![Event::FileDurable { token: COPY_TOKEN }]);
+    assert!(copy.failure().is_some_and(|why| why.contains("older copy")));
+    let again = Manager::new(start(7, marked), 1).err();
+    assert!(again.is_some_and(|why| why.contains("older copy")), "whatever number its start has then");
+}
