@@ -8,7 +8,10 @@
 //!   client    what clients ask           history   what they asked and were told, and its file
 //!   judge     order, tokens, counters: the history of each key alone               copies  the same at every member
 //!   whole     the cluster has healed     tally     what has to be there for a run to prove anything
+//!   standing  what the managers agreed on                 scene     healed, read, compared, stopped, started: how each run is judged
 //!   run       one seed, from the founding to the verdict
+//!
+//!   fire      slots that go to and fro under load (AT-07)           strangers   processes that are not what they say (AT-23, AT-28)
 //! ```
 //!
 //! No verdict hangs on how fast the machine is: a history is judged by what had returned before what began.
@@ -17,6 +20,7 @@ mod client;
 pub mod command;
 mod copies;
 mod faults;
+mod fire;
 mod fleet;
 mod ground;
 mod history;
@@ -24,7 +28,11 @@ mod judge;
 mod mover;
 mod plan;
 mod run;
+mod scene;
+mod standing;
+mod strangers;
 mod tally;
 mod whole;
 
-pub use run::{Options, Verdict, run};
+pub use fire::Size;
+pub use run::{Options, Verdict, What, run};

@@ -110,6 +110,7 @@ pub const SUITES: &[Suite] = &[
     demo::DEMO,
     faults::FAULTS_REST,
     power::POWER_REST,
+    nemesis::NEMESIS_SCENES,
     planted::PLANTED,
     planted::PLANTED_CLUSTER,
     planted::PLANTED_PROCESSES,

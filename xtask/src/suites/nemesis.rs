@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::{Context, Counts, Suite, Turn, commit_number};
+use crate::nemesis::Scene;
 use crate::{Outcome, needs, nemesis, process, workspace};
 
 /// The seed that every commit is asked.
@@ -53,6 +54,34 @@ pub(super) fn one(
     command.args(["--lease-ms", &LEASE_MS.to_string()]);
     println!("  again: {}", process::describe(&command));
     context.counted(&mut command)
+}
+
+/// Slots to and fro under load, and processes that are not what they say: for every commit of their shard.
+pub const NEMESIS_SCENES: Suite = Suite {
+    name: "nemesis-scenes",
+    about: "slots to and fro under load with a long value and a crowded slot while ends of the move are killed; processes that are not what they say",
+    needs: &[],
+    budget_seconds: 240,
+    turn: Turn::Shard("scenes"),
+    run: run_scenes,
+};
+
+/// A part of AT-07: the whole of it is in the campaign.
+const FIRE: Scene = Scene::Fire { rounds: 5, long_mib: 8, many_keys: 20_000 };
+
+fn run_scenes(context: &Context) -> Outcome<Counts> {
+    if context.may_install {
+        nemesis::install_needs()?;
+    }
+    let (proof, zerohop) = (workspace::checked_program("proof")?, context.zerohop()?);
+    let mut counts = Counts::default();
+    for scene in [Scene::Strangers, FIRE] {
+        let mut command = scene.command((&proof, &zerohop), FIXED_SEED, None);
+        command.args(["--lease-ms", &LEASE_MS.to_string()]);
+        println!("  again: {}", process::describe(&command));
+        counts.add(context.counted(&mut command)?);
+    }
+    Ok(counts)
 }
 
 /// The same histories by another program in another language.

@@ -245,7 +245,8 @@ impl<'a> Client<'a> {
     }
 }
 
-fn answer(what: &What, reply: Reply) -> Answer {
+/// What a reply says to that.
+pub(super) fn answer(what: &What, reply: Reply) -> Answer {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     match (what, reply) {
         (What::Increment | What::Append { .. }, Reply::Integer(number @ 0..)) => Answer::Number(number as u64),

@@ -3,11 +3,22 @@
 use std::io;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::{Options, run};
+use super::{Options, Size, What, run};
 use crate::commands::Counts;
 use crate::process::new_directory;
+
+/// What is done to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SceneName {
+    /// Faults of every kind while slots move.
+    Faults,
+    /// Slots that go to and fro under load.
+    Fire,
+    /// Processes that are not what they say.
+    Strangers,
+}
 
 /// Arguments of `nemesis`.
 #[derive(Args)]
@@ -15,6 +26,18 @@ pub struct NemesisArguments {
     /// The binary zerohop.
     #[arg(long, env = "ZEROHOP_BIN")]
     zerohop: PathBuf,
+    /// What is done to the cluster.
+    #[arg(long, value_enum, default_value = "faults")]
+    scene: SceneName,
+    /// Of `fire`: moves, most of which meet a fault in a phase of theirs.
+    #[arg(long, default_value_t = 20)]
+    rounds: usize,
+    /// Of `fire`: bytes of a value that goes with the slots, in mebibytes.
+    #[arg(long, default_value_t = 64)]
+    long_mib: usize,
+    /// Of `fire`: keys of a slot that goes with the others.
+    #[arg(long, default_value_t = 100_000)]
+    many_keys: usize,
     /// Draws faults, requests and moves.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -47,7 +70,17 @@ pub struct NemesisArguments {
 /// When what it needs cannot be made.
 pub fn nemesis(arguments: &NemesisArguments) -> io::Result<Counts> {
     let folder = arguments.folder.clone().map_or_else(new_directory, Ok)?;
+    let what = match arguments.scene {
+        SceneName::Faults => What::Faults,
+        SceneName::Fire => What::Fire(Size {
+            rounds: arguments.rounds,
+            long_bytes: arguments.long_mib << 20,
+            many_keys: arguments.many_keys,
+        }),
+        SceneName::Strangers => What::Strangers,
+    };
     let verdict = run(&Options {
+        what,
         zerohop: arguments.zerohop.clone(),
         seed: arguments.seed,
         faults_ms: arguments.seconds * 1000,

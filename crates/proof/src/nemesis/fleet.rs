@@ -1,6 +1,6 @@
 //! The processes of a cluster: started, killed, stopped and let go again, asked.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -84,7 +84,28 @@ impl Fleet {
     /// Those of starting a process.
     pub(super) fn start(&self, node: usize) -> io::Result<()> {
         let output = OpenOptions::new().create(true).append(true).open(self.output_path(node))?;
-        let (host, port) = self.ground.host_and_port(node);
+        let place = (self.ground.host_and_port(node).1, &*self.data(node));
+        let mut command = self.command(node, place, &self.token_path());
+        command.arg("--hosts").arg(self.hosts_path());
+        command.stdout(output.try_clone()?).stderr(output);
+        let child = self.ground.inside(node, || command.spawn())?;
+        *self.nodes[node].lock().expect("nobody panics with it") = Some(child);
+        Ok(())
+    }
+
+    /// Where the token lies.
+    pub(super) fn token_path(&self) -> PathBuf {
+        self.folder.join("token")
+    }
+
+    /// Where the list of all nodes lies.
+    pub(super) fn hosts_path(&self) -> PathBuf {
+        self.folder.join("hosts")
+    }
+
+    /// What starts a process at a node's place, on this port and directory, with the token in that file; whom it joins is to be added.
+    pub(super) fn command(&self, node: usize, (port, data): (u16, &Path), token: &Path) -> Command {
+        let (host, _) = self.ground.host_and_port(node);
         let lease_ms = self.setting.lease_ms.to_string();
         // What is started by it dies with the thread that started it.
         let mut command = Command::new("setpriv");
@@ -93,14 +114,46 @@ impl Fleet {
             command.env_remove(name);
         }
         command.args(["serve", "--port", &port.to_string(), "--bind", host, "--announce-host", host]).arg("--dir");
-        command.arg(self.data(node)).args(["--machine", &format!("m{node}"), "--protected-mode", "no", "--hosts"]);
-        command.arg(self.folder.join("hosts")).arg("--token-file").arg(self.folder.join("token"));
+        command.arg(data).args(["--machine", &format!("m{node}"), "--protected-mode", "no"]);
+        command.arg("--token-file").arg(token);
         command.args(["--lease-ms", &lease_ms, "--durability", self.setting.durability, "--io", self.setting.io]);
         command.args(["--cores", &self.setting.cores.to_string()]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Starts something at a node's place, which says what it says to `beside.txt`.
+    ///
+    /// # Errors
+    /// Those of starting a process.
+    pub(super) fn beside(&self, node: usize, mut command: Command) -> io::Result<Child> {
+        let output = File::create(self.folder.join("beside.txt"))?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        let child = self.ground.inside(node, || command.spawn())?;
-        *self.nodes[node].lock().expect("nobody panics with it") = Some(child);
-        Ok(())
+        self.ground.inside(node, || command.spawn())
+    }
+
+    /// Waits until a node has ended that was asked to.
+    pub(super) fn ended(&self, node: usize) {
+        self.await_end(node).ok();
+    }
+
+    /// Starts something at a node's place that is to end by itself: its exit code, if it did, and all that it said.
+    ///
+    /// # Errors
+    /// Those of starting a process.
+    pub(super) fn attempt(&self, node: usize, mut command: Command) -> io::Result<(Option<i32>, String)> {
+        let path = self.folder.join("attempt.txt");
+        let output = File::create(&path)?;
+        command.stdout(output.try_clone()?).stderr(output);
+        let mut child = self.ground.inside(node, || command.spawn())?;
+        let mut waited = Duration::ZERO;
+        while child.try_wait()?.is_none() && waited < END_WITHIN {
+            std::thread::sleep(LOOK_EVERY);
+            waited += LOOK_EVERY;
+        }
+        let code = child.try_wait()?.map(|status| status.code().unwrap_or(-1));
+        child.kill().and_then(|()| child.wait()).ok();
+        Ok((code, fs::read_to_string(&path)?))
     }
 
     /// Sends a signal to a node; whether it ran.
