@@ -13,11 +13,12 @@ use crate::reply::{Reply, decode, show};
 
 /// Keys that are written, or read, at once.
 const AT_ONCE: usize = 500;
-/// How long one of these requests may take, and all tries for one.
-const PATIENCE: Duration = Duration::from_secs(10);
-const WITHIN: Duration = Duration::from_secs(120);
+/// How long one of these requests may take, and all tries for one: a value of more than `LINK_BACKLOG_BYTES_MAX` has its follower
+/// filled anew, and sent again before that is over it would be so for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(10);
-/// Keys that are set for one patch of the long value, which goes to the followers as a whole each time.
+/// Keys that are set for one patch of the long value, which goes to who is being filled as a whole each time.
 const KEYS_PER_PATCH: usize = 50;
 /// Bytes that are set in the long value at once.
 const PATCH_BYTES: usize = 16;
