@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use base::rng::Rng;
 
-use super::fleet::{Fleet, ask};
-use super::ground::Door;
+use super::doors::{Door, Doors, ask};
 use super::history::{Answer, Operation, What};
 use crate::connection::Connection;
 use crate::reply::{Reply, show};
@@ -29,39 +28,56 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
 /// How long clients wait for an answer: some longer than a failover takes.
 const PATIENCE_MS: [u64; 3] = [150, 400, 1000];
 
-/// What all clients share.
-pub(super) struct Stage<'a> {
-    pub(super) fleet: &'a Fleet,
-    pub(super) epoch: Instant,
-    pub(super) is_over: AtomicBool,
-    pub(super) moves_are_over: AtomicBool,
+/// What goes on from stage to stage.
+pub(crate) struct Course {
+    pub(crate) epoch: Instant,
     /// Tokens acknowledged of each kind of key and number.
     tokens: Vec<AtomicU64>,
 }
 
-impl<'a> Stage<'a> {
-    pub(super) fn new(fleet: &'a Fleet) -> Stage<'a> {
+impl Course {
+    /// It begins now.
+    pub(crate) fn new() -> Course {
         let tokens = (0..APPENDED + SWAPPED).map(|_| AtomicU64::new(0)).collect();
+        Course { epoch: Instant::now(), tokens }
+    }
+}
+
+/// What all clients share.
+pub(crate) struct Stage<'a> {
+    pub(crate) doors: &'a Doors,
+    pub(crate) course: &'a Course,
+    pub(crate) is_over: AtomicBool,
+    pub(crate) moves_are_over: AtomicBool,
+    /// Requests that were answered.
+    pub(crate) answered: AtomicU64,
+    /// Orders to move slots that a node took.
+    pub(crate) moves_ordered: AtomicU64,
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn new(doors: &'a Doors, course: &'a Course) -> Stage<'a> {
         Stage {
-            fleet,
-            epoch: Instant::now(),
+            doors,
+            course,
             is_over: AtomicBool::new(false),
             moves_are_over: AtomicBool::new(false),
-            tokens,
+            answered: AtomicU64::new(0),
+            moves_ordered: AtomicU64::new(0),
         }
     }
 
-    pub(super) fn now_us(&self) -> u64 {
-        self.epoch.elapsed().as_micros() as u64
+    pub(crate) fn now_us(&self) -> u64 {
+        self.course.epoch.elapsed().as_micros() as u64
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 }
 
 /// One client.
-pub(super) struct Client<'a> {
+pub(crate) struct Client<'a> {
     stage: &'a Stage<'a>,
     number: usize,
     rng: Rng,
@@ -84,12 +100,12 @@ enum Told {
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn new(stage: &'a Stage<'a>, number: usize, seed: u64) -> Client<'a> {
+    pub(crate) fn new(stage: &'a Stage<'a>, number: usize, seed: u64) -> Client<'a> {
         // Some of them at the port that brings a request to whichever core of its node has the key.
         let stuck_to = number
             .is_multiple_of(4)
-            .then_some(Door { node: number / 4 % stage.fleet.len(), offset: (number / 8 % 2) as u16 });
-        let patience = Duration::from_millis(PATIENCE_MS[number % PATIENCE_MS.len()]);
+            .then_some(Door { node: number / 4 % stage.doors.len(), offset: (number / 8 % 2) as u16 });
+        let patience = stage.doors.patience(Duration::from_millis(PATIENCE_MS[number % PATIENCE_MS.len()]));
         Client {
             stage,
             number,
@@ -104,7 +120,7 @@ impl<'a> Client<'a> {
     }
 
     /// Asks until the stage is over.
-    pub(super) fn run(mut self) -> Vec<Operation> {
+    pub(crate) fn run(mut self) -> Vec<Operation> {
         let mut done = Vec::new();
         while !self.stage.is_over() {
             let (key, what) = self.draw();
@@ -139,7 +155,7 @@ impl<'a> Client<'a> {
     }
 
     fn generation(&self, index: u64) -> u64 {
-        self.stage.tokens[index as usize].load(Ordering::Relaxed) / TOKENS_OF_A_KEY
+        self.stage.course.tokens[index as usize].load(Ordering::Relaxed) / TOKENS_OF_A_KEY
     }
 
     fn token(&mut self) -> String {
@@ -148,7 +164,7 @@ impl<'a> Client<'a> {
     }
 
     /// One operation, noted as it was told.
-    pub(super) fn perform(&mut self, key: String, what: What) -> Operation {
+    pub(crate) fn perform(&mut self, key: String, what: What) -> Operation {
         let begun_us = self.stage.now_us();
         let set;
         let words: Vec<&str> = match &what {
@@ -169,7 +185,9 @@ impl<'a> Client<'a> {
             Told::Unknown(why) => Answer::Unknown(why),
         };
         self.note(&key, &what, &answer);
-        Operation { client: self.number, key, what, answer, begun_us, ended_us, node }
+        let operation = Operation { client: self.number, key, what, answer, begun_us, ended_us, node };
+        self.stage.answered.fetch_add(u64::from(operation.is_ok()), Ordering::Relaxed);
+        operation
     }
 
     fn note(&mut self, key: &str, what: &What, answer: &Answer) {
@@ -188,13 +206,13 @@ impl<'a> Client<'a> {
             _ => return,
         };
         if let Some(number) = key.split(':').nth(1).and_then(|number| number.parse::<u64>().ok()) {
-            self.stage.tokens[(offset + number) as usize].fetch_add(1, Ordering::Relaxed);
+            self.stage.course.tokens[(offset + number) as usize].fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Brings words to who serves the key. They are sent again only to whom a redirect names, which is to say that they were not done.
     fn ask(&mut self, key: &str, words: &[&str]) -> (Told, usize) {
-        let anybody = Door::of_core(self.rng.below(self.stage.fleet.len() as u64) as usize, 0);
+        let anybody = Door::of_core(self.rng.below(self.stage.doors.len() as u64) as usize, 0);
         let mut door = self.stuck_to.or(self.known.get(key).copied()).unwrap_or(anybody);
         let (mut redirects, mut failures) = (0, 0);
         loop {
@@ -206,7 +224,7 @@ impl<'a> Client<'a> {
                     if failures == FAILURES_MAX {
                         return (Told::Refused(format!("no connection: {}", error.kind())), door.node);
                     }
-                    door = Door::of_core((door.node + 1) % self.stage.fleet.len(), 0);
+                    door = Door::of_core((door.node + 1) % self.stage.doors.len(), 0);
                     continue;
                 }
             };
@@ -215,7 +233,7 @@ impl<'a> Client<'a> {
                     let text = String::from_utf8_lossy(&text).into_owned();
                     let moved = text.strip_prefix("MOVED ").and_then(|rest| rest.split_once(' '));
                     redirects += usize::from(moved.is_some());
-                    match moved.and_then(|(_, address)| self.stage.fleet.ground.door_at(address)) {
+                    match moved.and_then(|(_, address)| self.stage.doors.ground.door_at(address)) {
                         Some(elsewhere) if redirects <= REDIRECTS_MAX => door = elsewhere,
                         _ => {
                             self.known.remove(key);
@@ -238,7 +256,7 @@ impl<'a> Client<'a> {
 
     fn connection(&mut self, door: Door) -> std::io::Result<&mut Connection> {
         if !self.connections.contains_key(&door) {
-            let connection = Connection::open_within(&self.stage.fleet.ground.address(door), self.patience)?;
+            let connection = Connection::open_within(&self.stage.doors.ground.address(door), self.patience)?;
             self.connections.insert(door, connection);
         }
         Ok(self.connections.get_mut(&door).expect("it was just made"))
@@ -263,4 +281,4 @@ pub(super) fn answer(what: &What, reply: Reply) -> Answer {
 }
 
 /// How the note on a reply begins that its request cannot have.
-pub(super) const UNEXPECTED: &str = "unexpected:";
+pub(crate) const UNEXPECTED: &str = "unexpected:";

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::fleet::{Fleet, ask};
-use super::ground::Door;
+use super::doors::{Door, Doors, ask};
 use crate::connection::Connection;
 use crate::reply::{Reply, show};
 
@@ -17,41 +16,42 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was compared.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Compared {
-    pub(super) keys: usize,
-    pub(super) slots: usize,
+pub(crate) struct Compared {
+    pub(crate) keys: usize,
+    pub(crate) slots: usize,
     /// Keys that exist, by the values read; and by what the nodes say that they serve.
-    pub(super) exist: u64,
-    pub(super) served: u64,
+    pub(crate) exist: u64,
+    pub(crate) served: u64,
     /// Of each slot, over its keys and their values at who serves it.
-    pub(super) digests: BTreeMap<i64, u64>,
+    pub(crate) digests: BTreeMap<i64, u64>,
 }
 
 /// Reads every key at all members, and says where they differ; so many keys exist besides.
 ///
 /// # Errors
 /// When a node does not answer, or nobody shows a copy.
-pub(super) fn compare(fleet: &Fleet, keys: &[String], besides: u64) -> Result<(Compared, Vec<String>), String> {
+pub(crate) fn compare(doors: &Doors, keys: &[String], besides: u64) -> Result<(Compared, Vec<String>), String> {
     let words = |error: std::io::Error| error.to_string();
-    let open = |door| Connection::open_within(&fleet.ground.address(door), PATIENCE);
-    let plain = (0..fleet.len()).map(|node| open(Door::plain(node)));
+    let open = |door| Connection::open_within(&doors.ground.address(door), doors.patience(PATIENCE));
+    let plain = (0..doors.len()).map(|node| open(Door::plain(node)));
     let mut first: Vec<Connection> = plain.collect::<Result<_, _>>().map_err(words)?;
     let mut copies: Vec<(usize, Connection)> = Vec::new();
-    for node in 0..fleet.len() {
-        for core in 0..fleet.cores() {
+    for node in 0..doors.len() {
+        for core in 0..doors.cores {
             let mut connection = open(Door::of_core(node, core)).map_err(words)?;
             ask(&mut connection, &["READONLY"]).map_err(words)?;
             copies.push((node, connection));
         }
     }
+    let shown_within = doors.patience(SHOWN_WITHIN);
     let (mut compared, mut differences) = (Compared::default(), Vec::new());
     let mut hashes: BTreeMap<i64, [Xxh3; 2]> = BTreeMap::new();
     for key in keys {
         let Reply::Integer(slot) = ask(&mut copies[0].1, &["CLUSTER", "KEYSLOT", key]).map_err(words)? else {
             return Err(format!("{key} has no slot"));
         };
-        let (server, value) = at_first(&mut first, key)?;
-        let copy = at_copy(&mut copies, server, key)?;
+        let (server, value) = at_first(&mut first, key, shown_within)?;
+        let copy = at_copy(&mut copies, (server, key), shown_within)?;
         compared.exist += u64::from(value != Reply::Nil);
         let of_slot = hashes.entry(slot).or_default();
         for (hash, value) in of_slot.iter_mut().zip([&value, &copy]) {
@@ -79,7 +79,7 @@ pub(super) fn compare(fleet: &Fleet, keys: &[String], besides: u64) -> Result<(C
     Ok((compared, differences))
 }
 
-fn at_first(first: &mut [Connection], key: &str) -> Result<(usize, Reply), String> {
+fn at_first(first: &mut [Connection], key: &str, shown_within: Duration) -> Result<(usize, Reply), String> {
     let begun = Instant::now();
     loop {
         let mut said = Vec::new();
@@ -89,7 +89,7 @@ fn at_first(first: &mut [Connection], key: &str) -> Result<(usize, Reply), Strin
                 value => return Ok((node, value)),
             }
         }
-        if begun.elapsed() > SHOWN_WITHIN {
+        if begun.elapsed() > shown_within {
             return Err(format!("nobody serves {key}: {}", said.join(" | ")));
         }
         std::thread::yield_now();
@@ -97,7 +97,11 @@ fn at_first(first: &mut [Connection], key: &str) -> Result<(usize, Reply), Strin
 }
 
 /// The value at a member that does not serve the key.
-fn at_copy(copies: &mut [(usize, Connection)], server: usize, key: &str) -> Result<Reply, String> {
+fn at_copy(
+    copies: &mut [(usize, Connection)],
+    (server, key): (usize, &str),
+    shown_within: Duration,
+) -> Result<Reply, String> {
     let begun = Instant::now();
     loop {
         let mut said = Vec::new();
@@ -107,7 +111,7 @@ fn at_copy(copies: &mut [(usize, Connection)], server: usize, key: &str) -> Resu
                 value => return Ok(value),
             }
         }
-        if begun.elapsed() > SHOWN_WITHIN {
+        if begun.elapsed() > shown_within {
             return Err(format!("nobody shows a copy of {key}: {}", said.join(" | ")));
         }
         std::thread::yield_now();

@@ -69,7 +69,7 @@ fn begin(fleet: &Fleet, fault: Fault, active: &[Fault]) -> bool {
             ran == fleet.len()
         }
         Fault::Stop { node } => fleet.signal(node, Signal::STOP),
-        Fault::Slow { node, kilobits } => fleet.ground.shape(node, Some(kilobits)).is_ok(),
+        Fault::Slow { node, kilobits } => fleet.doors.ground.shape(node, Some(kilobits)).is_ok(),
         _ => filter(fleet, active).is_ok(),
     }
 }
@@ -82,14 +82,14 @@ fn end(fleet: &Fleet, fault: Fault, active: &[Fault]) -> io::Result<()> {
             fleet.signal(node, Signal::CONT);
             Ok(())
         }
-        Fault::Slow { node, .. } => fleet.ground.shape(node, None),
+        Fault::Slow { node, .. } => fleet.doors.ground.shape(node, None),
         _ => filter(fleet, active),
     }
 }
 
 fn filter(fleet: &Fleet, active: &[Fault]) -> io::Result<()> {
-    let hosts: Vec<&str> = (0..fleet.len()).map(|node| fleet.ground.host_and_port(node).0).collect();
-    (0..fleet.len()).try_for_each(|node| fleet.ground.filter(node, &rules(active, node, &hosts)))
+    let hosts: Vec<&str> = (0..fleet.len()).map(|node| fleet.doors.ground.host_and_port(node).0).collect();
+    (0..fleet.len()).try_for_each(|node| fleet.doors.ground.filter(node, &rules(active, node, &hosts)))
 }
 
 /// What of all faults in force concerns one node.

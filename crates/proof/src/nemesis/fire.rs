@@ -22,8 +22,8 @@ use self::barrage::{Barrage, Field, Sent};
 use self::freight::Freight;
 use self::pairs::Pairs;
 use self::rounds::{Moved, Rounds};
-use super::client::Stage;
-use super::ground::Door;
+use super::client::{Course, Stage};
+use super::doors::Door;
 use super::history::Operation;
 use super::mover::Moves;
 use super::run::Verdict;
@@ -62,18 +62,19 @@ pub struct Size {
 /// # Errors
 /// When the cluster cannot be started, loaded or healed.
 pub(super) fn play(scene: &Scene<'_>, rng: &mut Rng, lease_ms: u64, size: Size) -> io::Result<Verdict> {
-    let fleet = scene.fleet;
+    let (fleet, doors) = (scene.fleet, &scene.fleet.doors);
     let mut tags = tags(scene, TAGS + 3).map_err(io::Error::other)?;
     let of_freight = [tags.pop(), tags.pop()].map(|tag| tag.expect("so many were asked for"));
     let of_pairs = tags.pop().expect("so many were asked for");
-    let mut freight = Freight::load(fleet, of_freight, (size.long_bytes, size.many_keys)).map_err(io::Error::other)?;
+    let mut freight = Freight::load(doors, of_freight, (size.long_bytes, size.many_keys)).map_err(io::Error::other)?;
     println!("  a value of {} bytes and a slot of {} keys go with the slots", size.long_bytes, size.many_keys);
     let drawn = rounds::draw(rng, size.rounds);
     println!("  {} rounds: {}", drawn.len(), drawn.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" "));
-    let (stage, field) = (Stage::new(fleet), Field::new(tags));
+    let course = Course::new();
+    let (stage, field) = (Stage::new(doors, &course), Field::new(tags));
     let seed = scene.options.seed;
     let (rng, moved) = (Rng::new(seed ^ 0x6d6f_7665), Moved::default());
-    let mut rounds = Rounds { stage: &stage, field: &field, slots: SLOTS, lease_ms, rng, moved };
+    let mut rounds = Rounds { fleet, stage: &stage, field: &field, slots: SLOTS, lease_ms, rng, moved };
     let is_over = || stage.is_over.load(Ordering::Relaxed);
     let (healed, sent, pairs, written) = thread::scope(|scope| {
         let (stage, field, tag) = (&stage, &field, of_pairs.as_str());
@@ -83,10 +84,10 @@ pub(super) fn play(scene: &Scene<'_>, rng: &mut Rng, lease_ms: u64, size: Size) 
             .map(|number| scope.spawn(move || Pairs::new(stage, tag, number, seed).run()))
             .collect();
         let freight = &mut freight;
-        let writer = scope.spawn(move || freight.run(fleet, is_over));
+        let writer = scope.spawn(move || freight.run(doors, is_over));
         thread::sleep(STEADY);
         // Nodes that are started here live as long as this thread.
-        let healed = rounds.run(&drawn).and_then(|()| await_whole(fleet).map(drop));
+        let healed = rounds.run(&drawn).and_then(|()| await_whole(doors, || false).map(drop));
         if healed.is_ok() {
             thread::sleep(STEADY / 4);
         }
@@ -112,9 +113,9 @@ pub(super) fn play(scene: &Scene<'_>, rng: &mut Rng, lease_ms: u64, size: Size) 
     verdict.checks.push(("what was written without end was done", written.err().into_iter().collect()));
     let played = Played { history, fired: moved.fired, moves: Some(moves), healed, besides: freight.count(), gaps };
     let history = scene.judge(&stage, played, &mut verdict, || {
-        let server = super::standing::Standing::of_any(fleet).and_then(|standing| standing.server(SLOTS));
+        let server = super::standing::Standing::of_any(doors).and_then(|standing| standing.server(SLOTS));
         let differences = server.ok_or("nobody serves the slots".to_owned());
-        let differences = differences.and_then(|server| freight.differences(fleet, server));
+        let differences = differences.and_then(|server| freight.differences(doors, server));
         (FREIGHT, differences.unwrap_or_else(|error| vec![error]))
     })?;
     wrong.extend(pairs::halves(&history));
@@ -128,7 +129,7 @@ fn tags(scene: &Scene<'_>, count: usize) -> Result<Vec<String>, String> {
     let mut tags = Vec::new();
     for number in 0..1_000_000 {
         let tag = number.to_string();
-        match scene.fleet.ask(Door::of_core(0, 0), &["CLUSTER", "KEYSLOT", &tag]) {
+        match scene.fleet.doors.ask(Door::of_core(0, 0), &["CLUSTER", "KEYSLOT", &tag]) {
             Ok(Reply::Integer(slot)) if (SLOTS.0..=SLOTS.1).contains(&slot) => tags.push(tag),
             Ok(Reply::Integer(_)) => {}
             other => return Err(format!("{tag} has no slot: {other:?}")),

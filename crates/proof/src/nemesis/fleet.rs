@@ -1,4 +1,4 @@
-//! The processes of a cluster: started, killed, stopped and let go again, asked.
+//! The processes of a cluster: started, killed, stopped and let go again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,12 +9,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::ground::{Door, Ground};
-use crate::connection::Connection;
-use crate::reply::{Reply, decode};
+use super::doors::Doors;
+use super::ground::Ground;
 
-/// How long a node may take for an answer to the harness.
-const ANSWER_WITHIN: Duration = Duration::from_millis(1000);
 /// How long one may take to end after it was asked to.
 const END_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -32,7 +29,7 @@ pub(super) struct Setting {
 
 /// See the module.
 pub(super) struct Fleet {
-    pub(super) ground: Ground,
+    pub(super) doors: Doors,
     folder: PathBuf,
     setting: Setting,
     nodes: Vec<Mutex<Option<Child>>>,
@@ -51,17 +48,13 @@ impl Fleet {
         fs::write(folder.join("hosts"), (0..ground.nodes()).map(of_node).collect::<String>())?;
         fs::write(folder.join("token"), "00112233445566778899aabbccddeeff\n")?;
         let nodes = (0..ground.nodes()).map(|_| Mutex::new(None)).collect();
-        Ok(Fleet { ground, folder: folder.to_owned(), setting, nodes })
+        let doors = Doors { ground, cores: setting.cores, slowness: 1 };
+        Ok(Fleet { doors, folder: folder.to_owned(), setting, nodes })
     }
 
     /// How many nodes there are.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
-    }
-
-    /// How many instances a node has.
-    pub(super) fn cores(&self) -> u16 {
-        self.setting.cores
     }
 
     /// Where a node's data lies.
@@ -84,11 +77,11 @@ impl Fleet {
     /// Those of starting a process.
     pub(super) fn start(&self, node: usize) -> io::Result<()> {
         let output = OpenOptions::new().create(true).append(true).open(self.output_path(node))?;
-        let place = (self.ground.host_and_port(node).1, &*self.data(node));
+        let place = (self.doors.ground.host_and_port(node).1, &*self.data(node));
         let mut command = self.command(node, place, &self.token_path());
         command.arg("--hosts").arg(self.hosts_path());
         command.stdout(output.try_clone()?).stderr(output);
-        let child = self.ground.inside(node, || command.spawn())?;
+        let child = self.doors.ground.inside(node, || command.spawn())?;
         *self.nodes[node].lock().expect("nobody panics with it") = Some(child);
         Ok(())
     }
@@ -105,7 +98,7 @@ impl Fleet {
 
     /// What starts a process at a node's place, on this port and directory, with the token in that file; whom it joins is to be added.
     pub(super) fn command(&self, node: usize, (port, data): (u16, &Path), token: &Path) -> Command {
-        let (host, _) = self.ground.host_and_port(node);
+        let (host, _) = self.doors.ground.host_and_port(node);
         let lease_ms = self.setting.lease_ms.to_string();
         // What is started by it dies with the thread that started it.
         let mut command = Command::new("setpriv");
@@ -129,7 +122,7 @@ impl Fleet {
     pub(super) fn beside(&self, node: usize, mut command: Command) -> io::Result<Child> {
         let output = File::create(self.folder.join("beside.txt"))?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        self.ground.inside(node, || command.spawn())
+        self.doors.ground.inside(node, || command.spawn())
     }
 
     /// Waits until a node has ended that was asked to.
@@ -145,7 +138,7 @@ impl Fleet {
         let path = self.folder.join("attempt.txt");
         let output = File::create(&path)?;
         command.stdout(output.try_clone()?).stderr(output);
-        let mut child = self.ground.inside(node, || command.spawn())?;
+        let mut child = self.doors.ground.inside(node, || command.spawn())?;
         let mut waited = Duration::ZERO;
         while child.try_wait()?.is_none() && waited < END_WITHIN {
             std::thread::sleep(LOOK_EVERY);
@@ -200,23 +193,6 @@ impl Fleet {
         self.nodes[node].lock().expect("nobody panics with it").take();
         Ok(())
     }
-
-    /// What is answered to words.
-    ///
-    /// # Errors
-    /// When nothing is.
-    pub(super) fn ask(&self, door: Door, words: &[&str]) -> io::Result<Reply> {
-        let mut connection = Connection::open_within(&self.ground.address(door), ANSWER_WITHIN)?;
-        ask(&mut connection, words)
-    }
-
-    /// The same, if it is text.
-    pub(super) fn told(&self, door: Door, words: &[&str]) -> Option<String> {
-        match self.ask(door, words) {
-            Ok(Reply::Bulk(text) | Reply::Status(text)) => Some(String::from_utf8_lossy(&text).into_owned()),
-            _ => None,
-        }
-    }
 }
 
 impl Drop for Fleet {
@@ -225,17 +201,4 @@ impl Drop for Fleet {
             self.kill(node);
         }
     }
-}
-
-/// Sends words and reads what is answered.
-///
-/// # Errors
-/// As [`Connection::read_reply`].
-pub(super) fn ask(connection: &mut Connection, words: &[&str]) -> io::Result<Reply> {
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    let raw = connection.call(&words)?;
-    let (reply, _) = decode(&raw)
-        .map_err(|malformed| io::Error::new(io::ErrorKind::InvalidData, malformed.to_string()))?
-        .expect("a whole reply was read");
-    Ok(reply)
 }

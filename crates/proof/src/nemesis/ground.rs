@@ -17,33 +17,17 @@ use std::process::{Command, Stdio};
 use ports::{BLOCK_PORTS, PortBlock};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
+use super::doors::Door;
+
 /// The port of every node that has an address of its own.
 const PORT: u16 = 7000;
+/// That of nodes that share one.
+pub(crate) const LOOPBACK: &str = "127.0.0.1";
 /// Programs for networks, by their path: ordinary users do not have that folder in their PATH.
 const FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/bin"];
 
-/// Where clients may come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Door {
-    pub(super) node: usize,
-    /// 0: the port of the standalone personality, behind which all cores of the node are; from 1 on the instances' own.
-    pub(super) offset: u16,
-}
-
-impl Door {
-    /// The one to all of a node.
-    pub(super) fn plain(node: usize) -> Door {
-        Door { node, offset: 0 }
-    }
-
-    /// The one to an instance.
-    pub(super) fn of_core(node: usize, core: u16) -> Door {
-        Door { node, offset: 1 + core }
-    }
-}
-
 /// See the module.
-pub(super) struct Ground {
+pub(crate) struct Ground {
     places: Vec<Place>,
     /// Why there are no namespaces, if there are none.
     pub(super) shared_because: Option<String>,
@@ -71,36 +55,42 @@ impl Ground {
                 ground.has_shaping = ground.shape(0, Some(1000)).and_then(|()| ground.shape(0, None)).is_ok();
                 Ok(ground)
             }
-            Err(error) => {
-                let place = || -> io::Result<Place> {
-                    let block = PortBlock::take()?;
-                    let (host, port) = ("127.0.0.1".to_owned(), block.first());
-                    Ok(Place { host, port, network: None, _block: Some(block) })
-                };
-                let places = (0..nodes).map(|_| place()).collect::<io::Result<_>>()?;
-                Ok(Ground { places, shared_because: Some(error.to_string()), has_shaping: false })
-            }
+            Err(error) => Ground::shared(nodes, error.to_string()),
         }
     }
 
+    /// All on the loopback address, with ports of their own.
+    ///
+    /// # Errors
+    /// When there is no free port.
+    pub(crate) fn shared(nodes: usize, because: String) -> io::Result<Ground> {
+        let place = || -> io::Result<Place> {
+            let block = PortBlock::take()?;
+            let (host, port) = (LOOPBACK.to_owned(), block.first());
+            Ok(Place { host, port, network: None, _block: Some(block) })
+        };
+        let places = (0..nodes).map(|_| place()).collect::<io::Result<_>>()?;
+        Ok(Ground { places, shared_because: Some(because), has_shaping: false })
+    }
+
     /// How many nodes have their place.
-    pub(super) fn nodes(&self) -> usize {
+    pub(crate) fn nodes(&self) -> usize {
         self.places.len()
     }
 
     /// Where a node listens, and the port of its standalone personality.
-    pub(super) fn host_and_port(&self, node: usize) -> (&str, u16) {
+    pub(crate) fn host_and_port(&self, node: usize) -> (&str, u16) {
         (&self.places[node].host, self.places[node].port)
     }
 
     /// `host:port`.
-    pub(super) fn address(&self, door: Door) -> String {
+    pub(crate) fn address(&self, door: Door) -> String {
         let place = &self.places[door.node];
         format!("{}:{}", place.host, place.port + door.offset)
     }
 
     /// Which door is at `host:port`.
-    pub(super) fn door_at(&self, address: &str) -> Option<Door> {
+    pub(crate) fn door_at(&self, address: &str) -> Option<Door> {
         let (host, port) = address.rsplit_once(':')?;
         let port: u16 = port.parse().ok()?;
         (0..self.nodes()).find_map(|node| {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     /// `INCR key`.
     Increment,
     /// `GET key`, of a counter.
@@ -22,7 +22,7 @@ pub(super) enum What {
 
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// A counter is that (0: there is none), or a string so long.
     Number(u64),
     /// The value; what is not there is empty.
@@ -39,31 +39,31 @@ pub(super) enum Answer {
 
 /// One request of one client. Times are microseconds since the run began.
 #[derive(Clone, Debug)]
-pub(super) struct Operation {
-    pub(super) client: usize,
-    pub(super) key: String,
-    pub(super) what: What,
-    pub(super) answer: Answer,
-    pub(super) begun_us: u64,
+pub(crate) struct Operation {
+    pub(crate) client: usize,
+    pub(crate) key: String,
+    pub(crate) what: What,
+    pub(crate) answer: Answer,
+    pub(crate) begun_us: u64,
     /// When it was answered, or given up.
-    pub(super) ended_us: u64,
+    pub(crate) ended_us: u64,
     /// Who answered, or did not.
-    pub(super) node: usize,
+    pub(crate) node: usize,
 }
 
 impl Operation {
     /// Whether it was answered by what it asked for, or by a comparison that does not hold.
-    pub(super) fn is_ok(&self) -> bool {
+    pub(crate) fn is_ok(&self) -> bool {
         !matches!(self.answer, Answer::Refused(_) | Answer::Unknown(_))
     }
 
     /// From when on it has had its effect for certain; never, if nobody knows.
-    pub(super) fn returned_us(&self) -> u64 {
+    pub(crate) fn returned_us(&self) -> u64 {
         if matches!(self.answer, Answer::Unknown(_)) { u64::MAX } else { self.ended_us }
     }
 
     /// `{"client":3,"f":"append","key":"t:5:0","token":"3.17,","begun":12,"ended":40,"node":1,"answer":"ok","length":5}`.
-    pub(super) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let mut line = format!("{{\"client\":{},\"key\":{}", self.client, quoted(&self.key));
         let mut add = |name: &str, value: &str| write!(line, ",\"{name}\":{value}").expect("memory takes it");
         match &self.what {
@@ -102,7 +102,7 @@ impl Operation {
 }
 
 /// Text as JSON has it.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
@@ -119,7 +119,7 @@ pub(super) fn quoted(text: &str) -> String {
 ///
 /// # Errors
 /// Those of writing.
-pub(super) fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> io::Result<()> {
+pub(crate) fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> io::Result<()> {
     let mut file = BufWriter::new(fs::File::create(path)?);
     for line in lines {
         writeln!(file, "{line}")?;

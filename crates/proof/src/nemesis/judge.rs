@@ -23,7 +23,7 @@ struct Placed<'a> {
 }
 
 /// What is wrong with each key's history, the first finding of each key.
-pub(super) fn judge(history: &[Operation]) -> Vec<String> {
+pub(crate) fn judge(history: &[Operation]) -> Vec<String> {
     by_key(history)
         .into_iter()
         .filter_map(|(key, of_key)| judge_key(&of_key).err().map(|e| format!("{key}: {e}")))
@@ -31,7 +31,7 @@ pub(super) fn judge(history: &[Operation]) -> Vec<String> {
 }
 
 /// The operations of each key.
-pub(super) fn by_key(history: &[Operation]) -> BTreeMap<&str, Vec<&Operation>> {
+pub(crate) fn by_key(history: &[Operation]) -> BTreeMap<&str, Vec<&Operation>> {
     let mut keys: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     for operation in history {
         keys.entry(&operation.key).or_default().push(operation);

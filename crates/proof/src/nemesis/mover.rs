@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use base::rng::Rng;
 
 use super::client::Stage;
-use super::fleet::Fleet;
-use super::ground::Door;
+use super::doors::{Door, Doors};
 use crate::reply::Reply;
 
 /// Slots that go together: few stretches, because an instance has no more than 16.
@@ -24,25 +23,25 @@ const PAUSE: Duration = Duration::from_millis(150);
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moves {
+pub(crate) struct Moves {
     /// Orders that a node took.
-    pub(super) ordered: u64,
+    pub(crate) ordered: u64,
     /// Of them, those after which the slots were served by who was to get them.
-    pub(super) arrived: u64,
+    pub(crate) arrived: u64,
     /// Times that moves were called off.
-    pub(super) called_off: u64,
+    pub(crate) called_off: u64,
 }
 
-/// Moves slots until they are over, and at least one has arrived.
-pub(super) fn run(stage: &Stage<'_>, seed: u64) -> Moves {
+/// Moves slots until they are over and at least one has arrived, or until the whole stage is.
+pub(crate) fn run(stage: &Stage<'_>, seed: u64) -> Moves {
     let (mut rng, mut moves) = (Rng::new(seed ^ 0x6d6f_7665), Moves::default());
-    let nodes = stage.fleet.len();
-    let cores = stage.fleet.cores();
+    let nodes = stage.doors.len();
+    let cores = stage.doors.cores;
     let mut names: BTreeMap<Door, String> = BTreeMap::new();
     let begun = Instant::now();
     let is_over = |moves: &Moves| {
         let has_moved = moves.arrived > 0 || begun.elapsed() > GIVEN_UP_AFTER;
-        stage.moves_are_over.load(Ordering::Relaxed) && has_moved
+        stage.is_over() || stage.moves_are_over.load(Ordering::Relaxed) && has_moved
     };
     while !is_over(&moves) {
         thread::sleep(PAUSE);
@@ -54,22 +53,23 @@ pub(super) fn run(stage: &Stage<'_>, seed: u64) -> Moves {
         let target = Door::of_core(rng.below(nodes as u64) as usize, core);
         let calls_off = rng.chance(1, 8);
         if !names.contains_key(&target) {
-            names.extend(stage.fleet.told(target, &["CLUSTER", "MYID"]).map(|name| (target, name)));
+            names.extend(stage.doors.told(target, &["CLUSTER", "MYID"]).map(|name| (target, name)));
         }
         let Some(name) = names.get(&target) else { continue };
-        if owner(stage.fleet, asked, first).is_none_or(|owner| owner == target) {
+        if owner(stage.doors, asked, first).is_none_or(|owner| owner == target) {
             continue;
         }
         let (from, to) = (first.to_string(), (first + STRETCH_SLOTS - 1).to_string());
-        let order = stage.fleet.ask(asked, &["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", &from, &to, "NODE", name]);
+        let order = stage.doors.ask(asked, &["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", &from, &to, "NODE", name]);
         if !matches!(order, Ok(Reply::Status(_))) {
             continue;
         }
         moves.ordered += 1;
+        stage.moves_ordered.fetch_add(1, Ordering::Relaxed);
         if calls_off {
             let called_off = (0..nodes).filter(|node| {
                 matches!(
-                    stage.fleet.ask(Door::of_core(*node, core), &["CLUSTER", "CANCELSLOTMIGRATIONS"]),
+                    stage.doors.ask(Door::of_core(*node, core), &["CLUSTER", "CANCELSLOTMIGRATIONS"]),
                     Ok(Reply::Status(_))
                 )
             });
@@ -82,8 +82,8 @@ pub(super) fn run(stage: &Stage<'_>, seed: u64) -> Moves {
 
 fn has_arrived(stage: &Stage<'_>, slot: u64, target: Door) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < MOVED_WITHIN {
-        if owner(stage.fleet, target, slot) == Some(target) {
+    while begun.elapsed() < stage.doors.patience(MOVED_WITHIN) && !stage.is_over() {
+        if owner(stage.doors, target, slot) == Some(target) {
             return true;
         }
         thread::sleep(LOOK_EVERY);
@@ -92,13 +92,13 @@ fn has_arrived(stage: &Stage<'_>, slot: u64, target: Door) -> bool {
 }
 
 /// Who serves a slot, by what a node says.
-fn owner(fleet: &Fleet, asked: Door, slot: u64) -> Option<Door> {
-    let Ok(Reply::Array(stretches)) = fleet.ask(asked, &["CLUSTER", "SLOTS"]) else { return None };
+fn owner(doors: &Doors, asked: Door, slot: u64) -> Option<Door> {
+    let Ok(Reply::Array(stretches)) = doors.ask(asked, &["CLUSTER", "SLOTS"]) else { return None };
     stretches.iter().find_map(|stretch| {
         let Reply::Array(parts) = stretch else { return None };
         let [Reply::Integer(first), Reply::Integer(last), Reply::Array(owner), ..] = &parts[..] else { return None };
         let [Reply::Bulk(host), Reply::Integer(port), ..] = &owner[..] else { return None };
         let is_in = (*first..=*last).contains(&(slot as i64));
-        is_in.then(|| fleet.ground.door_at(&format!("{}:{port}", String::from_utf8_lossy(host)))).flatten()
+        is_in.then(|| doors.ground.door_at(&format!("{}:{port}", String::from_utf8_lossy(host)))).flatten()
     })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::rng::Rng;
 
-use super::client::{Client, Stage};
+use super::client::{Client, Course, Stage};
 use super::faults::{self, Fired};
 use super::fire::{self, Size};
 use super::fleet::{Fleet, Setting};
@@ -119,7 +119,8 @@ pub fn run(options: &Options) -> io::Result<Verdict> {
     let steps = plan::draw(&mut rng, means, options.faults_ms);
     let fleet = Fleet::new(ground, &folder, setting.clone())?;
     (0..options.nodes).try_for_each(|node| fleet.start(node))?;
-    await_whole(&fleet).map_err(|told| io::Error::other(format!("at the start: {told}; {}", said(&fleet))))?;
+    await_whole(&fleet.doors, || false)
+        .map_err(|told| io::Error::other(format!("at the start: {told}; {}", said(&fleet))))?;
     let scene = Scene { options, folder: &folder, fleet: &fleet };
     match options.what {
         What::Faults => play(&scene, &steps),
@@ -134,7 +135,8 @@ fn said(fleet: &Fleet) -> String {
 
 /// Faults of every kind, moves and clients side by side.
 fn play(scene: &Scene<'_>, steps: &[Step]) -> io::Result<Verdict> {
-    let stage = Stage::new(scene.fleet);
+    let course = Course::new();
+    let stage = Stage::new(&scene.fleet.doors, &course);
     let (history, fired, moves, healed) = harm(scene, &stage, steps)?;
     let mut verdict = Verdict::default();
     let played = Played { history, fired, moves, healed, besides: 0, gaps: Vec::new() };
@@ -156,11 +158,15 @@ fn harm(
             (0..CLIENTS).map(|number| scope.spawn(move || Client::new(stage, number, seed).run())).collect();
         let mover = scene.options.moves.then(|| scope.spawn(move || mover::run(stage, seed)));
         // Nodes that are started here live as long as this thread.
-        let fired = faults::fire(scene.fleet, steps, stage.epoch, &stage.is_over);
+        let fired = faults::fire(scene.fleet, steps, stage.course.epoch, &stage.is_over);
         // Moves end, so that it can become whole; requests go on.
         stage.moves_are_over.store(true, Ordering::Relaxed);
         let moves = mover.map(|mover| mover.join().expect("it does not panic"));
-        let whole = if fired.is_ok() { await_whole(scene.fleet) } else { Err("faults could not be undone".to_owned()) };
+        let whole = if fired.is_ok() {
+            await_whole(&scene.fleet.doors, || false)
+        } else {
+            Err("faults could not be undone".to_owned())
+        };
         if whole.is_ok() {
             thread::sleep(AFTERWARDS);
         }

@@ -3,26 +3,20 @@
 use std::io;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
-use super::client::{Client, Stage};
+use super::client::Stage;
 use super::copies::{Compared, compare};
 use super::faults::Fired;
 use super::fleet::Fleet;
-use super::history::{Answer, Operation, What, quoted, write_lines};
+use super::history::{Operation, quoted, write_lines};
 use super::judge::{by_key, judge};
 use super::mover::Moves;
+use super::reads::last_reads;
 use super::run::{CLIENTS, Options, Verdict};
 use super::tally::{Ends, Met};
 use super::whole::await_whole;
 use crate::kill::told;
 
-/// The client that reads in the end.
-const LAST_CLIENT: usize = CLIENTS;
-/// Tries for one of its reads: on a busy machine a node may lose its lease at any moment, and be whole again soon.
-const LAST_TRIES: usize = 3000;
-const LAST_PAUSE: Duration = Duration::from_millis(20);
 /// What is looked at.
 pub(super) const ORDER: &str = "every key's history is one of a single copy";
 pub(super) const COPIES: &str = "copies are equal";
@@ -64,12 +58,12 @@ impl Scene<'_> {
         besides: impl Fn() -> (&'static str, Vec<String>),
     ) -> io::Result<Vec<Operation>> {
         let Played { mut history, fired, moves, healed, besides: keys_besides, gaps } = played;
-        let (seconds, healed_us) = (stage.epoch.elapsed().as_secs(), stage.now_us());
+        let (seconds, healed_us) = (stage.course.epoch.elapsed().as_secs(), stage.now_us());
         let is_whole = healed.is_ok();
         verdict.checks.push(("it heals", healed.err().into_iter().collect()));
         let keys: Vec<String> = by_key(&history).into_keys().map(str::to_owned).collect();
         if is_whole {
-            history.extend(last_reads(stage, &keys, self.options.seed));
+            history.extend(last_reads(stage, &keys, (CLIENTS, self.options.seed)));
             let (name, mut problems) = besides();
             self.compare_copies(&keys, keys_besides, verdict);
             if verdict.is_good() {
@@ -102,7 +96,7 @@ impl Scene<'_> {
 
     /// At every member, and at every member again after a clean stop and a start.
     fn compare_copies(&self, keys: &[String], besides: u64, verdict: &mut Verdict) {
-        let before = compare(self.fleet, keys, besides);
+        let before = compare(&self.fleet.doors, keys, besides);
         if let Ok((compared, _)) = &before {
             println!("  compared: {} keys in {} slots, {} exist", compared.keys, compared.slots, compared.exist);
         }
@@ -114,8 +108,8 @@ impl Scene<'_> {
             let again = (0..self.fleet.len())
                 .try_for_each(|node| self.fleet.start(node))
                 .map_err(|error| error.to_string())
-                .and_then(|()| await_whole(self.fleet).map(drop))
-                .and_then(|()| compare(self.fleet, keys, besides));
+                .and_then(|()| await_whole(&self.fleet.doors, || false).map(drop))
+                .and_then(|()| compare(&self.fleet.doors, keys, besides));
             let is_other = |(compared, _): &(Compared, _)| digests.is_some_and(|digests| digests != compared.digests);
             if again.as_ref().is_ok_and(is_other) {
                 stopped.push("what was read is another one than before the stop".to_owned());
@@ -182,23 +176,4 @@ impl Scene<'_> {
 
 fn problems(result: Result<(Compared, Vec<String>), String>) -> Vec<String> {
     result.map_or_else(|error| vec![error], |(_, differences)| differences)
-}
-
-/// Reads every key once more, now that all is whole.
-fn last_reads(stage: &Stage<'_>, keys: &[String], seed: u64) -> Vec<Operation> {
-    let mut client = Client::new(stage, LAST_CLIENT, seed);
-    let mut done = Vec::new();
-    for key in keys {
-        for _ in 0..LAST_TRIES {
-            let what = if key.starts_with("c:") { What::Count } else { What::Read };
-            let operation = client.perform(key.clone(), what);
-            let is_answered = matches!(operation.answer, Answer::Number(_) | Answer::Value(_));
-            done.push(operation);
-            if is_answered {
-                break;
-            }
-            thread::sleep(LAST_PAUSE);
-        }
-    }
-    done
 }

@@ -1,7 +1,6 @@
 //! How the cluster stands, as the managers agreed: what `ZH.CLUSTER STATUS` says, by the harness's own numbers of nodes.
 
-use super::fleet::Fleet;
-use super::ground::Door;
+use super::doors::{Door, Doors};
 use crate::reply::Reply;
 
 /// Slots from the first to the last one.
@@ -25,8 +24,8 @@ pub(super) struct Standing {
 
 impl Standing {
     /// As a node knows it.
-    pub(super) fn of(fleet: &Fleet, asked: usize) -> Option<Standing> {
-        let Ok(Reply::Array(pairs)) = fleet.ask(Door::of_core(asked, 0), &["ZH.CLUSTER", "STATUS"]) else {
+    pub(super) fn of(doors: &Doors, asked: usize) -> Option<Standing> {
+        let Ok(Reply::Array(pairs)) = doors.ask(Door::of_core(asked, 0), &["ZH.CLUSTER", "STATUS"]) else {
             return None;
         };
         let of = |name: &str| {
@@ -34,7 +33,7 @@ impl Standing {
             pairs.find(|pair| text(&pair[0]).as_deref() == Some(name)).map(|pair| &pair[1])
         };
         let nodes: Vec<(i64, Option<usize>, String)> =
-            list(of("nodes")?)?.iter().map(|node| read_node(fleet, node)).collect::<Option<_>>()?;
+            list(of("nodes")?)?.iter().map(|node| read_node(doors, node)).collect::<Option<_>>()?;
         let place = |number: i64| nodes.iter().find(|(known, ..)| *known == number).and_then(|(_, place, _)| *place);
         let chain = |chain: &Reply| {
             let [first, last, members @ ..] = list(chain)? else { return None };
@@ -57,8 +56,8 @@ impl Standing {
     }
 
     /// As anybody knows it who answers.
-    pub(super) fn of_any(fleet: &Fleet) -> Option<Standing> {
-        (0..fleet.len()).find_map(|node| Standing::of(fleet, node))
+    pub(super) fn of_any(doors: &Doors) -> Option<Standing> {
+        (0..doors.len()).find_map(|node| Standing::of(doors, node))
     }
 
     /// The members of the chain of a slot, in order.
@@ -86,14 +85,14 @@ impl Standing {
     }
 }
 
-fn read_node(fleet: &Fleet, node: &Reply) -> Option<(i64, Option<usize>, String)> {
+fn read_node(doors: &Doors, node: &Reply) -> Option<(i64, Option<usize>, String)> {
     let pairs = list(node)?;
     let of = |name: &str| {
         let mut pairs = pairs.chunks_exact(2);
         pairs.find(|pair| text(&pair[0]).as_deref() == Some(name)).map(|pair| &pair[1])
     };
     let address = format!("{}:{}", text(of("host")?)?, integer(of("port")?)?);
-    let place = fleet.ground.door_at(&address).map(|door| door.node);
+    let place = doors.ground.door_at(&address).map(|door| door.node);
     Some((integer(of("node")?)?, place, text(of("state")?)?))
 }
 

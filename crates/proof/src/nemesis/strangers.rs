@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::client::{Client, Stage};
+use super::client::{Client, Course, Stage};
+use super::doors::Door;
 use super::faults::Fired;
-use super::ground::Door;
 use super::plan::{Fault, Kind, Step};
 use super::run::Verdict;
 use super::scene::{Played, Scene};
@@ -51,7 +51,8 @@ struct Cases<'a> {
 /// # Errors
 /// When a process cannot be started, or a file not be copied.
 pub(super) fn play(scene: &Scene<'_>) -> io::Result<Verdict> {
-    let stage = Stage::new(scene.fleet);
+    let course = Course::new();
+    let stage = Stage::new(&scene.fleet.doors, &course);
     let seed = scene.options.seed;
     let mut cases = Cases { scene, stage: &stage, fired: Vec::new(), problems: Vec::new() };
     let (history, done) = thread::scope(|scope| {
@@ -97,7 +98,7 @@ impl Cases<'_> {
     }
 
     fn port(&self) -> u16 {
-        self.scene.fleet.ground.host_and_port(VICTIM).1
+        self.scene.fleet.doors.ground.host_and_port(VICTIM).1
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -116,7 +117,7 @@ impl Cases<'_> {
         let mut command = fleet.command(VICTIM, place, token.unwrap_or(&fleet.token_path()));
         match place.0 == self.port() {
             true => command.arg("--hosts").arg(fleet.hosts_path()),
-            false => command.arg("--join").arg(fleet.ground.address(Door::plain(0))),
+            false => command.arg("--join").arg(fleet.doors.ground.address(Door::plain(0))),
         };
         let (code, said) = fleet.attempt(VICTIM, command)?;
         let last = said.lines().last().unwrap_or_default();
@@ -131,7 +132,7 @@ impl Cases<'_> {
 
     fn another_cluster(&mut self) -> io::Result<()> {
         let fleet = self.scene.fleet;
-        let (host, port) = fleet.ground.host_and_port(VICTIM);
+        let (host, port) = fleet.doors.ground.host_and_port(VICTIM);
         let (data, port) = (self.at("other-cluster"), port + BESIDE);
         let mut founder = Command::new(&self.scene.options.zerohop);
         founder.args([
@@ -172,7 +173,7 @@ impl Cases<'_> {
     }
 
     fn whole(&self) -> io::Result<()> {
-        await_whole(self.scene.fleet).map(drop).map_err(io::Error::other)
+        await_whole(&self.scene.fleet.doors, || false).map(drop).map_err(io::Error::other)
     }
 
     fn older_copy(&mut self) -> io::Result<()> {
@@ -217,14 +218,15 @@ impl Cases<'_> {
         fs::rename(&data, self.at("lost"))?;
         let what = "an empty directory at the address of a node that is not out";
         self.refused(what, (self.port(), &data), None, (1, "zerohop cluster remove"))?;
-        let known =
-            || Standing::of(fleet, 0).and_then(|one| one.node(VICTIM).map(|(node, state)| (node, state.to_owned())));
+        let known = || {
+            Standing::of(&fleet.doors, 0).and_then(|one| one.node(VICTIM).map(|(node, state)| (node, state.to_owned())))
+        };
         let (begun, mut said) = (Instant::now(), None);
         let number = loop {
             let node = known();
             if let Some((number, _)) = node.filter(|(_, state)| state == "down") {
                 let words = ["ZH.CLUSTER", "REMOVE", &number.to_string(), "ABANDON"];
-                said = fleet.ask(Door::of_core(0, 0), &words).ok();
+                said = fleet.doors.ask(Door::of_core(0, 0), &words).ok();
                 if matches!(said, Some(Reply::Status(_))) {
                     break number;
                 }

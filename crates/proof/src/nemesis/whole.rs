@@ -3,8 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::fleet::Fleet;
-use super::ground::Door;
+use super::doors::{Door, Doors};
 
 /// Nothing has changed for so long: it never will.
 const STANDSTILL: Duration = Duration::from_secs(60);
@@ -12,23 +11,23 @@ const STANDSTILL: Duration = Duration::from_secs(60);
 const WITHIN: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Waits until the cluster is whole; how long that took.
+/// Waits until the cluster is whole, or `is_given_up`; how long that took.
 ///
 /// # Errors
 /// What its nodes say instead.
-pub(super) fn await_whole(fleet: &Fleet) -> Result<Duration, String> {
+pub(crate) fn await_whole(doors: &Doors, mut is_given_up: impl FnMut() -> bool) -> Result<Duration, String> {
     let (begun, mut changed, mut last) = (Instant::now(), Instant::now(), Vec::new());
     loop {
         let told: Vec<Option<String>> =
-            (0..fleet.len()).map(|node| fleet.told(Door::of_core(node, 0), &["CLUSTER", "INFO"])).collect();
-        if is_whole(&told, fleet.cores()) {
+            (0..doors.len()).map(|node| doors.told(Door::of_core(node, 0), &["CLUSTER", "INFO"])).collect();
+        if is_whole(&told, doors.cores) {
             return Ok(begun.elapsed());
         }
         let seen: Vec<Option<String>> = told.iter().map(|told| told.as_deref().map(what_matters)).collect();
         if seen != last {
             (last, changed) = (seen, Instant::now());
         }
-        if changed.elapsed() > STANDSTILL || begun.elapsed() > WITHIN {
+        if is_given_up() || changed.elapsed() > doors.patience(STANDSTILL) || begun.elapsed() > doors.patience(WITHIN) {
             let last: Vec<String> = last.into_iter().map(|told| told.unwrap_or("no answer".to_owned())).collect();
             return Err(format!("not whole after {} s: {}", begun.elapsed().as_secs(), last.join(" | ")));
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use base::rng::Rng;
 
 use super::super::client::{Stage, answer};
-use super::super::ground::Door;
+use super::super::doors::Door;
 use super::super::history::{Answer, Operation, What};
 use crate::connection::{Connection, encode};
 use crate::reply::{Reply, decode};
@@ -97,7 +97,7 @@ impl<'a> Barrage<'a> {
             number,
             rng: Rng::new(seed ^ base::rng::mix(number as u64 + 0x6669_7265)),
             connections: BTreeMap::new(),
-            door: Door::of_core(number % stage.fleet.len(), 0),
+            door: Door::of_core(number % stage.doors.len(), 0),
             seen: BTreeMap::new(),
             sequence: 0,
             ahead: Vec::new(),
@@ -151,7 +151,7 @@ impl<'a> Barrage<'a> {
             Err((false, _)) => {
                 // Nothing was sent, so nothing was asked.
                 self.ahead = asked;
-                self.door = Door::of_core((door.node + 1) % self.stage.fleet.len(), 0);
+                self.door = Door::of_core((door.node + 1) % self.stage.doors.len(), 0);
                 return thread::sleep(PAUSE_AFTER_FAILURE);
             }
         };
@@ -208,7 +208,7 @@ impl<'a> Barrage<'a> {
         };
         let text = String::from_utf8_lossy(&text).into_owned();
         let moved = text.strip_prefix("MOVED ").and_then(|rest| rest.split_once(' '));
-        match moved.and_then(|(_, address)| self.stage.fleet.ground.door_at(address)) {
+        match moved.and_then(|(_, address)| self.stage.doors.ground.door_at(address)) {
             Some(elsewhere) if one.redirects < REDIRECTS_MAX => {
                 one.redirects += 1;
                 self.redirected[usize::from(one.redirects > 1)] += 1;
@@ -247,7 +247,7 @@ impl<'a> Barrage<'a> {
     /// The error says whether anything may have been sent.
     fn connection(&mut self, door: Door) -> Result<&mut Connection, (bool, std::io::Error)> {
         if !self.connections.contains_key(&door) {
-            let address = self.stage.fleet.ground.address(door);
+            let address = self.stage.doors.ground.address(door);
             let connection = Connection::open_within(&address, PATIENCE).map_err(|error| (false, error))?;
             self.connections.insert(door, connection);
         }

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use base::rng::Rng;
 
-use super::super::fleet::{Fleet, ask};
-use super::super::ground::Door;
+use super::super::doors::{Door, Doors, ask};
 use crate::connection::{Connection, encode};
 use crate::reply::{Reply, decode, show};
 
@@ -39,12 +38,12 @@ impl Freight {
     ///
     /// # Errors
     /// When a node refuses it.
-    pub(super) fn load(fleet: &Fleet, tags: [String; 2], (bytes, keys): (usize, usize)) -> Result<Freight, String> {
+    pub(super) fn load(doors: &Doors, tags: [String; 2], (bytes, keys): (usize, usize)) -> Result<Freight, String> {
         let [tag_of_long, tag_of_many] = tags;
         let mut rng = Rng::new(bytes as u64);
         let long: Vec<u8> = (0..bytes / 8).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
         let freight = Freight { tag_of_long, tag_of_many, long, many: BTreeMap::new(), keys, writes: 0 };
-        let mut hand = Hand::new(fleet);
+        let mut hand = Hand::new(doors);
         hand.done(&[b"SET", freight.long_key().as_bytes(), &freight.long])?;
         let numbers: Vec<usize> = (0..keys).collect();
         for numbers in numbers.chunks(AT_ONCE) {
@@ -78,8 +77,8 @@ impl Freight {
     ///
     /// # Errors
     /// When a write is not done for minutes.
-    pub(super) fn run(&mut self, fleet: &Fleet, is_over: impl Fn() -> bool) -> Result<(), String> {
-        let mut hand = Hand::new(fleet);
+    pub(super) fn run(&mut self, doors: &Doors, is_over: impl Fn() -> bool) -> Result<(), String> {
+        let mut hand = Hand::new(doors);
         while !is_over() && self.writes < self.keys.min(self.long.len() / PATCH_BYTES) {
             if self.writes.is_multiple_of(KEYS_PER_PATCH) {
                 // Spread over all of it, and no place twice.
@@ -102,13 +101,13 @@ impl Freight {
     ///
     /// # Errors
     /// When nobody shows it.
-    pub(super) fn differences(&self, fleet: &Fleet, server: usize) -> Result<Vec<String>, String> {
+    pub(super) fn differences(&self, doors: &Doors, server: usize) -> Result<Vec<String>, String> {
         let mut wrong = Vec::new();
         for avoided in [None, Some(server)] {
             let at = if avoided.is_some() { "a copy" } else { "who serves" };
-            let mut hand = Hand { avoided, ..Hand::new(fleet) };
+            let mut hand = Hand { avoided, ..Hand::new(doors) };
             if avoided.is_some() {
-                hand.door = Door::of_core((server + 1) % fleet.len(), 0);
+                hand.door = Door::of_core((server + 1) % doors.len(), 0);
             }
             match hand.told(&[b"GET", self.long_key().as_bytes()])? {
                 Reply::Bulk(value) if value == self.long => {}
@@ -141,7 +140,7 @@ impl Freight {
 
 /// Asks until somebody answers with something else than an error.
 struct Hand<'a> {
-    fleet: &'a Fleet,
+    doors: &'a Doors,
     connection: Option<(Door, Connection)>,
     door: Door,
     /// Who reads copies asks each node in turn, but this one, which serves.
@@ -149,8 +148,8 @@ struct Hand<'a> {
 }
 
 impl<'a> Hand<'a> {
-    fn new(fleet: &'a Fleet) -> Hand<'a> {
-        Hand { fleet, connection: None, door: Door::of_core(0, 0), avoided: None }
+    fn new(doors: &'a Doors) -> Hand<'a> {
+        Hand { doors, connection: None, door: Door::of_core(0, 0), avoided: None }
     }
 
     fn done(&mut self, words: &[&[u8]]) -> Result<(), String> {
@@ -165,7 +164,7 @@ impl<'a> Hand<'a> {
                 Ok(Reply::Error(text)) => {
                     let text = String::from_utf8_lossy(&text).into_owned();
                     let moved = text.strip_prefix("MOVED ").and_then(|rest| rest.split_once(' '));
-                    let named = moved.and_then(|(_, address)| self.fleet.ground.door_at(address));
+                    let named = moved.and_then(|(_, address)| self.doors.ground.door_at(address));
                     self.door = match named {
                         Some(door) if self.avoided.is_none() => door,
                         _ => self.next(),
@@ -188,14 +187,14 @@ impl<'a> Hand<'a> {
     }
 
     fn next(&self) -> Door {
-        let next = |node: usize| (node + 1) % self.fleet.len();
+        let next = |node: usize| (node + 1) % self.doors.len();
         let node = next(self.door.node);
         Door::of_core(if self.avoided == Some(node) { next(node) } else { node }, 0)
     }
 
     fn once(&mut self, words: &[&[u8]]) -> std::io::Result<Reply> {
         if self.connection.as_ref().is_none_or(|(door, _)| *door != self.door) {
-            let mut connection = Connection::open_within(&self.fleet.ground.address(self.door), PATIENCE)?;
+            let mut connection = Connection::open_within(&self.doors.ground.address(self.door), PATIENCE)?;
             if self.avoided.is_some() {
                 ask(&mut connection, &["READONLY"])?;
             }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use base::rng::Rng;
 
 use super::super::client::Stage;
-use super::super::fleet::ask;
-use super::super::ground::Door;
+use super::super::doors::{Door, ask};
 use super::super::history::{Answer, Operation, What};
 use crate::connection::Connection;
 use crate::reply::Reply;
@@ -59,7 +58,7 @@ impl<'a> Pairs<'a> {
             tag,
             number,
             rng: Rng::new(seed ^ base::rng::mix(number as u64 + 0x7061_6972)),
-            door: Door::of_core(number % stage.fleet.len(), 0),
+            door: Door::of_core(number % stage.doors.len(), 0),
             connection: None,
             turns: 0,
             sent: Done::default(),
@@ -198,9 +197,9 @@ impl<'a> Pairs<'a> {
     fn say(&mut self, words: &[&str]) -> Result<Reply, String> {
         let door = self.door;
         if self.connection.as_ref().is_none_or(|(known, _)| *known != door) {
-            let opened = Connection::open_within(&self.stage.fleet.ground.address(door), PATIENCE);
+            let opened = Connection::open_within(&self.stage.doors.ground.address(door), PATIENCE);
             let connection = opened.map_err(|error| {
-                self.door = Door::of_core((door.node + 1) % self.stage.fleet.len(), 0);
+                self.door = Door::of_core((door.node + 1) % self.stage.doors.len(), 0);
                 format!("no connection: {}", error.kind())
             })?;
             self.connection = Some((door, connection));
@@ -218,7 +217,7 @@ impl<'a> Pairs<'a> {
             Ok(Reply::Error(text)) => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 let moved = text.strip_prefix("MOVED ").and_then(|rest| rest.split_once(' '));
-                if let Some(door) = moved.and_then(|(_, address)| self.stage.fleet.ground.door_at(address)) {
+                if let Some(door) = moved.and_then(|(_, address)| self.stage.doors.ground.door_at(address)) {
                     self.door = door;
                 }
                 text

@@ -7,9 +7,9 @@ use base::rng::Rng;
 use rustix::process::Signal;
 
 use super::super::client::Stage;
+use super::super::doors::Door;
 use super::super::faults::Fired;
 use super::super::fleet::Fleet;
-use super::super::ground::Door;
 use super::super::plan::{Fault, Kind, Step};
 use super::super::standing::{Slots, Standing};
 use super::super::whole::await_whole;
@@ -105,6 +105,7 @@ pub(super) struct Moved {
 
 /// Does the rounds.
 pub(super) struct Rounds<'a> {
+    pub(super) fleet: &'a Fleet,
     pub(super) stage: &'a Stage<'a>,
     pub(super) field: &'a Field,
     pub(super) slots: Slots,
@@ -114,10 +115,6 @@ pub(super) struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    fn fleet(&self) -> &Fleet {
-        self.stage.fleet
-    }
-
     /// One after the other; whole in between.
     ///
     /// # Errors
@@ -170,13 +167,13 @@ impl Rounds<'_> {
         let begun = Instant::now();
         let mut why = String::new();
         while begun.elapsed() < ORDERED_WITHIN {
-            let standing = Standing::of_any(self.fleet());
+            let standing = Standing::of_any(self.stage.doors);
             let source = standing.as_ref().and_then(|standing| standing.server(self.slots));
             if let (Some(standing), Some(source)) = (standing, source) {
                 // Away from the chain, so that everything has to be sent.
                 let is_free =
                     |node: &usize| !standing.chain(self.slots.0).iter().any(|(place, _)| *place == Some(*node));
-                let others = (1..self.fleet().len()).map(|step| (source + step) % self.fleet().len());
+                let others = (1..self.fleet.len()).map(|step| (source + step) % self.fleet.len());
                 let target = others.clone().find(is_free).or(others.clone().next());
                 let target = target.expect("there are several nodes");
                 match self.ask_to_move(source, target) {
@@ -190,19 +187,19 @@ impl Rounds<'_> {
     }
 
     fn ask_to_move(&self, source: usize, target: usize) -> Result<(), String> {
-        let fleet = self.fleet();
-        let name = fleet.told(Door::of_core(target, 0), &["CLUSTER", "MYID"]).ok_or("it does not say who it is")?;
+        let doors = self.stage.doors;
+        let name = doors.told(Door::of_core(target, 0), &["CLUSTER", "MYID"]).ok_or("it does not say who it is")?;
         let (first, last) = (self.slots.0.to_string(), self.slots.1.to_string());
         let words = ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", &first, &last, "NODE", &name];
-        match fleet.ask(Door::of_core(source, 0), &words) {
+        match doors.ask(Door::of_core(source, 0), &words) {
             Ok(Reply::Status(_)) => Ok(()),
             other => Err(format!("{other:?}")),
         }
     }
 
     fn cancel(&mut self) -> bool {
-        let fleet = self.fleet();
-        let all = (0..fleet.len()).map(|node| fleet.ask(Door::of_core(node, 0), &["CLUSTER", "CANCELSLOTMIGRATIONS"]));
+        let doors = self.stage.doors;
+        let all = (0..doors.len()).map(|node| doors.ask(Door::of_core(node, 0), &["CLUSTER", "CANCELSLOTMIGRATIONS"]));
         let called_off = all.filter(|told| matches!(told, Ok(Reply::Status(_)))).count() > 0;
         self.moved.called_off += u64::from(called_off);
         called_off
@@ -221,14 +218,14 @@ impl Rounds<'_> {
         let Some(node) = node else { return Ok(false) };
         let begun_us = self.stage.now_us();
         let (fault, kind, has_worked) = match is_kill {
-            true => (Fault::Kill { node }, Kind::Kill, self.fleet().kill(node)),
-            false => (Fault::Stop { node }, Kind::StopForThreeLeases, self.fleet().signal(node, Signal::STOP)),
+            true => (Fault::Kill { node }, Kind::Kill, self.fleet.kill(node)),
+            false => (Fault::Stop { node }, Kind::StopForThreeLeases, self.fleet.signal(node, Signal::STOP)),
         };
         let hold_ms = if is_kill { 100 + self.rng.below(2 * self.lease_ms) } else { 3 * self.lease_ms };
         thread::sleep(Duration::from_millis(hold_ms));
         match is_kill {
-            true => self.fleet().start(node).map_err(|error| error.to_string())?,
-            false => drop(self.fleet().signal(node, Signal::CONT)),
+            true => self.fleet.start(node).map_err(|error| error.to_string())?,
+            false => drop(self.fleet.signal(node, Signal::CONT)),
         }
         let ended_us = self.stage.now_us();
         let step = Step { kind, fault, begin_ms: begun_us / 1000, end_ms: ended_us / 1000 };
@@ -242,7 +239,7 @@ impl Rounds<'_> {
         let later = Duration::from_millis(if phase == Phase::Filling { self.rng.below(150) } else { 0 });
         let (begun, mut has_begun) = (Instant::now(), false);
         while begun.elapsed() < PHASE_WITHIN {
-            let Some(standing) = Standing::of_any(self.fleet()) else { continue };
+            let Some(standing) = Standing::of_any(self.stage.doors) else { continue };
             let is_moving = standing.on_its_way(self.slots) == Some(target);
             has_begun |= is_moving;
             let chain = standing.chain(self.slots.0);
@@ -265,7 +262,7 @@ impl Rounds<'_> {
         let begun = Instant::now();
         while begun.elapsed() < PHASE_WITHIN {
             let is_over = |standing: &Standing| standing.on_its_way(self.slots).is_none();
-            if Standing::of_any(self.fleet()).as_ref().is_some_and(is_over) {
+            if Standing::of_any(self.stage.doors).as_ref().is_some_and(is_over) {
                 return;
             }
             thread::sleep(LOOK_EVERY);
@@ -274,8 +271,8 @@ impl Rounds<'_> {
 
     /// Waits until everything is whole; whether the slots are where they were to go.
     fn settle(&mut self, target: usize) -> Result<bool, String> {
-        await_whole(self.fleet())?;
-        let server = Standing::of_any(self.fleet()).and_then(|standing| standing.server(self.slots));
+        await_whole(self.stage.doors, || false)?;
+        let server = Standing::of_any(self.stage.doors).and_then(|standing| standing.server(self.slots));
         let has_arrived = server == Some(target);
         self.moved.arrived += u64::from(has_arrived);
         Ok(has_arrived)
