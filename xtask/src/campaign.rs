@@ -28,6 +28,7 @@ struct Options {
     seconds: Option<u64>,
     rounds: Option<u64>,
     seed: Option<u64>,
+    nodes: Option<u64>,
     planted: Option<String>,
 }
 
@@ -68,8 +69,8 @@ const CAMPAIGNS: &[Campaign] = &[
     },
     Campaign {
         name: "power",
-        about: "a machine that loses its power under load, on one disk; Redis beside it; --planted BUG: one that has to be caught",
-        takes: &["--rounds", "--seed", "--planted"],
+        about: "a machine that loses its power under load, on one disk; Redis beside it; --nodes 3: a cluster in it; --planted BUG: one that has to be caught",
+        takes: &["--rounds", "--seed", "--nodes", "--planted"],
         run: run_power,
     },
     Campaign {
@@ -101,6 +102,7 @@ impl Options {
                 }
                 "--rounds" => options.rounds = Some(number()?),
                 "--seed" => options.seed = Some(number()?),
+                "--nodes" => options.nodes = Some(number()?),
                 _ => options.planted = Some(value.clone()),
             }
         }
@@ -145,7 +147,8 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     println!("\n{text}");
     // What a planted bug did says nothing about the commit.
     if options.planted.is_none() {
-        keep(name, &text)?;
+        let of_nodes = options.nodes.map(|nodes| format!("{name}-{nodes}"));
+        keep(of_nodes.as_deref().unwrap_or(name), &text)?;
     }
     Ok(if verdict.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -234,19 +237,26 @@ fn run_kill(options: &Options) -> Outcome<Verdict> {
     told(&mut command)
 }
 
-/// Zerohop, then losers that have to be caught, then a peer that keeps its promise.
+/// Zerohop, then losers that have to be caught, then a peer that keeps its promise; of clusters Zerohop, and one on a disk that
+/// nobody flushes.
 fn run_power(options: &Options) -> Outcome<Verdict> {
     power::meet_needs()?;
     let planted = options.planted.as_deref();
     let zerohop = if planted.is_some() { kill::planted_binary()? } else { kill::release_binary()? };
     let seed = options.seed.map_or_else(unix_s, Ok)?;
-    let mut command = power::command(&Subject::Zerohop(&zerohop), seed, planted)?;
+    let of = |subject: &Subject<'_>, planted| match options.nodes {
+        Some(nodes) => power::cluster_command(subject, nodes, seed, planted),
+        None => power::command(subject, seed, planted),
+    };
+    let mut command = of(&Subject::Zerohop(&zerohop), planted)?;
     options.bound(&mut command);
     let mut verdict = told(&mut command)?;
     if planted.is_none() {
-        let losers = [Subject::Redis("everysec"), Subject::Redis("no"), Subject::ZerohopUnflushed(&zerohop)];
-        for subject in losers.into_iter().chain([Subject::Redis("always")]) {
-            let mut command = power::command(&subject, seed, None)?;
+        let unflushed = Subject::ZerohopUnflushed(&zerohop);
+        let of_one = [Subject::Redis("everysec"), Subject::Redis("no"), unflushed, Subject::Redis("always")];
+        let others = if options.nodes.is_some() { &[unflushed][..] } else { &of_one };
+        for subject in others {
+            let mut command = of(subject, None)?;
             let of_peer = told(command.args(["--rounds", &power::LOSER_ROUNDS.to_string()]))?;
             verdict.passed &= of_peer.passed;
             verdict.lines.extend(of_peer.lines);
@@ -327,8 +337,10 @@ mod tests {
     fn options_are_read_and_those_of_other_campaigns_refused() {
         let options = parse("kill", "--rounds 3 --minutes 2 --seed 9 --planted M7").expect("all are known");
         let planted = Some("M7".to_owned());
-        assert_eq!(options, Options { seconds: Some(120), rounds: Some(3), seed: Some(9), planted });
+        assert_eq!(options, Options { seconds: Some(120), rounds: Some(3), seed: Some(9), nodes: None, planted });
         assert_eq!(parse("sim", "--seconds 5").map(|options| options.time_s()), Ok(5));
+        assert_eq!(parse("power", "--nodes 3").map(|options| options.nodes), Ok(Some(3)));
+        assert!(parse("kill", "--nodes 3").is_err());
         assert!(parse("sim", "--rounds 3").is_err() && parse("kill", "--quick 1").is_err());
         assert!(parse("kill", "--rounds").is_err() && parse("kill", "--rounds many").is_err());
     }

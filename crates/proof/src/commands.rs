@@ -267,7 +267,7 @@ pub fn kill(arguments: &KillArguments) -> io::Result<Counts> {
         load_bytes_max: arguments.load_mib_max << 20,
         keeps_evidence: arguments.planted.is_none(),
     })?;
-    Ok(judged(arguments.planted.as_deref(), verdict.rounds, &verdict.problems))
+    Ok(judged(arguments.planted.as_deref(), verdict.rounds, !verdict.problems.is_empty()))
 }
 
 /// Arguments of `power`.
@@ -285,6 +285,9 @@ pub struct PowerArguments {
     /// Which server that is.
     #[arg(long, value_enum, default_value = "zerohop")]
     subject: power::Subject,
+    /// So many of it in the one machine: 1 on its own, or a cluster of 3 to 5.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=5))]
+    nodes: u64,
     /// Seed of the campaign: which rounds it has.
     #[arg(long, default_value_t = 1, value_parser = parse_number)]
     seed: u64,
@@ -310,18 +313,20 @@ pub fn power(arguments: &PowerArguments) -> io::Result<Counts> {
     let verdict = power::run(&power::Options {
         machine: power::Machine { qemu: qemu.clone(), kernel: kernel.clone(), initramfs: initramfs.clone() },
         subject: *subject,
+        nodes: usize::try_from(arguments.nodes).expect("it is small"),
         planted: planted.clone(),
         seed: arguments.seed,
         rounds_max: arguments.rounds,
         time_max: Duration::from_secs(arguments.seconds),
         keeps_evidence: loser.is_none(),
     })?;
-    Ok(judged(loser, verdict.rounds, &verdict.problems))
+    let noticed = if loser.is_some() { verdict.noticed() } else { !verdict.problems.is_empty() };
+    Ok(judged(loser, verdict.rounds, noticed))
 }
 
 /// Each right round is a test that passed; of a loser there is one test, that it is caught.
-fn judged(loser: Option<&str>, rounds: u64, problems: &[String]) -> Counts {
-    let failed = u64::from(!problems.is_empty());
+fn judged(loser: Option<&str>, rounds: u64, has_problems: bool) -> Counts {
+    let failed = u64::from(has_problems);
     let Some(loser) = loser else { return Counts { passed: rounds, failed } };
     match failed {
         0 => println!("{loser} was NOT caught by {rounds} rounds"),

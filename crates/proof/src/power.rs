@@ -4,17 +4,24 @@
 //! ```text
 //!   clients (kill::load) ──TCP──► guest: kernel, ext4, server ──NBD──► disk: writes that were not flushed are volatile
 //!                                    │ console: check, recovery, ticks
-//!   plan  what a seed draws        guest  the virtual machine        disk  what is durable, and what a cut takes
-//!   round start, judge, load, cut  clock  what was promised by when  nbd   how the machine reaches the disk
-//!   campaign  the rounds           book and judge: those of the kill campaign
+//!   rig   all of that                guest    the virtual machine        disk  what is durable, and what a cut takes
+//!   node  one node, or Redis         plan     what a seed draws          nbd   how the machine reaches the disk
+//!   round start, judge, load, cut    clock    what was promised by when  console  what the guest prints
+//!   campaign  the rounds             cluster  nodes that lose their power together
 //! ```
+//!
+//! Books and judge of one node are those of the kill campaign, clients and judge of a cluster those of the nemesis campaign.
 
 mod campaign;
 mod clock;
+mod cluster;
+mod console;
 mod disk;
 mod guest;
 mod nbd;
+mod node;
 mod plan;
+mod rig;
 mod round;
 
 pub use campaign::{Options, Verdict, run};

@@ -16,7 +16,11 @@ pub const LOSER_ROUNDS: u64 = 5;
 /// The variable that plants a bug; the guest hands it to the server.
 const PLANTED_VARIABLE: &str = "PLANTED_BUG";
 
+/// Nodes of the cluster that loses its power together.
+pub const NODES: u64 = 3;
+
 /// A server and the machine it is put into.
+#[derive(Clone, Copy)]
 pub enum Subject<'a> {
     /// This binary zerohop.
     Zerohop(&'a Path),
@@ -37,8 +41,13 @@ pub fn meet_needs() -> Outcome<()> {
     }
 }
 
-/// A campaign of this subject with this seed and so many rounds; `planted` names the bug that it has to notice.
+/// A campaign of this subject with this seed; `planted` names the bug that it has to notice.
 pub fn command(subject: &Subject<'_>, seed: u64, planted: Option<&str>) -> Outcome<Command> {
+    cluster_command(subject, 1, seed, planted)
+}
+
+/// The same with so many nodes in the one machine, as a cluster if there are several.
+pub fn cluster_command(subject: &Subject<'_>, nodes: u64, seed: u64, planted: Option<&str>) -> Outcome<Command> {
     let (name, program, inside) = match subject {
         Subject::Zerohop(binary) => ("zerohop".to_owned(), binary.to_path_buf(), "zerohop"),
         Subject::ZerohopUnflushed(binary) => ("zerohop-unflushed".to_owned(), binary.to_path_buf(), "zerohop"),
@@ -49,7 +58,7 @@ pub fn command(subject: &Subject<'_>, seed: u64, planted: Option<&str>) -> Outco
     initramfs::write(&image, &guest, &program, inside)?;
     let mut command = Command::new(workspace::checked_program("proof")?);
     command.args(["power", "--subject", &name, "--seed", &seed.to_string(), "--kernel"]).arg(&guest.kernel);
-    command.arg("--initramfs").arg(&image);
+    command.arg("--initramfs").arg(&image).args(["--nodes", &nodes.to_string()]);
     match planted {
         Some(bug) => command.env(PLANTED_VARIABLE, bug),
         None => command.env_remove(PLANTED_VARIABLE),

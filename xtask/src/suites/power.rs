@@ -1,9 +1,9 @@
 //! The suite `power`: a machine that loses its power under load, a few rounds on one disk. `power-rest`, in a shard, goes on
-//! with its seed, and puts Redis that syncs once a second in its place, which has to be caught. Hundreds of rounds are a
-//! campaign: `cargo x campaign power`.
+//! with its seed, and puts Redis that syncs once a second in its place, which has to be caught. Both have rounds of a cluster in
+//! the machine. Hundreds of rounds are a campaign: `cargo x campaign power`, with `--nodes 3` of a cluster.
 
 use super::{Context, Counts, Suite, Turn, commit_number};
-use crate::power::{LOSER_ROUNDS, Subject};
+use crate::power::{LOSER_ROUNDS, NODES, Subject};
 use crate::{Outcome, kill, needs, power};
 
 /// Rounds of the commit's seed in every run; a round starts a machine that is emulated, which takes seconds. The third is the
@@ -11,39 +11,50 @@ use crate::{Outcome, kill, needs, power};
 const ROUNDS: u64 = 3;
 /// Rounds of that seed, and of the next one, in the shard: the first ones again, because each stands on those before.
 const ROUNDS_OF_SHARD: u64 = 4;
+/// Of a cluster: the first cut meets slots on their way.
+const ROUNDS_OF_CLUSTER: u64 = 1;
+/// And in the shard: the third is the first of `interval`.
+const ROUNDS_OF_CLUSTER_IN_SHARD: u64 = 3;
 
 /// Each round counts as one test.
 pub const POWER: Suite = Suite {
     name: "power",
     about: "power cuts of a virtual machine whose disk loses what was not flushed",
     needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST],
-    budget_seconds: 90,
+    budget_seconds: 150,
     turn: Turn::Fixed,
     run: |context| {
-        let zerohop = context.zerohop()?;
-        campaigns(context, &[(Subject::Zerohop(&zerohop), commit_number(&context.commit), ROUNDS)])
+        let (zerohop, seed) = (context.zerohop()?, commit_number(&context.commit));
+        let ours = Subject::Zerohop(&zerohop);
+        campaigns(context, &[(ours, 1, seed, ROUNDS), (ours, NODES, seed, ROUNDS_OF_CLUSTER)])
     },
 };
 
 /// Each round counts as one test, and so does the loser.
 pub const POWER_REST: Suite = Suite {
     name: "power-rest",
-    about: "more rounds of `power`, of two seeds; Redis with everysec must be caught",
+    about: "more rounds of `power`, of two seeds, and of a cluster; Redis with everysec must be caught",
     needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST, &needs::REDIS],
-    budget_seconds: 180,
+    budget_seconds: 300,
     turn: Turn::Shard("disks"),
     run: |context| {
         let (zerohop, seed) = (context.zerohop()?, commit_number(&context.commit));
-        let ours = |seed| (Subject::Zerohop(&zerohop), seed, ROUNDS_OF_SHARD);
-        campaigns(context, &[ours(seed), ours(seed + 1), (Subject::Redis("everysec"), seed, LOSER_ROUNDS)])
+        let (ours, redis) = (Subject::Zerohop(&zerohop), Subject::Redis("everysec"));
+        let all = [
+            (ours, 1, seed, ROUNDS_OF_SHARD),
+            (ours, 1, seed + 1, ROUNDS_OF_SHARD),
+            (redis, 1, seed, LOSER_ROUNDS),
+            (ours, NODES, seed + 1, ROUNDS_OF_CLUSTER_IN_SHARD),
+        ];
+        campaigns(context, &all)
     },
 };
 
-/// Each with its subject, its seed and its rounds.
-fn campaigns(context: &Context, all: &[(Subject<'_>, u64, u64)]) -> Outcome<Counts> {
+/// Each with its subject, its nodes, its seed and its rounds.
+fn campaigns(context: &Context, all: &[(Subject<'_>, u64, u64, u64)]) -> Outcome<Counts> {
     let mut counts = Counts::default();
-    for (subject, seed, rounds) in all {
-        let mut command = power::command(subject, *seed, None)?;
+    for (subject, nodes, seed, rounds) in all {
+        let mut command = power::cluster_command(subject, *nodes, *seed, None)?;
         counts.add(context.counted(command.args(["--rounds", &rounds.to_string()]))?);
     }
     Ok(counts)
@@ -52,13 +63,17 @@ fn campaigns(context: &Context, all: &[(Subject<'_>, u64, u64)]) -> Outcome<Coun
 /// What must be caught beside the one of `power-rest`: a part of the harness each.
 pub const POWER_LOSERS: Suite = Suite {
     name: "power-losers",
-    about: "power cuts that must be noticed: a reply before its sync, Redis without syncs, a disk that nobody flushes",
+    about: "power cuts that must be noticed: a reply before its sync, of one node and of a cluster's second, Redis without syncs, a disk that nobody flushes",
     needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST, &needs::REDIS],
-    budget_seconds: 300,
+    budget_seconds: 420,
     turn: Turn::Shard("losers"),
     run: lose,
 };
 
+/// A seed with which a cut of a cluster soon takes what M3 acknowledged too early.
+const PLANTED_SEED_OF_CLUSTER: u64 = 1;
+/// The bug that no death of single nodes shows, as long as another one lives.
+const BUG_OF_CLUSTER: &str = "M3";
 /// A seed whose first cut takes what M1 acknowledged too early.
 const PLANTED_SEED: u64 = 3;
 /// The bug that a process which dies alone does not show.
@@ -66,14 +81,16 @@ const BUG_OF_MACHINE: &str = "M1";
 
 fn lose(context: &Context) -> Outcome<Counts> {
     let (planted, zerohop) = (kill::planted_binary()?, context.zerohop()?);
+    let ours = Subject::Zerohop(&planted);
     let losers = [
-        (Subject::Zerohop(&planted), Some(BUG_OF_MACHINE)),
-        (Subject::Redis("no"), None),
-        (Subject::ZerohopUnflushed(&zerohop), None),
+        (ours, 1, PLANTED_SEED, Some(BUG_OF_MACHINE)),
+        (Subject::Redis("no"), 1, PLANTED_SEED, None),
+        (Subject::ZerohopUnflushed(&zerohop), 1, PLANTED_SEED, None),
+        (ours, NODES, PLANTED_SEED_OF_CLUSTER, Some(BUG_OF_CLUSTER)),
     ];
     let mut counts = Counts::default();
-    for (subject, bug) in losers {
-        let mut command = power::command(&subject, PLANTED_SEED, bug)?;
+    for (subject, nodes, seed, bug) in losers {
+        let mut command = power::cluster_command(&subject, nodes, seed, bug)?;
         counts.add(context.counted(command.args(["--rounds", &LOSER_ROUNDS.to_string()]))?);
     }
     Ok(counts)

@@ -32,6 +32,14 @@ impl Recovery {
         }
         recovery
     }
+
+    /// Adds another one.
+    pub fn add(&mut self, other: &Recovery) {
+        self.run_keys += other.run_keys;
+        self.records += other.records;
+        self.torn_tails += other.torn_tails;
+        self.incomplete_units += other.incomplete_units;
+    }
 }
 
 /// What `zerohop check` prints of a directory that it finds good.

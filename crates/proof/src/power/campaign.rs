@@ -1,26 +1,14 @@
 //! A campaign: rounds on one disk, with what its clients know; the first wrong round ends it.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
-use super::disk::Disk;
 use super::guest::Machine;
-use super::plan::{Plan, Subject};
-use super::round::Tally;
-use crate::kill::book::Habits;
-use crate::kill::told::Recovery;
-use crate::kill::verdict::{Books, Size};
-use crate::process::new_directory;
+use super::plan::Subject;
+use super::rig::{UNPROVEN, is_of_server};
+use super::{cluster, node};
 
-/// The disk. Only what was written takes room.
-const DISK_BYTES: u64 = 2 << 30;
-/// A machine that is emulated reads fewer keys back than the kill campaign has.
-const SIZE: Size =
-    Size { watched_keys: 200, bulk_keys: 2000, habits: Habits { promises_later: true, has_order: true } };
 /// What went wrong is told so often,
 const TOLD_MAX: usize = 20;
 /// and so often where something has to.
@@ -35,6 +23,8 @@ pub struct Options {
     pub machine: Machine,
     /// The server in it.
     pub subject: Subject,
+    /// So many of it: one on its own, or the nodes of a cluster.
+    pub nodes: usize,
     /// The bug that the server is to carry.
     pub planted: Option<String>,
     /// Seed of the campaign.
@@ -56,23 +46,44 @@ pub struct Verdict {
     pub problems: Vec<String>,
 }
 
-/// A campaign under way.
-pub struct Campaign {
-    pub(super) machine: Machine,
-    pub(super) planted: Option<String>,
-    pub(super) disk: Arc<Mutex<Disk>>,
-    pub(super) books: Books,
-    /// The last cut came behind a clean stop: the next start replays nothing.
-    pub(super) is_left_clean: bool,
-    folder: PathBuf,
-    totals: Totals,
+impl Verdict {
+    /// Whether the server has lost what it promised: a machine that is wrong proves nothing.
+    pub fn noticed(&self) -> bool {
+        self.problems.iter().any(|problem| is_of_server(problem))
+    }
 }
 
-/// What a campaign has met.
-#[derive(Debug, Default)]
-struct Totals {
-    tally: Tally,
-    recovery: Recovery,
+/// Rounds that stand on each other.
+pub(super) trait Rounds {
+    /// One round; what it met is printed.
+    ///
+    /// # Errors
+    /// What must not be.
+    fn round(&mut self, number: u64) -> Result<(), Vec<String>>;
+
+    /// The start that shows what the last cut left.
+    ///
+    /// # Errors
+    /// What must not be.
+    fn last_start(&mut self, number: u64) -> Result<(), Vec<String>>;
+
+    /// What a campaign must meet to prove anything, with how often it did.
+    fn met(&self) -> Vec<(&'static str, u64)>;
+
+    /// What it met, for people.
+    fn lines(&self, options: &Options, rounds: u64) -> Vec<String>;
+
+    /// Where consoles and the disk lie; with whatever else a wrong round leaves.
+    ///
+    /// # Errors
+    /// Those of writing it.
+    fn evidence(&self) -> io::Result<&Path>;
+
+    /// Removes that.
+    ///
+    /// # Errors
+    /// Those of removing.
+    fn remove(self) -> io::Result<()>;
 }
 
 /// Runs a campaign and prints what it meets.
@@ -80,129 +91,62 @@ struct Totals {
 /// # Errors
 /// When its folder or its disk cannot be made.
 pub fn run(options: &Options) -> io::Result<Verdict> {
-    let mut campaign = Campaign::new(options)?;
-    let draw = |round| Plan::draw(options.subject, options.seed, round);
+    match options.nodes {
+        1 => judged(options, node::Campaign::new(options)?),
+        _ => judged(options, cluster::Campaign::new(options)?),
+    }
+}
+
+fn judged(options: &Options, mut campaign: impl Rounds) -> io::Result<Verdict> {
     let (begun, mut rounds, mut problems) = (Instant::now(), 0, Vec::new());
     while problems.is_empty() && rounds < options.rounds_max && begun.elapsed() < options.time_max {
-        match campaign.told_round(&draw(rounds + 1)) {
+        match campaign.round(rounds + 1) {
             Ok(()) => rounds += 1,
             Err(found) => problems = found,
         }
     }
     if problems.is_empty() {
-        problems = campaign.start_and_judge(&draw(rounds + 1)).map(drop).err().unwrap_or_default();
+        problems = campaign.last_start(rounds + 1).err().unwrap_or_default();
     }
     if problems.is_empty() && options.subject == Subject::Zerohop && options.planted.is_none() {
-        problems = campaign.totals.gaps(rounds);
+        problems = gaps(&campaign.met(), rounds);
     }
-    for line in campaign.totals.lines(options, rounds) {
+    for line in campaign.lines(options, rounds) {
         println!("{line}");
     }
     if !problems.is_empty() {
-        let (word, told_max) =
-            if options.keeps_evidence { ("FAILED", TOLD_MAX) } else { ("caught", TOLD_OF_LOSER_MAX) };
+        let is_caught = problems.iter().any(|problem| is_of_server(problem));
+        let (word, told_max) = match (options.keeps_evidence, is_caught) {
+            (true, _) => ("FAILED", TOLD_MAX),
+            (false, true) => ("caught", TOLD_OF_LOSER_MAX),
+            (false, false) => ("wrong", TOLD_OF_LOSER_MAX),
+        };
         println!("{word}  seed {}, round {}: {} problems", options.seed, rounds + 1, problems.len());
         problems.iter().take(told_max).for_each(|problem| println!("{word}  {problem}"));
     }
     match options.keeps_evidence && !problems.is_empty() {
         true => {
-            println!("FAILED  the disk as the last cut left it, and what guests printed: {}", campaign.folder.display())
+            let folder = campaign.evidence()?.display();
+            println!("FAILED  the disk as the last cut left it, and what guests printed: {folder}");
         }
-        false => fs::remove_dir_all(&campaign.folder)?,
+        false => campaign.remove()?,
     }
     Ok(Verdict { rounds, problems })
 }
 
-impl Campaign {
-    fn new(options: &Options) -> io::Result<Campaign> {
-        let folder = new_directory()?;
-        let disk = Arc::new(Mutex::new(Disk::new(formatted(&folder.join("disk.img"))?)?));
-        let (machine, planted) = (options.machine.clone(), options.planted.clone());
-        let (books, totals) = (Books::new(SIZE), Totals::default());
-        Ok(Campaign { machine, planted, disk, books, is_left_clean: true, folder, totals })
-    }
-
-    fn told_round(&mut self, plan: &Plan) -> Result<(), Vec<String>> {
-        let begun = Instant::now();
-        let (recovery, tally) = self.round(plan)?;
-        println!(
-            "{plan}: {} keys from runs, {} records, {} torn tails, {} incomplete units; {} units, {} overwrites; {} of {} \
-             unflushed blocks lost; {:.1} s",
-            recovery.run_keys,
-            recovery.records,
-            recovery.torn_tails,
-            recovery.incomplete_units,
-            tally.units,
-            tally.bulk_requests,
-            tally.lost.lost,
-            tally.lost.unflushed,
-            begun.elapsed().as_secs_f64()
-        );
-        self.totals.add(&recovery, &tally);
-        Ok(())
-    }
-
-    /// Where a machine's console goes.
-    pub(super) fn console(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
+fn gaps(met: &[(&str, u64)], rounds: u64) -> Vec<String> {
+    let gaps = met.iter().filter(|(_, count)| rounds >= TELLING_ROUNDS && *count == 0);
+    gaps.map(|(what, _)| format!("{UNPROVEN}in {rounds} rounds it never met {what}")).collect()
 }
 
-/// A new disk with an ext4 file system on it.
-fn formatted(path: &Path) -> io::Result<fs::File> {
-    let file = fs::File::options().read(true).write(true).create_new(true).open(path)?;
-    file.set_len(DISK_BYTES)?;
-    let mut tools = std::env::var_os("PATH").unwrap_or_default();
-    // Where Debian has tools of file systems, which the path of a user may lack.
-    tools.push(OsString::from(":/usr/sbin:/sbin"));
-    let made = Command::new("mke2fs")
-        .env("PATH", tools)
-        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"])
-        .arg(path)
-        .status()
-        .map_err(|error| io::Error::other(format!("mke2fs, of the Debian package e2fsprogs: {error}")))?;
-    if made.success() { Ok(file) } else { Err(io::Error::other(format!("mke2fs: {made}"))) }
-}
+#[cfg(test)]
+mod tests {
+    use super::{TELLING_ROUNDS, gaps};
 
-impl Totals {
-    fn add(&mut self, recovery: &Recovery, tally: &Tally) {
-        self.tally.units += tally.units;
-        self.tally.bulk_requests += tally.bulk_requests;
-        self.tally.broken_starts += tally.broken_starts;
-        self.tally.stops += tally.stops;
-        self.tally.lost.unflushed += tally.lost.unflushed;
-        self.tally.lost.lost += tally.lost.lost;
-        self.recovery.run_keys += recovery.run_keys;
-        self.recovery.records += recovery.records;
-        self.recovery.torn_tails += recovery.torn_tails;
-        self.recovery.incomplete_units += recovery.incomplete_units;
-    }
-
-    /// What a campaign must meet to prove anything, and did not.
-    fn gaps(&self, rounds: u64) -> Vec<String> {
-        let met = [
-            ("a written block that a cut took", self.tally.lost.lost),
-            ("a record that was replayed", self.recovery.records),
-            ("a unit of watched keys", self.tally.units),
-        ];
-        let gaps = met.iter().filter(|(_, count)| rounds >= TELLING_ROUNDS && *count == 0);
-        gaps.map(|(what, _)| format!("it proves nothing: in {rounds} rounds it never met {what}")).collect()
-    }
-
-    fn lines(&self, options: &Options, rounds: u64) -> Vec<String> {
-        let (Totals { tally, recovery }, Options { subject, seed, .. }) = (self, options);
-        let cuts = rounds + tally.broken_starts;
-        let mut lines = vec![format!(
-            "{subject:?}, seed {seed}: {cuts} power cuts, {} of them before it served, {} behind a clean stop; {} of {} unflushed blocks lost; \
-             acknowledged: {} units of watched keys, {} overwrites of the bulk",
-            tally.broken_starts, tally.stops, tally.lost.lost, tally.lost.unflushed, tally.units, tally.bulk_requests
-        )];
-        if *subject == Subject::Zerohop {
-            lines.push(format!(
-                "recovered: {} keys from runs, {} records; cut: {} torn tails, {} incomplete units",
-                recovery.run_keys, recovery.records, recovery.torn_tails, recovery.incomplete_units
-            ));
-        }
-        lines
+    #[test]
+    fn a_campaign_that_met_nothing_proves_nothing() {
+        let met = [("a record", 1), ("a loss", 0)];
+        assert_eq!(gaps(&met, TELLING_ROUNDS - 1), Vec::<String>::new());
+        assert_eq!(gaps(&met, TELLING_ROUNDS), ["it proves nothing: in 5 rounds it never met a loss"]);
     }
 }

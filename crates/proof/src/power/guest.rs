@@ -9,19 +9,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use ports::PortBlock;
-
+use super::console::{self, ENDED};
 use super::disk::{BLOCK_BYTES, Disk};
 use super::nbd;
 
-/// The server's port inside.
-pub const PORT: u16 = 6379;
 /// Memory, MiB: the page cache of the load and a server.
 const MEMORY_MIB: u32 = 768;
 /// Processors: as many as the reference machine has.
 const PROCESSORS: u32 = 2;
-/// What the guest prints when something ends that should not.
-const ENDED: &str = "guest: ended with ";
 
 /// What a machine is made of.
 #[derive(Clone, Debug)]
@@ -34,33 +29,37 @@ pub struct Machine {
     pub initramfs: String,
 }
 
+/// A port of this machine that leads to one inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Here, on the loopback address.
+    pub outside: u16,
+    /// There.
+    pub inside: u16,
+}
+
 /// A machine that has power.
 pub struct Guest {
     child: Child,
     console: PathBuf,
     socket: PathBuf,
     disk_thread: Option<JoinHandle<()>>,
-    /// `host:port` of the server in it, once that is ready.
-    pub address: String,
-    /// Of that port.
-    _block: PortBlock,
 }
 
 impl Guest {
-    /// Starts a machine on `disk`; `variables` reach its `init`, and what it prints goes to the file `console`.
+    /// Starts a machine on `disk` that is reached by `forwards`; `variables` reach its `init`, and what it prints goes to the
+    /// file `console`.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn boot(
         machine: &Machine,
         disk: &Arc<Mutex<Disk>>,
-        variables: &[(&str, String)],
+        (variables, forwards): (&[(&str, String)], &[Forward]),
         console: &Path,
     ) -> io::Result<Guest> {
         let socket = console.with_file_name("disk.socket");
         let disk_thread = Some(attach(&socket, disk)?);
-        let block = PortBlock::take()?;
-        let port = block.first();
         let output = fs::File::create(console)?;
         let mut command = Command::new(&machine.qemu);
         // Emulated and not virtualised: the same machine wherever the campaign runs.
@@ -74,13 +73,11 @@ impl Guest {
         command.arg(format!(
             "virtio-blk-pci,drive=disk,write-cache=on,logical_block_size={BLOCK_BYTES},physical_block_size={BLOCK_BYTES}"
         ));
-        let host = Ipv4Addr::LOCALHOST;
-        command.args(["-netdev", &format!("user,id=net,restrict=on,hostfwd=tcp:{host}:{port}-:{PORT}")]);
+        command.args(["-netdev", &network(forwards)]);
         command.args(["-device", "virtio-net-pci,netdev=net,romfile="]);
         let child = command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output).spawn();
         let child = child.inspect_err(|_| detach(&socket))?;
-        let address = format!("{host}:{port}");
-        Ok(Guest { child, console: console.to_path_buf(), socket, disk_thread, address, _block: block })
+        Ok(Guest { child, console: console.to_path_buf(), socket, disk_thread })
     }
 
     /// What it has printed.
@@ -101,16 +98,9 @@ impl Guest {
         self.child.stdin.as_mut().expect("it was piped").write_all(b"stop\n")
     }
 
-    /// With which status the server ended, once it has.
-    pub fn ended_with(&self) -> Option<String> {
-        let output = self.output();
-        let (_, status) = output.split_once(ENDED)?;
-        Some(status.split_once('\r')?.0.to_owned())
-    }
-
     /// The last tick it has printed.
     pub fn tick(&self) -> u64 {
-        last_tick(&self.output())
+        console::last_tick(&self.output())
     }
 
     /// Ends it as the power does; nothing of it is alive afterwards.
@@ -148,31 +138,34 @@ fn detach(socket: &Path) {
     drop(UnixStream::connect(socket));
 }
 
+/// Nothing leads out of the guest but what leads in.
+fn network(forwards: &[Forward]) -> String {
+    let host = Ipv4Addr::LOCALHOST;
+    let ways = forwards.iter().map(|Forward { outside, inside }| format!(",hostfwd=tcp:{host}:{outside}-:{inside}"));
+    format!("user,id=net,restrict=on{}", ways.collect::<String>())
+}
+
 /// What the kernel does not know becomes the environment of `init`.
 fn kernel_line(variables: &[(&str, String)]) -> String {
     let given: String = variables.iter().map(|(name, value)| format!(" {name}=\"{value}\"")).collect();
-    format!("console=ttyS0 quiet panic=-1 mitigations=off{given}")
-}
-
-fn last_tick(output: &str) -> u64 {
-    // The last line may not be whole.
-    let whole = output.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().rev().find_map(|line| line.strip_prefix("tick ")?.trim().parse().ok()).unwrap_or(0)
+    // A machine that gets no processor for a while has a timer that seems broken, and its kernel would rather panic.
+    format!("console=ttyS0 quiet panic=-1 mitigations=off no_timer_check{given}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{kernel_line, last_tick};
-
-    #[test]
-    fn the_last_whole_tick_counts() {
-        assert_eq!(last_tick("guest: up\r\ntick 1\r\nready\r\ntick 12\r\ntick 13"), 12);
-        assert_eq!(last_tick("tick 1"), 0);
-    }
+    use super::{Forward, kernel_line, network};
 
     #[test]
     fn variables_are_quoted() {
         let line = kernel_line(&[("SERVE", "/bin/zerohop serve".to_owned()), ("PLANTED_BUG", "M1".to_owned())]);
         assert!(line.ends_with(" SERVE=\"/bin/zerohop serve\" PLANTED_BUG=\"M1\""), "{line}");
+    }
+
+    #[test]
+    fn every_port_has_its_way_in() {
+        let forwards = [Forward { outside: 10_240, inside: 6379 }, Forward { outside: 7, inside: 8 }];
+        let ways = "hostfwd=tcp:127.0.0.1:10240-:6379,hostfwd=tcp:127.0.0.1:7-:8";
+        assert_eq!(network(&forwards), format!("user,id=net,restrict=on,{ways}"));
     }
 }

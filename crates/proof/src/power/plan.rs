@@ -4,8 +4,10 @@ use base::rng::{Rng, mix};
 use clap::ValueEnum;
 
 use super::disk::Loss;
-use super::guest::PORT;
 use crate::kill::plan::between;
+
+/// The port of a server of its own, inside.
+pub const PORT: u16 = 6379;
 
 /// Which server loses its power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -100,6 +102,8 @@ pub struct Plan {
     pub client_seed: u64,
 }
 
+/// What looks at a directory, which is said behind it.
+pub const CHECK: &str = "/bin/zerohop check";
 /// Longest wait for a cut, in the disk's writes and flushes: `commit` asks it all the time, the others once a second.
 const REQUESTS_MAX: (u64, u64) = (2000, 100);
 /// A start of the machine and of a server asks the disk so often, more or less.
@@ -107,7 +111,7 @@ const START_REQUESTS_MAX: u64 = 300;
 /// Bulk before a cut.
 const LOAD_BYTES: (u64, u64) = (16 << 10, 6 << 20);
 /// Ticks beyond those that `interval` may lose.
-const TICKS_MORE: u64 = 6;
+pub const TICKS_MORE: u64 = 6;
 
 impl Plan {
     /// Round `round` of the campaign of this subject with this seed.
@@ -148,7 +152,7 @@ impl Plan {
             variables.push(("MOUNT", "nobarrier".to_owned()));
         }
         if self.is_zerohop() {
-            variables.push(("CHECK", "/bin/zerohop check /data/store".to_owned()));
+            variables.push(("CHECK", CHECK.to_owned()));
         }
         variables.extend(planted.map(|bug| ("PLANTED_BUG", bug.to_owned())));
         variables
@@ -173,7 +177,8 @@ fn redis(fsync: &str) -> String {
 }
 
 impl Cut {
-    fn draw(rng: &mut Rng, requests_max: u64) -> Cut {
+    /// One of at most so many of the disk's requests later.
+    pub fn draw(rng: &mut Rng, requests_max: u64) -> Cut {
         let loss = match rng.below(8) {
             0..3 => Loss::All,
             3 => Loss::Nothing,

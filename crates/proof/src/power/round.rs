@@ -4,29 +4,23 @@
 //!   a start that is cut ─► start: zerohop check, serve ─► every key judged ─► load ─► cut, at one of the disk's requests
 //! ```
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
-use base::rng::Rng;
-
-use super::campaign::Campaign;
-use super::clock::{Clock, Marks};
-use super::disk::{Disk, Lost};
+use super::clock::Clock;
+use super::console;
+use super::disk::Lost;
 use super::guest::Guest;
+use super::node::Campaign;
 use super::plan::{Cut, Plan, Promise, Stop};
+use super::rig::{LOOK_EVERY, LOOKS_MAX, Rig, UNPROVEN, well};
 use crate::kill::load::{self, Gauge};
-use crate::kill::told::{self, Check, Recovery};
+use crate::kill::told::{self, Recovery};
 use crate::kill::verdict::CLIENTS;
 
-/// Between two looks at gauges and consoles.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// After so many looks, ten minutes at least, it must have come to what is planned. Looks, because time passes also
-/// while somebody has stopped all of us.
-const LOOKS_MAX: u64 = 120_000;
-/// What a kernel prints when its file system is damaged: then the disk would be to blame, and nothing is proved.
-const DAMAGED_FILE_SYSTEM: &[&str] = &["EXT4-fs error", "I/O error", "EXT4-fs (vda): error", "guest: no disk"];
+/// Up to where each client's requests were acknowledged.
+type Marks = [u64; CLIENTS];
 
 /// What came of a round, for people.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +42,7 @@ impl Campaign {
     ///
     /// # Errors
     /// What must not be.
-    pub fn round(&mut self, plan: &Plan) -> Result<(Recovery, Tally), Vec<String>> {
+    pub fn planned_round(&mut self, plan: &Plan) -> Result<(Recovery, Tally), Vec<String>> {
         let mut tally = Tally::default();
         if let Some(cut) = plan.broken_start {
             tally.broken_starts = u64::from(self.break_start(plan, cut)?);
@@ -61,12 +55,12 @@ impl Campaign {
     /// Cuts the power of a machine that starts; returns whether it did not serve yet.
     fn break_start(&mut self, plan: &Plan, cut: Cut) -> Result<bool, Vec<String>> {
         let mut guest = self.boot(plan, "broken start", Some(cut.after_requests))?;
-        let ready = self.until_ready(plan, &mut guest);
-        lock(&self.disk).cut_now();
+        let ready = self.rig.until(&mut guest, |output| output.contains(plan.ready()));
+        self.rig.disk().cut_now();
         guest.end();
         let is_ready = ready.map_err(|problem| vec![format!("a start that is cut: {problem}")])?;
         well(&guest.output())?;
-        self.after_cut(cut)?;
+        self.rig.after_cut(cut)?;
         Ok(!is_ready)
     }
 
@@ -76,10 +70,11 @@ impl Campaign {
     /// What must not be.
     pub fn start_and_judge(&mut self, plan: &Plan) -> Result<(Guest, Recovery), Vec<String>> {
         let mut guest = self.boot(plan, "guest", None)?;
-        self.until_ready(plan, &mut guest).map_err(|problem| vec![format!("the start: {problem}")])?;
+        let ready = self.rig.until(&mut guest, |output| output.contains(plan.ready()));
+        ready.map_err(|problem| vec![format!("the start: {problem}")])?;
         let output = guest.output();
         well(&output)?;
-        let judged = self.books.judge(&guest.address).map_err(|error| vec![format!("reading back: {error}")]);
+        let judged = self.books.judge(&self.address()).map_err(|error| vec![format!("reading back: {error}")]);
         let mut problems = judged?;
         let mut recovery = Recovery::default();
         if plan.is_zerohop() {
@@ -92,67 +87,45 @@ impl Campaign {
         if !problems.is_empty() {
             return Err(problems);
         }
-        lock(&self.disk).settle().map_err(|error| vec![format!("the disk: {error}")])?;
+        self.rig.settle()?;
         Ok((guest, recovery))
     }
 
     fn boot(&self, plan: &Plan, what: &str, cut_after: Option<u64>) -> Result<Guest, Vec<String>> {
-        {
-            let mut disk = lock(&self.disk);
-            disk.start();
-            if let Some(requests) = cut_after {
-                disk.cut_after(requests);
-            }
-        }
-        let console = self.console(&format!("round {} {what}.txt", plan.round));
-        let variables = plan.variables(self.planted.as_deref());
-        let booted = Guest::boot(&self.machine, &self.disk, &variables, &console);
-        booted.map_err(|error| vec![format!("the machine does not start: {error}")])
+        let (console, forwards) = (format!("round {} {what}.txt", plan.round), [self.forward()]);
+        self.rig.boot(&console, (&plan.variables(self.rig.planted.as_deref()), &forwards), cut_after)
     }
 
-    /// Waits until the server serves (true) or the power has failed (false).
-    fn until_ready(&self, plan: &Plan, guest: &mut Guest) -> Result<bool, String> {
-        for _ in 0..LOOKS_MAX {
-            if lock(&self.disk).is_cut() {
-                return Ok(false);
-            }
-            if guest.output().contains(plan.ready()) {
-                return Ok(true);
-            }
-            if !guest.is_well() {
-                break;
-            }
-            thread::sleep(LOOK_EVERY);
-        }
-        Err(format!("it does not say that it is ready: {}", guest.output()))
+    fn address(&self) -> String {
+        format!("{}:{}", Ipv4Addr::LOCALHOST, self.forward().outside)
     }
 
     /// What `zerohop check` said before the server started.
     fn check_problem(&self, output: &str) -> Option<String> {
-        let told = output.split_once("guest: check\r\n").and_then(|(_, rest)| rest.split_once("guest: checked "));
-        let Some((told, status)) = told else {
+        let check = match console::checked(output) {
             // The very first start finds no directory, and a cut may take it before anything was promised.
-            let is_new = self.books.present() == 0 && output.contains("guest: new");
-            return (!is_new).then(|| "the data directory is gone".to_owned());
+            None => {
+                let is_new = self.books.present() == 0 && output.contains("guest: new");
+                return (!is_new).then(|| "the data directory is gone".to_owned());
+            }
+            Some(Err(told)) => return Some(format!("zerohop check: {told}")),
+            Some(Ok(check)) => check,
         };
-        if !status.starts_with("0\r\n") {
-            return Some(format!("zerohop check: {told}"));
-        }
-        let (keys, present) = (Check::parse(told).unwrap_or_default().keys, self.books.present());
-        (keys != present).then(|| format!("zerohop check counted {keys} keys, and {present} were found: {told}"))
+        let (keys, present) = (check.keys, self.books.present());
+        (keys != present).then(|| format!("zerohop check counted {keys} keys, and {present} were found"))
     }
 
     /// Writes until the power fails as planned.
     fn load_and_cut(&mut self, plan: &Plan, guest: &mut Guest, tally: &mut Tally) -> Result<(), Vec<String>> {
-        let (gauge, address, disk) = (Gauge::default(), guest.address.clone(), &self.disk);
+        let (gauge, address, rig) = (Gauge::default(), self.address(), &self.rig);
         let ((promised, is_stopped), mut problems) =
             load::under(&mut self.books, (&address, plan.client_seed), &gauge, || {
-                let clock = wait_for_cut(plan, guest, disk, &gauge);
+                let clock = wait_for_cut(plan, guest, rig, &gauge);
                 gauge.is_ending.store(true, Ordering::SeqCst);
                 // The disk is dead before the machine: what the machine says in between it does not have from the disk.
-                lock(disk).cut_now();
+                rig.disk().cut_now();
                 guest.end();
-                let is_stopped = guest.ended_with().is_some();
+                let is_stopped = console::ended_with(&guest.output()).is_some();
                 let promised = clock.map(|clock| match plan.promise {
                     Promise::Interval if !is_stopped => clock.promised(guest.tick()),
                     _ => [u64::MAX; CLIENTS],
@@ -170,62 +143,48 @@ impl Campaign {
         if !problems.is_empty() {
             return Err(problems);
         }
-        tally.lost = self.after_cut(plan.cut)?;
+        tally.lost = self.rig.after_cut(plan.cut)?;
         tally.units = gauge.units.load(Ordering::SeqCst);
         tally.bulk_requests = gauge.bulk_requests.load(Ordering::SeqCst);
         Ok(())
     }
-
-    fn after_cut(&self, cut: Cut) -> Result<Lost, Vec<String>> {
-        let mut disk = lock(&self.disk);
-        let lost = disk.lose(cut.loss, &mut Rng::new(cut.seed));
-        disk.settle().map_err(|error| vec![format!("the disk: {error}")])?;
-        Ok(lost)
-    }
 }
 
 /// Waits until the load is what is planned, sets the cut up, and waits until it has come.
-fn wait_for_cut(plan: &Plan, guest: &mut Guest, disk: &Mutex<Disk>, gauge: &Gauge) -> Result<Clock, String> {
+fn wait_for_cut(plan: &Plan, guest: &mut Guest, rig: &Rig, gauge: &Gauge) -> Result<Clock<Marks>, String> {
     let (mut clock, mut is_set_up, mut ticks_before) = (Clock::default(), false, None);
     for _ in 0..LOOKS_MAX {
         let marks: Marks = std::array::from_fn(|client| gauge.marks[client].load(Ordering::SeqCst));
         let tick = guest.tick();
         clock.look(marks, tick);
         let ticks = tick - *ticks_before.get_or_insert(tick);
-        if lock(disk).is_cut() || gauge.is_failed.load(Ordering::SeqCst) {
+        if rig.disk().is_cut() || gauge.is_failed.load(Ordering::SeqCst) {
             return Ok(clock); // what a client has met it tells itself
         }
         if !guest.is_well() {
-            let is_stopped = is_set_up && plan.stop.is_some() && guest.ended_with().as_deref() == Some("0");
+            let is_stopped =
+                is_set_up && plan.stop.is_some() && console::ended_with(&guest.output()).as_deref() == Some("0");
             return if is_stopped { Ok(clock) } else { Err(format!("under load: {}", guest.output())) };
         }
         let is_due = gauge.bulk_bytes.load(Ordering::Relaxed) >= plan.load_bytes && ticks >= plan.ticks;
         if is_due && !is_set_up {
-            set_up(plan, guest, disk, gauge)?;
+            set_up(plan, guest, rig, gauge)?;
             is_set_up = true;
         }
         thread::sleep(LOOK_EVERY);
     }
     let bytes = gauge.bulk_bytes.load(Ordering::Relaxed);
-    Err(format!("after minutes of load {bytes} bytes were acknowledged, and the cut has not come: {}", guest.output()))
+    let output = guest.output();
+    Err(format!("{UNPROVEN}after minutes of load {bytes} bytes were acknowledged, and the cut has not come: {output}"))
 }
 
-fn set_up(plan: &Plan, guest: &mut Guest, disk: &Mutex<Disk>, gauge: &Gauge) -> Result<(), String> {
+fn set_up(plan: &Plan, guest: &mut Guest, rig: &Rig, gauge: &Gauge) -> Result<(), String> {
     if plan.stop != Some(Stop::CutBehind) {
-        lock(disk).cut_after(plan.cut.after_requests);
+        rig.disk().cut_after(plan.cut.after_requests);
     }
     if plan.stop.is_some() {
         gauge.is_ending.store(true, Ordering::SeqCst);
         guest.stop().map_err(|error| format!("asking for a stop: {error}"))?;
     }
     Ok(())
-}
-
-fn well(output: &str) -> Result<(), Vec<String>> {
-    let met = DAMAGED_FILE_SYSTEM.iter().find(|words| output.contains(**words));
-    met.map_or(Ok(()), |words| Err(vec![format!("the guest says `{words}`: {output}")]))
-}
-
-fn lock(disk: &Mutex<Disk>) -> MutexGuard<'_, Disk> {
-    disk.lock().unwrap_or_else(PoisonError::into_inner)
 }
