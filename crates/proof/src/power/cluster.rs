@@ -76,7 +76,7 @@ impl Campaign {
         Ok(Campaign {
             subject: *subject,
             seed: *seed,
-            rig: Rig::new(machine, planted.as_deref())?,
+            rig: Rig::new(machine, planted.as_deref(), *nodes as u64)?,
             doors: Doors { ground, cores: 1, slowness: SLOWNESS },
             course: Course::new(),
             past: Past::default(),

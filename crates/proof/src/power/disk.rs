@@ -6,6 +6,8 @@
 //!   flushed   durable too, kept apart until the start is judged: the file is the evidence until then
 //!   pending   written, not flushed: [block 7] [block 9] [block 7] …  a cut keeps any of them, in this order
 //! ```
+//!
+//! It may have parts of equal size, each a disk of its own to the machine: a flush is of one part, and a cut of all of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -41,10 +43,25 @@ pub struct Lost {
     pub lost: u64,
 }
 
+/// What a machine takes for a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where it begins.
+    pub first_byte: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl Part {
+    fn has(self, block: u64) -> bool {
+        (self.first_byte..self.first_byte + self.bytes).contains(&(block * BLOCK_BYTES as u64))
+    }
+}
+
 /// The disk of one machine.
 pub struct Disk {
     file: File,
-    bytes: u64,
+    bytes_of_part: u64,
     flushed: BTreeMap<u64, Block>,
     pending: Vec<(u64, Block)>,
     /// Of each pending block, the last write's place.
@@ -55,19 +72,19 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk whose durable blocks are in `file`.
+    /// A disk of so many parts whose durable blocks are in `file`.
     ///
     /// # Errors
     /// When its size cannot be read.
-    pub fn new(file: File) -> io::Result<Disk> {
-        let bytes = file.metadata()?.len();
+    pub fn new(file: File, parts: u64) -> io::Result<Disk> {
+        let bytes_of_part = file.metadata()?.len() / parts;
         let (flushed, pending, latest) = (BTreeMap::new(), Vec::new(), HashMap::new());
-        Ok(Disk { file, bytes, flushed, pending, latest, until_cut: None, is_cut: false })
+        Ok(Disk { file, bytes_of_part, flushed, pending, latest, until_cut: None, is_cut: false })
     }
 
-    /// Its size.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// The part of this number, from 0.
+    pub fn part(&self, number: u64) -> Part {
+        Part { first_byte: number * self.bytes_of_part, bytes: self.bytes_of_part }
     }
 
     /// The power comes back.
@@ -115,12 +132,14 @@ impl Disk {
         self.survives()
     }
 
-    /// Makes durable what was written so far; false if the power fails before.
-    pub fn flush(&mut self) -> bool {
+    /// Makes durable what was written to a part so far; false if the power fails before.
+    pub fn flush(&mut self, part: Part) -> bool {
         let survives = self.survives();
         if survives {
-            self.flushed.extend(self.pending.drain(..));
-            self.latest.clear();
+            let (flushed, kept): (Vec<_>, Vec<_>) = self.pending.drain(..).partition(|(number, _)| part.has(*number));
+            self.flushed.extend(flushed);
+            self.latest = kept.iter().zip(0..).map(|((number, _), place)| (*number, place)).collect();
+            self.pending = kept;
         }
         survives
     }
@@ -181,7 +200,7 @@ mod tests {
         std::fs::write(&path, vec![0; 8 * BLOCK_BYTES]).unwrap();
         let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
-        Disk::new(file).unwrap()
+        Disk::new(file, 1).unwrap()
     }
 
     fn block(fill: u8) -> Vec<u8> {
@@ -196,13 +215,29 @@ mod tests {
     #[test]
     fn what_was_flushed_stays_and_what_was_not_is_lost() {
         let mut disk = disk();
-        assert!(disk.write(0, &[block(1), block(2)].concat()) && disk.flush());
+        assert!(disk.write(0, &[block(1), block(2)].concat()) && disk.flush(disk.part(0)));
         assert!(disk.write(BLOCK_BYTES as u64, &[block(3), block(4)].concat()));
         assert_eq!(shown(&disk), [1, 3, 4, 0, 0, 0, 0, 0]);
         let lost = disk.lose(Loss::All, &mut Rng::new(1));
         assert_eq!((shown(&disk), lost), (vec![1, 2, 0, 0, 0, 0, 0, 0], Lost { unflushed: 2, lost: 2 }));
         disk.settle().unwrap();
         assert_eq!(shown(&disk), [1, 2, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_flush_of_one_part_leaves_others_as_they_are() {
+        let mut disk = Disk::new(disk().file, 2).unwrap();
+        let [first, second] = [0, 1].map(|number| disk.part(number));
+        assert_eq!((first.bytes, second.first_byte), (4 * BLOCK_BYTES as u64, 4 * BLOCK_BYTES as u64));
+        // The blocks on both sides of the border, the second part's twice.
+        assert!(disk.write(3 * BLOCK_BYTES as u64, &[block(1), block(2)].concat()));
+        assert!(disk.write(4 * BLOCK_BYTES as u64, &block(3)) && disk.flush(first));
+        assert_eq!(shown(&disk), [0, 0, 0, 1, 3, 0, 0, 0]);
+        assert_eq!(disk.lose(Loss::All, &mut Rng::new(1)), Lost { unflushed: 2, lost: 2 });
+        assert_eq!(shown(&disk), [0, 0, 0, 1, 0, 0, 0, 0]);
+        assert!(disk.write(4 * BLOCK_BYTES as u64, &block(4)) && disk.flush(second));
+        assert_eq!(disk.lose(Loss::All, &mut Rng::new(1)), Lost::default());
+        assert_eq!(shown(&disk), [0, 0, 0, 1, 4, 0, 0, 0]);
     }
 
     #[test]
@@ -227,8 +262,8 @@ mod tests {
     fn the_power_fails_at_the_planned_request_and_comes_back() {
         let mut disk = disk();
         disk.cut_after(2);
-        assert!(disk.write(0, &block(1)) && disk.flush());
-        assert!(!disk.flush() && disk.is_cut() && !disk.write(0, &block(2)));
+        assert!(disk.write(0, &block(1)) && disk.flush(disk.part(0)));
+        assert!(!disk.flush(disk.part(0)) && disk.is_cut() && !disk.write(0, &block(2)));
         disk.lose(Loss::All, &mut Rng::new(1));
         disk.start();
         assert!(!disk.is_cut() && disk.write(0, &block(3)));

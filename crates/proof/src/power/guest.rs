@@ -38,28 +38,33 @@ pub struct Forward {
     pub inside: u16,
 }
 
+/// A disk that a thread serves at a socket.
+struct Attached {
+    socket: PathBuf,
+    thread: JoinHandle<()>,
+}
+
 /// A machine that has power.
 pub struct Guest {
     child: Child,
     console: PathBuf,
-    socket: PathBuf,
-    disk_thread: Option<JoinHandle<()>>,
+    disks: Vec<Attached>,
 }
 
 impl Guest {
-    /// Starts a machine on `disk` that is reached by `forwards`; `variables` reach its `init`, and what it prints goes to the
+    /// Starts a machine on the parts of `disk` that is reached by `forwards`; `variables` reach its `init`, and what it prints goes to the
     /// file `console`.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn boot(
         machine: &Machine,
-        disk: &Arc<Mutex<Disk>>,
+        (disk, parts): (&Arc<Mutex<Disk>>, u64),
         (variables, forwards): (&[(&str, String)], &[Forward]),
         console: &Path,
     ) -> io::Result<Guest> {
-        let socket = console.with_file_name("disk.socket");
-        let disk_thread = Some(attach(&socket, disk)?);
+        let socket = |part| console.with_file_name(format!("disk-{part}.socket"));
+        let disks = (0..parts).map(|part| attach(socket(part), disk, part)).collect::<io::Result<Vec<_>>>()?;
         let output = fs::File::create(console)?;
         let mut command = Command::new(&machine.qemu);
         // Emulated and not virtualised: the same machine wherever the campaign runs.
@@ -67,17 +72,17 @@ impl Guest {
         command.args(["-display", "none", "-serial", "stdio"]);
         command.args(["-smp", &PROCESSORS.to_string(), "-m", &MEMORY_MIB.to_string()]);
         command.args(["-kernel", &machine.kernel, "-initrd", &machine.initramfs, "-append", &kernel_line(variables)]);
-        command.arg("-blockdev");
-        command.arg(format!("driver=nbd,node-name=disk,server.type=unix,server.path={}", socket.display()));
-        command.arg("-device");
-        command.arg(format!(
-            "virtio-blk-pci,drive=disk,write-cache=on,logical_block_size={BLOCK_BYTES},physical_block_size={BLOCK_BYTES}"
-        ));
+        for (number, Attached { socket, .. }) in disks.iter().enumerate() {
+            let path = socket.display();
+            command
+                .args(["-blockdev", &format!("driver=nbd,node-name=disk{number},server.type=unix,server.path={path}")]);
+            command.args(["-device", &device(number)]);
+        }
         command.args(["-netdev", &network(forwards)]);
         command.args(["-device", "virtio-net-pci,netdev=net,romfile="]);
         let child = command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output).spawn();
-        let child = child.inspect_err(|_| detach(&socket))?;
-        Ok(Guest { child, console: console.to_path_buf(), socket, disk_thread })
+        let child = child.inspect_err(|_| disks.iter().for_each(detach))?;
+        Ok(Guest { child, console: console.to_path_buf(), disks })
     }
 
     /// What it has printed.
@@ -108,9 +113,9 @@ impl Guest {
         // Already gone is as good as killed.
         drop(self.child.kill());
         drop(self.child.wait());
-        detach(&self.socket);
-        if let Some(thread) = self.disk_thread.take() {
-            thread.join().expect("no panic");
+        for disk in self.disks.drain(..) {
+            detach(&disk);
+            disk.thread.join().expect("no panic");
         }
     }
 }
@@ -121,21 +126,28 @@ impl Drop for Guest {
     }
 }
 
-/// A thread that serves the disk to the first one who connects.
-fn attach(socket: &Path, disk: &Arc<Mutex<Disk>>) -> io::Result<JoinHandle<()>> {
+/// A thread that serves a part of the disk to the first one who connects.
+fn attach(socket: PathBuf, disk: &Arc<Mutex<Disk>>, part: u64) -> io::Result<Attached> {
     if socket.exists() {
-        fs::remove_file(socket)?;
+        fs::remove_file(&socket)?;
     }
-    let (listener, disk) = (UnixListener::bind(socket)?, Arc::clone(disk));
-    Ok(thread::spawn(move || {
+    let (listener, disk) = (UnixListener::bind(&socket)?, Arc::clone(disk));
+    let thread = thread::spawn(move || {
         // A machine that dies breaks its connection off: that is what it is here for.
-        drop(listener.accept().and_then(|(stream, _)| nbd::serve(stream, &disk)));
-    }))
+        drop(listener.accept().and_then(|(stream, _)| nbd::serve(stream, &disk, part)));
+    });
+    Ok(Attached { socket, thread })
 }
 
 /// Wakes a thread to which no machine came.
-fn detach(socket: &Path) {
-    drop(UnixStream::connect(socket));
+fn detach(disk: &Attached) {
+    drop(UnixStream::connect(&disk.socket));
+}
+
+/// A disk as the machine has it, with a cache that it has to flush.
+fn device(number: usize) -> String {
+    let block = format!("logical_block_size={BLOCK_BYTES},physical_block_size={BLOCK_BYTES}");
+    format!("virtio-blk-pci,drive=disk{number},write-cache=on,{block}")
 }
 
 /// Nothing leads out of the guest but what leads in.

@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::disk::{BLOCK_BYTES, Disk};
+use super::disk::{BLOCK_BYTES, Disk, Part};
 
 const MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
 const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
@@ -43,13 +43,13 @@ const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// No option of a client is longer.
 const OPTION_BYTES_MAX: u32 = 4 << 10;
 
-/// Serves one machine until it goes, or asks what it must not.
+/// Serves a part to one machine until it goes, or asks what it must not.
 ///
 /// # Errors
 /// Those of the socket, also when the machine dies.
-pub fn serve(mut stream: UnixStream, disk: &Mutex<Disk>) -> io::Result<()> {
-    let bytes = lock(disk).bytes();
-    if !greet(&mut stream, bytes)? {
+pub fn serve(mut stream: UnixStream, disk: &Mutex<Disk>, part: u64) -> io::Result<()> {
+    let part = lock(disk).part(part);
+    if !greet(&mut stream, part.bytes)? {
         return Ok(());
     }
     loop {
@@ -58,7 +58,7 @@ pub fn serve(mut stream: UnixStream, disk: &Mutex<Disk>) -> io::Result<()> {
             return Ok(());
         }
         let data = if request.kind == WRITE { read_bytes(&mut stream, request.bytes)? } else { Vec::new() };
-        if let Some(reply) = answer(&request, &data, bytes, disk)? {
+        if let Some(reply) = answer(&request, &data, part, disk)? {
             stream.write_all(&reply)?;
         }
     }
@@ -95,17 +95,17 @@ impl Request {
 }
 
 /// The reply; `None` if the power has failed.
-fn answer(request: &Request, data: &[u8], disk_bytes: u64, disk: &Mutex<Disk>) -> io::Result<Option<Vec<u8>>> {
+fn answer(request: &Request, data: &[u8], part: Part, disk: &Mutex<Disk>) -> io::Result<Option<Vec<u8>>> {
     let mut disk = lock(disk);
-    let is_possible = request.is_possible(disk_bytes);
+    let is_possible = request.is_possible(part.bytes);
     let mut read = Vec::new();
     let is_answered = match request.kind {
         READ if is_possible => {
-            read = disk.read(request.offset, request.bytes as usize)?;
+            read = disk.read(part.first_byte + request.offset, request.bytes as usize)?;
             !disk.is_cut()
         }
-        WRITE if is_possible && !disk.is_cut() => disk.write(request.offset, data),
-        FLUSH if !disk.is_cut() => disk.flush(),
+        WRITE if is_possible && !disk.is_cut() => disk.write(part.first_byte + request.offset, data),
+        FLUSH if !disk.is_cut() => disk.flush(part),
         _ => !disk.is_cut(),
     };
     let error = if is_possible { 0 } else { EINVAL };

@@ -45,7 +45,7 @@ impl Campaign {
     /// When its folder or its disk cannot be made, or no port is free.
     pub fn new(options: &Options) -> io::Result<Campaign> {
         let Options { machine, subject, planted, seed, .. } = options;
-        let (rig, block) = (Rig::new(machine, planted.as_deref())?, PortBlock::take()?);
+        let (rig, block) = (Rig::new(machine, planted.as_deref(), 1)?, PortBlock::take()?);
         let (books, totals) = (Books::new(SIZE), Totals::default());
         Ok(Campaign { subject: *subject, seed: *seed, rig, block, books, is_left_clean: true, totals })
     }

@@ -9,12 +9,12 @@ use std::{fs, io, thread};
 
 use base::rng::Rng;
 
-use super::disk::{Disk, Lost};
+use super::disk::{BLOCK_BYTES, Disk, Lost};
 use super::guest::{Forward, Guest, Machine};
 use super::plan::Cut;
 use crate::process::new_directory;
 
-/// The disk. Only what was written takes room.
+/// A disk. Only what was written takes room.
 const DISK_BYTES: u64 = 2 << 30;
 /// Between two looks at gauges and consoles.
 pub const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -32,21 +32,23 @@ pub struct Rig {
     machine: Machine,
     /// The bug that the servers are to carry.
     pub planted: Option<String>,
-    /// The one disk.
+    /// Its disks, as parts of one.
     pub disk: Arc<Mutex<Disk>>,
+    disks: u64,
     /// Where consoles and the disk lie.
     pub folder: PathBuf,
 }
 
 impl Rig {
-    /// A machine that never had power, with a new file system.
+    /// A machine that never had power, with so many disks and a new file system on each.
     ///
     /// # Errors
     /// When folder or disk cannot be made.
-    pub fn new(machine: &Machine, planted: Option<&str>) -> io::Result<Rig> {
+    pub fn new(machine: &Machine, planted: Option<&str>, disks: u64) -> io::Result<Rig> {
         let folder = new_directory()?;
-        let disk = Arc::new(Mutex::new(Disk::new(formatted(&folder.join("disk.img"))?)?));
-        Ok(Rig { machine: machine.clone(), planted: planted.map(str::to_owned), disk, folder })
+        let disk = Disk::new(formatted(&folder.join("disk.img"), disks)?, disks)?;
+        let (machine, planted) = (machine.clone(), planted.map(str::to_owned));
+        Ok(Rig { machine, planted, disk: Arc::new(Mutex::new(disk)), disks, folder })
     }
 
     /// The disk, which nobody waits for long.
@@ -71,7 +73,8 @@ impl Rig {
                 disk.cut_after(requests);
             }
         }
-        let booted = Guest::boot(&self.machine, &self.disk, (variables, forwards), &self.folder.join(console));
+        let booted =
+            Guest::boot(&self.machine, (&self.disk, self.disks), (variables, forwards), &self.folder.join(console));
         booted.map_err(|error| vec![format!("{UNPROVEN}the machine does not start: {error}")])
     }
 
@@ -130,20 +133,28 @@ pub fn is_of_server(problem: &str) -> bool {
     !problem.contains(UNPROVEN) && well(problem).is_ok()
 }
 
-/// A new disk with an ext4 file system on it.
-fn formatted(path: &Path) -> io::Result<fs::File> {
+/// New disks with an ext4 file system on each, one behind the other in a file.
+fn formatted(path: &Path, disks: u64) -> io::Result<fs::File> {
     let file = fs::File::options().read(true).write(true).create_new(true).open(path)?;
-    file.set_len(DISK_BYTES)?;
+    file.set_len(disks * DISK_BYTES)?;
+    (0..disks).try_for_each(|disk| format(path, disk * DISK_BYTES))?;
+    Ok(file)
+}
+
+/// Makes one of [`DISK_BYTES`] from there on.
+fn format(path: &Path, first_byte: u64) -> io::Result<()> {
     let mut tools = std::env::var_os("PATH").unwrap_or_default();
     // Where Debian has tools of file systems, which the path of a user may lack.
     tools.push(OsString::from(":/usr/sbin:/sbin"));
     let made = Command::new("mke2fs")
         .env("PATH", tools)
-        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"])
+        .args(["-q", "-F", "-t", "ext4", "-b", &BLOCK_BYTES.to_string(), "-E"])
+        .arg(format!("lazy_itable_init=0,lazy_journal_init=0,offset={first_byte}"))
         .arg(path)
+        .arg((DISK_BYTES / BLOCK_BYTES as u64).to_string())
         .status()
         .map_err(|error| io::Error::other(format!("mke2fs, of the Debian package e2fsprogs: {error}")))?;
-    if made.success() { Ok(file) } else { Err(io::Error::other(format!("mke2fs: {made}"))) }
+    if made.success() { Ok(()) } else { Err(io::Error::other(format!("mke2fs: {made}"))) }
 }
 
 #[cfg(test)]

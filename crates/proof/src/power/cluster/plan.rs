@@ -87,7 +87,7 @@ impl Plan {
         let Plan { cores, backend, .. } = self;
         let serve = format!(
             "/bin/zerohop serve --bind 0.0.0.0 --announce-host {LOOPBACK} --protected-mode no --port $port \
-             --dir /data/store-$node --machine m$node --hosts /tmp/hosts --token-file /tmp/token --lease-ms {LEASE_MS} \
+             --dir /data/$node/store --machine m$node --hosts /tmp/hosts --token-file /tmp/token --lease-ms {LEASE_MS} \
              --cores {cores} --io {backend} --durability {durability}"
         );
         let ports: Vec<String> = ports.iter().map(u16::to_string).collect();

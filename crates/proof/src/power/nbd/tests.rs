@@ -15,7 +15,7 @@ fn disk() -> Mutex<Disk> {
     std::fs::write(&path, vec![0; 4 * BLOCK_BYTES]).unwrap();
     let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
-    Mutex::new(Disk::new(file).unwrap())
+    Mutex::new(Disk::new(file, 1).unwrap())
 }
 
 fn read(stream: &mut UnixStream, bytes: usize) -> Vec<u8> {
@@ -48,7 +48,7 @@ fn export(stream: &mut UnixStream) {
 fn blocks_are_written_flushed_and_read_until_the_power_fails() {
     let (disk, (ours, mut stream)) = (disk(), UnixStream::pair().unwrap());
     thread::scope(|scope| {
-        let server = scope.spawn(|| serve(ours, &disk));
+        let server = scope.spawn(|| serve(ours, &disk, 0));
         export(&mut stream);
         send(&mut stream, WRITE, BLOCK_BYTES as u64, BLOCK_BYTES, &[5; BLOCK_BYTES]);
         send(&mut stream, FLUSH, 0, 0, &[]);
