@@ -74,8 +74,8 @@ fn m47_seal_given_up() {
 /// Who is not first any more, and does not know, writes on at who took over.
 #[test]
 fn m5_no_epoch_fence() {
-    // Readers at copies would see it, too: a value that goes back in time.
-    let words = [LOST, &["differs between", "keys at"]].concat();
+    // Readers at copies would see it, too: a value that goes back in time. A log in which two firsts gave the same version is refused.
+    let words = [LOST, &["differs between", "keys at", " comes after "]].concat();
     let still = |seed| Wish { moves: false, readers: false, ..Wish::of(seed) };
     assert_caught_within(500..900, Bug::M5NoEpochFence, still, &words);
 }
