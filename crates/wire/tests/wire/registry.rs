@@ -120,6 +120,7 @@ fn entries_equal_those_of_the_reference() {
         "zh.cluster|rebalance",
         "zh.cluster|remove",
         "zh.cluster|status",
+        "zh.cluster|suspect",
         "zh.cluster|weigh",
         "zh.get",
         "zh.wait",
