@@ -218,3 +218,17 @@ pub const TLS_SEAL_BYTES: usize = 256 << 10;
 pub const TLS_OWN_BYTES_MAX: usize = 64 << 10;
 /// How long a TLS connection that is to be closed may take nothing of its last replies, milliseconds.
 pub const TLS_CLOSE_MS_MAX: u64 = 10_000;
+/// Requests of one client of the proxy that are on their way; no more is read from it until one is answered.
+pub const CALLER_REQUESTS_MAX: usize = 1024;
+/// Batches of one lane of the client or the proxy whose replies are owed.
+pub const LANE_BATCHES_OUT_MAX: usize = 64;
+/// A longer request does not travel with those of others, bytes: it goes on a connection of its caller's own.
+pub const LONG_REQUEST_BYTES: usize = 64 << 10;
+/// Connections to the upstream that were one caller's own and wait for another one, of one core.
+pub const IDLE_OWN_CONNECTIONS_MAX: usize = 16;
+/// Buffers that a core of the proxy keeps for its next replies.
+pub const SPARE_BUFFERS_MAX: usize = 256;
+/// Shortest and longest wait before a node that did not answer is dialed again, microseconds.
+pub const REDIAL_US_MIN: u64 = 10_000;
+/// See [`REDIAL_US_MIN`].
+pub const REDIAL_US_MAX: u64 = 1_000_000;

@@ -36,6 +36,7 @@ pub fn command() -> Command {
         .subcommand(crate::check::command())
         .subcommand(crate::backup::command())
         .subcommand(crate::restore::command())
+        .subcommand(crate::proxy::command())
         .subcommand(crate::demo::command())
         .subcommand(BenchArguments::augment_args(Command::new("bench")))
         .subcommand(Command::new("version").about("Print the version"))

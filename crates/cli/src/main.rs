@@ -11,6 +11,7 @@ mod help;
 mod join;
 mod options;
 mod progress;
+mod proxy;
 mod restore;
 mod running;
 mod say;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Some(("check", matches)) => check::run(matches),
         Some(("backup", matches)) => backup::run(matches),
         Some(("restore", matches)) => restore::run(matches),
+        Some(("proxy", matches)) => proxy::run(matches),
         Some(("demo", matches)) => demo::run(matches),
         Some(("bench", matches)) => help::bench(matches),
         Some(("version", _)) => {

@@ -76,7 +76,8 @@ pub fn skip_reply(bytes: &[u8]) -> Result<Option<usize>, MalformedReply> {
     }
 }
 
-enum Stop {
+/// Why a value was not read to its end.
+pub(crate) enum Stop {
     Incomplete,
     Malformed,
 }
@@ -173,22 +174,36 @@ impl<'a> Reader<'a> {
     fn skip(&mut self) -> Result<(), Stop> {
         let mut pending: usize = 1;
         while pending > 0 {
-            pending -= 1;
-            let (marker, text) = self.line()?;
-            match marker {
-                b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' => {}
-                b'$' | b'!' | b'=' => {
-                    if let Some(len) = count(text)? {
-                        self.block(len)?;
-                    }
-                }
-                b'*' | b'~' | b'>' => pending += count(text)?.unwrap_or(0),
-                b'%' => pending += count(text)?.unwrap_or(0) * 2,
-                _ => return Err(Stop::Malformed),
-            }
+            pending = (pending - 1).checked_add(self.skip_one()?).ok_or(Stop::Malformed)?;
         }
         Ok(())
     }
+
+    /// One value without those inside it, whose number it returns.
+    fn skip_one(&mut self) -> Result<usize, Stop> {
+        let start = self.at;
+        let (marker, text) = self.line()?;
+        let inside = match marker {
+            b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' => 0,
+            b'$' | b'!' | b'=' => {
+                if let Some(len) = count(text)? {
+                    self.block(len).inspect_err(|_| self.at = start)?;
+                }
+                0
+            }
+            b'*' | b'~' | b'>' => count(text)?.unwrap_or(0),
+            b'%' => count(text)?.unwrap_or(0) * 2,
+            _ => return Err(Stop::Malformed),
+        };
+        Ok(inside)
+    }
+}
+
+/// Where the value that begins at `at` ends, those inside it not counted, and how many those are.
+pub(crate) fn skip_one(bytes: &[u8], at: usize) -> Result<(usize, usize), Stop> {
+    let mut reader = Reader { bytes, at };
+    let inside = reader.skip_one()?;
+    Ok((reader.at, inside))
 }
 
 /// A length; `None` is -1.

@@ -82,6 +82,23 @@ impl Three {
     pub fn await_whole(&self) {
         let size = format!("cluster_size:{}", self.cores.iter().sum::<u16>());
         self.await_state("three nodes with a share", |told| told.contains(&size) && has_two_copies(told));
+        // Two copies of everything outlive any node; the table needs two of three managers to say so.
+        self.await_managers(3);
+    }
+
+    /// Until so many nodes decide together.
+    fn await_managers(&self, count: usize) {
+        let (begun, port) = (Instant::now(), self.ports()[0].to_string());
+        let mut last = String::new();
+        while begun.elapsed() < PATIENCE {
+            last = run(&["cluster", "status", "-p", &port]).output;
+            let managers = last.lines().find_map(|line| line.split_once("; managers "));
+            if managers.is_some_and(|(_, numbers)| numbers.split(',').count() == count) {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        panic!("{count} managers were never seen: {last}");
     }
 
     /// A node that somebody else looks after from now on.

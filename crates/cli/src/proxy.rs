@@ -1,0 +1,121 @@
+//! `zerohop proxy`: few, full connections to a store for many clients.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use ::proxy::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, PolicyConfig, Proxy, ProxyConfig, Upstream};
+use server::file_limit::raise_to;
+use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request};
+
+use crate::{exit, say};
+
+const AFTER: &str = "\
+Clients connect to it as they would to the store itself; replies, their order and errors are the same.
+Requests of many clients travel together, so each costs the store less.
+
+Examples:
+  zerohop proxy 127.0.0.1:6379                      in front of a local Redis, Valkey or Zerohop, on port 6380
+  zerohop proxy redis://db.internal:6379 --port 7000 --cores 2
+  redis-cli -p 6380                                 talks to the store through it";
+
+/// Files of one core beside its clients' connections: those to the store, listeners, ring or epoll.
+const OTHER_FILES_PER_CORE: usize = 64;
+
+/// Its options.
+pub fn command() -> Command {
+    Command::new("proxy")
+        .about("Stand between Redis clients and a store, and give it fewer, fuller requests")
+        .arg(
+            Arg::new("upstream")
+                .required(true)
+                .value_name("HOST:PORT")
+                .help("The store behind it; redis://HOST:PORT is understood, too"),
+        )
+        .arg(
+            Arg::new("port")
+                .long("port")
+                .default_value("6380")
+                .value_parser(value_parser!(u16))
+                .help("Where clients connect; 0 takes a free one"),
+        )
+        .arg(
+            Arg::new("bind")
+                .long("bind")
+                .default_value("127.0.0.1")
+                .value_parser(value_parser!(IpAddr))
+                .help("The address to listen on"),
+        )
+        .arg(Arg::new("unixsocket").long("unixsocket").value_parser(value_parser!(PathBuf)).help("A Unix socket, beside"))
+        .arg(
+            Arg::new("cores")
+                .long("cores")
+                .default_value("1")
+                .value_parser(value_parser!(u16).range(1..=CORES_MAX as i64))
+                .help("Threads, each with connections of its own"),
+        )
+        .arg(
+            Arg::new("io")
+                .long("io")
+                .default_value("auto")
+                .value_parser(["auto", "uring", "epoll"])
+                .help("What it runs on; auto takes io_uring where it works"),
+        )
+        .after_help(AFTER)
+}
+
+/// Runs until it is stopped.
+pub fn run(matches: &ArgMatches) -> ExitCode {
+    let config = match configuration(matches) {
+        Ok(config) => config,
+        Err(problem) => return exit::with(exit::USAGE, &problem),
+    };
+    raise_to((config.cores * (CONNECTIONS_PER_CORE_MAX + OTHER_FILES_PER_CORE)) as u64);
+    let proxy = match Proxy::start(&config) {
+        Ok(proxy) => proxy,
+        Err(problem) => return exit::with(exit::FAILED, &problem),
+    };
+    let handle = proxy.handle();
+    let listening = on_request(move |request| match request {
+        StopRequest::Clean => handle.request_shutdown(),
+        StopRequest::Forced => std::process::exit(FORCED_EXIT_CODE),
+    });
+    if let Err(error) = listening {
+        return exit::with(exit::FAILED, &format!("cannot listen for signals: {error}"));
+    }
+    let mut places: Vec<String> = proxy.addresses().iter().map(SocketAddr::to_string).collect();
+    places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));
+    say::line(&format!("backend: {}", proxy.backend().name()));
+    say::line(&format!("upstream: {}", config.upstream.address));
+    say::line(&format!("ready: {}", places.join(", ")));
+    match proxy.wait() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => exit::with(exit::FAILED, &problem),
+    }
+}
+
+fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
+    let told: &String = matches.get_one("upstream").expect("it is required");
+    let address = told.strip_prefix("redis://").unwrap_or(told).trim_end_matches('/');
+    let has_port = address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    if !has_port {
+        return Err(format!("'{told}' is no HOST:PORT: write for example 127.0.0.1:6379"));
+    }
+    let io: &String = matches.get_one("io").expect("it has a default");
+    Ok(ProxyConfig {
+        listen: vec![SocketAddr::new(
+            *matches.get_one::<IpAddr>("bind").expect("it has a default"),
+            *matches.get_one("port").expect("it has a default"),
+        )],
+        unix_socket: matches.get_one::<PathBuf>("unixsocket").cloned(),
+        upstream: Upstream { address: address.to_owned(), policy: PolicyConfig::SelfClocked },
+        cores: usize::from(*matches.get_one::<u16>("cores").expect("it has a default")),
+        backend: match io.as_str() {
+            "uring" => io::Backend::Uring,
+            "epoll" => io::Backend::Epoll,
+            _ => io::Backend::Auto,
+        },
+        first_cpu: None,
+    })
+}

@@ -1,0 +1,305 @@
+//! What a node's commands mean for somebody who lets many callers share a connection: learnt from its answer to `COMMAND`, so
+//! that commands of modules and of later versions are known as well as our own.
+
+use std::collections::BTreeMap;
+use wire::registry::{self, CommandSpec, Flags};
+use wire::reply_parse::Value;
+
+/// Which connection may carry a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Any with the same user, protocol and database: it depends on nothing that came before it and leaves nothing behind.
+    Shared,
+    /// One that nobody else uses meanwhile, and that is as before once it was answered.
+    Alone,
+    /// The same, as long as what [`Hold`] names lasts.
+    Held(Hold),
+    /// None: it says who the caller is, or ends it.
+    Caller,
+    /// It may change what later requests of this connection mean.
+    Sticky,
+}
+
+/// What keeps a connection for one caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// `MULTI`.
+    Begin,
+    /// `WATCH`.
+    Watch,
+    /// `EXEC` and `DISCARD`.
+    End,
+    /// `UNWATCH`.
+    Unwatch,
+    /// What is waited for is what the connection wrote before: `WAIT`, `WAITAOF`.
+    Wait,
+    /// The number of the connection was told: `CLIENT ID`.
+    Named,
+}
+
+/// Where a command's first key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstKey {
+    /// It has none.
+    None,
+    /// This argument.
+    At(usize),
+    /// Behind an argument that says how many there are, if they are more than none.
+    Counted(usize),
+    /// Behind this word, looked for from this argument on.
+    Behind(&'static [u8], usize),
+}
+
+/// One command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Which connection may carry it.
+    pub way: Way,
+    /// What decides which node it goes to.
+    pub first_key: FirstKey,
+    /// It only reads: sent twice it does no harm.
+    pub is_read: bool,
+    /// It has subcommands, which are known by themselves.
+    pub has_subcommands: bool,
+    /// It may make its connection wait if this word is among its arguments, and never without.
+    pub blocks_with: Option<&'static [u8]>,
+}
+
+/// All commands of a node, by their names in lower case; those of subcommands are `container|subcommand`.
+#[derive(Clone, Debug, Default)]
+pub struct CommandTable {
+    known: BTreeMap<Box<[u8]>, Known>,
+}
+
+/// Longest name that is looked up; a longer one is unknown.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Without keys, and the same on any connection.
+const SHARED_WITHOUT_KEYS: &[&str] = &[
+    "ping", "echo", "publish", "dbsize", "scan", "keys", "randomkey", "time", "lastsave", "flushall", "flushdb", "eval", "eval_ro",
+    "evalsha", "evalsha_ro", "fcall", "fcall_ro", "spublish",
+];
+
+/// Without keys, and done with when answered: what they change is the node's, not the connection's.
+const ALONE: &[&str] = &[
+    "acl", "bgrewriteaof", "bgsave", "cluster", "command", "config", "debug", "failover", "function", "info", "latency", "lolwut",
+    "memory", "module", "pubsub", "replicaof", "role", "save", "script", "shutdown", "slaveof", "slowlog", "swapdb",
+];
+
+/// What describes a caller.
+const OF_CALLERS: &[&str] =
+    &["hello", "auth", "select", "reset", "quit", "client|setname", "client|getname", "client|setinfo"];
+
+/// Of `CLIENT`, done with when answered.
+const CLIENT_ALONE: &[&str] = &["getredir", "help", "info", "kill", "list", "pause", "trackinginfo", "unblock", "unpause"];
+
+impl CommandTable {
+    /// The commands of a Zerohop node of this version: what is assumed of a node that does not say.
+    pub fn own() -> CommandTable {
+        let mut known = BTreeMap::new();
+        for spec in registry::all() {
+            known.insert(spec.full_name.to_ascii_lowercase().into_bytes().into(), Known::of_spec(spec));
+            for inner in spec.subcommands {
+                known.insert(inner.full_name.to_ascii_lowercase().into_bytes().into(), Known::of_spec(inner));
+            }
+        }
+        CommandTable { known }
+    }
+
+    /// What a node answered to `COMMAND`; `None` if that is no list of commands.
+    pub fn learn(answer: &Value) -> Option<CommandTable> {
+        let Value::Array(entries) = answer else { return None };
+        let mut known = BTreeMap::new();
+        for entry in entries {
+            let entry = Entry::read(entry)?;
+            for inner in entry.subcommands.iter().filter_map(Entry::read) {
+                known.insert(inner.name.clone().into(), inner.known());
+            }
+            known.insert(entry.name.clone().into(), entry.known());
+        }
+        Some(CommandTable { known })
+    }
+
+    /// What is known of a request's command; `None` for one that the node does not have.
+    #[inline]
+    pub fn look_up(&self, name: &[u8], subcommand: Option<&[u8]>) -> Option<Known> {
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let name = lower(name, &mut buffer, 0)?;
+        let known = *self.known.get(&buffer[..name])?;
+        if !known.has_subcommands {
+            return Some(known);
+        }
+        buffer[name] = b'|';
+        let Some(subcommand) = subcommand else { return Some(known) };
+        let end = lower(subcommand, &mut buffer, name + 1)?;
+        self.known.get(&buffer[..end]).copied()
+    }
+
+    /// Whether the node has that command; of a subcommand, `container|subcommand` in lower case.
+    pub fn has(&self, full_name: &str) -> bool {
+        self.known.contains_key(full_name.as_bytes())
+    }
+}
+
+/// Writes `name` in lower case to `buffer` from `start` on; where it ends, with room for one byte behind it.
+fn lower(name: &[u8], buffer: &mut [u8; NAME_BYTES_MAX], start: usize) -> Option<usize> {
+    let end = start + name.len();
+    let room = buffer[..NAME_BYTES_MAX - 1].get_mut(start..end)?;
+    room.copy_from_slice(name);
+    room.make_ascii_lowercase();
+    Some(end)
+}
+
+/// What names and flags say together.
+struct Facts<'a> {
+    name: &'a str,
+    first_key: FirstKey,
+    is_blocking: bool,
+    is_pubsub: bool,
+    is_read: bool,
+    has_subcommands: bool,
+}
+
+impl Known {
+    fn of_spec(spec: &CommandSpec) -> Known {
+        let first_key = match (spec.first_key, spec.keys.first()) {
+            (first, _) if first > 0 => FirstKey::At(first as usize),
+            (_, Some(keys)) => FirstKey::Counted(keys.begin.index() as usize),
+            (_, None) => FirstKey::None,
+        };
+        Known::of(&Facts {
+            name: &spec.full_name.to_ascii_lowercase(),
+            first_key,
+            is_blocking: spec.flags.contains(Flags::BLOCKING),
+            is_pubsub: spec.flags.contains(Flags::PUBSUB),
+            is_read: spec.flags.contains(Flags::READONLY),
+            has_subcommands: !spec.subcommands.is_empty(),
+        })
+    }
+
+    fn of(facts: &Facts<'_>) -> Known {
+        let Facts { name, first_key, is_read, has_subcommands, .. } = *facts;
+        let blocks_with = matches!(name, "xread" | "xreadgroup").then_some(b"block".as_slice());
+        Known { way: Known::way(facts, blocks_with.is_some()), first_key, is_read, has_subcommands, blocks_with }
+    }
+
+    fn way(facts: &Facts<'_>, blocks_by_word: bool) -> Way {
+        let container = facts.name.split('|').next().unwrap_or_default();
+        match facts.name {
+            "multi" => return Way::Held(Hold::Begin),
+            "watch" => return Way::Held(Hold::Watch),
+            "exec" | "discard" => return Way::Held(Hold::End),
+            "unwatch" => return Way::Held(Hold::Unwatch),
+            "wait" | "waitaof" => return Way::Held(Hold::Wait),
+            "client|id" => return Way::Held(Hold::Named),
+            name if OF_CALLERS.contains(&name) => return Way::Caller,
+            name if SHARED_WITHOUT_KEYS.contains(&name) => return Way::Shared,
+            _ => {}
+        }
+        let has_keys = facts.first_key != FirstKey::None;
+        let client = facts.name.strip_prefix("client|").unwrap_or_default();
+        match () {
+            () if has_keys && facts.is_blocking && !blocks_by_word => Way::Alone,
+            () if has_keys && !facts.is_pubsub => Way::Shared,
+            () if ALONE.contains(&container) || CLIENT_ALONE.contains(&client) => Way::Alone,
+            () => Way::Sticky,
+        }
+    }
+}
+
+/// One entry of the answer to `COMMAND`: name, arity, flags, first key, last key, step, categories, tips, key specifications,
+/// subcommands.
+struct Entry<'a> {
+    name: Vec<u8>,
+    flags: Vec<&'a [u8]>,
+    first_key: i64,
+    key_specs: &'a [Value],
+    subcommands: &'a [Value],
+}
+
+impl<'a> Entry<'a> {
+    fn read(value: &'a Value) -> Option<Entry<'a>> {
+        let Value::Array(fields) = value else { return None };
+        let flags = fields.get(2).map_or(&[][..], items);
+        Some(Entry {
+            name: text(fields.first()?)?.to_ascii_lowercase(),
+            flags: flags.iter().filter_map(text).collect(),
+            first_key: match fields.get(3)? {
+                Value::Integer(first) => *first,
+                _ => return None,
+            },
+            key_specs: fields.get(8).map_or(&[][..], items),
+            subcommands: fields.get(9).map_or(&[][..], items),
+        })
+    }
+
+    fn known(&self) -> Known {
+        let has = |flag: &[u8]| self.flags.contains(&flag);
+        let first_key = match self.first_key {
+            first if first > 0 => FirstKey::At(first as usize),
+            _ if has(b"movablekeys") => self.key_specs.iter().find_map(first_of_spec).unwrap_or(FirstKey::None),
+            _ => FirstKey::None,
+        };
+        Known::of(&Facts {
+            name: &String::from_utf8_lossy(&self.name),
+            first_key,
+            is_blocking: has(b"blocking"),
+            is_pubsub: has(b"pubsub"),
+            is_read: has(b"readonly"),
+            has_subcommands: !self.subcommands.is_empty(),
+        })
+    }
+}
+
+/// Where the first key of a specification is: `begin_search` by index or by word, `find_keys` by range or by a number.
+fn first_of_spec(spec: &Value) -> Option<FirstKey> {
+    let (begin, find) = (field(spec, b"begin_search")?, field(spec, b"find_keys")?);
+    let inside = field(begin, b"spec")?;
+    match text(field(begin, b"type")?)? {
+        b"index" => {
+            let index = usize::try_from(integer(field(inside, b"index")?)?).ok()?;
+            match text(field(find, b"type")?)? {
+                b"keynum" => Some(FirstKey::Counted(index)),
+                _ => Some(FirstKey::At(index)),
+            }
+        }
+        b"keyword" => {
+            let from = usize::try_from(integer(field(inside, b"startfrom")?)?).ok()?;
+            // The words that Redis and Valkey have; one that is not known gives no key.
+            let word = text(field(inside, b"keyword")?)?.to_ascii_lowercase();
+            let known = [b"streams".as_slice(), b"keys", b"store", b"storedist"].into_iter().find(|&known| known == word)?;
+            Some(FirstKey::Behind(known, from))
+        }
+        _ => None,
+    }
+}
+
+fn items(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(items) | Value::Set(items) => items,
+        _ => &[],
+    }
+}
+
+fn text(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::Simple(text) | Value::Bulk(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Integer(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// A field of a map, or of the flat array that is one in RESP2.
+fn field<'a>(map: &'a Value, name: &[u8]) -> Option<&'a Value> {
+    match map {
+        Value::Map(pairs) => pairs.iter().find(|(key, _)| text(key) == Some(name)).map(|(_, value)| value),
+        Value::Array(flat) => flat.chunks_exact(2).find(|pair| text(&pair[0]) == Some(name)).map(|pair| &pair[1]),
+        _ => None,
+    }
+}

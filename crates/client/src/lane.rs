@@ -1,0 +1,320 @@
+//! A lane: one connection to one node, on which many callers' requests follow one another. It dials, greets, batches, matches
+//! replies to requests by their order, and says what became of both when the connection is lost.
+//!
+//! ```text
+//!             push                    batch due                    reply
+//!  callers ─────────► batcher ──────────────────────► out ──────────────────► item, request, reply
+//!                        │ nobody answers               │ connection lost
+//!                        ▼                              ▼
+//!                   items that never left          items of unknown fate
+//! ```
+
+use crate::batch::{BatchAnswer, Batcher, PolicyConfig, PushRefused, Qos};
+use crate::out::{Answered, Length, Out};
+use crate::redial::Redial;
+use base::ConnectionId;
+use base::limits::LANE_BATCHES_OUT_MAX;
+use base::street::Effect;
+use std::collections::VecDeque;
+use wire::ReplyScan;
+
+/// What a lane says first, so that everything after it means what its callers meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Greeting {
+    /// Encoded requests.
+    pub requests: Vec<u8>,
+    /// How many they are.
+    pub count: usize,
+    /// So many of the last ones may be answered with an error; any other error refuses the lane.
+    pub optional: usize,
+}
+
+/// Where a lane stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No connection, and nobody asked for one, or it is not time yet to dial again.
+    Absent,
+    /// An [`Effect::Dial`] is under way.
+    Dialing,
+    /// Connected, and so many replies of the greeting are there.
+    Greeting,
+    /// Usable.
+    Open,
+}
+
+/// A request that waits or is out.
+struct Asked<T> {
+    item: T,
+    bytes: u32,
+}
+
+impl<T> Length for Asked<T> {
+    #[inline]
+    fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+}
+
+/// What a lane found in received bytes.
+pub enum Heard<'a, T> {
+    /// The reply to a request.
+    Reply {
+        /// What was pushed with it.
+        item: T,
+        /// Its bytes, unless the street has not given them back.
+        request: Option<&'a [u8]>,
+        /// The reply's bytes.
+        reply: &'a [u8],
+    },
+    /// The greeting was answered with these replies, and requests flow.
+    Greeted(&'a [Vec<u8>]),
+    /// The greeting was refused with this error reply. The connection is of no use.
+    Refused(&'a [u8]),
+    /// A reply to nothing, or bytes that are none. The connection is of no use.
+    Nonsense,
+}
+
+/// One lane. `T` is what the owner needs to know of a request to hand its reply on.
+pub struct Lane<T> {
+    address: String,
+    greeting: Greeting,
+    state: State,
+    connection: Option<ConnectionId>,
+    batcher: Batcher<Asked<T>>,
+    out: VecDeque<Out<Asked<T>>>,
+    /// What is to be sent behind what is being sent, and for each send that is not done, the first of all included, whether it
+    /// is a batch.
+    outgoing: VecDeque<Vec<u8>>,
+    sends: VecDeque<Option<u64>>,
+    batches_sent: u64,
+    /// The beginning of a reply.
+    partial: Vec<u8>,
+    scan: ReplyScan,
+    greeted: Vec<Vec<u8>>,
+    redial: Redial,
+}
+
+impl<T> Lane<T> {
+    /// A lane to `address` (`host:port`) that nobody has used. `seed` spreads the moments at which lanes dial again.
+    pub fn new(address: String, greeting: Greeting, policy: PolicyConfig, seed: u64) -> Lane<T> {
+        Lane {
+            address,
+            greeting,
+            state: State::Absent,
+            connection: None,
+            batcher: Batcher::new(policy),
+            out: VecDeque::new(),
+            outgoing: VecDeque::new(),
+            sends: VecDeque::new(),
+            batches_sent: 0,
+            partial: Vec::new(),
+            scan: ReplyScan::default(),
+            greeted: Vec::new(),
+            redial: Redial::new(seed),
+        }
+    }
+
+    /// Where it leads.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its connection, if it has one.
+    pub fn connection(&self) -> Option<ConnectionId> {
+        self.connection
+    }
+
+    /// Whether requests flow.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// The replies to its greeting; empty until it is open.
+    pub fn greeted(&self) -> &[Vec<u8>] {
+        &self.greeted
+    }
+
+    /// Whether nobody answered so short a time ago that it is not dialed: what is pushed now would wait for nothing.
+    pub fn is_down(&self, now_us: u64) -> bool {
+        self.state == State::Absent && self.redial.waits(now_us)
+    }
+
+    /// Requests that wait or are out.
+    pub fn owed(&self) -> usize {
+        self.batcher.len() + self.out.iter().map(Out::owed).sum::<usize>()
+    }
+
+    /// Whether the street is still sending something.
+    pub fn is_sending(&self) -> bool {
+        !self.sends.is_empty()
+    }
+
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// [`PushRefused`] when too much waits already.
+    #[inline]
+    pub fn push(&mut self, now_us: u64, caller: u64, qos: Qos, item: T, request: &[u8]) -> Result<(), PushRefused> {
+        let asked = Asked { item, bytes: request.len() as u32 };
+        self.batcher.push(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request))
+    }
+
+    /// Dials if somebody waits, or if the owner wants it; `token` is the number of the dial.
+    pub fn dial(&mut self, now_us: u64, is_wanted: bool, token: u64, effects: &mut Vec<Effect>) {
+        let is_due = self.state == State::Absent && !self.redial.waits(now_us);
+        if is_due && (is_wanted || self.batcher.len() > 0) {
+            self.state = State::Dialing;
+            effects.push(Effect::Dial { token, address: self.address.clone() });
+        }
+    }
+
+    /// The dial is over. Without a connection the next one waits, and what waits for this lane is given back: it never left.
+    pub fn dialed(&mut self, now_us: u64, connection: Option<ConnectionId>, effects: &mut Vec<Effect>) -> Vec<T> {
+        debug_assert_eq!(self.state, State::Dialing, "one dial at a time");
+        self.connection = connection;
+        if connection.is_none() {
+            self.state = State::Absent;
+            self.redial.failed(now_us);
+            return self.take_waiting();
+        }
+        self.state = State::Greeting;
+        if self.greeting.count == 0 {
+            self.open(now_us);
+        } else {
+            self.send(self.greeting.requests.clone(), None, effects);
+        }
+        Vec::new()
+    }
+
+    fn open(&mut self, now_us: u64) {
+        self.state = State::Open;
+        self.redial.succeeded();
+        self.batcher.reset(now_us);
+    }
+
+    /// Hands over the batches that are due.
+    #[inline]
+    pub fn send_due(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
+        while self.state == State::Open && self.out.len() < LANE_BATCHES_OUT_MAX {
+            let Some(batch) = self.batcher.due(now_us) else { break };
+            self.batches_sent += 1;
+            self.out.push_back(Out::new(self.batches_sent, batch.items, batch.bytes.len(), now_us));
+            self.send(batch.bytes, Some(self.batches_sent), effects);
+        }
+    }
+
+    fn send(&mut self, bytes: Vec<u8>, batch: Option<u64>, effects: &mut Vec<Effect>) {
+        let connection = self.connection.expect("who sends is connected");
+        if self.sends.is_empty() {
+            effects.push(Effect::Send { connection, buffer: bytes });
+        } else {
+            self.outgoing.push_back(bytes);
+        }
+        self.sends.push_back(batch);
+    }
+
+    /// The street sent what it was handed last and gives it back as it was.
+    pub fn send_done(&mut self, buffer: Vec<u8>, effects: &mut Vec<Effect>) {
+        let batch = self.sends.pop_front().expect("a send that is done was under way");
+        match batch.and_then(|batch| self.out.iter_mut().find(|out| out.number() == batch)) {
+            Some(out) => out.keep(buffer),
+            None => self.batcher.recycle(buffer),
+        }
+        if let (Some(bytes), Some(connection)) = (self.outgoing.pop_front(), self.connection) {
+            effects.push(Effect::Send { connection, buffer: bytes });
+        }
+    }
+
+    /// Takes what the node sent. After [`Heard::Refused`] and [`Heard::Nonsense`] the rest is not looked at.
+    #[inline]
+    pub fn received(&mut self, now_us: u64, received: &[u8], mut hear: impl FnMut(Heard<'_, T>)) {
+        let mut kept = std::mem::take(&mut self.partial);
+        let bytes = match kept.is_empty() {
+            true => received,
+            false => {
+                kept.extend_from_slice(received);
+                &kept[..]
+            }
+        };
+        let mut start = 0;
+        while let Ok(Some(length)) = self.scan.advance(&bytes[start..]).map_err(|_| hear(Heard::Nonsense)) {
+            let reply = &bytes[start..start + length];
+            start += length;
+            let goes_on = match self.state {
+                State::Open => self.reply(now_us, reply, &mut hear),
+                _ => self.greeting_reply(now_us, reply, &mut hear),
+            };
+            if !goes_on {
+                return;
+            }
+        }
+        match kept.is_empty() {
+            true => self.partial.extend_from_slice(&received[start..]),
+            false => {
+                kept.drain(..start);
+                self.partial = kept;
+            }
+        }
+    }
+
+    fn reply(&mut self, now_us: u64, reply: &[u8], hear: &mut impl FnMut(Heard<'_, T>)) -> bool {
+        let Some(out) = self.out.front_mut() else {
+            hear(Heard::Nonsense);
+            return false;
+        };
+        let (asked, request) = out.next();
+        hear(Heard::Reply { item: asked.item, request, reply });
+        if out.owed() == 0 {
+            let Answered { sent_us, bytes, count, buffer } = self.out.pop_front().expect("it is there").end();
+            self.batcher.answered(now_us, BatchAnswer { sent_us, bytes, count, is_sample: true });
+            buffer.into_iter().for_each(|buffer| self.batcher.recycle(buffer));
+        }
+        true
+    }
+
+    fn greeting_reply(&mut self, now_us: u64, reply: &[u8], hear: &mut impl FnMut(Heard<'_, T>)) -> bool {
+        let may_fail = self.greeted.len() + self.greeting.optional >= self.greeting.count;
+        if matches!(reply[0], b'-' | b'!') && !may_fail {
+            hear(Heard::Refused(reply));
+            return false;
+        }
+        self.greeted.push(reply.to_vec());
+        if self.greeted.len() == self.greeting.count {
+            self.open(now_us);
+            hear(Heard::Greeted(&self.greeted));
+        }
+        true
+    }
+
+    /// The connection is gone. What was out is given back with its bytes, where they are known: whether it was carried out is
+    /// not. What had not left waits for the next connection.
+    pub fn closed(&mut self, now_us: u64) -> Vec<(T, Option<Vec<u8>>)> {
+        if self.state == State::Greeting {
+            self.redial.failed(now_us);
+        }
+        (self.state, self.connection) = (State::Absent, None);
+        self.outgoing.clear();
+        self.sends.clear();
+        self.partial.clear();
+        self.scan = ReplyScan::default();
+        self.greeted.clear();
+        self.batcher.reset(now_us);
+        let out = std::mem::take(&mut self.out);
+        out.into_iter().flat_map(Out::lost).map(|(asked, bytes)| (asked.item, bytes)).collect()
+    }
+
+    /// Everything that waits: it never left.
+    pub fn take_waiting(&mut self) -> Vec<T> {
+        self.batcher.take_all().into_iter().map(|asked| asked.item).collect()
+    }
+
+    /// When it wants to be asked again if nothing happens before.
+    pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
+        match self.state {
+            State::Open => self.batcher.deadline_us(),
+            State::Absent if self.batcher.len() > 0 => Some(self.redial.due_us().max(now_us)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! One client of the proxy.
+
+use crate::identity::Identity;
+use crate::order::Order;
+use base::ConnectionId;
+use base::limits::{CALLER_REQUESTS_MAX, OUTPUT_PAUSE_BYTES, RECEIVE_BYTES};
+use base::street::Effect;
+use client::Hold;
+use crate::relay::Relay;
+use session::{Input, Output};
+
+/// What keeps requests of a caller on a connection of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Between `MULTI` and `EXEC`.
+    pub transaction: bool,
+    /// Keys are watched.
+    pub watch: bool,
+    /// It knows the number of that connection.
+    pub named: bool,
+}
+
+/// Where the requests that were sent last are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On lanes.
+    Lanes,
+    /// On the caller's own connection.
+    Own,
+}
+
+/// What a caller whose requests are not looked at waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// All its replies.
+    Answers,
+    /// Fewer requests on their way, or fewer bytes that it does not read.
+    Room,
+    /// A seat that is being opened, or that is full.
+    Seat(usize),
+}
+
+/// One client.
+pub(crate) struct Caller {
+    pub id: ConnectionId,
+    pub input: Input,
+    pub output: Output,
+    pub order: Order,
+    pub identity: Identity,
+    /// The seat of the lane that it used last; right as long as the identity stays.
+    pub lane: Option<usize>,
+    /// The seat of its own connection.
+    pub own: Option<usize>,
+    pub held: Held,
+    pub place: Place,
+    pub wait: Option<Wait>,
+    /// What it called itself.
+    pub name: Vec<u8>,
+    /// Its own connection and this one are one: bytes go to and fro unread.
+    pub relay: Option<Relay>,
+    /// A request that was in blocks and has to wait.
+    pub long_request: Option<Vec<u8>>,
+    /// Once its replies have left it is closed, and no more is read.
+    pub is_closing: bool,
+    /// It is being closed whatever it is owed.
+    pub is_abandoned: bool,
+    is_paused: bool,
+    is_dirty: bool,
+}
+
+impl Caller {
+    /// One that has just come.
+    pub fn new(id: ConnectionId) -> Caller {
+        Caller {
+            id,
+            input: Input::default(),
+            output: Output::default(),
+            order: Order::default(),
+            identity: Identity::NOBODY,
+            lane: None,
+            own: None,
+            held: Held::default(),
+            place: Place::Lanes,
+            wait: None,
+            name: Vec::new(),
+            relay: None,
+            long_request: None,
+            is_closing: false,
+            is_abandoned: false,
+            is_paused: false,
+            is_dirty: false,
+        }
+    }
+
+    /// The reply to the request of that number. Whether this is the first change since the last flush.
+    #[inline]
+    pub fn answer(&mut self, number: u64, reply: &[u8]) -> bool {
+        let protocol = self.identity.reply_protocol();
+        let output = &mut self.output;
+        self.order.answer(number, reply, |reply| output.reply(protocol).raw(reply));
+        !std::mem::replace(&mut self.is_dirty, true)
+    }
+
+    /// Whether what it waits for is there, as far as it alone can tell.
+    #[inline]
+    pub fn may_go_on(&self) -> bool {
+        match self.wait {
+            None | Some(Wait::Seat(_)) => false,
+            Some(Wait::Answers) => self.order.owed() == 0,
+            Some(Wait::Room) => self.has_room(),
+        }
+    }
+
+    /// Whether another request may be on its way.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.order.owed() < CALLER_REQUESTS_MAX
+            && self.output.pending_bytes() + self.order.early_bytes() <= OUTPUT_PAUSE_BYTES
+    }
+
+    /// Stops reading from it while it waits and has more than one receive of requests lying here, and reads again afterwards.
+    pub fn pace(&mut self, effects: &mut Vec<Effect>) {
+        let should_pause = self.wait.is_some() && self.input.len() > 4 * RECEIVE_BYTES;
+        if should_pause != self.is_paused {
+            self.is_paused = should_pause;
+            effects.push(match should_pause {
+                true => Effect::PauseReceive { connection: self.id },
+                false => Effect::ResumeReceive { connection: self.id },
+            });
+        }
+    }
+
+    /// Hands over what may leave, and closes the connection if that was the last of it.
+    #[inline]
+    pub fn flush(&mut self, spare: impl FnOnce() -> Vec<u8>, effects: &mut Vec<Effect>) {
+        self.is_dirty = false;
+        if let Some(buffer) = self.output.take_sendable(&mut usize::MAX.clone(), spare) {
+            effects.push(Effect::Send { connection: self.id, buffer });
+        }
+        if self.is_closing && self.output.is_empty() && !self.output.is_sending() && self.order.owed() == 0 {
+            effects.push(Effect::Close { connection: self.id });
+        }
+    }
+
+    /// Bytes that are nobody's reply in particular. Whether this is the first change since the last flush.
+    pub fn say(&mut self, bytes: &[u8]) -> bool {
+        self.output.reply(self.identity.reply_protocol()).raw(bytes);
+        !std::mem::replace(&mut self.is_dirty, true)
+    }
+
+    /// A request that holds its own connection, or lets go of it, is on its way.
+    pub fn note(&mut self, hold: Hold) {
+        let Held { transaction, watch, named } = &mut self.held;
+        match hold {
+            Hold::Begin => *transaction = true,
+            Hold::Watch => *watch = true,
+            // Without a transaction both are refused, and what is watched stays watched.
+            Hold::End if *transaction => (*transaction, *watch) = (false, false),
+            Hold::Unwatch if !*transaction => *watch = false,
+            Hold::Named => *named = true,
+            Hold::End | Hold::Unwatch | Hold::Wait => {}
+        }
+    }
+
+    /// A long request that had to wait is the first one again.
+    pub fn put_back_long(&mut self) {
+        if let Some(request) = self.long_request.take() {
+            self.input.put_back(&request);
+        }
+    }
+
+    /// Whether its requests have to go to its own connection.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.held.transaction || self.held.watch
+    }
+}

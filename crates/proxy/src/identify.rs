@@ -1,0 +1,209 @@
+//! The commands that say who a caller is: answered here, by what the upstream says to the connection that they ask for.
+
+use crate::ask::Verdict;
+use crate::caller::{Caller, Held, Wait};
+use crate::identity::Identity;
+use crate::machine::ProxyMachine;
+use base::street::{Effect, Now};
+use wire::number::parse_integer;
+use wire::request::encode;
+use wire::{Arguments, Reply};
+
+/// What such a command asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish {
+    /// To be somebody else from now on.
+    Become {
+        identity: Identity,
+        /// To be called so.
+        name: Option<Vec<u8>>,
+        reply: ReplyOf,
+    },
+    /// To be called so.
+    Name(Vec<u8>),
+    /// To hear how it is called.
+    TellName,
+    /// Nothing that anybody remembers.
+    Nothing,
+    /// To be as after connecting.
+    Reset,
+    /// To be gone.
+    Quit,
+    /// Something that the upstream will refuse, or answer without remembering it.
+    Other,
+}
+
+/// What the reply to a change is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReplyOf {
+    Ok,
+    /// The first one of the connection's greeting: `HELLO 3`.
+    Greeting,
+    /// The upstream's own: `HELLO 2`, which a greeting does not say.
+    Upstream,
+}
+
+impl Wish {
+    fn of(caller: &Caller, arguments: Arguments<'_>) -> Wish {
+        let words: Vec<&[u8]> = arguments.iter().collect();
+        let is = |index: usize, word: &str| words[index].eq_ignore_ascii_case(word.as_bytes());
+        let become_ = |identity| Wish::Become { identity, name: None, reply: ReplyOf::Ok };
+        match words.len() {
+            2 if is(0, "auth") => become_(caller.identity.logged_in(None, words[1])),
+            3 if is(0, "auth") => become_(caller.identity.logged_in(Some(words[1]), words[2])),
+            2 if is(0, "select") => match parse_integer(words[1]).map(u32::try_from) {
+                Some(Ok(database)) => become_(Identity { database, ..caller.identity.clone() }),
+                _ => Wish::Other,
+            },
+            1 if is(0, "reset") => Wish::Reset,
+            _ if is(0, "quit") => Wish::Quit,
+            2.. if is(0, "hello") => Wish::of_hello(caller, &words),
+            3 if is(0, "client") && is(1, "setname") && is_name(words[2]) => Wish::Name(words[2].to_vec()),
+            2 if is(0, "client") && is(1, "getname") => Wish::TellName,
+            4 if is(0, "client") && is(1, "setinfo") && is_name(words[3]) => match is(2, "lib-name") || is(2, "lib-ver") {
+                true => Wish::Nothing,
+                false => Wish::Other,
+            },
+            _ => Wish::Other,
+        }
+    }
+
+    fn of_hello(caller: &Caller, words: &[&[u8]]) -> Wish {
+        let (protocol, reply) = match words[1] {
+            b"2" => (2, ReplyOf::Upstream),
+            b"3" => (3, ReplyOf::Greeting),
+            _ => return Wish::Other,
+        };
+        let (mut identity, mut name) = (Identity { protocol, ..caller.identity.clone() }, None);
+        let mut rest = &words[2..];
+        loop {
+            rest = match rest {
+                [] => return Wish::Become { identity, name, reply },
+                [word, user, password, rest @ ..] if word.eq_ignore_ascii_case(b"auth") => {
+                    identity = identity.logged_in(Some(user), password);
+                    rest
+                }
+                [word, new, rest @ ..] if word.eq_ignore_ascii_case(b"setname") && is_name(new) => {
+                    name = Some(new.to_vec());
+                    rest
+                }
+                _ => return Wish::Other,
+            };
+        }
+    }
+}
+
+/// Whether Redis takes it as a client's name.
+fn is_name(name: &[u8]) -> bool {
+    name.iter().all(|byte| (b'!'..=b'~').contains(byte))
+}
+
+impl ProxyMachine {
+    pub(crate) fn ask_caller(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        arguments: Arguments<'_>,
+        request: &[u8],
+        effects: &mut Vec<Effect>,
+    ) -> Verdict {
+        match Wish::of(caller, arguments) {
+            Wish::Become { .. } | Wish::Reset if caller.order.owed() > 0 => Verdict::Wait(Wait::Answers),
+            Wish::Become { identity, name, reply } => self.become_somebody(now, caller, (identity, name), reply, effects),
+            Wish::Name(name) => {
+                caller.name = name;
+                match caller.held.named {
+                    true => self.ask_own(now, caller, request),
+                    false => self.answer_ok(caller),
+                }
+            }
+            Wish::TellName => {
+                let mut reply = Vec::new();
+                let mut writer = Reply::new(&mut reply, caller.identity.reply_protocol());
+                match caller.name.is_empty() {
+                    true => writer.null(),
+                    false => writer.bulk(&caller.name),
+                }
+                self.answer_now(caller, &reply);
+                Verdict::Done
+            }
+            Wish::Nothing => self.answer_ok(caller),
+            Wish::Reset => {
+                self.forget(caller, Identity::NOBODY, effects);
+                (caller.name, caller.held) = (Vec::new(), Held::default());
+                self.answer_now(caller, wire::reply::RESET);
+                Verdict::Done
+            }
+            Wish::Quit => {
+                self.answer_ok(caller);
+                caller.is_closing = true;
+                Verdict::Done
+            }
+            Wish::Other => self.ask_own(now, caller, request),
+        }
+    }
+
+    fn answer_ok(&mut self, caller: &mut Caller) -> Verdict {
+        self.answer_now(caller, wire::reply::OK);
+        Verdict::Done
+    }
+
+    /// A caller becomes somebody whose lane is open, or hears why it cannot.
+    fn become_somebody(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        (identity, name): (Identity, Option<Vec<u8>>),
+        reply: ReplyOf,
+        effects: &mut Vec<Effect>,
+    ) -> Verdict {
+        let number = self.seats.shared(&identity, !self.table_is_learnt);
+        let seat = self.seats.get(number);
+        if let Some(error) = seat.refusal.clone() {
+            self.answer_now(caller, &error);
+            return Verdict::Done;
+        }
+        if !seat.lane.is_open() {
+            if seat.lane.is_down(now.monotonic_us) {
+                let error = self.down_error(number);
+                self.answer_now(caller, &error);
+                return Verdict::Done;
+            }
+            seat.waiting.push(caller.id);
+            self.seats.touch(number);
+            return Verdict::Wait(Wait::Seat(number));
+        }
+        let greeting = seat.lane.greeted().first().cloned().unwrap_or_default();
+        let is_other = identity != caller.identity;
+        if is_other {
+            self.forget(caller, identity, effects);
+            caller.held = Held::default();
+        }
+        caller.lane = Some(number);
+        caller.name = name.unwrap_or_else(|| std::mem::take(&mut caller.name));
+        match reply {
+            ReplyOf::Ok => self.answer_ok(caller),
+            ReplyOf::Greeting => {
+                self.answer_now(caller, &greeting);
+                Verdict::Done
+            }
+            ReplyOf::Upstream => {
+                let mut request = Vec::new();
+                encode([b"HELLO".as_slice(), b"2"], &mut request);
+                self.ask_own(now, caller, &request)
+            }
+        }
+    }
+
+    /// A caller's connections are another identity's from now on.
+    fn forget(&mut self, caller: &mut Caller, identity: Identity, effects: &mut Vec<Effect>) {
+        caller.identity = identity;
+        caller.lane = None;
+        if let Some(number) = caller.own.take() {
+            if caller.held != Held::default() {
+                self.seats.get(number).is_named = true;
+            }
+            self.give_up_own(number, effects);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Who a caller is to the upstream: what decides whether two callers may share a connection.
+
+use client::Greeting;
+use wire::Protocol;
+use wire::request::encode;
+
+/// What gives a request its meaning, beside its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// User, if one was named, and password.
+    pub login: Option<(Option<Vec<u8>>, Vec<u8>)>,
+    /// 2 or 3.
+    pub protocol: u8,
+    /// Number of the database.
+    pub database: u32,
+}
+
+impl Identity {
+    /// A connection that has said nothing.
+    pub const NOBODY: Identity = Identity { login: None, protocol: 2, database: 0 };
+
+    /// For replies that the proxy makes itself.
+    pub fn reply_protocol(&self) -> Protocol {
+        match self.protocol {
+            3 => Protocol::Resp3,
+            _ => Protocol::Resp2,
+        }
+    }
+
+    /// The same connection with another login.
+    pub fn logged_in(&self, user: Option<&[u8]>, password: &[u8]) -> Identity {
+        Identity { login: Some((user.map(<[u8]>::to_vec), password.to_vec())), ..self.clone() }
+    }
+
+    /// What makes a new connection mean what this caller means. `asks_commands`: at the end, and without consequence if it is
+    /// refused, which commands there are.
+    pub fn greeting(&self, asks_commands: bool) -> Greeting {
+        let mut greeting = Greeting::default();
+        let mut say = |words: &[&[u8]]| {
+            encode(words.iter().copied(), &mut greeting.requests);
+            greeting.count += 1;
+        };
+        match (self.protocol, &self.login) {
+            (3, Some((user, password))) => {
+                say(&[b"HELLO", b"3", b"AUTH", user.as_deref().unwrap_or(b"default"), password]);
+            }
+            (3, None) => say(&[b"HELLO", b"3"]),
+            (_, Some((Some(user), password))) => say(&[b"AUTH", user, password]),
+            (_, Some((None, password))) => say(&[b"AUTH", password]),
+            (_, None) => {}
+        }
+        if self.database != 0 {
+            say(&[b"SELECT", self.database.to_string().as_bytes()]);
+        }
+        if asks_commands {
+            say(&[b"COMMAND"]);
+            greeting.optional = 1;
+        }
+        greeting
+    }
+}

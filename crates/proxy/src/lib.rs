@@ -1,0 +1,28 @@
+//! Ring 5: the proxy. Few, full connections to a store for many callers; with its defaults no reply, order or error differs from
+//! a direct connection. The design is on `docs/internals/proxy.md`.
+//!
+//! - `machine`: one core's tick; `ask`: where a request goes; `identify`: commands that say who a caller is; `hear`: what the
+//!   upstream says
+//! - `caller`, `order`: one client and the order of its replies; `relay`: one that has a connection for itself
+//! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
+//! - [`run`]: the threads around it
+
+pub mod config;
+pub mod run;
+
+mod ask;
+mod caller;
+mod hear;
+mod identify;
+mod identity;
+mod machine;
+mod order;
+mod relay;
+mod seat;
+mod seats;
+
+pub use config::{ProxyConfig, Upstream};
+pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX};
+pub use client::PolicyConfig;
+pub use machine::ProxyMachine;
+pub use run::Proxy;

@@ -1,0 +1,282 @@
+//! One core of the proxy: the tick, stage by stage.
+
+use crate::ask::Verdict;
+use crate::caller::Caller;
+use crate::config::Upstream;
+use crate::seat::Role;
+use crate::seats::Seats;
+use base::ConnectionId;
+use base::limits::SPARE_BUFFERS_MAX;
+use base::street::{Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use client::{CommandTable, RetryBudget};
+use session::Rest;
+use wire::{Arguments, ParseLimits, Parsed};
+
+/// One core's callers and connections to the upstream.
+pub struct ProxyMachine {
+    pub(crate) seats: Seats,
+    pub(crate) callers: Vec<Option<Box<Caller>>>,
+    pub(crate) roles: Vec<(u32, Role)>,
+    pub(crate) table: CommandTable,
+    /// Whether the upstream itself said which commands it has.
+    pub(crate) table_is_learnt: bool,
+    /// Callers with replies to send, and those whose wait may be over.
+    pub(crate) dirty: Vec<ConnectionId>,
+    pub(crate) resumed: Vec<ConnectionId>,
+    /// Callers that may need their own connection no more.
+    pub(crate) done_alone: Vec<ConnectionId>,
+    /// Seats whose refusal was heard by all that waited for it.
+    pub(crate) refused: Vec<usize>,
+    spare: Vec<Vec<u8>>,
+    spans: Vec<Span>,
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) retries: RetryBudget,
+    is_stopping: bool,
+}
+
+impl ProxyMachine {
+    /// A core in front of `upstream`. `seed` spreads the moments at which connections are dialed again.
+    pub fn new(upstream: Upstream, seed: u64) -> ProxyMachine {
+        ProxyMachine {
+            seats: Seats::new(upstream, seed),
+            callers: Vec::new(),
+            roles: Vec::new(),
+            table: CommandTable::own(),
+            table_is_learnt: false,
+            dirty: Vec::new(),
+            resumed: Vec::new(),
+            done_alone: Vec::new(),
+            refused: Vec::new(),
+            spare: Vec::new(),
+            spans: Vec::new(),
+            scratch: Vec::new(),
+            retries: RetryBudget::default(),
+            is_stopping: false,
+        }
+    }
+
+    /// Takes what happened: bytes of callers become requests on seats, bytes of seats become replies.
+    fn receive(&mut self, now: Now, received: &[u8], events: &mut Vec<Event>, effects: &mut Vec<Effect>) {
+        for event in events.drain(..) {
+            match event {
+                Event::Accepted { connection, .. } => self.accepted(connection),
+                Event::Received { connection, span } => self.received(now, connection, span.of(received), effects),
+                Event::Dialed { token, connection } => self.dialed(now, token, connection, effects),
+                Event::SendDone { connection, buffer } => self.sent(connection, buffer, effects),
+                Event::PeerClosed { connection } => self.peer_closed(connection, effects),
+                Event::Closed { connection } => self.closed(now, connection, effects),
+                Event::ShutdownRequested => self.is_stopping = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn accepted(&mut self, connection: ConnectionId) {
+        let index = connection.index as usize;
+        if self.callers.len() <= index {
+            self.callers.resize_with(index + 1, || None);
+        }
+        self.callers[index] = Some(Box::new(Caller::new(connection)));
+        self.set_role(connection, Role::Caller);
+    }
+
+    pub(crate) fn set_role(&mut self, connection: ConnectionId, role: Role) {
+        let index = connection.index as usize;
+        if self.roles.len() <= index {
+            self.roles.resize(index + 1, (0, Role::None));
+        }
+        self.roles[index] = (connection.generation, role);
+    }
+
+    #[inline]
+    pub(crate) fn role(&self, connection: ConnectionId) -> Role {
+        match self.roles.get(connection.index as usize) {
+            Some(&(generation, role)) if generation == connection.generation => role,
+            _ => Role::None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn caller(&mut self, connection: ConnectionId) -> Option<&mut Caller> {
+        let caller = self.callers.get_mut(connection.index as usize)?.as_deref_mut()?;
+        (caller.id == connection).then_some(caller)
+    }
+
+    #[inline]
+    fn received(&mut self, now: Now, connection: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
+        match self.role(connection) {
+            Role::Caller => self.caller_received(now, connection, bytes, effects),
+            Role::Seat(number) => self.hear(now, number, bytes, effects),
+            Role::Relay(caller) => self.relay_down(connection, caller, bytes, effects),
+            Role::None => {}
+        }
+    }
+
+    #[inline]
+    fn caller_received(&mut self, now: Now, connection: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
+        let Some(mut caller) = self.callers[connection.index as usize].take() else { return };
+        if let Some(relay) = &mut caller.relay {
+            relay.up(connection, bytes, effects);
+        } else if caller.is_closing {
+            // Nothing more is wanted of it.
+        } else if caller.wait.is_some() {
+            caller.input.append(bytes);
+            caller.pace(effects);
+        } else if caller.input.is_empty() {
+            let rest = self.decode(now, &mut caller, bytes, effects);
+            caller.input.keep(Rest::Received(&bytes[rest..]));
+            caller.put_back_long();
+        } else if caller.input.append(bytes) {
+            self.decode_kept(now, &mut caller, effects);
+        }
+        self.callers[connection.index as usize] = Some(caller);
+    }
+
+    fn decode_kept(&mut self, now: Now, caller: &mut Caller, effects: &mut Vec<Effect>) {
+        let bytes = caller.input.take();
+        let rest = self.decode(now, caller, &bytes, effects);
+        caller.input.keep(Rest::Taken(bytes, rest));
+        caller.put_back_long();
+    }
+
+    /// Requests out of bytes, until one has to wait; where the first one that did not leave begins.
+    #[inline]
+    fn decode(&mut self, now: Now, caller: &mut Caller, bytes: &[u8], effects: &mut Vec<Effect>) -> usize {
+        let mut spans = std::mem::take(&mut self.spans);
+        let mut start = 0;
+        while start < bytes.len() && !caller.is_closing {
+            spans.clear();
+            match caller.input.next(bytes, start, &mut spans, &ParseLimits::AUTHENTICATED) {
+                Parsed::Request { consumed } => {
+                    let request = &bytes[start..start + consumed];
+                    match self.ask_whole(now, caller, Arguments::new(bytes, &spans), request, effects) {
+                        Verdict::Done => start += consumed,
+                        Verdict::Wait(wait) => {
+                            caller.wait = Some(wait);
+                            // One in blocks lies elsewhere, whole.
+                            start += if caller.long_request.is_some() { consumed } else { 0 };
+                            break;
+                        }
+                        Verdict::Relayed => {
+                            start += consumed;
+                            let relay = caller.relay.as_mut().expect("it was just made");
+                            relay.up(caller.id, &bytes[start..], effects);
+                            start = bytes.len();
+                        }
+                    }
+                }
+                Parsed::Empty { consumed } => start += consumed,
+                Parsed::Quoted { consumed } => match self.ask_quoted(now, caller, &bytes[start..start + consumed], effects) {
+                    Verdict::Wait(wait) => {
+                        caller.wait = Some(wait);
+                        break;
+                    }
+                    _ => start += consumed,
+                },
+                Parsed::Incomplete { .. } => break,
+                Parsed::Error(error) => {
+                    let mut reply = Vec::new();
+                    error.write(&mut wire::Reply::new(&mut reply, caller.identity.reply_protocol()));
+                    self.answer_now(caller, &reply);
+                    caller.is_closing = true;
+                    start = bytes.len();
+                }
+            }
+        }
+        self.spans = spans;
+        start
+    }
+
+    /// Those whose wait is over go on where they stopped.
+    fn resume(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        while let Some(connection) = self.resumed.pop() {
+            let Some(mut caller) = self.callers.get_mut(connection.index as usize).and_then(Option::take) else { continue };
+            if caller.id == connection && caller.relay.is_none() {
+                caller.wait = None;
+                if !caller.input.is_empty() {
+                    self.decode_kept(now, &mut caller, effects);
+                }
+                caller.pace(effects);
+            }
+            self.callers[connection.index as usize] = Some(caller);
+        }
+        for number in std::mem::take(&mut self.refused) {
+            if self.seats.holds(number) {
+                self.seats.get(number).refusal = None;
+            }
+        }
+    }
+
+    /// Own connections that nobody needs any more go to the next one who does.
+    fn release(&mut self, effects: &mut Vec<Effect>) {
+        while let Some(connection) = self.done_alone.pop() {
+            let Some(caller) = self.caller(connection) else { continue };
+            let is_free = caller.order.owed() == 0 && !caller.is_held() && !caller.held.named && caller.wait.is_none();
+            let Some(number) = caller.own.filter(|_| is_free) else { continue };
+            caller.own = None;
+            self.give_up_own(number, effects);
+        }
+    }
+
+    /// Batches that are due leave, dials begin.
+    fn send(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let mut dirty = std::mem::take(&mut self.seats.dirty);
+        for number in dirty.drain(..) {
+            self.send_seat(now, number, effects);
+        }
+        self.seats.dirty = dirty;
+    }
+
+    fn send_seat(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
+        let token = self.seats.next_dial();
+        if !self.seats.holds(number) {
+            return;
+        }
+        let seat = self.seats.get(number);
+        seat.is_dirty = false;
+        let (is_wanted, effects_before) = (!seat.waiting.is_empty(), effects.len());
+        seat.lane.dial(now.monotonic_us, is_wanted, token, effects);
+        if effects.len() > effects_before {
+            self.seats.dial_began(number);
+        } else {
+            seat.lane.send_due(now.monotonic_us, effects);
+        }
+    }
+
+    /// Replies leave.
+    fn reply(&mut self, effects: &mut Vec<Effect>) {
+        while let Some(connection) = self.dirty.pop() {
+            let spare = &mut self.spare;
+            let Some(caller) = self.callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut) else { continue };
+            if caller.id == connection {
+                caller.flush(|| spare.pop().unwrap_or_default(), effects);
+            }
+        }
+    }
+
+    pub(crate) fn keep_spare(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < SPARE_BUFFERS_MAX {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+}
+
+impl Machine for ProxyMachine {
+    type Message = ();
+
+    fn tick(&mut self, input: TickInput<'_, ()>, output: &mut TickOutput<()>) {
+        let (now, effects) = (input.now, &mut output.effects);
+        self.receive(now, input.received, input.events, effects);
+        self.seats.touch_due(now.monotonic_us);
+        self.resume(now, effects);
+        self.release(effects);
+        self.send(now, effects);
+        self.reply(effects);
+        output.deadline_us = self.seats.deadline_us(now.monotonic_us);
+        output.quiet_completions = true;
+        if self.is_stopping {
+            effects.push(Effect::Stop);
+        }
+    }
+}

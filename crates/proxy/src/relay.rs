@@ -1,0 +1,68 @@
+//! A caller and its own connection as one: what comes from either goes to the other, unread.
+
+use base::ConnectionId;
+use base::limits::OUTPUT_PAUSE_BYTES;
+use base::street::Effect;
+
+/// The way up; the way down is the caller's output.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    /// The connection to the upstream.
+    pub upstream: ConnectionId,
+    waiting: Vec<u8>,
+    is_sending: bool,
+    is_caller_paused: bool,
+    /// The first line is the reply to something that the caller did not ask.
+    skips_line: bool,
+    /// Not read while the caller does not read.
+    pub is_upstream_paused: bool,
+}
+
+impl Relay {
+    /// Nothing is on its way; `is_sending`: a send of before is not done.
+    pub fn new(upstream: ConnectionId, is_sending: bool) -> Relay {
+        Relay { upstream, waiting: Vec::new(), is_sending, is_caller_paused: false, skips_line: false, is_upstream_paused: false }
+    }
+
+    /// Bytes of the caller, which is not read any more while too many wait.
+    pub fn up(&mut self, caller: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
+        self.waiting.extend_from_slice(bytes);
+        self.go_on(effects);
+        if self.waiting.len() > OUTPUT_PAUSE_BYTES && !self.is_caller_paused {
+            self.is_caller_paused = true;
+            effects.push(Effect::PauseReceive { connection: caller });
+        }
+    }
+
+    /// The first reply, one line, is not the caller's.
+    pub fn skip_first(&mut self) {
+        self.skips_line = true;
+    }
+
+    /// What of the upstream's bytes is the caller's.
+    pub fn down<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        if !self.skips_line {
+            return Some(bytes);
+        }
+        let end = bytes.iter().position(|&byte| byte == b'\n')?;
+        self.skips_line = false;
+        Some(&bytes[end + 1..]).filter(|rest| !rest.is_empty())
+    }
+
+    /// The last send upstream is done.
+    pub fn sent(&mut self, caller: ConnectionId, effects: &mut Vec<Effect>) {
+        self.is_sending = false;
+        self.go_on(effects);
+        if self.is_caller_paused && self.waiting.is_empty() {
+            self.is_caller_paused = false;
+            effects.push(Effect::ResumeReceive { connection: caller });
+        }
+    }
+
+    fn go_on(&mut self, effects: &mut Vec<Effect>) {
+        if !self.is_sending && !self.waiting.is_empty() {
+            self.is_sending = true;
+            effects.push(Effect::Send { connection: self.upstream, buffer: std::mem::take(&mut self.waiting) });
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A seat: a connection to the upstream, or the wish for one, with those who want something of it.
+
+use crate::identity::Identity;
+use base::ConnectionId;
+use client::Lane;
+
+/// What the owner of a lane keeps of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owed {
+    /// A caller's request.
+    Caller {
+        /// Who asked.
+        caller: ConnectionId,
+        /// Its number among the caller's.
+        number: u64,
+        /// Twice does no harm.
+        is_read: bool,
+    },
+    /// The proxy's own; its reply is of no interest.
+    Nobody,
+}
+
+/// Whose a seat is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// All callers' of its identity.
+    Shared,
+    /// This caller's alone.
+    Own(ConnectionId),
+    /// Nobody's at the moment: as after its greeting.
+    Idle,
+}
+
+/// A seat.
+pub(crate) struct Seat {
+    pub lane: Lane<Owed>,
+    pub identity: Identity,
+    pub whose: Whose,
+    /// Callers that wait until it is open, down, or has room.
+    pub waiting: Vec<ConnectionId>,
+    /// The error with which its greeting was refused, until those that waited for it have heard it.
+    pub refusal: Option<Vec<u8>>,
+    /// It was told a caller's name, so it is nobody else's afterwards.
+    pub is_named: bool,
+    /// Something was pushed or opened since the last round of sends.
+    pub is_dirty: bool,
+}
+
+/// What the numbers of connections stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Nothing that is known.
+    None,
+    /// A client.
+    Caller,
+    /// The seat of this number.
+    Seat(usize),
+    /// An upstream connection whose bytes are this caller's, unread.
+    Relay(ConnectionId),
+}

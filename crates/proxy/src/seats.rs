@@ -1,0 +1,165 @@
+//! All seats of one core: found by identity when they are shared, by number otherwise.
+
+use crate::config::Upstream;
+use crate::identity::Identity;
+use crate::seat::{Owed, Seat, Whose};
+use base::ConnectionId;
+use base::limits::IDLE_OWN_CONNECTIONS_MAX;
+use client::{Lane, PolicyConfig};
+use std::collections::BTreeMap;
+
+/// The seats.
+pub(crate) struct Seats {
+    upstream: Upstream,
+    places: Vec<Option<Seat>>,
+    free: Vec<usize>,
+    shared: BTreeMap<Identity, usize>,
+    idle: Vec<usize>,
+    /// Which seat a dial is for.
+    dials: BTreeMap<u64, usize>,
+    dials_begun: u64,
+    seed: u64,
+    /// Those with something to send.
+    pub dirty: Vec<usize>,
+}
+
+impl Seats {
+    /// None yet.
+    pub fn new(upstream: Upstream, seed: u64) -> Seats {
+        Seats {
+            upstream,
+            places: Vec::new(),
+            free: Vec::new(),
+            shared: BTreeMap::new(),
+            idle: Vec::new(),
+            dials: BTreeMap::new(),
+            dials_begun: 0,
+            seed,
+            dirty: Vec::new(),
+        }
+    }
+
+    /// The seat of that number.
+    #[inline]
+    pub fn get(&mut self, number: usize) -> &mut Seat {
+        self.places[number].as_mut().expect("a seat is given up only when nobody refers to it")
+    }
+
+    /// The number of the seat that all callers of this identity share.
+    pub fn shared(&mut self, identity: &Identity, asks_commands: bool) -> usize {
+        if let Some(&number) = self.shared.get(identity) {
+            return number;
+        }
+        let number = self.add(identity, Whose::Shared, self.upstream.policy.clone(), asks_commands);
+        self.shared.insert(identity.clone(), number);
+        number
+    }
+
+    /// A seat for this caller alone: one that is open and free, or a new one.
+    pub fn own(&mut self, identity: &Identity, caller: ConnectionId) -> usize {
+        let fits = |number: &usize| self.places[*number].as_ref().is_some_and(|seat| seat.identity == *identity);
+        match self.idle.iter().position(fits) {
+            Some(place) => {
+                let number = self.idle.swap_remove(place);
+                self.get(number).whose = Whose::Own(caller);
+                number
+            }
+            None => self.add(identity, Whose::Own(caller), PolicyConfig::Immediate, false),
+        }
+    }
+
+    fn add(&mut self, identity: &Identity, whose: Whose, policy: PolicyConfig, asks_commands: bool) -> usize {
+        self.seed = base::rng::mix(self.seed);
+        let lane: Lane<Owed> =
+            Lane::new(self.upstream.address.clone(), identity.greeting(asks_commands), policy, self.seed);
+        let seat = Seat {
+            lane,
+            identity: identity.clone(),
+            whose,
+            waiting: Vec::new(),
+            refusal: None,
+            is_named: false,
+            is_dirty: false,
+        };
+        match self.free.pop() {
+            Some(number) => {
+                self.places[number] = Some(seat);
+                number
+            }
+            None => {
+                self.places.push(Some(seat));
+                self.places.len() - 1
+            }
+        }
+    }
+
+    /// Its caller needs it no more. Whether it is kept for another one; otherwise it is to be closed.
+    pub fn release(&mut self, number: usize) -> bool {
+        let room = self.idle.len() < IDLE_OWN_CONNECTIONS_MAX;
+        let seat = self.get(number);
+        let is_as_new = seat.lane.is_open() && !seat.is_named && seat.lane.owed() == 0;
+        if !room || !is_as_new {
+            return false;
+        }
+        seat.whose = Whose::Idle;
+        self.idle.push(number);
+        true
+    }
+
+    /// Nobody refers to it any more.
+    pub fn remove(&mut self, number: usize) -> Seat {
+        let seat = self.places[number].take().expect("a seat is given up once");
+        self.idle.retain(|&idle| idle != number);
+        self.dials.retain(|_, &mut dialed| dialed != number);
+        if seat.whose == Whose::Shared {
+            self.shared.remove(&seat.identity);
+        }
+        self.free.push(number);
+        seat
+    }
+
+    /// The number of a dial that is about to begin.
+    pub fn next_dial(&self) -> u64 {
+        self.dials_begun
+    }
+
+    /// It has begun, for this seat.
+    pub fn dial_began(&mut self, number: usize) {
+        self.dials.insert(self.dials_begun, number);
+        self.dials_begun += 1;
+    }
+
+    /// Which seat the dial was for, if anybody still wants it.
+    pub fn dialed(&mut self, token: u64) -> Option<usize> {
+        self.dials.remove(&token)
+    }
+
+    /// Something is to be done for it before the tick ends.
+    #[inline]
+    pub fn touch(&mut self, number: usize) {
+        let seat = self.get(number);
+        if !std::mem::replace(&mut seat.is_dirty, true) {
+            self.dirty.push(number);
+        }
+    }
+
+    /// Whether there is one of that number.
+    pub fn holds(&self, number: usize) -> bool {
+        self.places[number].is_some()
+    }
+
+    /// Those whose batches or dials have become due are to be looked at.
+    pub fn touch_due(&mut self, now_us: u64) {
+        for number in 0..self.places.len() {
+            let deadline_us = self.places[number].as_ref().and_then(|seat| seat.lane.deadline_us(now_us));
+            if deadline_us.is_some_and(|deadline_us| deadline_us <= now_us) {
+                self.touch(number);
+            }
+        }
+    }
+
+    /// When the next of them wants to be looked at.
+    pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
+        self.places.iter().flatten().filter_map(|seat| seat.lane.deadline_us(now_us)).min()
+    }
+}
