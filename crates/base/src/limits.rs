@@ -171,6 +171,22 @@ pub const SNAPSHOT_ENTRIES: u64 = 1024;
 /// Room that the managers' log has at least, bytes: some thousand commands before it is written anew.
 pub const MANAGERS_LOG_BYTES_MIN: u64 = 1 << 20;
 
+/// Requests of one bucket of a client's batcher; one that has them goes at once. What a server takes from one connection in some
+/// ticks.
+pub const BATCH_ITEMS_MAX: usize = 16 << 10;
+/// Bytes of one bucket of a client's batcher; one that has them goes at once, a longer request alone.
+pub const BATCH_BYTES_MAX: usize = 1 << 20;
+/// Bytes that wait for one destination of a client, above which callers are held back; one request more may be on top.
+pub const BATCHES_WAITING_BYTES_MAX: usize = 4 << 20;
+/// Bytes of batches to one destination of a client that are not answered, above which nothing goes.
+pub const BATCHES_IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
+/// Batches to one destination of a client that are not answered: as many as one connection may have requests when each goes alone.
+pub const BATCHES_IN_FLIGHT_MAX: usize = 16 << 10;
+/// Empty vectors that a client's batcher keeps for reuse, of at most twice BATCH_BYTES_MAX each.
+pub const BATCH_SPARES_MAX: usize = 4;
+/// Callers that wait for collapsed writes to one destination of a client: as many as a core has waiters.
+pub const COLLAPSE_WAITERS_MAX: usize = WAITERS_MAX;
+
 const _: () = assert!(BULK_UNAUTHENTICATED_MAX <= INLINE_BYTES_MAX);
 const _: () = assert!(OUTPUT_BYTES_MAX > VALUE_BYTES_MAX);
 // Requests, which stop at half of the 32 bits, and then one reply after the other.
@@ -181,6 +197,7 @@ const _: () = assert!(LOG_UNIT_BYTES_MAX > REQUEST_BYTES_MAX + ARGUMENTS_MAX / 2
 // What is never refused because it carries no value (DEL, LPOP) names its keys in the request. Together they fit the 32
 // bits of a group's length.
 const _: () = assert!(LOG_GROUP_BYTES + LOG_UNIT_BYTES_MAX + 2 * REQUEST_BYTES_MAX < u32::MAX as usize);
+const _: () = assert!(BATCHES_WAITING_BYTES_MAX >= 2 * BATCH_BYTES_MAX);
 const _: () = assert!(SEGMENT_BYTES > 4 * LOG_PIECE_BYTES_MAX as u64);
 /// Longest frame between nodes, bytes: a log group, its unit and a head.
 pub const FRAME_BYTES_MAX: usize = LOG_UNIT_BYTES_MAX + 2 * LOG_GROUP_BYTES;
@@ -220,8 +237,6 @@ pub const TLS_OWN_BYTES_MAX: usize = 64 << 10;
 pub const TLS_CLOSE_MS_MAX: u64 = 10_000;
 /// Requests of one client of the proxy that are on their way; no more is read from it until one is answered.
 pub const CALLER_REQUESTS_MAX: usize = 1024;
-/// Batches of one lane of the client or the proxy whose replies are owed.
-pub const LANE_BATCHES_OUT_MAX: usize = 64;
 /// A longer request does not travel with those of others, bytes: it goes on a connection of its caller's own.
 pub const LONG_REQUEST_BYTES: usize = 64 << 10;
 /// Connections to the upstream that were one caller's own and wait for another one, of one core.

@@ -84,11 +84,13 @@ pub enum Bug {
     M46TornTailTakesOneMore = 46,
     /// Recovery takes what it read for what is on the disk (beyond AT-01's list; ATC 2020).
     M21RecoveryTrustsTheCache = 21,
+    /// The commit of a write answers those that wait for a later one, too (beyond AT-01's list).
+    M60CommitAnswersLaterWrites = 60,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 39] = [
+    pub const ALL: [Bug; 40] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -128,6 +130,7 @@ impl Bug {
         Bug::M48ReadsUnasked,
         Bug::M11CutOverDropsWrites,
         Bug::M46TornTailTakesOneMore,
+        Bug::M60CommitAnswersLaterWrites,
     ];
 
     /// `M7` -> the bug of that number.

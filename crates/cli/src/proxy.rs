@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use ::proxy::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, PolicyConfig, Proxy, ProxyConfig, Upstream};
+use ::proxy::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, PolicyConfig, Proxy, ProxyConfig, Qos, Upstream, read_qos};
 use server::file_limit::raise_to;
 use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request};
 
@@ -48,6 +48,12 @@ pub fn command() -> Command {
                 .help("The address to listen on"),
         )
         .arg(Arg::new("unixsocket").long("unixsocket").value_parser(value_parser!(PathBuf)).help("A Unix socket, beside"))
+        .arg(
+            Arg::new("within")
+                .long("within")
+                .value_name("TIME")
+                .help("By when clients want their replies that do not say it by ZH.QOS, for example 10ms; unset: as soon as batches go"),
+        )
         .arg(
             Arg::new("cores")
                 .long("cores")
@@ -103,7 +109,11 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
         return Err(format!("'{told}' is no HOST:PORT: write for example 127.0.0.1:6379"));
     }
     let io: &String = matches.get_one("io").expect("it has a default");
+    let within = matches.get_one::<String>("within");
+    let qos = within.map_or(Some(Qos::Batch), |time| read_qos(time.as_bytes()));
+    let qos = qos.ok_or_else(|| format!("--within {}: write a time as 500us, 10ms or 1s", within.map_or("", String::as_str)))?;
     Ok(ProxyConfig {
+        qos,
         listen: vec![SocketAddr::new(
             *matches.get_one::<IpAddr>("bind").expect("it has a default"),
             *matches.get_one("port").expect("it has a default"),

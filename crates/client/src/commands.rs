@@ -86,9 +86,12 @@ const ALONE: &[&str] = &[
     "memory", "module", "pubsub", "replicaof", "role", "save", "script", "shutdown", "slaveof", "slowlog", "swapdb",
 ];
 
+/// Known to every proxy, whatever stands behind it.
+const QOS: &str = "zh.qos";
+
 /// What describes a caller.
 const OF_CALLERS: &[&str] =
-    &["hello", "auth", "select", "reset", "quit", "client|setname", "client|getname", "client|setinfo"];
+    &["hello", "auth", "select", "reset", "quit", "client|setname", "client|getname", "client|setinfo", QOS];
 
 /// Of `CLIENT`, done with when answered.
 const CLIENT_ALONE: &[&str] = &["getredir", "help", "info", "kill", "list", "pause", "trackinginfo", "unblock", "unpause"];
@@ -103,7 +106,7 @@ impl CommandTable {
                 known.insert(inner.full_name.to_ascii_lowercase().into_bytes().into(), Known::of_spec(inner));
             }
         }
-        CommandTable { known }
+        CommandTable { known }.with_qos()
     }
 
     /// What a node answered to `COMMAND`; `None` if that is no list of commands.
@@ -117,7 +120,20 @@ impl CommandTable {
             }
             known.insert(entry.name.clone().into(), entry.known());
         }
-        Some(CommandTable { known })
+        Some(CommandTable { known }.with_qos())
+    }
+
+    fn with_qos(mut self) -> CommandTable {
+        let facts = Facts {
+            name: QOS,
+            first_key: FirstKey::None,
+            is_blocking: false,
+            is_pubsub: false,
+            is_read: false,
+            has_subcommands: false,
+        };
+        self.known.insert(QOS.as_bytes().into(), Known::of(&facts));
+        self
     }
 
     /// What is known of a request's command; `None` for one that the node does not have.

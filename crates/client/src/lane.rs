@@ -9,11 +9,10 @@
 //!                   items that never left          items of unknown fate
 //! ```
 
-use crate::batch::{BatchAnswer, Batcher, PolicyConfig, PushRefused, Qos};
-use crate::out::{Answered, Length, Out};
+use crate::batch::{BatchAnswer, BatchOutcome, Batcher, BatcherConfig, Qos};
+use crate::out::{Length, Out};
 use crate::redial::Redial;
 use base::ConnectionId;
-use base::limits::LANE_BATCHES_OUT_MAX;
 use base::street::Effect;
 use std::collections::VecDeque;
 use wire::ReplyScan;
@@ -42,13 +41,18 @@ enum State {
     Open,
 }
 
+/// Too much waits for a lane already: its callers are to wait, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneFull;
+
 /// A request that waits or is out.
+#[derive(Clone, Copy)]
 struct Asked<T> {
     item: T,
     bytes: u32,
 }
 
-impl<T> Length for Asked<T> {
+impl<T: Copy> Length for Asked<T> {
     #[inline]
     fn bytes(&self) -> usize {
         self.bytes as usize
@@ -94,15 +98,15 @@ pub struct Lane<T> {
     redial: Redial,
 }
 
-impl<T> Lane<T> {
+impl<T: Copy> Lane<T> {
     /// A lane to `address` (`host:port`) that nobody has used. `seed` spreads the moments at which lanes dial again.
-    pub fn new(address: String, greeting: Greeting, policy: PolicyConfig, seed: u64) -> Lane<T> {
+    pub fn new(address: String, greeting: Greeting, batching: BatcherConfig, (now_us, seed): (u64, u64)) -> Lane<T> {
         Lane {
             address,
             greeting,
             state: State::Absent,
             connection: None,
-            batcher: Batcher::new(policy),
+            batcher: Batcher::new(batching, now_us),
             out: VecDeque::new(),
             outgoing: VecDeque::new(),
             sends: VecDeque::new(),
@@ -142,7 +146,7 @@ impl<T> Lane<T> {
 
     /// Requests that wait or are out.
     pub fn owed(&self) -> usize {
-        self.batcher.len() + self.out.iter().map(Out::owed).sum::<usize>()
+        self.batcher.waiting_items() + self.out.iter().map(Out::owed).sum::<usize>()
     }
 
     /// Whether the street is still sending something.
@@ -153,17 +157,17 @@ impl<T> Lane<T> {
     /// Adds a request.
     ///
     /// # Errors
-    /// [`PushRefused`] when too much waits already.
+    /// [`LaneFull`] when too much waits already.
     #[inline]
-    pub fn push(&mut self, now_us: u64, caller: u64, qos: Qos, item: T, request: &[u8]) -> Result<(), PushRefused> {
+    pub fn push(&mut self, now_us: u64, caller: u64, qos: Qos, item: T, request: &[u8]) -> Result<(), LaneFull> {
         let asked = Asked { item, bytes: request.len() as u32 };
-        self.batcher.push(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request))
+        self.batcher.push(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request)).map_err(|_| LaneFull)
     }
 
     /// Dials if somebody waits, or if the owner wants it; `token` is the number of the dial.
     pub fn dial(&mut self, now_us: u64, is_wanted: bool, token: u64, effects: &mut Vec<Effect>) {
         let is_due = self.state == State::Absent && !self.redial.waits(now_us);
-        if is_due && (is_wanted || self.batcher.len() > 0) {
+        if is_due && (is_wanted || self.batcher.waiting_items() > 0) {
             self.state = State::Dialing;
             effects.push(Effect::Dial { token, address: self.address.clone() });
         }
@@ -176,7 +180,7 @@ impl<T> Lane<T> {
         if connection.is_none() {
             self.state = State::Absent;
             self.redial.failed(now_us);
-            return self.take_waiting();
+            return self.take_waiting(now_us);
         }
         self.state = State::Greeting;
         if self.greeting.count == 0 {
@@ -196,10 +200,10 @@ impl<T> Lane<T> {
     /// Hands over the batches that are due.
     #[inline]
     pub fn send_due(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
-        while self.state == State::Open && self.out.len() < LANE_BATCHES_OUT_MAX {
+        while self.state == State::Open {
             let Some(batch) = self.batcher.due(now_us) else { break };
             self.batches_sent += 1;
-            self.out.push_back(Out::new(self.batches_sent, batch.items, batch.bytes.len(), now_us));
+            self.out.push_back(Out::new(self.batches_sent, batch.items, batch.ticket));
             self.send(batch.bytes, Some(self.batches_sent), effects);
         }
     }
@@ -219,7 +223,7 @@ impl<T> Lane<T> {
         let batch = self.sends.pop_front().expect("a send that is done was under way");
         match batch.and_then(|batch| self.out.iter_mut().find(|out| out.number() == batch)) {
             Some(out) => out.keep(buffer),
-            None => self.batcher.recycle(buffer),
+            None => self.batcher.recycle(buffer, Vec::new()),
         }
         if let (Some(bytes), Some(connection)) = (self.outgoing.pop_front(), self.connection) {
             effects.push(Effect::Send { connection, buffer: bytes });
@@ -266,9 +270,9 @@ impl<T> Lane<T> {
         let (asked, request) = out.next();
         hear(Heard::Reply { item: asked.item, request, reply });
         if out.owed() == 0 {
-            let Answered { sent_us, bytes, count, buffer } = self.out.pop_front().expect("it is there").end();
-            self.batcher.answered(now_us, BatchAnswer { sent_us, bytes, count, is_sample: true });
-            buffer.into_iter().for_each(|buffer| self.batcher.recycle(buffer));
+            let (ticket, buffer, items) = self.out.pop_front().expect("it is there").end();
+            self.batcher.answered(now_us, BatchAnswer { ticket, outcome: BatchOutcome::Answered });
+            self.batcher.recycle(buffer.unwrap_or_default(), items);
         }
         true
     }
@@ -305,15 +309,17 @@ impl<T> Lane<T> {
     }
 
     /// Everything that waits: it never left.
-    pub fn take_waiting(&mut self) -> Vec<T> {
-        self.batcher.take_all().into_iter().map(|asked| asked.item).collect()
+    pub fn take_waiting(&mut self, now_us: u64) -> Vec<T> {
+        let Some(batch) = self.batcher.drain(now_us) else { return Vec::new() };
+        self.batcher.answered(now_us, BatchAnswer { ticket: batch.ticket, outcome: BatchOutcome::Failed });
+        batch.items.into_iter().map(|asked| asked.item).collect()
     }
 
     /// When it wants to be asked again if nothing happens before.
     pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
         match self.state {
             State::Open => self.batcher.deadline_us(),
-            State::Absent if self.batcher.len() > 0 => Some(self.redial.due_us().max(now_us)),
+            State::Absent if self.batcher.waiting_items() > 0 => Some(self.redial.due_us().max(now_us)),
             _ => None,
         }
     }

@@ -15,5 +15,5 @@ mod redial;
 
 pub use batch::{PolicyConfig, Qos};
 pub use commands::{CommandTable, FirstKey, Hold, Known, Way};
-pub use lane::{Greeting, Heard, Lane};
+pub use lane::{Greeting, Heard, Lane, LaneFull};
 pub use retry::RetryBudget;

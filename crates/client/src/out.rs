@@ -1,39 +1,29 @@
 //! A batch that left: whose replies are owed, and the bytes of its requests for whoever has to send one again.
 
-use std::vec::IntoIter;
+use crate::batch::BatchTicket;
 
-/// What is known of a request by its length, bytes.
-pub(crate) trait Length {
-    /// Of the encoded request.
+/// What is known of a request by its length.
+pub(crate) trait Length: Copy {
+    /// Of the encoded request, bytes.
     fn bytes(&self) -> usize;
 }
 
 /// A batch whose replies are owed.
 pub(crate) struct Out<I> {
     number: u64,
-    items: IntoIter<I>,
+    items: Vec<I>,
+    answered: usize,
     /// Its requests, once the street gave them back.
     buffer: Option<Vec<u8>>,
     /// Where in it the next request that is owed a reply begins.
     at: usize,
-    bytes: usize,
-    count: usize,
-    sent_us: u64,
-}
-
-/// What is left of a batch when its last reply is there.
-pub(crate) struct Answered {
-    pub sent_us: u64,
-    pub bytes: usize,
-    pub count: usize,
-    pub buffer: Option<Vec<u8>>,
+    ticket: BatchTicket,
 }
 
 impl<I: Length> Out<I> {
-    /// The batch of that number left now.
-    pub fn new(number: u64, items: Vec<I>, bytes: usize, sent_us: u64) -> Out<I> {
-        let count = items.len();
-        Out { number, items: items.into_iter(), buffer: None, at: 0, bytes, count, sent_us }
+    /// The batch of that number has left.
+    pub fn new(number: u64, items: Vec<I>, ticket: BatchTicket) -> Out<I> {
+        Out { number, items, answered: 0, buffer: None, at: 0, ticket }
     }
 
     /// Which it is.
@@ -44,7 +34,7 @@ impl<I: Length> Out<I> {
     /// Replies that are owed.
     #[inline]
     pub fn owed(&self) -> usize {
-        self.items.len()
+        self.items.len() - self.answered
     }
 
     /// The street sent it.
@@ -55,15 +45,15 @@ impl<I: Length> Out<I> {
     /// Whose reply comes next, and its request if that is known.
     #[inline]
     pub fn next(&mut self) -> (I, Option<&[u8]>) {
-        let item = self.items.next().expect("a batch with nothing owed is gone");
-        let begin = self.at;
+        let (item, begin) = (self.items[self.answered], self.at);
+        self.answered += 1;
         self.at += item.bytes();
         (item, self.buffer.as_ref().map(|buffer| &buffer[begin..self.at]))
     }
 
-    /// The last reply was there.
-    pub fn end(self) -> Answered {
-        Answered { sent_us: self.sent_us, bytes: self.bytes, count: self.count, buffer: self.buffer }
+    /// The last reply was there: what the batcher wants to know, and what can be used again.
+    pub fn end(self) -> (BatchTicket, Option<Vec<u8>>, Vec<I>) {
+        (self.ticket, self.buffer, self.items)
     }
 
     /// The connection was lost: what is owed, with the requests where they are known.

@@ -340,6 +340,12 @@ fn judged(loser: Option<&str>, rounds: u64, has_problems: bool) -> Counts {
 pub struct WithServerArguments {
     #[command(flatten)]
     server: ServerArguments,
+    /// Puts a proxy in front of it: {port} is the proxy's, {direct} that of what is behind it.
+    #[arg(long)]
+    proxied: bool,
+    /// A Redis or Valkey in place of Zerohop.
+    #[arg(long)]
+    store: Option<String>,
     /// The command; {host}, {port}, {cluster} (first node) and {cluster1} (second node) are filled in.
     #[arg(trailing_var_arg = true, required = true)]
     command: Vec<String>,
@@ -352,10 +358,19 @@ pub struct WithServerArguments {
 pub fn with_server(arguments: &WithServerArguments) -> io::Result<Counts> {
     let words = arguments.server.words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let server = Server::start_zerohop(&arguments.server.zerohop, &words, None)?;
+    let server = match &arguments.store {
+        Some(binary) => Server::start_redis(binary, false)?,
+        None => Server::start_zerohop(&arguments.server.zerohop, &words, None)?,
+    };
+    let proxy = arguments
+        .proxied
+        .then(|| Server::start_proxy(&arguments.server.zerohop, &server.address, &["--io", &arguments.server.io]))
+        .transpose()?;
+    let port = proxy.as_ref().unwrap_or(&server).port;
     let fill = |word: &String| {
         word.replace("{host}", "127.0.0.1")
-            .replace("{port}", &server.port.to_string())
+            .replace("{port}", &port.to_string())
+            .replace("{direct}", &server.port.to_string())
             .replace("{cluster}", &(server.port + 1).to_string())
             .replace("{cluster1}", &(server.port + 2).to_string())
     };

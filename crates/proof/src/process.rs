@@ -89,6 +89,19 @@ impl Server {
         Ok(server)
     }
 
+    /// Starts a proxy before the store at `upstream`.
+    ///
+    /// # Errors
+    /// When it cannot be started or ends before it accepts connections.
+    pub fn start_proxy(binary: &str, upstream: &str, arguments: &[&str]) -> io::Result<Server> {
+        let block = PortBlock::take()?;
+        let mut command = Command::new(absolute(binary)?);
+        command.args(["proxy", upstream, "--port", &block.first().to_string()]).args(arguments);
+        let mut server = Server::spawn(command, new_directory()?, block)?;
+        server.wait_until_answering()?;
+        Ok(server)
+    }
+
     /// As [`Server::launch_zerohop`] on the directory `data`, which outlives it, with these variables; what it prints is kept in
     /// `home`, which outlives it, too.
     ///

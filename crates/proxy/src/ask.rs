@@ -130,11 +130,11 @@ impl ProxyMachine {
 
     /// The seat of the lane that a caller shares.
     #[inline]
-    pub(crate) fn lane_of(&mut self, caller: &mut Caller) -> usize {
+    pub(crate) fn lane_of(&mut self, now_us: u64, caller: &mut Caller) -> usize {
         match caller.lane {
             Some(number) => number,
             None => {
-                let number = self.seats.shared(&caller.identity, !self.table_is_learnt);
+                let number = self.seats.shared(now_us, &caller.identity, !self.table_is_learnt);
                 caller.lane = Some(number);
                 number
             }
@@ -143,7 +143,7 @@ impl ProxyMachine {
 
     /// The wait for a lane that is not open, unless it is down or refuses.
     fn await_lane(&mut self, now: Now, caller: &mut Caller) -> Option<Wait> {
-        let number = self.lane_of(caller);
+        let number = self.lane_of(now.monotonic_us, caller);
         let seat = self.seats.get(number);
         if seat.lane.is_open() || seat.lane.is_down(now.monotonic_us) || seat.refusal.is_some() {
             return None;
@@ -162,7 +162,7 @@ impl ProxyMachine {
             return Verdict::Wait(Wait::Room);
         }
         caller.place = Place::Lanes;
-        let number = self.lane_of(caller);
+        let number = self.lane_of(now.monotonic_us, caller);
         self.push(now, caller, number, known.is_some_and(|known| known.is_read), request)
     }
 
@@ -175,8 +175,8 @@ impl ProxyMachine {
             self.answer_now(caller, &error);
             return Verdict::Done;
         }
-        let owed = Owed::Caller { caller: caller.id, number: caller.order.next(), is_read };
-        match seat.lane.push(now.monotonic_us, caller.id.as_u64(), Qos::Batch, owed, request) {
+        let owed = Owed::Caller { caller: caller.id, number: caller.order.next(), is_read, asked_us: now.monotonic_us };
+        match seat.lane.push(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, request) {
             Ok(()) => {
                 caller.order.ask();
                 self.seats.touch(number);
@@ -190,7 +190,7 @@ impl ProxyMachine {
     }
 
     /// The seat of the caller's own connection, and whether a request may go there now.
-    fn own_of(&mut self, caller: &mut Caller) -> Result<usize, Verdict> {
+    fn own_of(&mut self, now_us: u64, caller: &mut Caller) -> Result<usize, Verdict> {
         if caller.place == Place::Lanes && caller.order.owed() > 0 {
             return Err(Verdict::Wait(Wait::Answers));
         }
@@ -200,7 +200,7 @@ impl ProxyMachine {
         let number = match caller.own {
             Some(number) => number,
             None => {
-                let number = self.seats.own(&caller.identity, caller.id);
+                let number = self.seats.own(now_us, &caller.identity, caller.id);
                 caller.own = Some(number);
                 number
             }
@@ -210,7 +210,7 @@ impl ProxyMachine {
 
     /// A request for the caller's own connection.
     pub(crate) fn ask_own(&mut self, now: Now, caller: &mut Caller, request: &[u8]) -> Verdict {
-        let number = match self.own_of(caller) {
+        let number = match self.own_of(now.monotonic_us, caller) {
             Ok(number) => number,
             Err(verdict) => return verdict,
         };
@@ -224,7 +224,7 @@ impl ProxyMachine {
 
     fn ask_held(&mut self, now: Now, caller: &mut Caller, hold: Hold, request: &[u8]) -> Verdict {
         if matches!(hold, Hold::Wait | Hold::Named) {
-            let number = match self.own_of(caller) {
+            let number = match self.own_of(now.monotonic_us, caller) {
                 Ok(number) => number,
                 Err(verdict) => return verdict,
             };
@@ -265,7 +265,7 @@ impl ProxyMachine {
         if caller.order.owed() > 0 {
             return Verdict::Wait(Wait::Answers);
         }
-        let number = match self.own_of(caller) {
+        let number = match self.own_of(now.monotonic_us, caller) {
             Ok(number) => number,
             Err(verdict) => return verdict,
         };

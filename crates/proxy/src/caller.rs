@@ -2,10 +2,11 @@
 
 use crate::identity::Identity;
 use crate::order::Order;
+use crate::qos::Promises;
 use base::ConnectionId;
 use base::limits::{CALLER_REQUESTS_MAX, OUTPUT_PAUSE_BYTES, RECEIVE_BYTES};
 use base::street::Effect;
-use client::Hold;
+use client::{Hold, Qos};
 use crate::relay::Relay;
 use session::{Input, Output};
 
@@ -54,6 +55,10 @@ pub(crate) struct Caller {
     pub held: Held,
     pub place: Place,
     pub wait: Option<Wait>,
+    /// By when it wants its replies.
+    pub qos: Qos,
+    /// How that was kept.
+    pub promises: Promises,
     /// What it called itself.
     pub name: Vec<u8>,
     /// Its own connection and this one are one: bytes go to and fro unread.
@@ -70,7 +75,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// One that has just come.
-    pub fn new(id: ConnectionId) -> Caller {
+    pub fn new(id: ConnectionId, qos: Qos) -> Caller {
         Caller {
             id,
             input: Input::default(),
@@ -82,6 +87,8 @@ impl Caller {
             held: Held::default(),
             place: Place::Lanes,
             wait: None,
+            qos,
+            promises: Promises::default(),
             name: Vec::new(),
             relay: None,
             long_request: None,

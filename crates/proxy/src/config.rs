@@ -1,6 +1,6 @@
 //! What a proxy is told before it starts.
 
-use client::PolicyConfig;
+use client::{PolicyConfig, Qos};
 use std::net::SocketAddr;
 
 /// The store behind the proxy.
@@ -21,6 +21,8 @@ pub struct ProxyConfig {
     pub unix_socket: Option<std::path::PathBuf>,
     /// The store.
     pub upstream: Upstream,
+    /// By when clients want their replies that do not say it by `ZH.QOS`.
+    pub qos: Qos,
     /// Threads, each with connections and lanes of its own.
     pub cores: usize,
     /// io_uring, epoll, or whichever works.

@@ -19,18 +19,23 @@ enum Turn {
     Nonsense,
 }
 
+/// How long an answer took that is none.
+const NEVER_US: u64 = u64::MAX;
+
 /// The reply to a caller's request; who has something to send, and whose wait may be over, is noted.
 #[inline]
 fn answer(
     callers: &mut [Option<Box<Caller>>],
     (dirty, resumed, done_alone): (&mut Vec<ConnectionId>, &mut Vec<ConnectionId>, &mut Vec<ConnectionId>),
-    connection: ConnectionId,
-    number: u64,
+    (connection, number, took_us): (ConnectionId, u64, u64),
     reply: &[u8],
 ) {
     let Some(caller) = callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut) else { return };
     if caller.id != connection {
         return;
+    }
+    if let Qos::Within { us } = caller.qos {
+        caller.promises.note(took_us <= us);
     }
     if caller.answer(number, reply) {
         dirty.push(connection);
@@ -38,7 +43,7 @@ fn answer(
     if caller.wait.is_some() && caller.may_go_on() {
         resumed.push(connection);
     }
-    if caller.own.is_some() && caller.order.owed() == 0 {
+    if caller.own.is_some() {
         done_alone.push(connection);
     }
 }
@@ -50,8 +55,9 @@ impl ProxyMachine {
         let ProxyMachine { seats, callers, dirty, resumed, done_alone, .. } = self;
         let mut turn = None;
         seats.get(number).lane.received(now.monotonic_us, bytes, |heard| match heard {
-            Heard::Reply { item: Owed::Caller { caller, number, .. }, reply, .. } => {
-                answer(callers, (dirty, resumed, done_alone), caller, number, reply);
+            Heard::Reply { item: Owed::Caller { caller, number, asked_us, .. }, reply, .. } => {
+                let took_us = now.monotonic_us.saturating_sub(asked_us);
+                answer(callers, (dirty, resumed, done_alone), (caller, number, took_us), reply);
             }
             Heard::Reply { item: Owed::Nobody, .. } => {}
             Heard::Greeted(replies) => turn = Some(Turn::Greeted(replies.last().cloned())),
@@ -61,7 +67,7 @@ impl ProxyMachine {
         match turn {
             None => {}
             Some(Turn::Greeted(last)) => self.greeted(number, last.as_deref()),
-            Some(Turn::Refused(error)) => self.seat_refused(number, error, effects),
+            Some(Turn::Refused(error)) => self.seat_refused(now, number, error, effects),
             Some(Turn::Nonsense) => self.close_seat(number, effects),
         }
         self.seats.touch(number);
@@ -84,19 +90,19 @@ impl ProxyMachine {
         self.resumed.extend(waiting);
     }
 
-    fn seat_refused(&mut self, number: usize, error: Vec<u8>, effects: &mut Vec<Effect>) {
-        self.answer_waiting(number, &error);
+    fn seat_refused(&mut self, now: Now, number: usize, error: Vec<u8>, effects: &mut Vec<Effect>) {
+        self.answer_waiting(now, number, &error);
         self.seats.get(number).refusal = Some(error);
         self.refused.push(number);
         self.close_seat(number, effects);
     }
 
     /// All that waits on a seat is answered with this error: it never left.
-    fn answer_waiting(&mut self, number: usize, error: &[u8]) {
+    fn answer_waiting(&mut self, now: Now, number: usize, error: &[u8]) {
         let ProxyMachine { seats, callers, dirty, resumed, done_alone, .. } = self;
-        for owed in seats.get(number).lane.take_waiting() {
+        for owed in seats.get(number).lane.take_waiting(now.monotonic_us) {
             if let Owed::Caller { caller, number, .. } = owed {
-                answer(callers, (dirty, resumed, done_alone), caller, number, error);
+                answer(callers, (dirty, resumed, done_alone), (caller, number, NEVER_US), error);
             }
         }
     }
@@ -126,7 +132,7 @@ impl ProxyMachine {
         let ProxyMachine { callers, dirty, resumed, done_alone, .. } = self;
         for owed in failed {
             if let Owed::Caller { caller, number, .. } = owed {
-                answer(callers, (dirty, resumed, done_alone), caller, number, &error);
+                answer(callers, (dirty, resumed, done_alone), (caller, number, NEVER_US), &error);
             }
         }
         self.seats.touch(number);
@@ -211,7 +217,12 @@ impl ProxyMachine {
         match role {
             Role::Caller => self.caller_gone(connection, effects),
             Role::Seat(number) => self.seat_lost(now, number, effects),
-            Role::Relay(caller) => effects.push(Effect::Close { connection: caller }),
+            Role::Relay(caller) => {
+                if let Some(caller) = self.caller(caller) {
+                    caller.relay = None;
+                }
+                self.abandon(caller, effects);
+            }
             Role::None => {}
         }
     }

@@ -4,7 +4,9 @@ use crate::ask::Verdict;
 use crate::caller::{Caller, Held, Wait};
 use crate::identity::Identity;
 use crate::machine::ProxyMachine;
+use crate::qos;
 use base::street::{Effect, Now};
+use client::Qos;
 use wire::number::parse_integer;
 use wire::request::encode;
 use wire::{Arguments, Reply};
@@ -25,10 +27,16 @@ enum Wish {
     TellName,
     /// Nothing that anybody remembers.
     Nothing,
+    /// That its requests are answered within so long, or whenever.
+    Within(Qos),
+    /// How that was kept.
+    TellQos,
     /// To be as after connecting.
     Reset,
     /// To be gone.
     Quit,
+    /// Something that nobody understands.
+    Unclear,
     /// Something that the upstream will refuse, or answer without remembering it.
     Other,
 }
@@ -57,6 +65,9 @@ impl Wish {
             },
             1 if is(0, "reset") => Wish::Reset,
             _ if is(0, "quit") => Wish::Quit,
+            1 if is(0, "zh.qos") => Wish::TellQos,
+            2 if is(0, "zh.qos") => qos::read(words[1]).map_or(Wish::Unclear, Wish::Within),
+            _ if is(0, "zh.qos") => Wish::Unclear,
             2.. if is(0, "hello") => Wish::of_hello(caller, &words),
             3 if is(0, "client") && is(1, "setname") && is_name(words[2]) => Wish::Name(words[2].to_vec()),
             2 if is(0, "client") && is(1, "getname") => Wish::TellName,
@@ -128,9 +139,23 @@ impl ProxyMachine {
                 Verdict::Done
             }
             Wish::Nothing => self.answer_ok(caller),
+            Wish::Within(qos) => {
+                caller.qos = qos;
+                self.answer_ok(caller)
+            }
+            Wish::TellQos => {
+                let mut reply = Vec::new();
+                qos::tell(caller.qos, caller.promises, &mut Reply::new(&mut reply, caller.identity.reply_protocol()));
+                self.answer_now(caller, &reply);
+                Verdict::Done
+            }
+            Wish::Unclear => {
+                self.answer_now(caller, qos::UNCLEAR);
+                Verdict::Done
+            }
             Wish::Reset => {
                 self.forget(caller, Identity::NOBODY, effects);
-                (caller.name, caller.held) = (Vec::new(), Held::default());
+                (caller.name, caller.held, caller.qos) = (Vec::new(), Held::default(), self.qos);
                 self.answer_now(caller, wire::reply::RESET);
                 Verdict::Done
             }
@@ -157,7 +182,7 @@ impl ProxyMachine {
         reply: ReplyOf,
         effects: &mut Vec<Effect>,
     ) -> Verdict {
-        let number = self.seats.shared(&identity, !self.table_is_learnt);
+        let number = self.seats.shared(now.monotonic_us, &identity, !self.table_is_learnt);
         let seat = self.seats.get(number);
         if let Some(error) = seat.refusal.clone() {
             self.answer_now(caller, &error);

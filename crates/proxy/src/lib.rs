@@ -3,7 +3,8 @@
 //!
 //! - `machine`: one core's tick; `ask`: where a request goes; `identify`: commands that say who a caller is; `hear`: what the
 //!   upstream says
-//! - `caller`, `order`: one client and the order of its replies; `relay`: one that has a connection for itself
+//! - `caller`, `order`: one client and the order of its replies; `relay`: one that has a connection for itself; `qos`: by when it
+//!   wants them, and how that was kept
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
 //! - [`run`]: the threads around it
 
@@ -17,12 +18,14 @@ mod identify;
 mod identity;
 mod machine;
 mod order;
+mod qos;
 mod relay;
 mod seat;
 mod seats;
 
 pub use config::{ProxyConfig, Upstream};
 pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX};
-pub use client::PolicyConfig;
+pub use client::{PolicyConfig, Qos};
+pub use qos::read as read_qos;
 pub use machine::ProxyMachine;
 pub use run::Proxy;

@@ -1,14 +1,14 @@
 //! One core of the proxy: the tick, stage by stage.
 
 use crate::ask::Verdict;
-use crate::caller::Caller;
+use crate::caller::{Caller, Wait};
 use crate::config::Upstream;
 use crate::seat::Role;
 use crate::seats::Seats;
 use base::ConnectionId;
 use base::limits::SPARE_BUFFERS_MAX;
 use base::street::{Effect, Event, Machine, Now, Span, TickInput, TickOutput};
-use client::{CommandTable, RetryBudget};
+use client::{CommandTable, Qos, RetryBudget};
 use session::Rest;
 use wire::{Arguments, ParseLimits, Parsed};
 
@@ -31,12 +31,14 @@ pub struct ProxyMachine {
     spans: Vec<Span>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) retries: RetryBudget,
+    /// What callers want that do not say.
+    pub(crate) qos: Qos,
     is_stopping: bool,
 }
 
 impl ProxyMachine {
-    /// A core in front of `upstream`. `seed` spreads the moments at which connections are dialed again.
-    pub fn new(upstream: Upstream, seed: u64) -> ProxyMachine {
+    /// A core in front of `upstream`, for callers that want `qos` unless they say otherwise. `seed` spreads the moments at which connections are dialed again.
+    pub fn new(upstream: Upstream, qos: Qos, seed: u64) -> ProxyMachine {
         ProxyMachine {
             seats: Seats::new(upstream, seed),
             callers: Vec::new(),
@@ -51,6 +53,7 @@ impl ProxyMachine {
             spans: Vec::new(),
             scratch: Vec::new(),
             retries: RetryBudget::default(),
+            qos,
             is_stopping: false,
         }
     }
@@ -76,7 +79,7 @@ impl ProxyMachine {
         if self.callers.len() <= index {
             self.callers.resize_with(index + 1, || None);
         }
-        self.callers[index] = Some(Box::new(Caller::new(connection)));
+        self.callers[index] = Some(Box::new(Caller::new(connection, self.qos)));
         self.set_role(connection, Role::Caller);
     }
 
@@ -211,10 +214,11 @@ impl ProxyMachine {
     fn release(&mut self, effects: &mut Vec<Effect>) {
         while let Some(connection) = self.done_alone.pop() {
             let Some(caller) = self.caller(connection) else { continue };
-            let is_free = caller.order.owed() == 0 && !caller.is_held() && !caller.held.named && caller.wait.is_none();
-            let Some(number) = caller.own.filter(|_| is_free) else { continue };
-            caller.own = None;
-            self.give_up_own(number, effects);
+            let Some(number) = caller.own.filter(|_| !caller.is_held() && !caller.held.named) else { continue };
+            if caller.wait != Some(Wait::Seat(number)) && self.seats.get(number).lane.owed() == 0 {
+                self.caller(connection).expect("it was just there").own = None;
+                self.give_up_own(number, effects);
+            }
         }
     }
 

@@ -44,7 +44,7 @@ impl Proxy {
             let mut street = CoreConfig::new(backend, listeners);
             street.cpu = config.first_cpu.map(|first| first + core);
             let seed = io::thread::random_seed().map_err(|error| error.to_string())?;
-            let machine = ProxyMachine::new(config.upstream.clone(), seed);
+            let machine = ProxyMachine::new(config.upstream.clone(), config.qos, seed);
             let work = move || run_core(street, machine, mailbox).map(drop).map_err(|error| error.to_string());
             let thread = std::thread::Builder::new().name(format!("zerohop-proxy-{core}")).spawn(work);
             threads.push(thread.map_err(|error| error.to_string())?);

@@ -15,6 +15,8 @@ pub(crate) enum Owed {
         number: u64,
         /// Twice does no harm.
         is_read: bool,
+        /// When.
+        asked_us: u64,
     },
     /// The proxy's own; its reply is of no interest.
     Nobody,

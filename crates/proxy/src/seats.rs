@@ -5,6 +5,7 @@ use crate::identity::Identity;
 use crate::seat::{Owed, Seat, Whose};
 use base::ConnectionId;
 use base::limits::IDLE_OWN_CONNECTIONS_MAX;
+use client::batch::BatcherConfig;
 use client::{Lane, PolicyConfig};
 use std::collections::BTreeMap;
 
@@ -46,17 +47,17 @@ impl Seats {
     }
 
     /// The number of the seat that all callers of this identity share.
-    pub fn shared(&mut self, identity: &Identity, asks_commands: bool) -> usize {
+    pub fn shared(&mut self, now_us: u64, identity: &Identity, asks_commands: bool) -> usize {
         if let Some(&number) = self.shared.get(identity) {
             return number;
         }
-        let number = self.add(identity, Whose::Shared, self.upstream.policy.clone(), asks_commands);
+        let number = self.add(now_us, identity, (Whose::Shared, self.upstream.policy), asks_commands);
         self.shared.insert(identity.clone(), number);
         number
     }
 
     /// A seat for this caller alone: one that is open and free, or a new one.
-    pub fn own(&mut self, identity: &Identity, caller: ConnectionId) -> usize {
+    pub fn own(&mut self, now_us: u64, identity: &Identity, caller: ConnectionId) -> usize {
         let fits = |number: &usize| self.places[*number].as_ref().is_some_and(|seat| seat.identity == *identity);
         match self.idle.iter().position(fits) {
             Some(place) => {
@@ -64,14 +65,21 @@ impl Seats {
                 self.get(number).whose = Whose::Own(caller);
                 number
             }
-            None => self.add(identity, Whose::Own(caller), PolicyConfig::Immediate, false),
+            None => self.add(now_us, identity, (Whose::Own(caller), PolicyConfig::Immediate), false),
         }
     }
 
-    fn add(&mut self, identity: &Identity, whose: Whose, policy: PolicyConfig, asks_commands: bool) -> usize {
+    fn add(
+        &mut self,
+        now_us: u64,
+        identity: &Identity,
+        (whose, policy): (Whose, PolicyConfig),
+        asks_commands: bool,
+    ) -> usize {
         self.seed = base::rng::mix(self.seed);
-        let lane: Lane<Owed> =
-            Lane::new(self.upstream.address.clone(), identity.greeting(asks_commands), policy, self.seed);
+        let batching = BatcherConfig { policy, ..BatcherConfig::default() };
+        let greeting = identity.greeting(asks_commands);
+        let lane: Lane<Owed> = Lane::new(self.upstream.address.clone(), greeting, batching, (now_us, self.seed));
         let seat = Seat {
             lane,
             identity: identity.clone(),

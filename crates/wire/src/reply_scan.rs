@@ -4,7 +4,7 @@ use crate::reply_parse::{MalformedReply, Stop, skip_one};
 
 /// How far the reply at the beginning of a buffer is understood.
 ///
-/// [`skip_reply`](crate::skip_reply) begins anew with each piece, which for an aggregate of a million elements is quadratic.
+/// [`skip_reply`](crate::reply_parse::skip_reply) begins anew with each piece, which for an aggregate of a million elements is quadratic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyScan {
     /// Bytes that are understood, from the reply's beginning.
@@ -52,7 +52,7 @@ impl ReplyScan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skip_reply;
+    use crate::reply_parse::skip_reply;
 
     const REPLIES: &[&[u8]] = &[
         b"+OK\r\n",

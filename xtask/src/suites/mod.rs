@@ -13,6 +13,7 @@ mod nemesis;
 mod outside;
 mod planted;
 mod power;
+mod proxy;
 mod simulator;
 
 use std::path::PathBuf;
@@ -89,6 +90,7 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::DOCUMENTATION,
     cargo_tests::WORKSPACE,
     differential::DIFFERENTIAL,
+    proxy::PROXY,
     outside::ACL,
     outside::SPLIT,
     outside::HOSTILE,

@@ -182,11 +182,11 @@ pub const RUST_CLIENT: Suite = Suite {
     },
 };
 
-fn clients_folder() -> std::path::PathBuf {
+pub(super) fn clients_folder() -> std::path::PathBuf {
     workspace::target_folder().join("clients")
 }
 
-fn path_text(path: &Path) -> String {
+pub(super) fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 

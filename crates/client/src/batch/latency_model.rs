@@ -1,0 +1,183 @@
+//! How long a batch takes: L = a·bytes + n·c_exe + c2 (Li, ZHT/Q 2015, section 4.3), by least squares over what was measured.
+//!
+//! The sums of the normal equations are all that is kept of a sample, and they fade: memory is bounded, and a destination that
+//! changed is known after some hundred batches. What is assumed at first counts like a fraction of a sample, so that batches
+//! which are all alike (bytes and count in proportion, or always one) still have one solution.
+
+use super::config::LatencyPrior;
+
+/// What a sample weighs after the next one: some 128 are remembered.
+const FADING: f64 = 1.0 - 1.0 / 128.0;
+/// Samples that are solved for one by one; later every [`SOLVED_EVERY`]th is.
+const SOLVED_AT_ONCE: u64 = 32;
+/// See [`SOLVED_AT_ONCE`].
+const SOLVED_EVERY: u64 = 8;
+/// Shortest latency whose relative error counts fully, microseconds.
+const LATENCY_US_MIN: f64 = 50.0;
+/// Weight of what is assumed: per batch, per request, per KiB. Slopes are doubted later than the constant.
+const PRIOR_WEIGHTS: [f64; 3] = [0.1, 10.0, 10.0];
+const TERMS: usize = 3;
+
+/// See the module. Errors count relatively, so that long batches do not decide what a short one costs.
+#[derive(Clone, Debug)]
+pub struct LatencyModel {
+    prior: [f64; TERMS],
+    /// c2, c_exe and a, microseconds per batch, request and KiB.
+    terms: [f64; TERMS],
+    /// Sums of products of what was measured.
+    products: [[f64; TERMS]; TERMS],
+    latencies: [f64; TERMS],
+    samples: u64,
+}
+
+impl LatencyModel {
+    /// A model that knows nothing beyond `prior`.
+    pub fn new(prior: LatencyPrior) -> LatencyModel {
+        let prior = [prior.per_batch_us, prior.per_request_us, prior.per_kib_us];
+        LatencyModel { prior, terms: prior, products: [[0.0; TERMS]; TERMS], latencies: [0.0; TERMS], samples: 0 }
+    }
+
+    /// Latency of a batch of so many requests and bytes, microseconds.
+    #[inline]
+    pub fn estimate_us(&self, count: usize, bytes: usize) -> u64 {
+        let [per_batch, per_request, per_kib] = self.terms;
+        (per_batch + per_request * count as f64 + per_kib * (bytes as f64 / 1024.0)) as u64
+    }
+
+    /// A batch took so long, microseconds.
+    pub fn learn(&mut self, count: usize, bytes: usize, latency_us: u64) {
+        let latency = latency_us as f64;
+        let row = [1.0, count as f64, bytes as f64 / 1024.0];
+        // One sample of a millisecond weighs 1.
+        let weight = (1000.0 / latency.max(LATENCY_US_MIN)).powi(2);
+        for (i, left) in row.iter().enumerate() {
+            for (j, right) in row.iter().enumerate() {
+                self.products[i][j] = self.products[i][j] * FADING + weight * left * right;
+            }
+            self.latencies[i] = self.latencies[i] * FADING + weight * left * latency;
+        }
+        self.samples += 1;
+        if self.samples <= SOLVED_AT_ONCE || self.samples.is_multiple_of(SOLVED_EVERY) {
+            self.solve();
+        }
+    }
+
+    /// What was learned is void; what is assumed holds again.
+    pub fn reset(&mut self) {
+        let [per_batch_us, per_request_us, per_kib_us] = self.prior;
+        *self = LatencyModel::new(LatencyPrior { per_kib_us, per_request_us, per_batch_us });
+    }
+
+    /// Fits the terms. Time is never gained by more bytes or requests: a term that comes out negative is 0, and the others are
+    /// fitted without it.
+    fn solve(&mut self) {
+        let mut is_free = [true; TERMS];
+        loop {
+            let terms = self.solve_for(is_free);
+            let negative = (0..TERMS).rev().find(|&i| is_free[i] && terms[i] < 0.0);
+            match negative {
+                Some(i) => is_free[i] = false,
+                None => {
+                    self.terms = terms;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The terms that are free by elimination, the others 0.
+    fn solve_for(&self, is_free: [bool; TERMS]) -> [f64; TERMS] {
+        let mut matrix = self.products;
+        let mut right = self.latencies;
+        for i in 0..TERMS {
+            matrix[i][i] += PRIOR_WEIGHTS[i];
+            right[i] += PRIOR_WEIGHTS[i] * self.prior[i];
+            if !is_free[i] {
+                matrix[i] = [0.0; TERMS];
+                matrix.iter_mut().for_each(|row| row[i] = 0.0);
+                matrix[i][i] = 1.0;
+                right[i] = 0.0;
+            }
+        }
+        // Positive definite by the weights of what is assumed: no pivot is 0.
+        for i in 0..TERMS {
+            for below in i + 1..TERMS {
+                let share = matrix[below][i] / matrix[i][i];
+                for column in i..TERMS {
+                    matrix[below][column] -= share * matrix[i][column];
+                }
+                right[below] -= share * right[i];
+            }
+        }
+        let mut terms = [0.0; TERMS];
+        for i in (0..TERMS).rev() {
+            let known: f64 = (i + 1..TERMS).map(|j| matrix[i][j] * terms[j]).sum();
+            terms[i] = (right[i] - known) / matrix[i][i];
+        }
+        terms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::rng::Rng;
+
+    fn truth_us(count: usize, bytes: usize) -> f64 {
+        800.0 + 20.0 * count as f64 + 3.0 * bytes as f64 / 1024.0
+    }
+
+    fn taught(seed: u64, batch: impl Fn(&mut Rng) -> (usize, usize)) -> LatencyModel {
+        let mut rng = Rng::new(seed);
+        let mut model = LatencyModel::new(LatencyPrior::default());
+        for _ in 0..500 {
+            let (count, bytes) = batch(&mut rng);
+            let noise = 0.9 + 0.2 * rng.unit();
+            model.learn(count, bytes, (truth_us(count, bytes) * noise) as u64);
+        }
+        model
+    }
+
+    fn assert_close(model: &LatencyModel, count: usize, bytes: usize) {
+        let ratio = model.estimate_us(count, bytes) as f64 / truth_us(count, bytes);
+        assert!((0.9..1.1).contains(&ratio), "{ratio} at {count} requests, {bytes} bytes: {model:?}");
+    }
+
+    #[test]
+    fn three_terms_are_found_through_noise() {
+        for seed in 0..10 {
+            let model = taught(seed, |rng| (1 + rng.below(300) as usize, rng.below(1 << 20) as usize));
+            for (count, bytes) in [(1, 50), (10, 100_000), (300, 20_000), (300, 1 << 20)] {
+                assert_close(&model, count, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn requests_of_one_length_and_batches_of_one_request_have_a_solution() {
+        for seed in 0..10 {
+            let proportional = taught(seed, |rng| {
+                let count = 1 + rng.below(300) as usize;
+                (count, count * 50)
+            });
+            [1, 30, 300].into_iter().for_each(|count| assert_close(&proportional, count, count * 50));
+            let single = taught(seed, |_| (1, 50));
+            assert_close(&single, 1, 50);
+            assert!(single.estimate_us(100, 5000) >= single.estimate_us(1, 50));
+        }
+    }
+
+    #[test]
+    fn a_destination_that_changed_is_known_after_some_hundred_batches() {
+        let mut model = taught(1, |rng| (1 + rng.below(100) as usize, 1000));
+        let mut rng = Rng::new(2);
+        for _ in 0..600 {
+            let count = 1 + rng.below(100) as usize;
+            model.learn(count, 1000, 10_000 + 100 * count as u64);
+        }
+        let ratio = model.estimate_us(50, 1000) as f64 / 15_000.0;
+        assert!((0.9..1.1).contains(&ratio), "{ratio}");
+        model.reset();
+        assert_eq!(model.estimate_us(1, 0), 302);
+    }
+}

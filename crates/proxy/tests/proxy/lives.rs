@@ -1,0 +1,121 @@
+//! Many callers, each with keys of its own, in random lives: what each hears is what it would hear from the store itself.
+
+use crate::store::{Session, Store};
+use crate::street::Street;
+use base::ConnectionId;
+use base::rng::Rng;
+use proxy::PolicyConfig;
+use std::collections::BTreeMap;
+use wire::request::encode;
+
+const CALLERS: usize = 5;
+const REQUESTS: usize = 40;
+
+/// A life of one caller, as encoded requests.
+fn life(rng: &mut Rng, caller: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut say = |words: &[&str]| encode(words.iter().map(|word| word.as_bytes()), &mut bytes);
+    for _ in 0..REQUESTS {
+        let key = format!("{caller}:{}", rng.below(3));
+        let number = rng.below(100).to_string();
+        match rng.below(15) {
+            0..=2 => say(&["GET", &key]),
+            3..=4 => say(&["INCR", &key]),
+            5 => say(&["SET", &key, &number]),
+            6 => say(&["BLPOP", &key, "1"]),
+            7 => say(&["MULTI"]),
+            8 => say(&["EXEC"]),
+            9 => say(&["WATCH", &key]),
+            10 => say(&[["DISCARD", "UNWATCH"][rng.below(2) as usize]]),
+            // Databases of its own, so that no other caller's writes are seen there either.
+            11 => say(&["SELECT", &rng.below(3).to_string()]),
+            12 => say(&["HELLO", ["2", "3"][rng.below(2) as usize]]),
+            13 => say(&["ECHO", &number]),
+            _ => say(&[["PING", "NONSENSE"][rng.below(2) as usize]]),
+        }
+    }
+    if rng.chance(1, 3) {
+        say(&["SUBSCRIBE", &format!("channel:{caller}")]);
+        say(&["PING"]);
+    }
+    bytes
+}
+
+struct World {
+    street: Street,
+    store: Store,
+    sessions: BTreeMap<ConnectionId, Session>,
+    /// Replies of the store that have not been handed over.
+    owed: BTreeMap<ConnectionId, Vec<u8>>,
+}
+
+impl World {
+    /// A moment: the store works on some connections, and some bytes of replies arrive.
+    fn step(&mut self, rng: &mut Rng) {
+        for connection in self.street.upstream.clone() {
+            if rng.chance(1, 2) {
+                let bytes = self.street.take(connection);
+                let replies = self.sessions.entry(connection).or_default().take(&mut self.store, &bytes);
+                self.owed.entry(connection).or_default().extend(replies);
+            }
+            let owed = self.owed.entry(connection).or_default();
+            if !owed.is_empty() && rng.chance(1, 2) {
+                let piece = 1 + rng.below(owed.len() as u64) as usize;
+                let piece: Vec<u8> = owed.drain(..piece).collect();
+                self.street.arrive(connection, &piece);
+            }
+        }
+        self.street.now_us += rng.below(300);
+        self.street.tick();
+    }
+}
+
+fn proxied(seed: u64, lives: &[Vec<u8>], policy: PolicyConfig) -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(seed);
+    let mut world =
+        World { street: Street::new(policy), store: Store::default(), sessions: BTreeMap::new(), owed: BTreeMap::new() };
+    let clients: Vec<ConnectionId> = lives.iter().map(|_| world.street.client()).collect();
+    let mut unsent: Vec<&[u8]> = lives.iter().map(Vec::as_slice).collect();
+    let mut heard = vec![Vec::new(); lives.len()];
+    let mut quiet = 0;
+    while quiet < 400 {
+        quiet += 1;
+        let caller = rng.below(lives.len() as u64) as usize;
+        if !unsent[caller].is_empty() {
+            let bytes = 1 + rng.below(unsent[caller].len().min(200) as u64) as usize;
+            let (now, later) = unsent[caller].split_at(bytes);
+            world.street.arrive(clients[caller], now);
+            unsent[caller] = later;
+            quiet = 0;
+        }
+        world.step(&mut rng);
+        for (heard, &client) in heard.iter_mut().zip(&clients) {
+            let bytes = world.street.take(client);
+            quiet = if bytes.is_empty() { quiet } else { 0 };
+            heard.extend(bytes);
+        }
+    }
+    heard
+}
+
+fn judge(seed: u64, policy: PolicyConfig) {
+    let mut rng = Rng::new(seed);
+    let lives: Vec<Vec<u8>> = (0..CALLERS).map(|caller| life(&mut rng, caller)).collect();
+    let heard = proxied(seed, &lives, policy);
+    for (caller, life) in lives.iter().enumerate() {
+        let direct = Session::default().take(&mut Store::default(), life);
+        assert_eq!(
+            heard[caller].escape_ascii().to_string(),
+            direct.escape_ascii().to_string(),
+            "seed {seed}, caller {caller}: {}",
+            life.escape_ascii()
+        );
+    }
+}
+
+#[test]
+fn each_caller_hears_what_the_store_itself_would_say() {
+    for seed in 0..400 {
+        judge(seed, [PolicyConfig::SelfClocked, PolicyConfig::Immediate][seed as usize % 2].clone());
+    }
+}

@@ -1,0 +1,173 @@
+//! A store of a few commands whose meaning depends on the connection, for comparing a proxied caller with a direct one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Arguments, ParseLimits, Parsed, parse};
+
+/// What all connections share.
+#[derive(Default)]
+pub struct Store {
+    databases: BTreeMap<u32, BTreeMap<Vec<u8>, (u64, i64)>>,
+    version: u64,
+}
+
+/// What one connection is.
+#[derive(Default)]
+pub struct Session {
+    input: Vec<u8>,
+    database: u32,
+    resp3: bool,
+    queued: Option<Vec<Vec<Vec<u8>>>>,
+    watched: BTreeMap<(u32, Vec<u8>), u64>,
+    subscribed: BTreeSet<Vec<u8>>,
+}
+
+impl Session {
+    /// Takes bytes; the replies to all whole requests.
+    pub fn take(&mut self, store: &mut Store, bytes: &[u8]) -> Vec<u8> {
+        self.input.extend_from_slice(bytes);
+        let (mut out, mut start) = (Vec::new(), 0);
+        loop {
+            let mut spans = Vec::new();
+            let Parsed::Request { consumed } = parse(&self.input, start, &mut spans, &ParseLimits::AUTHENTICATED) else { break };
+            let words: Vec<Vec<u8>> = Arguments::new(&self.input, &spans).iter().map(<[u8]>::to_vec).collect();
+            start += consumed;
+            self.request(store, words, &mut out);
+        }
+        self.input.drain(..start);
+        out
+    }
+
+    fn request(&mut self, store: &mut Store, words: Vec<Vec<u8>>, out: &mut Vec<u8>) {
+        let name = words[0].to_ascii_lowercase();
+        match (&name[..], self.queued.is_some()) {
+            (b"multi", false) => {
+                self.queued = Some(Vec::new());
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            (b"exec", true) => self.exec(store, out),
+            (b"discard", true) => {
+                self.queued = None;
+                self.watched.clear();
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            (b"exec" | b"discard", false) => out.extend_from_slice(b"-ERR without MULTI\r\n"),
+            (b"multi" | b"watch", true) => out.extend_from_slice(b"-ERR not inside MULTI\r\n"),
+            (_, true) => {
+                self.queued.as_mut().unwrap().push(words);
+                out.extend_from_slice(b"+QUEUED\r\n");
+            }
+            (_, false) => self.run(store, &words, out),
+        }
+    }
+
+    fn exec(&mut self, store: &mut Store, out: &mut Vec<u8>) {
+        let queued = self.queued.take().unwrap();
+        let watched = std::mem::take(&mut self.watched);
+        if watched.iter().any(|((database, key), version)| store.version_of(*database, key) != *version) {
+            return out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"*-1\r\n" });
+        }
+        out.extend_from_slice(format!("*{}\r\n", queued.len()).as_bytes());
+        for words in queued {
+            self.run(store, &words, out);
+        }
+    }
+
+    fn run(&mut self, store: &mut Store, words: &[Vec<u8>], out: &mut Vec<u8>) {
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let name = words[0].to_ascii_lowercase();
+        match (&name[..], &words[1..]) {
+            (b"get", [key]) => match store.get(self.database, key) {
+                Some(value) => out.extend_from_slice(format!("${}\r\n{value}\r\n", value.to_string().len()).as_bytes()),
+                None => out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"$-1\r\n" }),
+            },
+            (b"incr", [key]) => {
+                let value = store.get(self.database, key).unwrap_or(0) + 1;
+                store.set(self.database, key, value);
+                out.extend_from_slice(format!(":{value}\r\n").as_bytes());
+            }
+            (b"set", [key, value]) => {
+                store.set(self.database, key, std::str::from_utf8(value).unwrap().parse().unwrap_or(0));
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            // As if it had waited and nothing came.
+            (b"blpop", [..]) => out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"*-1\r\n" }),
+            (b"watch", keys) => {
+                for &key in keys {
+                    let version = store.version_of(self.database, key);
+                    self.watched.entry((self.database, key.to_vec())).or_insert(version);
+                }
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            (b"unwatch", []) => {
+                self.watched.clear();
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            (b"select", [number]) => {
+                self.database = std::str::from_utf8(number).unwrap().parse().unwrap();
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            (b"hello", [protocol, ..]) => {
+                self.resp3 = *protocol == b"3";
+                let open = if self.resp3 { '%' } else { '*' };
+                let count = if self.resp3 { 1 } else { 2 };
+                out.extend_from_slice(format!("{open}{count}\r\n$5\r\nproto\r\n:{}\r\n", protocol[0] - b'0').as_bytes());
+            }
+            (b"ping", []) => out.extend_from_slice(b"+PONG\r\n"),
+            (b"echo", [text]) => {
+                out.extend_from_slice(format!("${}\r\n", text.len()).as_bytes());
+                out.extend_from_slice(text);
+                out.extend_from_slice(b"\r\n");
+            }
+            (b"subscribe", [channel]) => {
+                self.subscribed.insert(channel.to_vec());
+                let text = String::from_utf8_lossy(channel);
+                let subscribed = self.subscribed.len();
+                out.extend_from_slice(
+                    format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{text}\r\n:{subscribed}\r\n", text.len()).as_bytes(),
+                );
+            }
+            (b"command", []) => out.extend_from_slice(COMMANDS.as_bytes()),
+            (name, _) => {
+                let name = String::from_utf8_lossy(name);
+                out.extend_from_slice(format!("-ERR unknown command '{name}'\r\n").as_bytes());
+            }
+        }
+    }
+}
+
+impl Store {
+    fn get(&self, database: u32, key: &[u8]) -> Option<i64> {
+        Some(self.databases.get(&database)?.get(key)?.1)
+    }
+
+    fn set(&mut self, database: u32, key: &[u8], value: i64) {
+        self.version += 1;
+        self.databases.entry(database).or_default().insert(key.to_vec(), (self.version, value));
+    }
+
+    fn version_of(&self, database: u32, key: &[u8]) -> u64 {
+        self.databases.get(&database).and_then(|keys| keys.get(key)).map_or(0, |(version, _)| *version)
+    }
+}
+
+/// Its commands, as Redis 7 tells them to RESP2.
+const COMMANDS: &str = concat!(
+    "*17\r\n",
+    "*7\r\n$4\r\nauth\r\n:-2\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$4\r\nwait\r\n:3\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n",
+    "*7\r\n$4\r\nincr\r\n:2\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n*0\r\n",
+    "*7\r\n$3\r\nset\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n*0\r\n",
+    "*7\r\n$5\r\nblpop\r\n:-3\r\n*2\r\n+write\r\n+blocking\r\n:1\r\n:-2\r\n:1\r\n*0\r\n",
+    "*7\r\n$5\r\nwatch\r\n:-2\r\n*1\r\n+noscript\r\n:1\r\n:-1\r\n:1\r\n*0\r\n",
+    "*7\r\n$7\r\nunwatch\r\n:1\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$5\r\nmulti\r\n:1\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$4\r\nexec\r\n:1\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$7\r\ndiscard\r\n:1\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$6\r\nselect\r\n:2\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$5\r\nhello\r\n:-1\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$4\r\nping\r\n:-1\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$4\r\necho\r\n:2\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$9\r\nsubscribe\r\n:-2\r\n*2\r\n+pubsub\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$7\r\ncommand\r\n:-1\r\n*1\r\n+loading\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+);

@@ -1,0 +1,134 @@
+//! A street for one machine: clients and stores at the other ends of its connections, and a clock that only the test moves.
+
+use base::ConnectionId;
+use base::street::{Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
+use proxy::{PolicyConfig, Qos, ProxyMachine, Upstream};
+use std::collections::BTreeMap;
+
+/// The machine and everything around it.
+pub struct Street {
+    machine: ProxyMachine,
+    pub now_us: u64,
+    events: Vec<Event>,
+    received: Vec<u8>,
+    /// What the machine sent on each connection that nobody has taken yet.
+    sent: BTreeMap<u32, Vec<u8>>,
+    generations: Vec<u32>,
+    /// Connections to the store that are open, in the order of their dials.
+    pub upstream: Vec<ConnectionId>,
+    /// Connections that the machine closed.
+    pub closed: Vec<ConnectionId>,
+    /// Whether a store answers dials.
+    pub answers: bool,
+}
+
+impl Street {
+    /// A proxy with a store that answers dials.
+    pub fn new(policy: PolicyConfig) -> Street {
+        let upstream = Upstream { address: "store:6379".to_owned(), policy };
+        Street {
+            machine: ProxyMachine::new(upstream, Qos::Batch, 7),
+            now_us: 1_000_000,
+            events: Vec::new(),
+            received: Vec::new(),
+            sent: BTreeMap::new(),
+            generations: Vec::new(),
+            upstream: Vec::new(),
+            closed: Vec::new(),
+            answers: true,
+        }
+    }
+
+    fn connection(&mut self) -> ConnectionId {
+        self.generations.push(1);
+        ConnectionId { index: self.generations.len() as u32 - 1, generation: 1 }
+    }
+
+    /// A client connects.
+    pub fn client(&mut self) -> ConnectionId {
+        let connection = self.connection();
+        let (peer, local, entrance) = (String::new(), String::new(), Entrance::default());
+        self.events.push(Event::Accepted { connection, door: Door::Standalone, entrance, peer, local });
+        connection
+    }
+
+    /// Bytes arrive with the next tick.
+    pub fn arrive(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        let span = Span { start: self.received.len() as u32, len: bytes.len() as u32 };
+        self.received.extend_from_slice(bytes);
+        self.events.push(Event::Received { connection, span });
+    }
+
+    /// The other end breaks.
+    pub fn break_off(&mut self, connection: ConnectionId) {
+        self.upstream.retain(|&open| open != connection);
+        self.sent.remove(&connection.index);
+        self.events.push(Event::Closed { connection });
+    }
+
+    /// What the machine sent there since the last look.
+    pub fn take(&mut self, connection: ConnectionId) -> Vec<u8> {
+        self.sent.remove(&connection.index).unwrap_or_default()
+    }
+
+    /// The same, as text.
+    pub fn text(&mut self, connection: ConnectionId) -> String {
+        String::from_utf8(self.take(connection)).unwrap()
+    }
+
+    /// Ticks until nothing is left to do at this moment.
+    pub fn settle(&mut self) {
+        loop {
+            self.tick();
+            if self.events.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// One tick.
+    pub fn tick(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        let received = std::mem::take(&mut self.received);
+        let now = Now { monotonic_us: self.now_us, unix_ms: self.now_us / 1000 };
+        let mut output = TickOutput::default();
+        let input = TickInput { now, received: &received, events: &mut events, hops: &mut Vec::new() };
+        self.machine.tick(input, &mut output);
+        for effect in output.effects {
+            self.perform(effect);
+        }
+    }
+
+    /// The clock goes on.
+    pub fn pass(&mut self, us: u64) {
+        self.now_us += us;
+        self.settle();
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send { connection, buffer } => {
+                if self.closed.contains(&connection) {
+                    return;
+                }
+                self.sent.entry(connection.index).or_default().extend_from_slice(&buffer);
+                self.events.push(Event::SendDone { connection, buffer });
+            }
+            Effect::Dial { token, .. } if self.answers => {
+                let connection = self.connection();
+                self.upstream.push(connection);
+                self.events.push(Event::Dialed { token, connection: Some(connection) });
+            }
+            Effect::Dial { token, .. } => self.events.push(Event::Dialed { token, connection: None }),
+            Effect::Close { connection } => {
+                if !self.closed.contains(&connection) {
+                    self.closed.push(connection);
+                    self.upstream.retain(|&open| open != connection);
+                    self.events.push(Event::Closed { connection });
+                }
+            }
+            Effect::PauseReceive { .. } | Effect::ResumeReceive { .. } => {}
+            other => panic!("a proxy does not ask for {other:?}"),
+        }
+    }
+}

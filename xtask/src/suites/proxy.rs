@@ -1,0 +1,50 @@
+//! The suite `proxy`: what a client hears through the proxy is what it hears from the store.
+
+use super::outside::{BACKENDS, clients_folder, on_every_backend, path_text, program};
+use super::{Context, Counts, Suite, Turn, commit_number};
+use crate::{Outcome, needs, process};
+
+/// Sequences of one run: those of a seed that every commit is asked, and as many of the commit's own.
+const SEQUENCES: u64 = 5_000;
+/// The seed that every commit is asked.
+const FIXED_SEED: u64 = 21;
+
+/// Generated command sequences and redis-py's own tests, through the proxy.
+pub const PROXY: Suite = Suite {
+    name: "proxy",
+    about: "20,000 generated sequences through the proxy before Zerohop, redis-py's own tests through it before Redis",
+    needs: &[&needs::REDIS, &needs::VALKEY, &needs::PYTHON, &needs::REDIS_PY],
+    budget_seconds: 120,
+    turn: Turn::Fixed,
+    run: |context| {
+        on_every_backend(context, |backend, proof| {
+            let mut counts = Counts::default();
+            let place = BACKENDS.iter().position(|known| *known == backend).unwrap_or(0);
+            let of_commit = commit_number(&context.commit) << 1 | place as u64;
+            for seed in [FIXED_SEED, of_commit] {
+                counts.add(sequences(context, (backend, proof), seed)?);
+            }
+            counts.add(redis_py(context, (backend, proof))?);
+            Ok(counts)
+        })
+    },
+};
+
+fn sequences(context: &Context, (backend, proof): (&str, &String), seed: u64) -> Outcome<Counts> {
+    let mut command = context.command(proof);
+    command.args(["with-server", "--zerohop", &path_text(&context.zerohop()?), "--io", backend, "--proxied", "--"]);
+    command.args([proof.as_str(), "differential", "--shape", "standalone", "--target", "127.0.0.1:{port}"]);
+    command.args(["--sequences", &SEQUENCES.to_string(), "--seed", &format!("{seed:#x}"), "--no-boundaries"]);
+    command.args(["--redis-server", &program("redis-server")?, "--valkey-server", &program("valkey-server")?]);
+    println!("  again: {}", process::describe(&command));
+    context.counted(&mut command)
+}
+
+fn redis_py(context: &Context, (backend, proof): (&str, &String)) -> Outcome<Counts> {
+    let mut command = context.command(proof);
+    command.args(["with-server", "--zerohop", &path_text(&context.zerohop()?), "--io", backend, "--proxied"]);
+    command.args(["--store", &program("redis-server")?, "--"]);
+    let folder = path_text(&clients_folder().join("redis-py"));
+    command.args([&path_text(&needs::python()), "tests/clients/python/redis_py_both.py", &folder, "{host}", "{port}", "{direct}"]);
+    context.counted(&mut command)
+}
