@@ -289,7 +289,8 @@ impl ProxyMachine {
         let upstream = seat.lane.connection().expect("an open lane has a connection");
         self.set_role(upstream, Role::Relay(caller.id));
         let mut relay = Relay::new(upstream, seat.lane.is_sending());
-        if !caller.name.is_empty() {
+        // In a transaction it would be one of its commands.
+        if !caller.name.is_empty() && !caller.held.transaction {
             // Nobody waits for this reply: it would come before the first one that somebody does.
             relay.skip_first();
             let mut words = Vec::new();
