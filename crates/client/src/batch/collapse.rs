@@ -7,7 +7,8 @@
 //!                                  waits for its commit            collapsed
 //! ```
 //!
-//! A read that would see a pending value waits until that value is committed: nobody learns of what may still be lost. What is
+//! A read that would see a pending value waits until that value is committed: nobody learns of what may still be lost. What is in
+//! flight answers no read: it may be committed, and overwritten by another client, before the read was asked. What is
 //! no plain write (compare-and-swap, append, a wait for a change) is sent as it is, behind what came before it.
 
 use base::planted::{Bug, is_planted};
@@ -143,8 +144,9 @@ impl<K: Ord + Clone, V: Clone, W> Collapser<K, V, W> {
         }
         let (version, waiter) = self.admit(waiter)?;
         let entries = self.keys.get_mut(key).expect("seen above");
+        let is_last_unsent = entries.len() > 1;
         match entries.back_mut() {
-            Some(Entry { what: What::Write { waiters, .. }, .. }) => waiters.push((waiter, true)),
+            Some(Entry { what: What::Write { waiters, .. }, .. }) if is_last_unsent => waiters.push((waiter, true)),
             _ => entries.push_back(Entry { version, what: What::Whole(Some(waiter)) }),
         }
         Ok(ReadStep::Waits)
@@ -231,6 +233,7 @@ fn answer<V: Clone, W>(entry: Entry<V, W>, ending: Ending, answers: &mut Vec<Ans
         let outcome = match ending {
             Ending::Committed => written(&value, reads),
             Ending::Refused => Outcome::Refused,
+            // Reading may be tried again.
             Ending::Unknown if reads => Outcome::NotSent,
             Ending::Unknown => Outcome::Unknown,
         };
@@ -282,7 +285,7 @@ mod tests {
         assert_eq!(keys.read(&0, 'r'), Ok(ReadStep::Waits));
         assert_eq!(keys.write(0, 3, 'c'), Ok(None));
         let mut answers = Vec::new();
-        let mut next = Some(Send::Write { version, value: 1 });
+        let mut next: Option<Send<u32, char>> = Some(Send::Write { version, value: 1 });
         let mut sent = Vec::new();
         while let Some(send) = next {
             let version = match send {
@@ -305,12 +308,12 @@ mod tests {
     fn the_unknown_and_the_unsent_are_told_apart() {
         let mut keys = Keys::new(3);
         let Ok(Some(Send::Write { version, .. })) = keys.write(0, 1, 'a') else { panic!("nothing was out") };
-        assert_eq!(keys.read(&0, 'r'), Ok(ReadStep::Waits));
         assert_eq!(keys.write(0, 2, 'b'), Ok(None));
+        assert_eq!(keys.read(&0, 'r'), Ok(ReadStep::Waits));
         assert_eq!(keys.write(0, 3, 'c'), Err(Crowded('c')));
         let mut answers = Vec::new();
         assert_eq!(keys.ended(&0, version, Ending::Unknown, &mut answers), None);
-        assert_eq!(answers, [('a', Outcome::Unknown), ('r', Outcome::NotSent), ('b', Outcome::NotSent)]);
+        assert_eq!(answers, [('a', Outcome::Unknown), ('b', Outcome::NotSent), ('r', Outcome::NotSent)]);
         assert_eq!(keys.waiters(), 0);
     }
 }

@@ -6,15 +6,15 @@
 
 use super::config::LatencyPrior;
 
-/// What a sample weighs after the next one: some 128 are remembered.
-const FADING: f64 = 1.0 - 1.0 / 128.0;
+/// What a sample weighs after the next one: some 64 are remembered.
+const FADING: f64 = 1.0 - 1.0 / 64.0;
 /// Samples that are solved for one by one; later every [`SOLVED_EVERY`]th is.
 const SOLVED_AT_ONCE: u64 = 32;
 /// See [`SOLVED_AT_ONCE`].
 const SOLVED_EVERY: u64 = 8;
 /// Shortest latency whose relative error counts fully, microseconds.
 const LATENCY_US_MIN: f64 = 50.0;
-/// Weight of what is assumed: per batch, per request, per KiB. Slopes are doubted later than the constant.
+/// Weight of what is assumed, in samples: per batch, per request, per KiB. Slopes are doubted later than the constant.
 const PRIOR_WEIGHTS: [f64; 3] = [0.1, 10.0, 10.0];
 const TERMS: usize = 3;
 
@@ -27,6 +27,8 @@ pub struct LatencyModel {
     /// Sums of products of what was measured.
     products: [[f64; TERMS]; TERMS],
     latencies: [f64; TERMS],
+    /// Sum of what samples weighed before they faded, faded as they are; and how many there were.
+    weight: f64,
     samples: u64,
 }
 
@@ -34,7 +36,14 @@ impl LatencyModel {
     /// A model that knows nothing beyond `prior`.
     pub fn new(prior: LatencyPrior) -> LatencyModel {
         let prior = [prior.per_batch_us, prior.per_request_us, prior.per_kib_us];
-        LatencyModel { prior, terms: prior, products: [[0.0; TERMS]; TERMS], latencies: [0.0; TERMS], samples: 0 }
+        LatencyModel {
+            prior,
+            terms: prior,
+            products: [[0.0; TERMS]; TERMS],
+            latencies: [0.0; TERMS],
+            weight: 0.0,
+            samples: 0,
+        }
     }
 
     /// Latency of a batch of so many requests and bytes, microseconds.
@@ -56,6 +65,7 @@ impl LatencyModel {
             }
             self.latencies[i] = self.latencies[i] * FADING + weight * left * latency;
         }
+        self.weight = self.weight.mul_add(FADING, weight * (1.0 - FADING));
         self.samples += 1;
         if self.samples <= SOLVED_AT_ONCE || self.samples.is_multiple_of(SOLVED_EVERY) {
             self.solve();
@@ -87,11 +97,13 @@ impl LatencyModel {
 
     /// The terms that are free by elimination, the others 0.
     fn solve_for(&self, is_free: [bool; TERMS]) -> [f64; TERMS] {
+        // What is assumed weighs as if it were so many samples of the present kind.
+        let mean_weight = self.weight / (1.0 - FADING.powf(self.samples as f64));
         let mut matrix = self.products;
         let mut right = self.latencies;
         for i in 0..TERMS {
-            matrix[i][i] += PRIOR_WEIGHTS[i];
-            right[i] += PRIOR_WEIGHTS[i] * self.prior[i];
+            matrix[i][i] += mean_weight * PRIOR_WEIGHTS[i];
+            right[i] += mean_weight * PRIOR_WEIGHTS[i] * self.prior[i];
             if !is_free[i] {
                 matrix[i] = [0.0; TERMS];
                 matrix.iter_mut().for_each(|row| row[i] = 0.0);
@@ -101,11 +113,10 @@ impl LatencyModel {
         }
         // Positive definite by the weights of what is assumed: no pivot is 0.
         for i in 0..TERMS {
+            let pivot = matrix[i];
             for below in i + 1..TERMS {
-                let share = matrix[below][i] / matrix[i][i];
-                for column in i..TERMS {
-                    matrix[below][column] -= share * matrix[i][column];
-                }
+                let share = matrix[below][i] / pivot[i];
+                matrix[below].iter_mut().zip(pivot).for_each(|(cell, above)| *cell -= share * above);
                 right[below] -= share * right[i];
             }
         }

@@ -1,0 +1,6 @@
+//! Integration tests of `client`: the batcher under random schedules, collapsing under a history checker.
+#![allow(clippy::unwrap_used)]
+
+mod batcher;
+mod collapse;
+mod history;
