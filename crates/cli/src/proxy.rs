@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
 use ::proxy::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, PolicyConfig, Proxy, ProxyConfig, Qos, Upstream, read_qos};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use server::file_limit::raise_to;
 use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request};
 
@@ -111,7 +111,8 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
     let io: &String = matches.get_one("io").expect("it has a default");
     let within = matches.get_one::<String>("within");
     let qos = within.map_or(Some(Qos::Batch), |time| read_qos(time.as_bytes()));
-    let qos = qos.ok_or_else(|| format!("--within {}: write a time as 500us, 10ms or 1s", within.map_or("", String::as_str)))?;
+    let qos = qos
+        .ok_or_else(|| format!("--within {}: write a time as 500us, 10ms or 1s", within.map_or("", String::as_str)))?;
     Ok(ProxyConfig {
         qos,
         listen: vec![SocketAddr::new(

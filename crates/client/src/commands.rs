@@ -76,14 +76,51 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// Without keys, and the same on any connection.
 const SHARED_WITHOUT_KEYS: &[&str] = &[
-    "ping", "echo", "publish", "dbsize", "scan", "keys", "randomkey", "time", "lastsave", "flushall", "flushdb", "eval", "eval_ro",
-    "evalsha", "evalsha_ro", "fcall", "fcall_ro", "spublish",
+    "ping",
+    "echo",
+    "publish",
+    "dbsize",
+    "scan",
+    "keys",
+    "randomkey",
+    "time",
+    "lastsave",
+    "flushall",
+    "flushdb",
+    "eval",
+    "eval_ro",
+    "evalsha",
+    "evalsha_ro",
+    "fcall",
+    "fcall_ro",
+    "spublish",
 ];
 
 /// Without keys, and done with when answered: what they change is the node's, not the connection's.
 const ALONE: &[&str] = &[
-    "acl", "bgrewriteaof", "bgsave", "cluster", "command", "config", "debug", "failover", "function", "info", "latency", "lolwut",
-    "memory", "module", "pubsub", "replicaof", "role", "save", "script", "shutdown", "slaveof", "slowlog", "swapdb",
+    "acl",
+    "bgrewriteaof",
+    "bgsave",
+    "cluster",
+    "command",
+    "config",
+    "debug",
+    "failover",
+    "function",
+    "info",
+    "latency",
+    "lolwut",
+    "memory",
+    "module",
+    "pubsub",
+    "replicaof",
+    "role",
+    "save",
+    "script",
+    "shutdown",
+    "slaveof",
+    "slowlog",
+    "swapdb",
 ];
 
 /// Known to every proxy, whatever stands behind it.
@@ -94,7 +131,8 @@ const OF_CALLERS: &[&str] =
     &["hello", "auth", "select", "reset", "quit", "client|setname", "client|getname", "client|setinfo", QOS];
 
 /// Of `CLIENT`, done with when answered.
-const CLIENT_ALONE: &[&str] = &["getredir", "help", "info", "kill", "list", "pause", "trackinginfo", "unblock", "unpause"];
+const CLIENT_ALONE: &[&str] =
+    &["getredir", "help", "info", "kill", "list", "pause", "trackinginfo", "unblock", "unpause"];
 
 impl CommandTable {
     /// The commands of a Zerohop node of this version: what is assumed of a node that does not say.
@@ -283,7 +321,8 @@ fn first_of_spec(spec: &Value) -> Option<FirstKey> {
             let from = usize::try_from(integer(field(inside, b"startfrom")?)?).ok()?;
             // The words that Redis and Valkey have; one that is not known gives no key.
             let word = text(field(inside, b"keyword")?)?.to_ascii_lowercase();
-            let known = [b"streams".as_slice(), b"keys", b"store", b"storedist"].into_iter().find(|&known| known == word)?;
+            let known =
+                [b"streams".as_slice(), b"keys", b"store", b"storedist"].into_iter().find(|&known| known == word)?;
             Some(FirstKey::Behind(known, from))
         }
         _ => None,

@@ -1,8 +1,15 @@
-//! Ring 3: the smart client's machine. No socket and no clock: effects out, events in.
+//! Ring 3: the smart client's machine, for the library and for the proxy. It decides and encodes; it opens no connection and
+//! reads no clock.
 //!
-//! - [`lane`]: one connection that many callers share; `out`: what of it is owed replies; `redial`: when it is dialed again
-//! - [`batch`]: when requests that wait leave
+//! ```text
+//!  callers ──► what the command means ──► lane of a destination ──► batch: one write ──► upstream
+//!                                            Batcher + policy                              │
+//!  callers ◄── replies in order, items matched ◄───────────────────────────────────────────┘
+//! ```
+//!
 //! - [`commands`]: what a node's commands mean for somebody who shares a connection
+//! - [`lane`]: one connection that many callers share; `out`: what of it is owed replies; `redial`: when it is dialed again
+//! - [`batch`]: when what waits for a destination is sent, and how much of it at once
 //! - [`retry`]: how much may be asked again
 
 pub mod batch;

@@ -53,7 +53,7 @@ mod tests {
         for _ in 0..20 {
             redial.failed(1_000);
             let wait_us = redial.due_us() - 1_000;
-            assert!(wait_us >= REDIAL_US_MIN / 2 && wait_us <= REDIAL_US_MAX);
+            assert!((REDIAL_US_MIN / 2..=REDIAL_US_MAX).contains(&wait_us));
             longest_us = longest_us.max(wait_us);
         }
         assert!(longest_us > REDIAL_US_MAX / 2);

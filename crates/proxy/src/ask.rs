@@ -12,8 +12,8 @@
 
 use crate::caller::{Caller, Place, Wait};
 use crate::machine::ProxyMachine;
-use crate::seat::{Owed, Role};
 use crate::relay::Relay;
+use crate::seat::{Owed, Role};
 use base::limits::LONG_REQUEST_BYTES;
 use base::street::{Effect, Now};
 use client::{Hold, Known, Qos, Way};
@@ -62,7 +62,13 @@ impl ProxyMachine {
     }
 
     /// An inline request with quotes.
-    pub(crate) fn ask_quoted(&mut self, now: Now, caller: &mut Caller, line: &[u8], effects: &mut Vec<Effect>) -> Verdict {
+    pub(crate) fn ask_quoted(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        line: &[u8],
+        effects: &mut Vec<Effect>,
+    ) -> Verdict {
         let (mut text, mut spans) = (Vec::new(), Vec::new());
         if let Err(error) = unquote_inline(line, &mut text, &mut spans) {
             let mut reply = Vec::new();

@@ -3,11 +3,11 @@
 use crate::identity::Identity;
 use crate::order::Order;
 use crate::qos::Promises;
+use crate::relay::Relay;
 use base::ConnectionId;
 use base::limits::{CALLER_REQUESTS_MAX, OUTPUT_PAUSE_BYTES, RECEIVE_BYTES};
 use base::street::Effect;
 use client::{Hold, Qos};
-use crate::relay::Relay;
 use session::{Input, Output};
 
 /// What keeps requests of a caller on a connection of its own.

@@ -78,7 +78,8 @@ impl ProxyMachine {
         if self.table_is_learnt || self.seats.get(number).whose != Whose::Shared {
             return;
         }
-        let learnt = last.and_then(|reply| parse_reply(reply).ok()?).and_then(|(answer, _)| CommandTable::learn(&answer));
+        let learnt =
+            last.and_then(|reply| parse_reply(reply).ok()?).and_then(|(answer, _)| CommandTable::learn(&answer));
         if let Some(table) = learnt {
             (self.table, self.table_is_learnt) = (table, true);
         }
@@ -112,13 +113,7 @@ impl ProxyMachine {
     }
 
     /// A dial is over.
-    pub(crate) fn dialed(
-        &mut self,
-        now: Now,
-        token: u64,
-        connection: Option<ConnectionId>,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn dialed(&mut self, now: Now, token: u64, connection: Option<ConnectionId>, effects: &mut Vec<Effect>) {
         let Some(number) = self.seats.dialed(token) else {
             // Who wanted it is gone.
             return effects.extend(connection.map(|connection| Effect::Close { connection }));
@@ -142,7 +137,8 @@ impl ProxyMachine {
     /// What a request is answered with that would wait for nobody.
     pub(crate) fn down_error(&mut self, number: usize) -> Vec<u8> {
         let address = self.seats.get(number).lane.address();
-        format!("-ERR the store behind this proxy does not answer at {address}; the request was not carried out\r\n").into_bytes()
+        format!("-ERR the store behind this proxy does not answer at {address}; the request was not carried out\r\n")
+            .into_bytes()
     }
 
     /// A send is done.
@@ -270,7 +266,8 @@ impl ProxyMachine {
 
     /// Whether the caller's own connection holds something that another one would not.
     fn is_bound(&mut self, connection: ConnectionId, number: usize) -> bool {
-        self.caller(connection).is_some_and(|caller| caller.own == Some(number) && (caller.is_held() || caller.held.named))
+        self.caller(connection)
+            .is_some_and(|caller| caller.own == Some(number) && (caller.is_held() || caller.held.named))
     }
 
     /// Closes a caller at once.

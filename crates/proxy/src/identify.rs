@@ -71,10 +71,12 @@ impl Wish {
             2.. if is(0, "hello") => Wish::of_hello(caller, &words),
             3 if is(0, "client") && is(1, "setname") && is_name(words[2]) => Wish::Name(words[2].to_vec()),
             2 if is(0, "client") && is(1, "getname") => Wish::TellName,
-            4 if is(0, "client") && is(1, "setinfo") && is_name(words[3]) => match is(2, "lib-name") || is(2, "lib-ver") {
-                true => Wish::Nothing,
-                false => Wish::Other,
-            },
+            4 if is(0, "client") && is(1, "setinfo") && is_name(words[3]) => {
+                match is(2, "lib-name") || is(2, "lib-ver") {
+                    true => Wish::Nothing,
+                    false => Wish::Other,
+                }
+            }
             _ => Wish::Other,
         }
     }
@@ -120,7 +122,9 @@ impl ProxyMachine {
     ) -> Verdict {
         match Wish::of(caller, arguments) {
             Wish::Become { .. } | Wish::Reset if caller.order.owed() > 0 => Verdict::Wait(Wait::Answers),
-            Wish::Become { identity, name, reply } => self.become_somebody(now, caller, (identity, name), reply, effects),
+            Wish::Become { identity, name, reply } => {
+                self.become_somebody(now, caller, (identity, name), reply, effects)
+            }
             Wish::Name(name) => {
                 caller.name = name;
                 match caller.held.named {

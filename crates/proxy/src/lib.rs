@@ -23,9 +23,9 @@ mod relay;
 mod seat;
 mod seats;
 
-pub use config::{ProxyConfig, Upstream};
 pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX};
 pub use client::{PolicyConfig, Qos};
-pub use qos::read as read_qos;
+pub use config::{ProxyConfig, Upstream};
 pub use machine::ProxyMachine;
+pub use qos::read as read_qos;
 pub use run::Proxy;

@@ -169,13 +169,15 @@ impl ProxyMachine {
                     }
                 }
                 Parsed::Empty { consumed } => start += consumed,
-                Parsed::Quoted { consumed } => match self.ask_quoted(now, caller, &bytes[start..start + consumed], effects) {
-                    Verdict::Wait(wait) => {
-                        caller.wait = Some(wait);
-                        break;
+                Parsed::Quoted { consumed } => {
+                    match self.ask_quoted(now, caller, &bytes[start..start + consumed], effects) {
+                        Verdict::Wait(wait) => {
+                            caller.wait = Some(wait);
+                            break;
+                        }
+                        _ => start += consumed,
                     }
-                    _ => start += consumed,
-                },
+                }
                 Parsed::Incomplete { .. } => break,
                 Parsed::Error(error) => {
                     let mut reply = Vec::new();
@@ -193,7 +195,9 @@ impl ProxyMachine {
     /// Those whose wait is over go on where they stopped.
     fn resume(&mut self, now: Now, effects: &mut Vec<Effect>) {
         while let Some(connection) = self.resumed.pop() {
-            let Some(mut caller) = self.callers.get_mut(connection.index as usize).and_then(Option::take) else { continue };
+            let Some(mut caller) = self.callers.get_mut(connection.index as usize).and_then(Option::take) else {
+                continue;
+            };
             if caller.id == connection && caller.relay.is_none() {
                 caller.wait = None;
                 if !caller.input.is_empty() {
@@ -251,7 +255,9 @@ impl ProxyMachine {
     fn reply(&mut self, effects: &mut Vec<Effect>) {
         while let Some(connection) = self.dirty.pop() {
             let spare = &mut self.spare;
-            let Some(caller) = self.callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut) else { continue };
+            let Some(caller) = self.callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut) else {
+                continue;
+            };
             if caller.id == connection {
                 caller.flush(|| spare.pop().unwrap_or_default(), effects);
             }

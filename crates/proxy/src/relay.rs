@@ -21,7 +21,14 @@ pub(crate) struct Relay {
 impl Relay {
     /// Nothing is on its way; `is_sending`: a send of before is not done.
     pub fn new(upstream: ConnectionId, is_sending: bool) -> Relay {
-        Relay { upstream, waiting: Vec::new(), is_sending, is_caller_paused: false, skips_line: false, is_upstream_paused: false }
+        Relay {
+            upstream,
+            waiting: Vec::new(),
+            is_sending,
+            is_caller_paused: false,
+            skips_line: false,
+            is_upstream_paused: false,
+        }
     }
 
     /// Bytes of the caller, which is not read any more while too many wait.

@@ -22,10 +22,12 @@ impl Proxy {
     /// In words for an operator: the port, the socket, the backend, or what else the system refuses.
     pub fn start(config: &ProxyConfig) -> Result<Proxy, String> {
         let (backend, _) = config.backend.choose()?;
-        let bound = config.listen.iter().map(|&address| listen(address, config.cores)).collect::<Result<Vec<_>, _>>()?;
+        let bound =
+            config.listen.iter().map(|&address| listen(address, config.cores)).collect::<Result<Vec<_>, _>>()?;
         let addresses = bound.iter().filter_map(|listeners| listeners[0].address()).collect();
         let unix = config.unix_socket.as_ref().map(|path| {
-            Listener::unix(path, 0o700, Door::Standalone).map_err(|error| format!("cannot listen on {}: {error}", path.display()))
+            Listener::unix(path, 0o700, Door::Standalone)
+                .map_err(|error| format!("cannot listen on {}: {error}", path.display()))
         });
         let unix = unix.transpose()?;
         let (mailboxes, handle) = mesh::<()>(config.cores).map_err(|error| error.to_string())?;

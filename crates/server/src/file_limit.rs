@@ -33,6 +33,7 @@ pub fn raise_to(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum: hard } = getrlimit(Resource::Nofile);
     let soft = current?;
     let reachable = hard.map_or(wanted, |hard| hard.min(wanted));
-    let is_raised = soft < reachable && setrlimit(Resource::Nofile, Rlimit { current: Some(reachable), maximum: hard }).is_ok();
+    let is_raised =
+        soft < reachable && setrlimit(Resource::Nofile, Rlimit { current: Some(reachable), maximum: hard }).is_ok();
     Some(if is_raised { reachable } else { soft })
 }

@@ -47,6 +47,13 @@ fn redis_py(context: &Context, (backend, proof): (&str, &String)) -> Outcome<Cou
     command.args(["with-server", "--zerohop", &path_text(&context.zerohop()?), "--io", backend, "--proxied"]);
     command.args(["--store", &program("redis-server")?, "--"]);
     let folder = path_text(&clients_folder().join("redis-py"));
-    command.args([&path_text(&needs::python()), "tests/clients/python/redis_py_both.py", &folder, "{host}", "{port}", "{direct}"]);
+    command.args([
+        &path_text(&needs::python()),
+        "tests/clients/python/redis_py_both.py",
+        &folder,
+        "{host}",
+        "{port}",
+        "{direct}",
+    ]);
     context.counted(&mut command)
 }

@@ -38,7 +38,8 @@ fn every_option_is_on_the_page_and_nothing_else() {
 #[test]
 fn help_names_every_subcommand_and_version_is_told() {
     let help = run(&["--help"]).output;
-    for subcommand in ["up", "serve", "join", "cli", "check", "backup", "restore", "bench", "proxy", "demo", "version"] {
+    for subcommand in ["up", "serve", "join", "cli", "check", "backup", "restore", "bench", "proxy", "demo", "version"]
+    {
         assert!(help.lines().any(|line| line.trim_start().starts_with(&format!("{subcommand} "))), "{help}");
     }
     assert!(run(&["version"]).output.starts_with("zerohop 0."));

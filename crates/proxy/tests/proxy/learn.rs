@@ -14,7 +14,8 @@ fn our_own_commands_have_their_ways() {
         let (name, inner) = words.split_once(' ').map_or((words, None), |(name, inner)| (name, Some(inner)));
         table.look_up(name.as_bytes(), inner.map(str::as_bytes)).unwrap_or_else(|| panic!("{words}")).way
     };
-    for shared in ["GET", "set", "MGET", "DEL", "APPEND", "LPUSH", "EXPIRE", "PING", "SCAN", "DBSIZE", "ZH.GET", "TYPE"] {
+    for shared in ["GET", "set", "MGET", "DEL", "APPEND", "LPUSH", "EXPIRE", "PING", "SCAN", "DBSIZE", "ZH.GET", "TYPE"]
+    {
         assert_eq!(way(shared), Way::Shared, "{shared}");
     }
     for alone in ["BLPOP", "INFO", "CONFIG GET", "CLIENT LIST", "ZH.WAIT", "CLUSTER SLOTS"] {
@@ -23,8 +24,16 @@ fn our_own_commands_have_their_ways() {
     for caller in ["HELLO", "AUTH", "SELECT", "QUIT", "RESET", "CLIENT SETNAME"] {
         assert_eq!(way(caller), Way::Caller, "{caller}");
     }
-    assert_eq!(["MULTI", "WATCH", "EXEC", "CLIENT ID"].map(way), [Hold::Begin, Hold::Watch, Hold::End, Hold::Named].map(Way::Held));
-    assert_eq!(["CLIENT REPLY", "READONLY", "MONITOR"].map(|words| table.look_up(words.as_bytes(), None).map(|known| known.way)).len(), 3);
+    assert_eq!(
+        ["MULTI", "WATCH", "EXEC", "CLIENT ID"].map(way),
+        [Hold::Begin, Hold::Watch, Hold::End, Hold::Named].map(Way::Held)
+    );
+    assert_eq!(
+        ["CLIENT REPLY", "READONLY", "MONITOR"]
+            .map(|words| table.look_up(words.as_bytes(), None).map(|known| known.way))
+            .len(),
+        3
+    );
     assert_eq!(way("CLIENT REPLY"), Way::Sticky);
     assert!(table.look_up(b"nonsense", None).is_none() && table.look_up(&[b'x'; 500], None).is_none());
 }

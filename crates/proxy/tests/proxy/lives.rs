@@ -72,8 +72,12 @@ impl World {
 
 fn proxied(seed: u64, lives: &[Vec<u8>], policy: PolicyConfig) -> Vec<Vec<u8>> {
     let mut rng = Rng::new(seed);
-    let mut world =
-        World { street: Street::new(policy), store: Store::default(), sessions: BTreeMap::new(), owed: BTreeMap::new() };
+    let mut world = World {
+        street: Street::new(policy),
+        store: Store::default(),
+        sessions: BTreeMap::new(),
+        owed: BTreeMap::new(),
+    };
     let clients: Vec<ConnectionId> = lives.iter().map(|_| world.street.client()).collect();
     let mut unsent: Vec<&[u8]> = lives.iter().map(Vec::as_slice).collect();
     let mut heard = vec![Vec::new(); lives.len()];
@@ -116,6 +120,6 @@ fn judge(seed: u64, policy: PolicyConfig) {
 #[test]
 fn each_caller_hears_what_the_store_itself_would_say() {
     for seed in 0..400 {
-        judge(seed, [PolicyConfig::SelfClocked, PolicyConfig::Immediate][seed as usize % 2].clone());
+        judge(seed, [PolicyConfig::SelfClocked, PolicyConfig::Immediate][seed as usize % 2]);
     }
 }

@@ -1,7 +1,8 @@
 //! The proxy's machine on a street of the tests' own: whole lives of callers, connections and stores.
+#![allow(clippy::unwrap_used)]
 
 mod learn;
 mod lives;
-mod street;
 mod store;
+mod street;
 mod turns;

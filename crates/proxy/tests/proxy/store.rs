@@ -28,7 +28,10 @@ impl Session {
         let (mut out, mut start) = (Vec::new(), 0);
         loop {
             let mut spans = Vec::new();
-            let Parsed::Request { consumed } = parse(&self.input, start, &mut spans, &ParseLimits::AUTHENTICATED) else { break };
+            let Parsed::Request { consumed } = parse(&self.input, start, &mut spans, &ParseLimits::AUTHENTICATED)
+            else {
+                break;
+            };
             let words: Vec<Vec<u8>> = Arguments::new(&self.input, &spans).iter().map(<[u8]>::to_vec).collect();
             start += consumed;
             self.request(store, words, &mut out);
@@ -110,7 +113,9 @@ impl Session {
                 self.resp3 = *protocol == b"3";
                 let open = if self.resp3 { '%' } else { '*' };
                 let count = if self.resp3 { 1 } else { 2 };
-                out.extend_from_slice(format!("{open}{count}\r\n$5\r\nproto\r\n:{}\r\n", protocol[0] - b'0').as_bytes());
+                out.extend_from_slice(
+                    format!("{open}{count}\r\n$5\r\nproto\r\n:{}\r\n", protocol[0] - b'0').as_bytes(),
+                );
             }
             (b"ping", []) => out.extend_from_slice(b"+PONG\r\n"),
             (b"echo", [text]) => {

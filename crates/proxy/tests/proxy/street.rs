@@ -2,7 +2,7 @@
 
 use base::ConnectionId;
 use base::street::{Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
-use proxy::{PolicyConfig, Qos, ProxyMachine, Upstream};
+use proxy::{PolicyConfig, ProxyMachine, Qos, Upstream};
 use std::collections::BTreeMap;
 
 /// The machine and everything around it.
