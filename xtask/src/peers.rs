@@ -28,6 +28,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "valkey-server", version: "v=", packages: &["valkey-server", "valkey-tools"] },
     Kind { name: "valkey-cli", version: "valkey-cli ", packages: &["valkey-tools"] },
     Kind { name: "memcached", version: "memcached 1.", packages: &["memcached"] },
+    Kind { name: "nutcracker", version: "nutcracker-0.5.", packages: &["nutcracker", "libyaml-0-2"] },
 ];
 
 /// Libraries the packages above need and a small machine may lack; all come from the machine's own release.
@@ -103,7 +104,7 @@ pub fn folder() -> PathBuf {
 fn find(kind: &Kind) -> Option<Peer> {
     let program = process::find(kind.name, &folder().join("bin"))?;
     let output = Command::new(&program).arg("--version").stdin(Stdio::null()).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(if output.stdout.is_empty() { &output.stderr } else { &output.stdout });
     let version = text.lines().next()?.trim().to_owned();
     version.contains(kind.version).then(|| Peer { name: kind.name.to_owned(), program, version })
 }
@@ -222,10 +223,8 @@ fn stanzas_wanted(stanza: &str, codename: &str) -> String {
 
 /// A script and not a link: the program needs the unpacked libraries, and `exec` keeps its process id.
 fn write_starter(name: &str, root: &Path) -> Outcome<()> {
-    let program = root.join("usr/bin").join(name);
-    if !program.is_file() {
-        return Ok(());
-    }
+    let places = ["usr/bin", "usr/sbin"].map(|place| root.join(place).join(name));
+    let Some(program) = places.into_iter().find(|program| program.is_file()) else { return Ok(()) };
     make_folder(&folder().join("bin"))?;
     let starter = folder().join("bin").join(name);
     let libraries = library_folder();

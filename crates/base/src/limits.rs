@@ -237,6 +237,10 @@ pub const TLS_OWN_BYTES_MAX: usize = 64 << 10;
 pub const TLS_CLOSE_MS_MAX: u64 = 10_000;
 /// Requests of one client of the proxy that are on their way; no more is read from it until one is answered.
 pub const CALLER_REQUESTS_MAX: usize = 1024;
+/// Bytes of one batch of the proxy; twice as many may be out on one lane.
+pub const LANE_BATCH_BYTES_MAX: usize = 128 << 10;
+/// Callers of the proxy that want their replies within so long have a lane of their own, microseconds.
+pub const HURRY_US_MAX: u64 = 10_000;
 /// A longer request does not travel with those of others, bytes: it goes on a connection of its caller's own.
 pub const LONG_REQUEST_BYTES: usize = 64 << 10;
 /// Connections to the upstream that were one caller's own and wait for another one, of one core.

@@ -146,6 +146,9 @@ pub struct BenchArguments {
     /// Process whose CPU time counts [default: what the server says, if it is on this machine]
     #[arg(long)]
     pub server_pid: Option<u32>,
+    /// More processes whose CPU time counts, such as the store behind a proxy
+    #[arg(long)]
+    pub beside_pid: Vec<u32>,
     /// CPUs for the generator's threads, e.g. 1 or 1,2
     #[arg(long, value_delimiter = ',')]
     pub pin: Vec<usize>,
@@ -231,6 +234,7 @@ pub fn plan(arguments: BenchArguments) -> Result<LoadPlan, String> {
         stop: arguments.requests.map_or(Stop::After(duration), Stop::Requests),
         seed: arguments.seed,
         server_pid: arguments.server_pid,
+        beside_pids: arguments.beside_pid,
         pin_cpus: arguments.pin,
         progress: !arguments.json,
     })

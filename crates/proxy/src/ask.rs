@@ -13,7 +13,7 @@
 use crate::caller::{Caller, Place, Wait};
 use crate::machine::ProxyMachine;
 use crate::relay::Relay;
-use crate::seat::{Owed, Role};
+use crate::seat::{Hurry, Owed, Role};
 use base::limits::LONG_REQUEST_BYTES;
 use base::street::{Effect, Now};
 use client::{Hold, Known, Qos, Way};
@@ -140,7 +140,7 @@ impl ProxyMachine {
         match caller.lane {
             Some(number) => number,
             None => {
-                let number = self.seats.shared(now_us, &caller.identity, !self.table_is_learnt);
+                let number = self.seats.shared(now_us, &caller.identity, Hurry::of(caller.qos), !self.table_is_learnt);
                 caller.lane = Some(number);
                 number
             }

@@ -75,7 +75,7 @@ impl ProxyMachine {
     }
 
     fn greeted(&mut self, number: usize, last: Option<&[u8]>) {
-        if self.table_is_learnt || self.seats.get(number).whose != Whose::Shared {
+        if self.table_is_learnt || !matches!(self.seats.get(number).whose, Whose::Shared(_)) {
             return;
         }
         let learnt =
@@ -240,13 +240,13 @@ impl ProxyMachine {
         let whose = seat.whose;
         for (owed, request) in unknown {
             let Owed::Caller { caller, is_read, .. } = owed else { continue };
-            let again = request.filter(|_| is_read && whose == Whose::Shared && self.retries.spend());
+            let again = request.filter(|_| is_read && matches!(whose, Whose::Shared(_)) && self.retries.spend());
             if !again.is_some_and(|request| self.ask_again(now, number, owed, &request)) {
                 self.abandon(caller, effects);
             }
         }
         match whose {
-            Whose::Shared => self.seats.touch(number),
+            Whose::Shared(_) => self.seats.touch(number),
             // What a caller held there is gone with it, as it would be without a proxy.
             Whose::Own(caller) if self.is_bound(caller, number) => self.abandon(caller, effects),
             Whose::Own(_) => self.seats.touch(number),

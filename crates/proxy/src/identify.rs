@@ -5,6 +5,7 @@ use crate::caller::{Caller, Held, Wait};
 use crate::identity::Identity;
 use crate::machine::ProxyMachine;
 use crate::qos;
+use crate::seat::Hurry;
 use base::street::{Effect, Now};
 use client::Qos;
 use wire::number::parse_integer;
@@ -121,7 +122,9 @@ impl ProxyMachine {
         effects: &mut Vec<Effect>,
     ) -> Verdict {
         match Wish::of(caller, arguments) {
-            Wish::Become { .. } | Wish::Reset if caller.order.owed() > 0 => Verdict::Wait(Wait::Answers),
+            Wish::Become { .. } | Wish::Reset | Wish::Within(_) if caller.order.owed() > 0 => {
+                Verdict::Wait(Wait::Answers)
+            }
             Wish::Become { identity, name, reply } => {
                 self.become_somebody(now, caller, (identity, name), reply, effects)
             }
@@ -144,7 +147,7 @@ impl ProxyMachine {
             }
             Wish::Nothing => self.answer_ok(caller),
             Wish::Within(qos) => {
-                caller.qos = qos;
+                (caller.qos, caller.lane) = (qos, None);
                 self.answer_ok(caller)
             }
             Wish::TellQos => {
@@ -186,7 +189,7 @@ impl ProxyMachine {
         reply: ReplyOf,
         effects: &mut Vec<Effect>,
     ) -> Verdict {
-        let number = self.seats.shared(now.monotonic_us, &identity, !self.table_is_learnt);
+        let number = self.seats.shared(now.monotonic_us, &identity, Hurry::of(caller.qos), !self.table_is_learnt);
         let seat = self.seats.get(number);
         if let Some(error) = seat.refusal.clone() {
             self.answer_now(caller, &error);

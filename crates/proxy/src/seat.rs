@@ -2,7 +2,8 @@
 
 use crate::identity::Identity;
 use base::ConnectionId;
-use client::Lane;
+use base::limits::HURRY_US_MAX;
+use client::{Lane, Qos};
 
 /// What the owner of a lane keeps of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +23,33 @@ pub(crate) enum Owed {
     Nobody,
 }
 
+/// Which of the lanes to one store a request takes: one that is in a hurry does not stand behind a long batch of others in the same
+/// connection, which the store would read in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hurry {
+    /// None.
+    Relaxed,
+    /// Its reply is wanted at once, or within [`HURRY_US_MAX`].
+    Urgent,
+}
+
+impl Hurry {
+    /// That of a class.
+    #[inline]
+    pub fn of(qos: Qos) -> Hurry {
+        match qos {
+            Qos::Single => Hurry::Urgent,
+            Qos::Within { us } if us <= HURRY_US_MAX => Hurry::Urgent,
+            Qos::Within { .. } | Qos::Batch => Hurry::Relaxed,
+        }
+    }
+}
+
 /// Whose a seat is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// All callers' of its identity.
-    Shared,
+    /// All callers' of its identity that are in such a hurry.
+    Shared(Hurry),
     /// This caller's alone.
     Own(ConnectionId),
     /// Nobody's at the moment: as after its greeting.

@@ -2,19 +2,29 @@
 
 use crate::config::Upstream;
 use crate::identity::Identity;
-use crate::seat::{Owed, Seat, Whose};
+use crate::seat::{Hurry, Owed, Seat, Whose};
 use base::ConnectionId;
-use base::limits::IDLE_OWN_CONNECTIONS_MAX;
-use client::batch::BatcherConfig;
+use base::limits::{self, IDLE_OWN_CONNECTIONS_MAX};
+use client::batch::{BatchBounds, BatcherConfig};
 use client::{Lane, PolicyConfig};
 use std::collections::BTreeMap;
+
+/// What lies at the store of one lane: enough that it never waits for the proxy, and so little that others' requests do not wait
+/// long behind it.
+const BOUNDS: BatchBounds = BatchBounds {
+    items_max: limits::BATCH_ITEMS_MAX,
+    bytes_max: limits::LANE_BATCH_BYTES_MAX,
+    waiting_bytes_max: limits::BATCHES_WAITING_BYTES_MAX,
+    in_flight_bytes_max: 2 * limits::LANE_BATCH_BYTES_MAX,
+    in_flight_batches_max: limits::BATCHES_IN_FLIGHT_MAX,
+};
 
 /// The seats.
 pub(crate) struct Seats {
     upstream: Upstream,
     places: Vec<Option<Seat>>,
     free: Vec<usize>,
-    shared: BTreeMap<Identity, usize>,
+    shared: BTreeMap<(Identity, Hurry), usize>,
     idle: Vec<usize>,
     /// Which seat a dial is for.
     dials: BTreeMap<u64, usize>,
@@ -46,13 +56,14 @@ impl Seats {
         self.places[number].as_mut().expect("a seat is given up only when nobody refers to it")
     }
 
-    /// The number of the seat that all callers of this identity share.
-    pub fn shared(&mut self, now_us: u64, identity: &Identity, asks_commands: bool) -> usize {
-        if let Some(&number) = self.shared.get(identity) {
+    /// The number of the seat that all callers of this identity share that are in such a hurry.
+    pub fn shared(&mut self, now_us: u64, identity: &Identity, hurry: Hurry, asks_commands: bool) -> usize {
+        let key = (identity.clone(), hurry);
+        if let Some(&number) = self.shared.get(&key) {
             return number;
         }
-        let number = self.add(now_us, identity, (Whose::Shared, self.upstream.policy), asks_commands);
-        self.shared.insert(identity.clone(), number);
+        let number = self.add(now_us, identity, (Whose::Shared(hurry), self.upstream.policy), asks_commands);
+        self.shared.insert(key, number);
         number
     }
 
@@ -77,7 +88,7 @@ impl Seats {
         asks_commands: bool,
     ) -> usize {
         self.seed = base::rng::mix(self.seed);
-        let batching = BatcherConfig { policy, ..BatcherConfig::default() };
+        let batching = BatcherConfig { policy, bounds: BOUNDS, ..BatcherConfig::default() };
         let greeting = identity.greeting(asks_commands);
         let lane: Lane<Owed> = Lane::new(self.upstream.address.clone(), greeting, batching, (now_us, self.seed));
         let seat = Seat {
@@ -119,8 +130,8 @@ impl Seats {
         let seat = self.places[number].take().expect("a seat is given up once");
         self.idle.retain(|&idle| idle != number);
         self.dials.retain(|_, &mut dialed| dialed != number);
-        if seat.whose == Whose::Shared {
-            self.shared.remove(&seat.identity);
+        if let Whose::Shared(hurry) = seat.whose {
+            self.shared.remove(&(seat.identity.clone(), hurry));
         }
         self.free.push(number);
         seat

@@ -35,6 +35,7 @@ mod moves;
 mod options;
 mod programs;
 mod progress;
+mod proxy;
 mod recovery;
 mod results;
 mod server;
@@ -64,6 +65,11 @@ struct Comparison {
 
 const COMPARISONS: &[Comparison] = &[
     Comparison { name: "peers", about: "CPU per request against null server, Redis and Valkey", run: cost::run },
+    Comparison {
+        name: "proxy",
+        about: "CPU and latency through the proxy, against Redis alone and through twemproxy",
+        run: proxy::run,
+    },
     Comparison { name: "growth", about: "CPU per GET with 1M and with 8M keys", run: growth::run },
     Comparison {
         name: "durability",

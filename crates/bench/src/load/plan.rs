@@ -134,6 +134,8 @@ pub struct LoadPlan {
     pub seed: u64,
     /// Process whose CPU time is read; `None` asks the server, if it is on this machine.
     pub server_pid: Option<u32>,
+    /// More processes whose CPU time counts: what stands behind a proxy.
+    pub beside_pids: Vec<u32>,
     /// CPUs for the generator's threads, in turn; empty leaves them to the scheduler.
     pub pin_cpus: Vec<usize>,
     /// Show a progress bar when standard error is a terminal.
@@ -166,6 +168,7 @@ impl LoadPlan {
             stop: Stop::After(Duration::from_secs(5)),
             seed: 1,
             server_pid: None,
+            beside_pids: Vec::new(),
             pin_cpus: Vec::new(),
             progress: false,
         }

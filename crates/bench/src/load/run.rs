@@ -60,6 +60,7 @@ fn server_pids(plan: &LoadPlan, destinations: &[Destination]) -> Vec<u32> {
             None => return Vec::new(),
         }
     }
+    pids.extend(&plan.beside_pids);
     pids
 }
 
