@@ -169,6 +169,10 @@ impl<T> Batcher<T> {
         if self.relaxed.is_empty() || self.relaxed_due_us() > now_us {
             return None;
         }
+        if !self.urgent.is_empty() && !self.is_relaxed_first {
+            // What is urgent would have to wait for what goes now.
+            return Some(self.take_urgent(now_us));
+        }
         let (buffers, deadline_us) = self.take_relaxed();
         Some(self.sent(now_us, Cause::Pace, deadline_us, buffers))
     }
@@ -248,10 +252,11 @@ impl<T> Batcher<T> {
         self.model.learn(count, bytes, latency_us);
     }
 
-    /// Latency to be expected of a batch, the reserve included, microseconds.
+    /// Latency that hardly any batch of such a size exceeds, the reserve included, microseconds.
     #[inline]
     pub fn estimate_us(&self, count: usize, bytes: usize) -> u64 {
-        self.model.estimate_us(count, bytes) + self.tuner.reserve_us()
+        let estimate_us = self.model.estimate_us(count, bytes);
+        estimate_us + self.model.margin_us(estimate_us) + self.tuner.reserve_us()
     }
 
     /// Batches that are not answered.
@@ -326,23 +331,33 @@ impl<T> Batcher<T> {
             in_flight: self.in_flight.paced,
             count_tuned: self.tuner.count(),
             bytes_tuned: self.tuner.bytes(),
+            is_heavy: self.split.urgent_us().is_some_and(|urgent_us| self.is_heavy(urgent_us)),
             is_best_effort: self.tuner.is_best_effort(),
         });
         policy_us.min(self.send_by_us(self.relaxed.deadline_us, count, bytes))
     }
 
-    /// The urgent bucket, behind the relaxed one where order asks for it, and before it where the way is free: its time has
-    /// come too, or all answers will be there by the urgent deadline with half of the reserve.
+    /// Whether the relaxed bucket would keep the destination from an urgent request for more than half of the time that this can
+    /// wait; but never so small a one that the server has more to do for the batch than for what is in it.
+    fn is_heavy(&self, urgent_us: u64) -> bool {
+        let half_us = urgent_us.saturating_sub(self.estimate_us(1, 0)) / 2;
+        let work_us = self.model.work_us(self.relaxed.items.len(), self.relaxed.bytes.len());
+        work_us >= half_us.max(self.model.per_batch_us())
+    }
+
+    /// Whether everything that waits, sent now, is answered by the urgent deadline with half of the reserve.
+    fn fits_together(&self, now_us: u64) -> bool {
+        let latency_us = self.estimate_us(self.waiting_items(), self.waiting_bytes());
+        now_us.saturating_add(latency_us) <= self.urgent.deadline_us.saturating_add(self.tuner.reserve_us() / 2)
+    }
+
+    /// The urgent bucket, behind the relaxed one where order asks for it, and before it where nobody is late for that.
     fn take_urgent(&mut self, now_us: u64) -> Batch<T> {
         if self.is_relaxed_first {
             return self.drain(now_us).expect("the urgent bucket is not empty");
         }
         let mut deadline_us = self.urgent.deadline_us;
-        let fits = |batcher: &Self| {
-            let latency_us = batcher.estimate_us(batcher.waiting_items(), batcher.waiting_bytes());
-            now_us.saturating_add(latency_us) <= deadline_us.saturating_add(batcher.tuner.reserve_us() / 2)
-        };
-        let rides = !self.relaxed.is_empty() && (self.relaxed_due_us() <= now_us || fits(self));
+        let rides = !self.relaxed.is_empty() && self.fits_together(now_us);
         let spare = self.spare();
         let mut buffers = self.urgent.take(spare);
         if rides {

@@ -31,7 +31,7 @@ impl Pace for Edf {
         if waiting.is_best_effort {
             return if waiting.in_flight == 0 { waiting.first_us } else { NEVER_US };
         }
-        if waiting.count >= waiting.count_tuned || waiting.bytes >= waiting.bytes_tuned {
+        if waiting.is_heavy || waiting.count >= waiting.count_tuned || waiting.bytes >= waiting.bytes_tuned {
             return waiting.first_us;
         }
         waiting.first_us.saturating_add(self.config.wait_us_max)

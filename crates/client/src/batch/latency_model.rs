@@ -16,6 +16,12 @@ const SOLVED_EVERY: u64 = 8;
 const LATENCY_US_MIN: f64 = 50.0;
 /// Weight of what is assumed, in samples: per batch, per request, per KiB. Slopes are doubted later than the constant.
 const PRIOR_WEIGHTS: [f64; 3] = [0.1, 10.0, 10.0];
+/// How far latencies lie from the estimate until some did, as a share of it.
+const SPREAD_START: f64 = 0.1;
+/// Weight of the last deviation among those before.
+const SPREAD_WEIGHT: f64 = 1.0 / 32.0;
+/// Mean deviations that one latency in a thousand exceeds: three standard deviations and a little (as in TCP's timeouts).
+const SPREADS: f64 = 4.0;
 const TERMS: usize = 3;
 
 /// See the module. Errors count relatively, so that long batches do not decide what a short one costs.
@@ -27,6 +33,8 @@ pub struct LatencyModel {
     /// Sums of products of what was measured.
     products: [[f64; TERMS]; TERMS],
     latencies: [f64; TERMS],
+    /// Mean deviation from the estimate, as a share of it.
+    spread: f64,
     /// Sum of what samples weighed before they faded, faded as they are; and how many there were.
     weight: f64,
     samples: u64,
@@ -41,6 +49,7 @@ impl LatencyModel {
             terms: prior,
             products: [[0.0; TERMS]; TERMS],
             latencies: [0.0; TERMS],
+            spread: SPREAD_START,
             weight: 0.0,
             samples: 0,
         }
@@ -53,9 +62,32 @@ impl LatencyModel {
         (per_batch + per_request * count as f64 + per_kib * (bytes as f64 / 1024.0)) as u64
     }
 
+    /// What one latency in a thousand is above the estimate, microseconds.
+    #[inline]
+    pub fn margin_us(&self, estimate_us: u64) -> u64 {
+        (SPREADS * self.spread * estimate_us as f64) as u64
+    }
+
+    /// The part of it that the destination works on nothing else, microseconds.
+    #[inline]
+    pub fn work_us(&self, count: usize, bytes: usize) -> u64 {
+        let [_, per_request, per_kib] = self.terms;
+        (per_request * count as f64 + per_kib * (bytes as f64 / 1024.0)) as u64
+    }
+
+    /// c2, microseconds.
+    #[inline]
+    pub fn per_batch_us(&self) -> u64 {
+        self.terms[0] as u64
+    }
+
     /// A batch took so long, microseconds.
     pub fn learn(&mut self, count: usize, bytes: usize, latency_us: u64) {
         let latency = latency_us as f64;
+        if self.samples >= SOLVED_AT_ONCE / 4 {
+            let expected = self.estimate_us(count, bytes).max(1) as f64;
+            self.spread += SPREAD_WEIGHT * ((latency / expected - 1.0).abs().min(1.0) - self.spread);
+        }
         let row = [1.0, count as f64, bytes as f64 / 1024.0];
         // One sample of a millisecond weighs 1.
         let weight = (1000.0 / latency.max(LATENCY_US_MIN)).powi(2);

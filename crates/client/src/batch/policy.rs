@@ -23,6 +23,8 @@ pub(super) struct Waiting {
     pub count_tuned: usize,
     /// The same, bytes.
     pub bytes_tuned: usize,
+    /// Whether it would keep the destination from an urgent request for longer than that can wait.
+    pub is_heavy: bool,
     /// Whether answers come later than expected, so that deadlines are kept as well as possible only.
     pub is_best_effort: bool,
 }

@@ -18,6 +18,8 @@ const CLASSES: usize = 32;
 pub(super) struct Split {
     counts: [u32; CLASSES],
     total: u32,
+    /// Shortest time of an urgent request since counts were halved, and between the two times before, microseconds.
+    shortest_us: [Option<u64>; 2],
 }
 
 impl Split {
@@ -34,7 +36,19 @@ impl Split {
         let up_to = |class: usize| self.counts[..=class].iter().sum::<u32>();
         let is_rare = up_to(class) * URGENT_SHARE <= self.total;
         // The median is above the class if fewer than half are in it or below.
-        is_rare && class + HURRY < CLASSES && 2 * up_to(class + HURRY - 1) < self.total
+        let is_urgent = is_rare && class + HURRY < CLASSES && 2 * up_to(class + HURRY - 1) < self.total;
+        if is_urgent {
+            let shortest_us = self.shortest_us[0].get_or_insert(us);
+            *shortest_us = us.min(*shortest_us);
+        }
+        is_urgent
+    }
+
+    /// The shortest time that a recent urgent request had, microseconds.
+    #[inline]
+    pub(super) fn urgent_us(&self) -> Option<u64> {
+        let [recent, before] = self.shortest_us;
+        recent.into_iter().chain(before).min()
     }
 
     #[inline]
@@ -44,6 +58,7 @@ impl Split {
         if self.total >= REMEMBERED {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.total = self.counts.iter().sum();
+            self.shortest_us = [None, self.shortest_us[0]];
         }
     }
 }
@@ -86,6 +101,16 @@ mod tests {
         let mut rotation = vec![None; 20];
         rotation.push(Some(10_000));
         assert_eq!(urgent(&rotation), [(10_000, 21)]);
+    }
+
+    #[test]
+    fn the_shortest_urgent_time_is_forgotten_when_nobody_has_it() {
+        let mut split = Split::default();
+        (0..20).for_each(|_| split.note_unhurried());
+        assert!(split.is_urgent(1000));
+        assert_eq!(split.urgent_us(), Some(1000));
+        (0..2 * super::REMEMBERED).for_each(|_| split.note_unhurried());
+        assert_eq!(split.urgent_us(), None);
     }
 
     #[test]

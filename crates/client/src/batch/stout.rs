@@ -13,7 +13,7 @@
 use super::answer::Sample;
 use super::bucket::NEVER_US;
 use super::config::StoutConfig;
-use super::policy::{Pace, Waiting, grid_us};
+use super::policy::{Pace, Waiting};
 
 /// Moving averages of what makes a performance.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +110,8 @@ impl Pace for Stout {
         if waiting.in_flight > 0 {
             return NEVER_US;
         }
-        grid_us(self.anchor_us, self.length_us(), waiting.first_us)
+        // What comes when the interval is over waits for nothing.
+        waiting.first_us.max(self.anchor_us.saturating_add(self.length_us()))
     }
 
     fn answered(&mut self, now_us: u64, sample: Option<&Sample>) {

@@ -1,6 +1,8 @@
-//! Integration tests of `client`: the batcher under random schedules, collapsing under a history checker.
+//! Integration tests of `client`: the batcher under random schedules, collapsing under a history checker, and the laboratory that
+//! measures policies on a virtual clock.
 #![allow(clippy::unwrap_used, clippy::disallowed_types)]
 
 mod batcher;
 mod collapse;
 mod history;
+mod lab;
