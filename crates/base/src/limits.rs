@@ -182,6 +182,12 @@ pub const BATCHES_WAITING_BYTES_MAX: usize = 4 << 20;
 pub const BATCHES_IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
 /// Batches to one destination of a client that are not answered: as many as one connection may have requests when each goes alone.
 pub const BATCHES_IN_FLIGHT_MAX: usize = 16 << 10;
+/// Work of a client for one destination, waiting or out, above which callers are held back, microseconds as estimated: at four
+/// fifths of its load a destination has worked off half a second in two and a half.
+pub const BATCH_WORK_US_MAX: u64 = 500_000;
+/// Requests of a client to one destination, waiting or out, that are taken whatever work they are estimated to be: estimates of
+/// few batches may be far off.
+pub const BATCH_ITEMS_UNJUDGED: usize = 256;
 /// Empty vectors that a client's batcher keeps for reuse, of at most twice BATCH_BYTES_MAX each.
 pub const BATCH_SPARES_MAX: usize = 4;
 /// Callers that wait for collapsed writes to one destination of a client: as many as a core has waiters.

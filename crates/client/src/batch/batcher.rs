@@ -25,6 +25,7 @@ pub struct Refused<T>(
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
     batches: usize,
+    items: usize,
     bytes: usize,
     /// Of the batches, those that the policy sent.
     paced: usize,
@@ -100,7 +101,7 @@ impl<T> Batcher<T> {
         item: T,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), Refused<T>> {
-        if self.waiting_bytes() >= self.bounds.waiting_bytes_max {
+        if self.waiting_bytes() >= self.bounds.waiting_bytes_max || self.is_overloaded() {
             return Err(Refused(item));
         }
         let (is_urgent, deadline_us) = match qos {
@@ -196,6 +197,7 @@ impl<T> Batcher<T> {
             return;
         }
         self.in_flight.batches -= 1;
+        self.in_flight.items -= ticket.count;
         self.in_flight.bytes -= ticket.bytes;
         let is_paced = ticket.cause == Cause::Pace;
         self.in_flight.paced -= usize::from(is_paced);
@@ -289,6 +291,14 @@ impl<T> Batcher<T> {
     fn has_room_in_flight(&self) -> bool {
         let InFlight { batches, bytes, .. } = self.in_flight;
         batches < self.bounds.in_flight_batches_max && (bytes < self.bounds.in_flight_bytes_max)
+    }
+
+    /// Whether the destination has more to work on than anybody should wait for.
+    #[inline]
+    fn is_overloaded(&self) -> bool {
+        let items = self.waiting_items() + self.in_flight.items;
+        items > limits::BATCH_ITEMS_UNJUDGED
+            && self.model.work_us(items, self.waiting_bytes() + self.in_flight.bytes) > self.bounds.work_us_max
     }
 
     #[inline]
@@ -393,6 +403,7 @@ impl<T> Batcher<T> {
             bytes: bytes.len(),
         };
         self.in_flight.batches += 1;
+        self.in_flight.items += ticket.count;
         self.in_flight.bytes += ticket.bytes;
         self.in_flight.paced += usize::from(cause == Cause::Pace);
         Batch { bytes, items, ticket }

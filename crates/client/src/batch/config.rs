@@ -151,6 +151,9 @@ pub struct BatchBounds {
     pub bytes_max: usize,
     /// Bytes of both buckets above which nothing more is taken.
     pub waiting_bytes_max: usize,
+    /// Time that the destination works on what waits and what is out, as estimated, above which nothing more is taken,
+    /// microseconds; [`limits::BATCH_ITEMS_UNJUDGED`] requests are taken in any case.
+    pub work_us_max: u64,
     /// Bytes that were sent and are not answered, above which nothing goes.
     pub in_flight_bytes_max: usize,
     /// Batches that were sent and are not answered, above which nothing goes.
@@ -163,6 +166,7 @@ impl Default for BatchBounds {
             items_max: limits::BATCH_ITEMS_MAX,
             bytes_max: limits::BATCH_BYTES_MAX,
             waiting_bytes_max: limits::BATCHES_WAITING_BYTES_MAX,
+            work_us_max: limits::BATCH_WORK_US_MAX,
             in_flight_bytes_max: limits::BATCHES_IN_FLIGHT_BYTES_MAX,
             in_flight_batches_max: limits::BATCHES_IN_FLIGHT_MAX,
         }

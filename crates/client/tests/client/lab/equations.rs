@@ -24,7 +24,8 @@ impl Closed {
     fn new(shard: Shard, count: usize) -> Closed {
         let fixed =
             FixedConfig { count_max: count, bytes_max: usize::MAX, interval_us: 1_000_000, is_stop_and_wait: false };
-        let config = BatcherConfig { policy: PolicyConfig::Fixed(fixed), ..BatcherConfig::default() };
+        let bounds = BatchBounds { work_us_max: u64::MAX, ..BatchBounds::default() };
+        let config = BatcherConfig { policy: PolicyConfig::Fixed(fixed), bounds, ..BatcherConfig::default() };
         let (batcher, rng) = (Batcher::new(config, 0), Rng::new(count as u64));
         Closed { batcher, rng, shard, count, now_us: 0, free_us: 0, out: Default::default() }
     }

@@ -86,10 +86,19 @@ fn the_hurried_few_do_not_set_the_pace_of_the_others() {
 /// each urgent batch costs half of the server's time, whoever decides.
 #[test]
 fn before_a_slow_store_short_deadlines_are_told() {
-    for (name, classes) in PATTERNS {
+    for (name, classes) in [("pattern 3", PATTERN_3), ("pattern 4", PATTERN_4)] {
         let load = saturation(Shard::STORE, classes);
         println!("Slow store: {name} carries {load:.0} requests/s");
-        assert!(load >= 200.0);
+        assert!(load >= 30e3, "{name}: {load}");
+    }
+    for (name, classes) in [("pattern 1", PATTERN_1), ("pattern 2", PATTERN_2)] {
+        for load in [100.0, 300.0, 1000.0, 3000.0, 10e3, 20e3] {
+            let outcome = at_load(Shard::STORE, classes, load, 7);
+            let shares = outcome.classes.iter().map(|seen| 100.0 * seen.share());
+            println!("{}", row(&format!("slow, {name}, {load:.0}/s"), shares));
+            let longer = &outcome.classes[1..];
+            assert!(longer.iter().all(|seen| seen.share() >= MET_LONG), "{name} at {load}: {:?}", outcome.classes);
+        }
     }
 }
 

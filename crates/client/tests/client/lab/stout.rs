@@ -121,7 +121,7 @@ fn parameters_near_the_shipped_ones_do_as_well_and_the_literal_rule_does_not() {
     for (alpha, beta, factor) in near {
         let regret = regret(16, stout(alpha, beta, factor), &best_ms);
         println!("alpha {alpha}, beta {beta}, factor {factor}: {regret:.2} times the best fixed interval at worst");
-        assert!(regret <= 2.2, "alpha {alpha}, beta {beta}, factor {factor}: {regret}");
+        assert!(regret <= 2.4, "alpha {alpha}, beta {beta}, factor {factor}: {regret}");
     }
     for (alpha, beta, factor) in [(0.2, 0.1, 1.0), (0.1, 0.1, 1.0)] {
         let regret = regret(16, stout(alpha, beta, factor), &best_ms);
@@ -130,7 +130,7 @@ fn parameters_near_the_shipped_ones_do_as_well_and_the_literal_rule_does_not() {
     }
     let own = regret(16, PolicyConfig::SelfClocked, &best_ms);
     println!("self-clocked: {own:.2} times");
-    assert!(own <= 2.2, "{own}");
+    assert!(own <= 2.4, "{own}");
 }
 
 /// With 32 tiers the stores are nearer to their limit at the highest load, and a long interval gains more there: told, and judged
@@ -140,7 +140,7 @@ fn near_saturation_a_long_interval_is_better_than_any_rule() {
     let best_ms = best_fixed_ms(32);
     for (name, policy) in [("self-clocked", PolicyConfig::SelfClocked), ("stout", stout(0.05, 0.8, 0.8))] {
         let regret = regret(32, policy, &best_ms);
-        println!("{name}, 32 tiers: {regret:.2} times the best fixed interval at worst (2.2 with 16 tiers)");
+        println!("{name}, 32 tiers: {regret:.2} times the best fixed interval at worst");
         assert!(regret <= 3.0, "{name}: {regret}");
     }
 }
