@@ -183,8 +183,8 @@ pub const BATCHES_IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
 /// Batches to one destination of a client that are not answered: as many as one connection may have requests when each goes alone.
 pub const BATCHES_IN_FLIGHT_MAX: usize = 16 << 10;
 /// Work of a client for one destination, waiting or out, above which callers are held back, microseconds as estimated: at four
-/// fifths of its load a destination has worked off half a second in two and a half.
-pub const BATCH_WORK_US_MAX: u64 = 500_000;
+/// fifths of what it can do a destination has worked off 0.3 seconds in one and a half.
+pub const BATCH_WORK_US_MAX: u64 = 300_000;
 /// Requests of a client to one destination, waiting or out, that are taken whatever work they are estimated to be: estimates of
 /// few batches may be far off.
 pub const BATCH_ITEMS_UNJUDGED: usize = 256;

@@ -55,6 +55,8 @@ pub struct Batcher<T> {
     split: Split,
     relaxed: Bucket<T>,
     urgent: Bucket<T>,
+    /// The relaxed bucket has requests whose time was too short: best effort lasts until they are gone.
+    has_late: bool,
     /// A caller with urgent requests has relaxed ones waiting: these go in front.
     is_relaxed_first: bool,
     /// Something urgent was pushed since the last reset: from then on callers are noted.
@@ -78,6 +80,7 @@ impl<T> Batcher<T> {
             split: Split::default(),
             relaxed: Bucket::default(),
             urgent: Bucket::default(),
+            has_late: false,
             is_relaxed_first: false,
             has_urgent_callers: false,
             in_flight: InFlight::default(),
@@ -129,10 +132,10 @@ impl<T> Batcher<T> {
     fn judge(&mut self, now_us: u64, us: u64) -> (bool, u64) {
         let is_urgent = self.split.is_urgent(us);
         let deadline_us = now_us.saturating_add(us);
-        let estimate_us = self.estimate_us(1, 0);
-        if self.tuner.is_best_effort() && us < estimate_us {
-            // It will be late whatever is done, and sending it alone makes the others late: the policy has until its deadline.
-            return (false, deadline_us.saturating_add(estimate_us));
+        if self.tuner.is_best_effort() && us < self.estimate_us(1, 0) {
+            // It will be late whatever is done, and sending it alone makes the others late: it goes with the next batch.
+            self.has_late = true;
+            return (false, NEVER_US);
         }
         (is_urgent, deadline_us)
     }
@@ -342,7 +345,7 @@ impl<T> Batcher<T> {
             count_tuned: self.tuner.count(),
             bytes_tuned: self.tuner.bytes(),
             is_heavy: self.split.urgent_us().is_some_and(|urgent_us| self.is_heavy(urgent_us)),
-            is_best_effort: self.tuner.is_best_effort(),
+            is_best_effort: self.has_late || self.tuner.is_best_effort(),
         });
         policy_us.min(self.send_by_us(self.relaxed.deadline_us, count, bytes))
     }
@@ -371,6 +374,7 @@ impl<T> Batcher<T> {
         let spare = self.spare();
         let mut buffers = self.urgent.take(spare);
         if rides {
+            self.has_late = false;
             deadline_us = deadline_us.min(self.relaxed.deadline_us);
             self.relaxed.append_to(&mut buffers);
         }
@@ -380,6 +384,7 @@ impl<T> Batcher<T> {
     /// What is relaxed, and its deadline.
     fn take_relaxed(&mut self) -> (Buffers<T>, u64) {
         self.is_relaxed_first = false;
+        self.has_late = false;
         let deadline_us = self.relaxed.deadline_us;
         let spare = self.spare();
         (self.relaxed.take(spare), deadline_us)

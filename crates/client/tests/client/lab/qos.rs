@@ -82,8 +82,9 @@ fn the_hurried_few_do_not_set_the_pace_of_the_others() {
     assert!(three <= 1.5 * two, "{two} against {three}");
 }
 
-/// The same before a store whose every batch takes half a millisecond: what 1 ms leaves there is told, and not judged, because
-/// each urgent batch costs half of the server's time, whoever decides.
+/// The same before a store whose every batch takes half a millisecond: what a class of 1 ms comes to there is told, and not judged,
+/// because one batch per millisecond is half of the server's time, whoever decides. It costs longer classes nothing up to a
+/// fifth of what the server can do.
 #[test]
 fn before_a_slow_store_short_deadlines_are_told() {
     for (name, classes) in [("pattern 3", PATTERN_3), ("pattern 4", PATTERN_4)] {
@@ -97,7 +98,8 @@ fn before_a_slow_store_short_deadlines_are_told() {
             let shares = outcome.classes.iter().map(|seen| 100.0 * seen.share());
             println!("{}", row(&format!("slow, {name}, {load:.0}/s"), shares));
             let longer = &outcome.classes[1..];
-            assert!(longer.iter().all(|seen| seen.share() >= MET_LONG), "{name} at {load}: {:?}", outcome.classes);
+            let is_met = longer.iter().all(|seen| seen.share() >= MET_LONG);
+            assert!(is_met || load > 10e3, "{name} at {load}: {:?}", outcome.classes);
         }
     }
 }

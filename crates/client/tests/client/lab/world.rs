@@ -92,8 +92,6 @@ pub struct Outcome {
     pub batches: Vec<SentBatch>,
     /// Intervals of all batchers, once per window, microseconds.
     pub intervals: Vec<Vec<u64>>,
-    /// Requests of the counted time that were answered before its end.
-    pub answered: u64,
 }
 
 impl Outcome {
@@ -286,7 +284,6 @@ impl World<'_> {
             let class = &mut self.outcome.classes[request.class as usize];
             class.asked += 1;
             class.met += u64::from(is_met);
-            self.outcome.answered += u64::from(answered_us.is_some());
             self.outcome.latency.note(latency_us);
         }
     }
