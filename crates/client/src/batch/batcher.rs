@@ -7,6 +7,7 @@
 use super::answer::{Batch, BatchAnswer, BatchOutcome, BatchTicket, Cause, Sample};
 use super::bucket::{Bucket, Buffers, NEVER_US};
 use super::config::{BatchBounds, BatcherConfig};
+use super::in_flight::InFlight;
 use super::latency_model::LatencyModel;
 use super::policy::{Pace, Policy, Waiting};
 use super::qos::Qos;
@@ -20,16 +21,6 @@ pub struct Refused<T>(
     /// What was to be pushed; nothing was encoded.
     pub T,
 );
-
-/// What is out.
-#[derive(Clone, Copy, Debug, Default)]
-struct InFlight {
-    batches: usize,
-    items: usize,
-    bytes: usize,
-    /// Of the batches, those that the policy sent.
-    paced: usize,
-}
 
 /// See the module. `T` is what its owner needs to match a reply; it is handed back and never looked at.
 ///
@@ -199,11 +190,8 @@ impl<T> Batcher<T> {
         if ticket.generation != self.generation {
             return;
         }
-        self.in_flight.batches -= 1;
-        self.in_flight.items -= ticket.count;
-        self.in_flight.bytes -= ticket.bytes;
+        self.in_flight.remove(&ticket);
         let is_paced = ticket.cause == Cause::Pace;
-        self.in_flight.paced -= usize::from(is_paced);
         let latency_us = now_us.saturating_sub(ticket.sent_us);
         let sample = Sample { latency_us, count: ticket.count, bytes: ticket.bytes };
         let is_telling = outcome == BatchOutcome::Answered && !std::mem::take(&mut self.is_fresh);
@@ -292,8 +280,8 @@ impl<T> Batcher<T> {
 
     #[inline]
     fn has_room_in_flight(&self) -> bool {
-        let InFlight { batches, bytes, .. } = self.in_flight;
-        batches < self.bounds.in_flight_batches_max && (bytes < self.bounds.in_flight_bytes_max)
+        self.in_flight.batches < self.bounds.in_flight_batches_max
+            && self.in_flight.bytes < self.bounds.in_flight_bytes_max
     }
 
     /// Whether the destination has more to work on than anybody should wait for.
@@ -407,10 +395,7 @@ impl<T> Batcher<T> {
             count: items.len(),
             bytes: bytes.len(),
         };
-        self.in_flight.batches += 1;
-        self.in_flight.items += ticket.count;
-        self.in_flight.bytes += ticket.bytes;
-        self.in_flight.paced += usize::from(cause == Cause::Pace);
+        self.in_flight.add(&ticket);
         Batch { bytes, items, ticket }
     }
 }

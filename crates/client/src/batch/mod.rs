@@ -21,6 +21,7 @@ mod config;
 mod edf;
 mod fixed;
 mod immediate;
+mod in_flight;
 mod latency_model;
 mod policy;
 mod qos;

@@ -21,6 +21,9 @@ const STOUT: StoutConfig = StoutConfig {
     best_us: 1_000_000,
 };
 
+/// Batches that may be out.
+const OUT_MAX: usize = 12;
+
 /// What happens next.
 #[derive(Clone, Debug)]
 enum Step {
@@ -82,7 +85,13 @@ struct World {
 
 impl World {
     fn new(policy: PolicyConfig) -> World {
-        let bounds = BatchBounds { items_max: 20, bytes_max: 1500, waiting_bytes_max: 2500, ..BatchBounds::default() };
+        let bounds = BatchBounds {
+            items_max: 20,
+            bytes_max: 1500,
+            waiting_bytes_max: 2500,
+            in_flight_batches_max: OUT_MAX,
+            ..BatchBounds::default()
+        };
         let config = BatcherConfig { policy, bounds, ..BatcherConfig::default() };
         World {
             batcher: Batcher::new(config, 0),
@@ -160,6 +169,10 @@ impl World {
             self.sent(batch);
         }
         assert_eq!(self.out.len(), self.batcher.batches_in_flight());
+        assert!(self.out.len() <= OUT_MAX);
+        if self.out.len() == OUT_MAX {
+            return;
+        }
         for asked in self.asked.iter().filter(|asked| !self.is_sent[asked.number]) {
             let Some(deadline_us) = asked.deadline_us else { continue };
             let send_by_us = deadline_us.saturating_sub(self.batcher.estimate_us(1, asked.bytes));
@@ -267,6 +280,69 @@ fn relaxed_requests_ride_along_where_that_delays_nobody() {
     batcher.push(0, 200, Qos::Within { us: 5000 }, 200, |bytes| bytes.push(0)).unwrap();
     let batch = batcher.due(batcher.deadline_us().unwrap()).unwrap();
     assert_eq!((batch.items[0], batch.items.len()), (200, 11), "ten more cost less than the reserve");
+}
+
+#[test]
+fn a_full_bucket_leaves_at_once_and_a_destination_that_is_behind_takes_nothing_more() {
+    let bounds = BatchBounds {
+        items_max: 10,
+        bytes_max: 1000,
+        waiting_bytes_max: 1500,
+        in_flight_batches_max: 3,
+        ..BatchBounds::default()
+    };
+    let mut batcher = Batcher::new(BatcherConfig { bounds, ..BatcherConfig::default() }, 0);
+    let push = |batcher: &mut Batcher<u32>, len: usize| {
+        batcher.push(0, 1, Qos::Batch, 7, |bytes| bytes.resize(bytes.len() + len, 0))
+    };
+    push(&mut batcher, 1).unwrap();
+    assert_eq!(batcher.due(0).unwrap().items.len(), 1);
+    (0..9).for_each(|_| push(&mut batcher, 1).unwrap());
+    assert!(batcher.due(0).is_none(), "one is out");
+    push(&mut batcher, 1).unwrap();
+    assert_eq!(batcher.due(0).unwrap().items.len(), 10, "full by count");
+    push(&mut batcher, 1000).unwrap();
+    assert_eq!(batcher.due(0).unwrap().items.len(), 1, "full by bytes");
+    push(&mut batcher, 1500).unwrap();
+    assert!(batcher.due(0).is_none() && batcher.deadline_us().is_none(), "as much is out as may be");
+    assert_eq!(push(&mut batcher, 1), Err(Refused(7)));
+    assert_eq!(batcher.waiting_items(), 1);
+}
+
+#[test]
+fn a_destination_with_too_much_work_takes_nothing_more() {
+    let mut batcher: Batcher<()> = Batcher::new(BatcherConfig::default(), 0);
+    for count in (1..50).cycle().take(200) {
+        batcher.learn(count, 10 * count, 1000 * count as u64);
+    }
+    let taken = (0..1000).take_while(|_| batcher.push(0, 1, Qos::Batch, (), |bytes| bytes.push(0)).is_ok()).count();
+    // 0.3 s of a millisecond each.
+    assert!((270..=330).contains(&taken), "{taken}");
+}
+
+#[test]
+fn after_a_change_of_route_neither_old_answers_nor_the_first_new_one_are_learned_from() {
+    let mut batcher: Batcher<()> = Batcher::new(BatcherConfig::default(), 0);
+    let send = |batcher: &mut Batcher<()>, now_us| {
+        batcher.push(now_us, 1, Qos::Batch, (), |bytes| bytes.push(0)).unwrap();
+        batcher.due(now_us).unwrap().ticket
+    };
+    let answered = |ticket| BatchAnswer { ticket, outcome: BatchOutcome::Answered };
+    let assumed_us = batcher.estimate_us(1, 1);
+    let old = send(&mut batcher, 0);
+    batcher.reset(10);
+    let first = send(&mut batcher, 20);
+    batcher.answered(90_000, answered(old));
+    assert_eq!((batcher.batches_in_flight(), batcher.estimate_us(1, 1)), (1, assumed_us));
+    batcher.answered(90_020, answered(first));
+    assert_eq!((batcher.batches_in_flight(), batcher.estimate_us(1, 1)), (0, assumed_us));
+    let second = send(&mut batcher, 100_000);
+    batcher.answered(190_000, answered(second));
+    let learned_us = batcher.estimate_us(1, 1);
+    assert!(learned_us > 50_000);
+    let third = send(&mut batcher, 200_000);
+    batcher.answered(400_000, BatchAnswer { ticket: third, outcome: BatchOutcome::TimedOut });
+    assert_eq!(batcher.estimate_us(1, 1), learned_us, "a timeout is no latency");
 }
 
 #[test]

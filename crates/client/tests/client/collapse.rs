@@ -1,4 +1,4 @@
-//! Collapsing clients in front of one store, with crashes of both: what callers are told has an explanation, and nobody was shown
+//! Collapsing clients in front of one store, with crashes of both and connections that break: what callers are told has an explanation, and nobody was shown
 //! a value that the store never had.
 
 use crate::history::{Call, Operation, is_linearizable};
@@ -84,7 +84,7 @@ struct World {
     /// Every value the store ever had.
     committed: Vec<u64>,
     clients: [Client; CLIENTS],
-    /// Requests of clients that died.
+    /// Requests of clients that died, and of connections that were cut.
     orphans: Vec<Request>,
     calls: Vec<Open>,
     collapsed: usize,
@@ -115,6 +115,7 @@ impl World {
                 70..94 => self.deliver(client),
                 94..96 => self.crash_client(client),
                 96..97 => self.crash_store(),
+                97..98 => self.cut_connection(client),
                 _ => self.serve_orphan(),
             }
         }
@@ -247,6 +248,16 @@ impl World {
     fn crash_client(&mut self, client: usize) {
         let dead = std::mem::take(&mut self.clients[client]);
         self.orphans.extend(dead.out);
+    }
+
+    /// The client gives up what is out; it may still arrive, behind what is sent on the next connection.
+    fn cut_connection(&mut self, client: usize) {
+        let out = std::mem::take(&mut self.clients[client].out);
+        let back = std::mem::take(&mut self.clients[client].back);
+        self.orphans.extend(out.iter());
+        for Request { key, ask } in back.into_iter().map(|reply| reply.request).chain(out) {
+            self.ended(client, key, ask, Ending::Unknown);
+        }
     }
 
     /// What it has is on its disk; requests and replies under way are lost.
