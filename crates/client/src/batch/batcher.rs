@@ -50,7 +50,7 @@ pub struct Batcher<T> {
     has_late: bool,
     /// A caller with urgent requests has relaxed ones waiting: these go in front.
     is_relaxed_first: bool,
-    /// Something urgent was pushed since the last reset: from then on callers are noted.
+    /// Something urgent was pushed: from then on callers are noted.
     has_urgent_callers: bool,
     in_flight: InFlight,
     generation: u64,

@@ -51,6 +51,7 @@ fn line(name: &str, policy: PolicyConfig) -> Line {
 struct Table {
     self_clocked: Line,
     stout: Line,
+    immediate: Line,
     pipelined: Vec<Line>,
     stop_and_wait: Vec<Line>,
 }
@@ -65,12 +66,13 @@ fn table() -> &'static Table {
         let table = Table {
             self_clocked: line("self-clocked", PolicyConfig::SelfClocked),
             stout: line("stout", PolicyConfig::Stout(StoutConfig::default())),
+            immediate: line("immediate", PolicyConfig::Immediate),
             pipelined: fixed("pipelined", FixedConfig::pipelined),
             stop_and_wait: fixed("stop-and-wait", FixedConfig::stop_and_wait),
         };
         println!("\nMean latency in ms; 32 tiers, 4 stores of 0.5 ms + 0.02 ms per request, 0.3 ms round trip");
         println!("{}", row("requests/s", LOADS));
-        let ours = [&table.self_clocked, &table.stout];
+        let ours = [&table.self_clocked, &table.stout, &table.immediate];
         for line in ours.into_iter().chain(&table.pipelined).chain(&table.stop_and_wait) {
             println!("{}   area {:.1}", row(&line.name, line.means_ms.iter().copied()), area(line));
         }
