@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 /// What lies at the store of one lane: enough that it never waits for the proxy, and so little that others' requests do not wait
 /// long behind it.
-const BOUNDS: BatchBounds = BatchBounds {
-    items_max: limits::BATCH_ITEMS_MAX,
-    bytes_max: limits::LANE_BATCH_BYTES_MAX,
-    waiting_bytes_max: limits::BATCHES_WAITING_BYTES_MAX,
-    in_flight_bytes_max: 2 * limits::LANE_BATCH_BYTES_MAX,
-    in_flight_batches_max: limits::BATCHES_IN_FLIGHT_MAX,
-};
+fn bounds() -> BatchBounds {
+    BatchBounds {
+        bytes_max: limits::LANE_BATCH_BYTES_MAX,
+        in_flight_bytes_max: 2 * limits::LANE_BATCH_BYTES_MAX,
+        ..BatchBounds::default()
+    }
+}
 
 /// The seats.
 pub(crate) struct Seats {
@@ -88,7 +88,7 @@ impl Seats {
         asks_commands: bool,
     ) -> usize {
         self.seed = base::rng::mix(self.seed);
-        let batching = BatcherConfig { policy, bounds: BOUNDS, ..BatcherConfig::default() };
+        let batching = BatcherConfig { policy, bounds: bounds(), ..BatcherConfig::default() };
         let greeting = identity.greeting(asks_commands);
         let lane: Lane<Owed> = Lane::new(self.upstream.address.clone(), greeting, batching, (now_us, self.seed));
         let seat = Seat {
