@@ -209,3 +209,17 @@ fn a_client_that_asks_much_and_reads_little_is_not_read_any_more() {
     street.settle();
     assert_eq!(street.text(lane).len(), 1024 * array("GET a").len());
 }
+
+#[test]
+fn the_connection_of_a_blocked_caller_that_left_is_nobody_elses() {
+    let (mut street, clients) = opened(2);
+    say(&mut street, clients[0], "BLPOP q 0");
+    street.settle();
+    let own = street.upstream[1];
+    street.break_off(clients[0]);
+    street.settle();
+    assert!(street.closed.contains(&own), "the store forgets who waited there");
+    say(&mut street, clients[1], "BLPOP q 0");
+    street.settle();
+    assert_eq!(street.text(*street.upstream.last().unwrap()), array("BLPOP q 0"));
+}
