@@ -93,8 +93,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     let mut places: Vec<String> = proxy.addresses().iter().map(SocketAddr::to_string).collect();
     places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));
     say::line(&format!("backend: {}", proxy.backend().name()));
-    say::line(&format!("upstream: {}", config.upstream.address));
-    say::line(&format!("ready: {}", places.join(", ")));
+    say::line(&format!("ready on {}, before {}", places.join(", "), config.upstream.address));
     match proxy.wait() {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => exit::with(exit::FAILED, &problem),

@@ -13,6 +13,7 @@ mod grow;
 mod help;
 mod operators;
 mod process;
+mod proxy;
 mod redirects;
 mod refusals;
 mod running;
