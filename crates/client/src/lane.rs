@@ -35,8 +35,10 @@ enum State {
     Absent,
     /// An [`Effect::Dial`] is under way.
     Dialing,
-    /// Connected, and so many replies of the greeting are there.
+    /// Connected; the greeting is not answered.
     Greeting,
+    /// Connected, and the greeting was refused: to be closed.
+    Refused,
     /// Usable.
     Open,
 }
@@ -280,6 +282,8 @@ impl<T: Copy> Lane<T> {
     fn greeting_reply(&mut self, now_us: u64, reply: &[u8], hear: &mut impl FnMut(Heard<'_, T>)) -> bool {
         let may_fail = self.greeted.len() + self.greeting.optional >= self.greeting.count;
         if matches!(reply[0], b'-' | b'!') && !may_fail {
+            // Somebody answers there, and says no: who asks next is told so, too, without a wait.
+            self.state = State::Refused;
             hear(Heard::Refused(reply));
             return false;
         }

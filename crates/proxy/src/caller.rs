@@ -52,6 +52,8 @@ pub(crate) struct Caller {
     pub lane: Option<usize>,
     /// The seat of its own connection.
     pub own: Option<usize>,
+    /// The seat of a connection that shows whether it is who it says it is.
+    pub proof: Option<usize>,
     pub held: Held,
     pub place: Place,
     pub wait: Option<Wait>,
@@ -84,6 +86,7 @@ impl Caller {
             identity: Identity::NOBODY,
             lane: None,
             own: None,
+            proof: None,
             held: Held::default(),
             place: Place::Lanes,
             wait: None,

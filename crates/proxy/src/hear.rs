@@ -66,7 +66,7 @@ impl ProxyMachine {
         });
         match turn {
             None => {}
-            Some(Turn::Greeted(last)) => self.greeted(number, last.as_deref()),
+            Some(Turn::Greeted(last)) => self.greeted(last.as_deref()),
             Some(Turn::Refused(error)) => self.seat_refused(now, number, error, effects),
             Some(Turn::Nonsense) => self.close_seat(number, effects),
         }
@@ -74,8 +74,8 @@ impl ProxyMachine {
         self.let_go_on(number);
     }
 
-    fn greeted(&mut self, number: usize, last: Option<&[u8]>) {
-        if self.table_is_learnt || !matches!(self.seats.get(number).whose, Whose::Shared(_)) {
+    fn greeted(&mut self, last: Option<&[u8]>) {
+        if self.table_is_learnt {
             return;
         }
         let learnt =
@@ -109,7 +109,12 @@ impl ProxyMachine {
     }
 
     fn close_seat(&mut self, number: usize, effects: &mut Vec<Effect>) {
-        effects.extend(self.seats.get(number).lane.connection().map(|connection| Effect::Close { connection }));
+        let seat = self.seats.get(number);
+        if let Some(connection) = seat.lane.connection()
+            && !std::mem::replace(&mut seat.is_closing, true)
+        {
+            effects.push(Effect::Close { connection });
+        }
     }
 
     /// A dial is over.
@@ -201,7 +206,8 @@ impl ProxyMachine {
                     None => self.dirty.push(connection),
                 }
             }
-            Role::Seat(_) | Role::Relay(_) => effects.push(Effect::Close { connection }),
+            Role::Seat(number) => self.close_seat(number, effects),
+            Role::Relay(_) => effects.push(Effect::Close { connection }),
             Role::None => {}
         }
     }
@@ -226,7 +232,7 @@ impl ProxyMachine {
     fn caller_gone(&mut self, connection: ConnectionId, effects: &mut Vec<Effect>) {
         let Some(caller) = self.callers[connection.index as usize].take() else { return };
         effects.extend(caller.relay.map(|relay| Effect::Close { connection: relay.upstream }));
-        if let Some(number) = caller.own {
+        for number in [caller.own, caller.proof].into_iter().flatten() {
             self.seats.get(number).is_named = true;
             self.give_up_own(number, effects);
         }
@@ -236,6 +242,7 @@ impl ProxyMachine {
     /// connections would have been. Reads are asked again.
     fn seat_lost(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
         let seat = self.seats.get(number);
+        seat.is_closing = false;
         let unknown = seat.lane.closed(now.monotonic_us);
         let whose = seat.whose;
         for (owed, request) in unknown {
@@ -285,10 +292,10 @@ impl ProxyMachine {
         if self.seats.release(number) {
             return;
         }
+        self.close_seat(number, effects);
         let seat = self.seats.remove(number);
         if let Some(connection) = seat.lane.connection() {
             self.set_role(connection, Role::None);
-            effects.push(Effect::Close { connection });
         }
     }
 }

@@ -20,6 +20,8 @@ enum Wish {
         identity: Identity,
         /// To be called so.
         name: Option<Vec<u8>>,
+        /// By a password.
+        proves: bool,
         reply: ReplyOf,
     },
     /// To be called so.
@@ -56,12 +58,12 @@ impl Wish {
     fn of(caller: &Caller, arguments: Arguments<'_>) -> Wish {
         let words: Vec<&[u8]> = arguments.iter().collect();
         let is = |index: usize, word: &str| words[index].eq_ignore_ascii_case(word.as_bytes());
-        let become_ = |identity| Wish::Become { identity, name: None, reply: ReplyOf::Ok };
+        let become_ = |identity, proves| Wish::Become { identity, name: None, proves, reply: ReplyOf::Ok };
         match words.len() {
-            2 if is(0, "auth") => become_(caller.identity.logged_in(None, words[1])),
-            3 if is(0, "auth") => become_(caller.identity.logged_in(Some(words[1]), words[2])),
+            2 if is(0, "auth") => become_(caller.identity.logged_in(None, words[1]), true),
+            3 if is(0, "auth") => become_(caller.identity.logged_in(Some(words[1]), words[2]), true),
             2 if is(0, "select") => match parse_integer(words[1]).map(u32::try_from) {
-                Some(Ok(database)) => become_(Identity { database, ..caller.identity.clone() }),
+                Some(Ok(database)) => become_(Identity { database, ..caller.identity.clone() }, false),
                 _ => Wish::Other,
             },
             1 if is(0, "reset") => Wish::Reset,
@@ -88,13 +90,13 @@ impl Wish {
             b"3" => (3, ReplyOf::Greeting),
             _ => return Wish::Other,
         };
-        let (mut identity, mut name) = (Identity { protocol, ..caller.identity.clone() }, None);
+        let (mut identity, mut name, mut proves) = (Identity { protocol, ..caller.identity.clone() }, None, false);
         let mut rest = &words[2..];
         loop {
             rest = match rest {
-                [] => return Wish::Become { identity, name, reply },
+                [] => return Wish::Become { identity, name, proves, reply },
                 [word, user, password, rest @ ..] if word.eq_ignore_ascii_case(b"auth") => {
-                    identity = identity.logged_in(Some(user), password);
+                    (identity, proves) = (identity.logged_in(Some(user), password), true);
                     rest
                 }
                 [word, new, rest @ ..] if word.eq_ignore_ascii_case(b"setname") && is_name(new) => {
@@ -125,8 +127,8 @@ impl ProxyMachine {
             Wish::Become { .. } | Wish::Reset | Wish::Within(_) if caller.order.owed() > 0 => {
                 Verdict::Wait(Wait::Answers)
             }
-            Wish::Become { identity, name, reply } => {
-                self.become_somebody(now, caller, (identity, name), reply, effects)
+            Wish::Become { identity, name, proves, reply } => {
+                self.become_somebody(now, caller, (identity, name, proves), reply, effects)
             }
             Wish::Name(name) => {
                 caller.name = name;
@@ -185,33 +187,41 @@ impl ProxyMachine {
         &mut self,
         now: Now,
         caller: &mut Caller,
-        (identity, name): (Identity, Option<Vec<u8>>),
+        (identity, name, proves): (Identity, Option<Vec<u8>>, bool),
         reply: ReplyOf,
         effects: &mut Vec<Effect>,
     ) -> Verdict {
-        let number = self.seats.shared(now.monotonic_us, &identity, Hurry::of(caller.qos), !self.table_is_learnt);
-        let seat = self.seats.get(number);
-        if let Some(error) = seat.refusal.clone() {
-            self.answer_now(caller, &error);
-            return Verdict::Done;
-        }
-        if !seat.lane.is_open() {
-            if seat.lane.is_down(now.monotonic_us) {
-                let error = self.down_error(number);
-                self.answer_now(caller, &error);
-                return Verdict::Done;
+        let number = match (proves, caller.proof) {
+            (false, _) => self.seats.shared(now.monotonic_us, &identity, Hurry::of(caller.qos), !self.table_is_learnt),
+            // A connection that somebody opened with this password earlier says nothing of what the store thinks of it now.
+            (true, None) => {
+                let asks_commands = !self.table_is_learnt;
+                *caller.proof.insert(self.seats.proof(now.monotonic_us, &identity, caller.id, asks_commands))
             }
+            (true, Some(number)) => number,
+        };
+        let seat = self.seats.get(number);
+        if seat.refusal.is_none() && !seat.lane.is_open() && !seat.lane.is_down(now.monotonic_us) {
             seat.waiting.push(caller.id);
             self.seats.touch(number);
             return Verdict::Wait(Wait::Seat(number));
         }
         let greeting = seat.lane.greeted().first().cloned().unwrap_or_default();
+        let (refusal, is_open) = (seat.refusal.clone(), seat.lane.is_open());
+        let refusal = refusal.or_else(|| (!is_open).then(|| self.down_error(number)));
+        if let Some(number) = caller.proof.take() {
+            self.give_up_own(number, effects);
+        }
+        if let Some(error) = refusal {
+            self.answer_now(caller, &error);
+            return Verdict::Done;
+        }
         let is_other = identity != caller.identity;
         if is_other {
             self.forget(caller, identity, effects);
             caller.held = Held::default();
         }
-        caller.lane = Some(number);
+        caller.lane = None;
         caller.name = name.unwrap_or_else(|| std::mem::take(&mut caller.name));
         match reply {
             ReplyOf::Ok => self.answer_ok(caller),

@@ -67,6 +67,8 @@ pub(crate) struct Seat {
     pub refusal: Option<Vec<u8>>,
     /// It was told a caller's name, so it is nobody else's afterwards.
     pub is_named: bool,
+    /// Its connection is being closed.
+    pub is_closing: bool,
     /// Something was pushed or opened since the last round of sends.
     pub is_dirty: bool,
 }

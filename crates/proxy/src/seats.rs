@@ -80,6 +80,11 @@ impl Seats {
         }
     }
 
+    /// A new seat for this caller alone, which shows what the store makes of its login.
+    pub fn proof(&mut self, now_us: u64, identity: &Identity, caller: ConnectionId, asks_commands: bool) -> usize {
+        self.add(now_us, identity, (Whose::Own(caller), PolicyConfig::Immediate), asks_commands)
+    }
+
     fn add(
         &mut self,
         now_us: u64,
@@ -98,6 +103,7 @@ impl Seats {
             waiting: Vec::new(),
             refusal: None,
             is_named: false,
+            is_closing: false,
             is_dirty: false,
         };
         match self.free.pop() {

@@ -14,7 +14,7 @@ pub const PROXY: Suite = Suite {
     name: "proxy",
     about: "20,000 generated sequences through the proxy before Zerohop, redis-py's own tests through it before Redis (epoll)",
     needs: &[&needs::REDIS, &needs::VALKEY, &needs::PYTHON, &needs::REDIS_PY],
-    budget_seconds: 120,
+    budget_seconds: 180,
     turn: Turn::Fixed,
     run: |context| {
         on_every_backend(context, |backend, proof| {

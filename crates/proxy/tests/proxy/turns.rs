@@ -143,6 +143,24 @@ fn a_wrong_password_is_refused_in_the_stores_words_and_changes_nothing() {
     assert!(street.closed.contains(&other));
     assert_eq!(street.text(clients[0]), "-WRONGPASS no\r\n");
     assert_eq!(street.text(lane), array("GET a"));
+    street.arrive(lane, b"$-1\r\n");
+    street.settle();
+    street.take(clients[0]);
+    for (words, reply) in [
+        ("AUTH user right", "+OK\r\n"),
+        ("AUTH user right", "-WRONGPASS no more\r\n"),
+        ("SELECT 99", "-ERR range\r\n"),
+        ("SELECT 99", "-ERR range\r\n"),
+    ] {
+        say(&mut street, clients[0], words);
+        street.settle();
+        // Each is the store's own word of now, whatever it said before.
+        let asked = *street.upstream.last().unwrap();
+        assert!(street.text(asked).ends_with(&array(words)), "{words}");
+        street.arrive(asked, reply.as_bytes());
+        street.settle();
+        assert_eq!(street.text(clients[0]), reply);
+    }
 }
 
 #[test]
