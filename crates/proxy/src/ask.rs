@@ -229,7 +229,7 @@ impl ProxyMachine {
     }
 
     fn ask_held(&mut self, now: Now, caller: &mut Caller, hold: Hold, request: &[u8]) -> Verdict {
-        if matches!(hold, Hold::Wait | Hold::Named) {
+        if matches!(hold, Hold::Wait | Hold::Named | Hold::Begin) {
             let number = match self.own_of(now.monotonic_us, caller) {
                 Ok(number) => number,
                 Err(verdict) => return verdict,
@@ -250,7 +250,8 @@ impl ProxyMachine {
         match hold {
             // What it waits for is what was written before its connection's last command.
             Hold::Wait if !caller.is_held() => encode([b"PING".as_slice()], &mut words),
-            Hold::Named if !caller.name.is_empty() => {
+            // Whoever asks there how it is called hears it, inside a transaction too.
+            Hold::Named | Hold::Begin if !caller.name.is_empty() && !self.seats.get(number).is_named => {
                 self.seats.get(number).is_named = true;
                 encode([b"CLIENT".as_slice(), b"SETNAME", &caller.name], &mut words);
             }
@@ -295,8 +296,8 @@ impl ProxyMachine {
         let upstream = seat.lane.connection().expect("an open lane has a connection");
         self.set_role(upstream, Role::Relay(caller.id));
         let mut relay = Relay::new(upstream, seat.lane.is_sending());
-        // In a transaction it would be one of its commands.
-        if !caller.name.is_empty() && !caller.held.transaction {
+        // In a transaction it would be one of its commands, and was said before.
+        if !caller.name.is_empty() && !caller.held.transaction && !seat.is_named {
             // Nobody waits for this reply: it would come before the first one that somebody does.
             relay.skip_first();
             let mut words = Vec::new();

@@ -217,7 +217,7 @@ impl ProxyMachine {
         let role = self.role(connection);
         self.set_role(connection, Role::None);
         match role {
-            Role::Caller => self.caller_gone(connection, effects),
+            Role::Caller => self.caller_gone(now, connection, effects),
             Role::Seat(number) => self.seat_lost(now, number, effects),
             Role::Relay(caller) => {
                 if let Some(caller) = self.caller(caller) {
@@ -229,12 +229,12 @@ impl ProxyMachine {
         }
     }
 
-    fn caller_gone(&mut self, connection: ConnectionId, effects: &mut Vec<Effect>) {
+    fn caller_gone(&mut self, now: Now, connection: ConnectionId, effects: &mut Vec<Effect>) {
         let Some(caller) = self.callers[connection.index as usize].take() else { return };
         effects.extend(caller.relay.map(|relay| Effect::Close { connection: relay.upstream }));
         for number in [caller.own, caller.proof].into_iter().flatten() {
-            self.seats.get(number).is_named = true;
-            self.give_up_own(number, effects);
+            self.seats.get(number).is_spoiled = true;
+            self.give_up_own(now, number, effects);
         }
     }
 
@@ -288,8 +288,8 @@ impl ProxyMachine {
     }
 
     /// A caller's own connection is its own no more.
-    pub(crate) fn give_up_own(&mut self, number: usize, effects: &mut Vec<Effect>) {
-        if self.seats.release(number) {
+    pub(crate) fn give_up_own(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
+        if self.seats.release(now.monotonic_us, number) {
             return;
         }
         self.close_seat(number, effects);

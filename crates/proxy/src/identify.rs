@@ -163,7 +163,7 @@ impl ProxyMachine {
                 Verdict::Done
             }
             Wish::Reset => {
-                self.forget(caller, Identity::NOBODY, effects);
+                self.forget(now, caller, Identity::NOBODY, effects);
                 (caller.name, caller.held, caller.qos) = (Vec::new(), Held::default(), self.qos);
                 self.answer_now(caller, wire::reply::RESET);
                 Verdict::Done
@@ -206,11 +206,11 @@ impl ProxyMachine {
             self.seats.touch(number);
             return Verdict::Wait(Wait::Seat(number));
         }
-        let greeting = seat.lane.greeted().first().cloned().unwrap_or_default();
+        let greeting = seat.lane.greeted().get(identity.hello_reply()).cloned().unwrap_or_default();
         let (refusal, is_open) = (seat.refusal.clone(), seat.lane.is_open());
         let refusal = refusal.or_else(|| (!is_open).then(|| self.down_error(number)));
         if let Some(number) = caller.proof.take() {
-            self.give_up_own(number, effects);
+            self.give_up_own(now, number, effects);
         }
         if let Some(error) = refusal {
             self.answer_now(caller, &error);
@@ -218,7 +218,7 @@ impl ProxyMachine {
         }
         let is_other = identity != caller.identity;
         if is_other {
-            self.forget(caller, identity, effects);
+            self.forget(now, caller, identity, effects);
             caller.held = Held::default();
         }
         caller.lane = None;
@@ -238,14 +238,12 @@ impl ProxyMachine {
     }
 
     /// A caller's connections are another identity's from now on.
-    fn forget(&mut self, caller: &mut Caller, identity: Identity, effects: &mut Vec<Effect>) {
+    fn forget(&mut self, now: Now, caller: &mut Caller, identity: Identity, effects: &mut Vec<Effect>) {
         caller.identity = identity;
         caller.lane = None;
         if let Some(number) = caller.own.take() {
-            if caller.held != Held::default() {
-                self.seats.get(number).is_named = true;
-            }
-            self.give_up_own(number, effects);
+            self.seats.get(number).is_spoiled |= caller.held != Held::default();
+            self.give_up_own(now, number, effects);
         }
     }
 }

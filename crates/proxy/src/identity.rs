@@ -32,6 +32,11 @@ impl Identity {
         Identity { login: Some((user.map(<[u8]>::to_vec), password.to_vec())), ..self.clone() }
     }
 
+    /// Which of the replies to the greeting is that to `HELLO`, where there is one.
+    pub fn hello_reply(&self) -> usize {
+        usize::from(self.login.is_some())
+    }
+
     /// What makes a new connection mean what this caller means. `asks_commands`: at the end, and without consequence if it is
     /// refused, which commands there are.
     pub fn greeting(&self, asks_commands: bool) -> Greeting {
@@ -40,14 +45,14 @@ impl Identity {
             encode(words.iter().copied(), &mut greeting.requests);
             greeting.count += 1;
         };
-        match (self.protocol, &self.login) {
-            (3, Some((user, password))) => {
-                say(&[b"HELLO", b"3", b"AUTH", user.as_deref().unwrap_or(b"default"), password]);
-            }
-            (3, None) => say(&[b"HELLO", b"3"]),
-            (_, Some((Some(user), password))) => say(&[b"AUTH", user, password]),
-            (_, Some((None, password))) => say(&[b"AUTH", password]),
-            (_, None) => {}
+        // Not as part of `HELLO`, which takes a password where there is none to give.
+        match &self.login {
+            Some((Some(user), password)) => say(&[b"AUTH", user, password]),
+            Some((None, password)) => say(&[b"AUTH", password]),
+            None => {}
+        }
+        if self.protocol == 3 {
+            say(&[b"HELLO", b"3"]);
         }
         if self.database != 0 {
             say(&[b"SELECT", self.database.to_string().as_bytes()]);

@@ -215,13 +215,13 @@ impl ProxyMachine {
     }
 
     /// Own connections that nobody needs any more go to the next one who does.
-    fn release(&mut self, effects: &mut Vec<Effect>) {
+    fn release(&mut self, now: Now, effects: &mut Vec<Effect>) {
         while let Some(connection) = self.done_alone.pop() {
             let Some(caller) = self.caller(connection) else { continue };
             let Some(number) = caller.own.filter(|_| !caller.is_held() && !caller.held.named) else { continue };
             if caller.wait != Some(Wait::Seat(number)) && self.seats.get(number).lane.owed() == 0 {
                 self.caller(connection).expect("it was just there").own = None;
-                self.give_up_own(number, effects);
+                self.give_up_own(now, number, effects);
             }
         }
     }
@@ -280,7 +280,7 @@ impl Machine for ProxyMachine {
         self.receive(now, input.received, input.events, effects);
         self.seats.touch_due(now.monotonic_us);
         self.resume(now, effects);
-        self.release(effects);
+        self.release(now, effects);
         self.send(now, effects);
         self.reply(effects);
         output.deadline_us = self.seats.deadline_us(now.monotonic_us);

@@ -65,8 +65,10 @@ pub(crate) struct Seat {
     pub waiting: Vec<ConnectionId>,
     /// The error with which its greeting was refused, until those that waited for it have heard it.
     pub refusal: Option<Vec<u8>>,
-    /// It was told a caller's name, so it is nobody else's afterwards.
+    /// It was told a caller's name.
     pub is_named: bool,
+    /// Somebody's state may be left on it: it is nobody else's afterwards.
+    pub is_spoiled: bool,
     /// Its connection is being closed.
     pub is_closing: bool,
     /// Something was pushed or opened since the last round of sends.

@@ -6,8 +6,9 @@ use crate::seat::{Hurry, Owed, Seat, Whose};
 use base::ConnectionId;
 use base::limits::{self, IDLE_OWN_CONNECTIONS_MAX};
 use client::batch::{BatchBounds, BatcherConfig};
-use client::{Lane, PolicyConfig};
+use client::{Lane, PolicyConfig, Qos};
 use std::collections::BTreeMap;
+use wire::request::encode;
 
 /// What lies at the store of one lane: enough that it never waits for the proxy, and so little that others' requests do not wait
 /// long behind it.
@@ -103,6 +104,7 @@ impl Seats {
             waiting: Vec::new(),
             refusal: None,
             is_named: false,
+            is_spoiled: false,
             is_closing: false,
             is_dirty: false,
         };
@@ -119,13 +121,22 @@ impl Seats {
     }
 
     /// Its caller needs it no more. Whether it is kept for another one; otherwise it is to be closed.
-    pub fn release(&mut self, number: usize) -> bool {
+    pub fn release(&mut self, now_us: u64, number: usize) -> bool {
         let room = self.idle.len() < IDLE_OWN_CONNECTIONS_MAX;
         let seat = self.get(number);
-        let is_as_new = seat.lane.is_open() && !seat.is_named && seat.lane.owed() == 0;
+        let is_as_new = seat.lane.is_open() && !seat.is_spoiled && seat.lane.owed() == 0;
         if !room || !is_as_new {
             return false;
         }
+        if std::mem::replace(&mut seat.is_named, false) {
+            let mut words = Vec::new();
+            encode([b"CLIENT".as_slice(), b"SETNAME", b""], &mut words);
+            if seat.lane.push(now_us, 0, Qos::Batch, Owed::Nobody, &words).is_err() {
+                return false;
+            }
+            self.touch(number);
+        }
+        let seat = self.get(number);
         seat.whose = Whose::Idle;
         self.idle.push(number);
         true
