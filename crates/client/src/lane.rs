@@ -151,6 +151,12 @@ impl<T: Copy> Lane<T> {
         self.batcher.waiting_items() + self.out.iter().map(Out::owed).sum::<usize>()
     }
 
+    /// Whether something waits for the street to have sent what it was handed.
+    #[inline]
+    pub fn awaits_sent(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
     /// Whether the street is still sending something.
     pub fn is_sending(&self) -> bool {
         !self.sends.is_empty()

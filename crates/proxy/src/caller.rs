@@ -140,9 +140,10 @@ impl Caller {
         }
     }
 
-    /// Hands over what may leave, and closes the connection if that was the last of it.
+    /// Hands over what may leave, and closes the connection if that was the last of it. Whether something waits for the street to
+    /// have sent what it was handed.
     #[inline]
-    pub fn flush(&mut self, spare: impl FnOnce() -> Vec<u8>, effects: &mut Vec<Effect>) {
+    pub fn flush(&mut self, spare: impl FnOnce() -> Vec<u8>, effects: &mut Vec<Effect>) -> bool {
         self.is_dirty = false;
         if let Some(buffer) = self.output.take_sendable(&mut usize::MAX.clone(), spare) {
             effects.push(Effect::Send { connection: self.id, buffer });
@@ -150,6 +151,8 @@ impl Caller {
         if self.is_closing && self.output.is_empty() && !self.output.is_sending() && self.order.owed() == 0 {
             effects.push(Effect::Close { connection: self.id });
         }
+        let is_relay_behind = self.relay.as_ref().is_some_and(Relay::awaits_sent);
+        is_relay_behind || (self.output.is_sending() && (self.is_closing || !self.output.is_empty()))
     }
 
     /// Bytes that are nobody's reply in particular. Whether this is the first change since the last flush.

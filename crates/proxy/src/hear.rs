@@ -152,7 +152,6 @@ impl ProxyMachine {
             Role::Caller => {
                 let Some(caller) = self.caller(connection) else { return };
                 caller.output.sent();
-                caller.flush(Vec::new, effects);
                 if let Some(relay) = caller.relay.as_mut().filter(|relay| relay.is_upstream_paused)
                     && caller.output.pending_bytes() <= OUTPUT_PAUSE_BYTES
                 {
@@ -162,15 +161,20 @@ impl ProxyMachine {
                 if caller.wait == Some(Wait::Room) && caller.may_go_on() {
                     self.resumed.push(connection);
                 }
+                self.dirty.push(connection);
                 self.keep_spare(buffer);
             }
-            Role::Seat(number) => self.seats.get(number).lane.send_done(buffer, effects),
+            Role::Seat(number) => {
+                self.seats.get(number).lane.send_done(buffer, effects);
+                self.seats.touch(number);
+            }
             Role::Relay(caller) => {
                 let Some(caller) = self.caller(caller) else { return };
                 let id = caller.id;
                 if let Some(relay) = &mut caller.relay {
                     relay.sent(id, effects);
                 }
+                self.dirty.push(id);
             }
             Role::None => {}
         }

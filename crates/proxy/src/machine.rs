@@ -33,6 +33,8 @@ pub struct ProxyMachine {
     pub(crate) retries: RetryBudget,
     /// What callers want that do not say.
     pub(crate) qos: Qos,
+    /// Something waits behind a send of this tick.
+    awaits_sent: bool,
     is_stopping: bool,
 }
 
@@ -54,6 +56,7 @@ impl ProxyMachine {
             scratch: Vec::new(),
             retries: RetryBudget::default(),
             qos,
+            awaits_sent: false,
             is_stopping: false,
         }
     }
@@ -120,6 +123,7 @@ impl ProxyMachine {
         let Some(mut caller) = self.callers[connection.index as usize].take() else { return };
         if let Some(relay) = &mut caller.relay {
             relay.up(connection, bytes, effects);
+            self.dirty.push(connection);
         } else if caller.is_closing {
             // Nothing more is wanted of it.
         } else if caller.wait.is_some() {
@@ -164,6 +168,7 @@ impl ProxyMachine {
                             start += consumed;
                             let relay = caller.relay.as_mut().expect("it was just made");
                             relay.up(caller.id, &bytes[start..], effects);
+                            self.dirty.push(caller.id);
                             start = bytes.len();
                         }
                     }
@@ -249,6 +254,7 @@ impl ProxyMachine {
         } else {
             seat.lane.send_due(now.monotonic_us, effects);
         }
+        self.awaits_sent |= self.seats.get(number).lane.awaits_sent();
     }
 
     /// Replies leave.
@@ -259,7 +265,7 @@ impl ProxyMachine {
                 continue;
             };
             if caller.id == connection {
-                caller.flush(|| spare.pop().unwrap_or_default(), effects);
+                self.awaits_sent |= caller.flush(|| spare.pop().unwrap_or_default(), effects);
             }
         }
     }
@@ -284,7 +290,7 @@ impl Machine for ProxyMachine {
         self.send(now, effects);
         self.reply(effects);
         output.deadline_us = self.seats.deadline_us(now.monotonic_us);
-        output.quiet_completions = true;
+        output.quiet_completions = !std::mem::take(&mut self.awaits_sent);
         if self.is_stopping {
             effects.push(Effect::Stop);
         }

@@ -66,6 +66,11 @@ impl Relay {
         }
     }
 
+    /// Whether something waits for the street to have sent what it was handed.
+    pub fn awaits_sent(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     fn go_on(&mut self, effects: &mut Vec<Effect>) {
         if !self.is_sending && !self.waiting.is_empty() {
             self.is_sending = true;

@@ -66,7 +66,7 @@ impl World {
             }
         }
         self.street.now_us += rng.below(300);
-        self.street.tick();
+        self.street.settle();
     }
 }
 

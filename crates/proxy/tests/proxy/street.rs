@@ -10,6 +10,8 @@ pub struct Street {
     machine: ProxyMachine,
     pub now_us: u64,
     events: Vec<Event>,
+    /// Sends that are done and cause no tick, because the machine said that nothing waits for them.
+    quiet: Vec<Event>,
     received: Vec<u8>,
     /// What the machine sent on each connection that nobody has taken yet.
     sent: BTreeMap<u32, Vec<u8>>,
@@ -30,6 +32,7 @@ impl Street {
             machine: ProxyMachine::new(upstream, Qos::Batch, 7),
             now_us: 1_000_000,
             events: Vec::new(),
+            quiet: Vec::new(),
             received: Vec::new(),
             sent: BTreeMap::new(),
             generations: Vec::new(),
@@ -76,43 +79,43 @@ impl Street {
         String::from_utf8(self.take(connection)).unwrap()
     }
 
-    /// Ticks until nothing is left to do at this moment.
+    /// Ticks as long as something causes one.
     pub fn settle(&mut self) {
-        loop {
+        while !self.events.is_empty() {
             self.tick();
-            if self.events.is_empty() {
-                return;
-            }
         }
     }
 
     /// One tick.
     pub fn tick(&mut self) {
-        let mut events = std::mem::take(&mut self.events);
+        let mut events = std::mem::take(&mut self.quiet);
+        events.append(&mut self.events);
         let received = std::mem::take(&mut self.received);
         let now = Now { monotonic_us: self.now_us, unix_ms: self.now_us / 1000 };
         let mut output = TickOutput::default();
         let input = TickInput { now, received: &received, events: &mut events, hops: &mut Vec::new() };
         self.machine.tick(input, &mut output);
         for effect in output.effects {
-            self.perform(effect);
+            self.perform(effect, output.quiet_completions);
         }
     }
 
     /// The clock goes on.
     pub fn pass(&mut self, us: u64) {
         self.now_us += us;
+        self.tick();
         self.settle();
     }
 
-    fn perform(&mut self, effect: Effect) {
+    fn perform(&mut self, effect: Effect, is_quiet: bool) {
         match effect {
             Effect::Send { connection, buffer } => {
                 if self.closed.contains(&connection) {
                     return;
                 }
                 self.sent.entry(connection.index).or_default().extend_from_slice(&buffer);
-                self.events.push(Event::SendDone { connection, buffer });
+                let done = Event::SendDone { connection, buffer };
+                if is_quiet { self.quiet.push(done) } else { self.events.push(done) }
             }
             Effect::Dial { token, .. } if self.answers => {
                 let connection = self.connection();
