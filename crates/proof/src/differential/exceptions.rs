@@ -5,7 +5,7 @@
 //! object  | $9\r\nquicklist\r\n | $8\r\nlistpack\r\n | as Redis 7.2, whose version INFO names
 //! ```
 //! `*` stands for any text and `\*` for a star; replies are written with escapes. `exec after bitfield *fail*` is EXEC
-//! in a sequence where an earlier command, in small letters, is like that.
+//! in a sequence where an earlier command, in small letters, is like that; with several `after`, one is like each.
 
 use crate::reply::show;
 use crate::sequence::Step;
@@ -17,8 +17,8 @@ const STAR: &str = "\0";
 #[derive(Clone, Debug)]
 pub struct Exception {
     command: String,
-    /// What an earlier command of the sequence has to be like.
-    after: Option<String>,
+    /// What earlier commands of the sequence have to be like: one for each.
+    after: Vec<String>,
     expected: String,
     actual: String,
     /// Why it is allowed.
@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Vec<Exception>, String> {
             match fields[..] {
                 [command, expected, actual, reason] if !reason.is_empty() => Ok(Exception {
                     command: command.split(" after ").next().unwrap_or_default().to_ascii_uppercase(),
-                    after: command.split_once(" after ").map(|(_, after)| after.to_string()),
+                    after: command.split(" after ").skip(1).map(str::to_string).collect(),
                     expected: expected.to_string(),
                     actual: actual.to_string(),
                     reason: reason.to_string(),
@@ -53,7 +53,7 @@ impl Exception {
     pub fn allows(&self, steps: &[Step], expected: &[u8], actual: &[u8]) -> bool {
         let Some((step, earlier)) = steps.split_last() else { return false };
         self.command == step.name()
-            && self.after.as_ref().is_none_or(|after| earlier.iter().any(|step| matches(after, &line_of(step))))
+            && self.after.iter().all(|after| earlier.iter().any(|step| matches(after, &line_of(step))))
             && matches(&self.expected, &show(expected))
             && matches(&self.actual, &show(actual))
     }
@@ -111,5 +111,10 @@ mod tests {
         assert!(!all[0].allows(&before, b"*0\r\n", b"*1\r\n:-1\r\n"), "the star is one");
         assert!(!all[0].allows(&steps(&["BITFIELD k GET u8 0", "EXEC"]), b"*0\r\n", b"*-1\r\n"));
         assert!(!all[0].allows(&steps(&["EXEC"]), b"*0\r\n", b"*-1\r\n"));
+        let all = parse("exec after set *xat * after restore *replace* | \\** | _\\r\\n | because\n").unwrap();
+        let both = steps(&["SET k v PXAT 636", "RESTORE k 0 x REPLACE", "EXEC"]);
+        assert!(all[0].allows(&both, b"*0\r\n", b"_\r\n"));
+        assert!(!all[0].allows(&both[1..], b"*0\r\n", b"_\r\n"), "each of them has to be there");
+        assert!(!all[0].allows(&steps(&["SET k v PXAT 636", "EXEC"]), b"*0\r\n", b"_\r\n"));
     }
 }
