@@ -257,3 +257,29 @@ pub const SPARE_BUFFERS_MAX: usize = 256;
 pub const REDIAL_US_MIN: u64 = 10_000;
 /// See [`REDIAL_US_MIN`].
 pub const REDIAL_US_MAX: u64 = 1_000_000;
+
+/// Addresses of cluster nodes that a client's routing table tells apart, those of nodes that are gone included: ten times the
+/// thousand nodes that Redis Cluster is made for.
+pub const ROUTED_NODES_MAX: usize = 16_384;
+
+/// Corrections (`MOVED`, `ASK`) that one request follows before its caller gets an error: nodes that disagree for longer are broken.
+pub const REDIRECTS_MAX: u8 = 6;
+
+/// Shortest time between two questions for the routing table, microseconds.
+pub const TABLE_ASKED_US_MIN: u64 = 100_000;
+
+/// So long the answer to such a question is waited for before another node is asked, microseconds.
+pub const TABLE_ANSWER_US_MAX: u64 = 2_000_000;
+
+/// Requests that wait for an answer to such a question.
+pub const REDIRECTS_HELD_MAX: usize = 16_384;
+
+/// Bytes of a part of a request over several slots, if it has more than one key: parts are answered beside others.
+pub const SPLIT_PART_BYTES_MAX: usize = 16 << 10;
+
+/// After so long without a caller or a request a connection to the upstream is closed, microseconds.
+pub const LANE_IDLE_US_MAX: u64 = 60_000_000;
+
+/// Connections of one core of the proxy to its upstream, unless it is told otherwise. Beyond that the one that was not used for the
+/// longest time makes room; one with requests on their way never does.
+pub const UPSTREAM_CONNECTIONS_MAX: usize = 4096;

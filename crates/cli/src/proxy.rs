@@ -4,7 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ::proxy::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, PolicyConfig, Proxy, ProxyConfig, Qos, Upstream, read_qos};
+use ::proxy::{
+    CONNECTIONS_PER_CORE_MAX, CORES_MAX, PolicyConfig, Proxy, ProxyConfig, Qos, UPSTREAM_CONNECTIONS_MAX, Upstream,
+    read_qos,
+};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use server::file_limit::raise_to;
 use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request};
@@ -18,10 +21,14 @@ Requests of many clients travel together, so each costs the store less.
 Examples:
   zerohop proxy 127.0.0.1:6379                      in front of a local Redis, Valkey or Zerohop, on port 6380
   zerohop proxy redis://db.internal:6379 --port 7000 --cores 2
+  zerohop proxy node1:7000 node2:7000               in front of a cluster; these two say where the others are
   redis-cli -p 6380                                 talks to the store through it";
 
-/// Files of one core beside its clients' connections: those to the store, listeners, ring or epoll.
+/// Files of one core beside connections: listeners, ring or epoll.
 const OTHER_FILES_PER_CORE: usize = 64;
+
+/// [`UPSTREAM_CONNECTIONS_MAX`], as it is written.
+const UPSTREAM_CONNECTIONS: &str = "4096";
 
 /// Its options.
 pub fn command() -> Command {
@@ -30,8 +37,9 @@ pub fn command() -> Command {
         .arg(
             Arg::new("upstream")
                 .required(true)
+                .num_args(1..)
                 .value_name("HOST:PORT")
-                .help("The store behind it; redis://HOST:PORT is understood, too"),
+                .help("The store behind it, or some nodes of a cluster; redis://HOST:PORT is understood, too"),
         )
         .arg(
             Arg::new("port")
@@ -62,6 +70,14 @@ pub fn command() -> Command {
                 .help("Threads, each with connections of its own"),
         )
         .arg(
+            Arg::new("connections")
+                .long("max-upstream-connections")
+                .value_name("NUMBER")
+                .default_value(UPSTREAM_CONNECTIONS)
+                .value_parser(value_parser!(u32).range(2..=UPSTREAM_CONNECTIONS_MAX as i64))
+                .help("Connections of each thread to the store; beyond that one that nobody uses makes room"),
+        )
+        .arg(
             Arg::new("io")
                 .long("io")
                 .default_value("auto")
@@ -77,7 +93,8 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Ok(config) => config,
         Err(problem) => return exit::with(exit::USAGE, &problem),
     };
-    raise_to((config.cores * (CONNECTIONS_PER_CORE_MAX + OTHER_FILES_PER_CORE)) as u64);
+    let files = CONNECTIONS_PER_CORE_MAX + config.upstream.connections_max + OTHER_FILES_PER_CORE;
+    raise_to((config.cores * files) as u64);
     let proxy = match Proxy::start(&config) {
         Ok(proxy) => proxy,
         Err(problem) => return exit::with(exit::FAILED, &problem),
@@ -93,20 +110,25 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     let mut places: Vec<String> = proxy.addresses().iter().map(SocketAddr::to_string).collect();
     places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));
     say::line(&format!("backend: {}", proxy.backend().name()));
-    say::line(&format!("ready on {}, before {}", places.join(", "), config.upstream.address));
+    say::line(&format!("ready on {}, before {}", places.join(", "), config.upstream.addresses.join(", ")));
     match proxy.wait() {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => exit::with(exit::FAILED, &problem),
     }
 }
 
-fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
-    let told: &String = matches.get_one("upstream").expect("it is required");
+/// What was named as `host:port` or as a URL of it.
+fn address(told: &str) -> Result<String, String> {
     let address = told.strip_prefix("redis://").unwrap_or(told).trim_end_matches('/');
-    let has_port = address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-    if !has_port {
-        return Err(format!("'{told}' is no HOST:PORT: write for example 127.0.0.1:6379"));
+    match address.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(address.to_owned()),
+        _ => Err(format!("'{told}' is no HOST:PORT: write for example 127.0.0.1:6379")),
     }
+}
+
+fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
+    let told = matches.get_many::<String>("upstream").expect("it is required");
+    let addresses = told.map(|told| address(told)).collect::<Result<Vec<String>, String>>()?;
     let io: &String = matches.get_one("io").expect("it has a default");
     let within = matches.get_one::<String>("within");
     let qos = within.map_or(Some(Qos::Batch), |time| read_qos(time.as_bytes()));
@@ -119,7 +141,11 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
             *matches.get_one("port").expect("it has a default"),
         )],
         unix_socket: matches.get_one::<PathBuf>("unixsocket").cloned(),
-        upstream: Upstream { address: address.to_owned(), policy: PolicyConfig::SelfClocked },
+        upstream: Upstream {
+            addresses,
+            policy: PolicyConfig::SelfClocked,
+            connections_max: *matches.get_one::<u32>("connections").expect("it has a default") as usize,
+        },
         cores: usize::from(*matches.get_one::<u16>("cores").expect("it has a default")),
         backend: match io.as_str() {
             "uring" => io::Backend::Uring,

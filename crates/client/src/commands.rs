@@ -1,7 +1,10 @@
 //! What a node's commands mean for somebody who lets many callers share a connection: learnt from its answer to `COMMAND`, so
 //! that commands of modules and of later versions are known as well as our own.
 
+use crate::spread::Spread;
 use std::collections::BTreeMap;
+use wire::Arguments;
+use wire::number::parse_integer;
 use wire::registry::{self, CommandSpec, Flags};
 use wire::reply_parse::Value;
 
@@ -63,6 +66,8 @@ pub struct Known {
     pub has_subcommands: bool,
     /// It may make its connection wait if this word is among its arguments, and never without.
     pub blocks_with: Option<&'static [u8]>,
+    /// What becomes of it in a cluster.
+    pub spread: Spread,
 }
 
 /// All commands of a node, by their names in lower case; those of subcommands are `container|subcommand`.
@@ -215,6 +220,23 @@ struct Facts<'a> {
 }
 
 impl Known {
+    /// The key that decides which node a request goes to; `None` if any would do, or have to refuse it.
+    #[inline]
+    pub fn key<'a>(&self, arguments: Arguments<'a>) -> Option<&'a [u8]> {
+        match self.first_key {
+            FirstKey::None => None,
+            FirstKey::At(index) => arguments.get(index),
+            FirstKey::Counted(index) => {
+                let count = parse_integer(arguments.get(index)?)?;
+                (count > 0).then(|| arguments.get(index + 1)).flatten()
+            }
+            FirstKey::Behind(word, from) => {
+                let at = (from..arguments.len()).find(|&at| arguments[at].eq_ignore_ascii_case(word))?;
+                arguments.get(at + 1)
+            }
+        }
+    }
+
     fn of_spec(spec: &CommandSpec) -> Known {
         let first_key = match (spec.first_key, spec.keys.first()) {
             (first, _) if first > 0 => FirstKey::At(first as usize),
@@ -234,7 +256,14 @@ impl Known {
     fn of(facts: &Facts<'_>) -> Known {
         let Facts { name, first_key, is_read, has_subcommands, .. } = *facts;
         let blocks_with = matches!(name, "xread" | "xreadgroup").then_some(b"block".as_slice());
-        Known { way: Known::way(facts, blocks_with.is_some()), first_key, is_read, has_subcommands, blocks_with }
+        Known {
+            way: Known::way(facts, blocks_with.is_some()),
+            first_key,
+            is_read,
+            has_subcommands,
+            blocks_with,
+            spread: Spread::of(name),
+        }
     }
 
     fn way(facts: &Facts<'_>, blocks_by_word: bool) -> Way {

@@ -37,8 +37,8 @@ enum State {
     Dialing,
     /// Connected; the greeting is not answered.
     Greeting,
-    /// Connected, and the greeting was refused: to be closed.
-    Refused,
+    /// Connected, and of no use any more: to be closed.
+    Leaving,
     /// Usable.
     Open,
 }
@@ -172,13 +172,32 @@ impl<T: Copy> Lane<T> {
         self.batcher.push(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request)).map_err(|_| LaneFull)
     }
 
-    /// Dials if somebody waits, or if the owner wants it; `token` is the number of the dial.
-    pub fn dial(&mut self, now_us: u64, is_wanted: bool, token: u64, effects: &mut Vec<Effect>) {
-        let is_due = self.state == State::Absent && !self.redial.waits(now_us);
-        if is_due && (is_wanted || self.batcher.waiting_items() > 0) {
-            self.state = State::Dialing;
-            effects.push(Effect::Dial { token, address: self.address.clone() });
+    /// Adds requests that were taken once already, ahead of what waits: they were asked earlier. Room is found for them.
+    pub fn push_first(&mut self, now_us: u64, again: Vec<(u64, T, Vec<u8>)>, caller_of: impl Fn(&T) -> u64) {
+        let waiting = self.take_waiting_requests(now_us);
+        let later = waiting.into_iter().map(|(item, request)| (caller_of(&item), item, request));
+        for (caller, item, request) in again.into_iter().chain(later) {
+            self.push_again(now_us, caller, Qos::Batch, item, &request);
         }
+    }
+
+    /// Adds a request that was taken once already: it finds room in any case.
+    pub fn push_again(&mut self, now_us: u64, caller: u64, qos: Qos, item: T, request: &[u8]) {
+        let asked = Asked { item, bytes: request.len() as u32 };
+        self.batcher.push_again(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request));
+    }
+
+    /// Whether it is to dial, because somebody waits or the owner wants it.
+    #[inline]
+    pub fn wants_dial(&self, now_us: u64, is_wanted: bool) -> bool {
+        let is_due = self.state == State::Absent && !self.redial.waits(now_us);
+        is_due && (is_wanted || self.batcher.waiting_items() > 0)
+    }
+
+    /// Dials; `token` is the number of the dial.
+    pub fn dial(&mut self, token: u64, effects: &mut Vec<Effect>) {
+        self.state = State::Dialing;
+        effects.push(Effect::Dial { token, address: self.address.clone() });
     }
 
     /// The dial is over. Without a connection the next one waits, and what waits for this lane is given back: it never left.
@@ -255,6 +274,7 @@ impl<T: Copy> Lane<T> {
             start += length;
             let goes_on = match self.state {
                 State::Open => self.reply(now_us, reply, &mut hear),
+                State::Leaving => false,
                 _ => self.greeting_reply(now_us, reply, &mut hear),
             };
             if !goes_on {
@@ -289,7 +309,7 @@ impl<T: Copy> Lane<T> {
         let may_fail = self.greeted.len() + self.greeting.optional >= self.greeting.count;
         if matches!(reply[0], b'-' | b'!') && !may_fail {
             // Somebody answers there, and says no: who asks next is told so, too, without a wait.
-            self.state = State::Refused;
+            self.state = State::Leaving;
             hear(Heard::Refused(reply));
             return false;
         }
@@ -297,6 +317,9 @@ impl<T: Copy> Lane<T> {
         if self.greeted.len() == self.greeting.count {
             self.open(now_us);
             hear(Heard::Greeted(&self.greeted));
+            // What may be refused is asked once, and can be long.
+            self.greeted.truncate(self.greeting.count - self.greeting.optional);
+            self.greeted.shrink_to_fit();
         }
         true
     }
@@ -318,11 +341,35 @@ impl<T: Copy> Lane<T> {
         out.into_iter().flat_map(Out::lost).map(|(asked, bytes)| (asked.item, bytes)).collect()
     }
 
+    /// Its connection is being closed: nothing is sent on it any more, and what comes waits for the next one.
+    pub fn leave(&mut self, now_us: u64) {
+        if self.state == State::Greeting {
+            self.redial.failed(now_us);
+        }
+        self.state = State::Leaving;
+    }
+
+    /// Whether another request would be taken.
+    pub fn has_room(&self) -> bool {
+        self.batcher.has_room()
+    }
+
     /// Everything that waits: it never left.
     pub fn take_waiting(&mut self, now_us: u64) -> Vec<T> {
+        self.take_waiting_requests(now_us).into_iter().map(|(item, _)| item).collect()
+    }
+
+    /// The same, each with its bytes.
+    pub fn take_waiting_requests(&mut self, now_us: u64) -> Vec<(T, Vec<u8>)> {
         let Some(batch) = self.batcher.drain(now_us) else { return Vec::new() };
         self.batcher.answered(now_us, BatchAnswer { ticket: batch.ticket, outcome: BatchOutcome::Failed });
-        batch.items.into_iter().map(|asked| asked.item).collect()
+        let mut rest = &batch.bytes[..];
+        let request = |asked: Asked<T>| {
+            let (request, behind) = rest.split_at(asked.bytes());
+            rest = behind;
+            (asked.item, request.to_vec())
+        };
+        batch.items.into_iter().map(request).collect()
     }
 
     /// When it wants to be asked again if nothing happens before.

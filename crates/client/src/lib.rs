@@ -10,12 +10,16 @@
 //! - [`commands`]: what a node's commands mean for somebody who shares a connection
 //! - [`lane`]: one connection that many callers share; `out`: what of it is owed replies; `redial`: when it is dialed again
 //! - [`batch`]: when what waits for a destination is sent, and how much of it at once
+//! - [`cluster`]: which node has a key, and what corrects that
+//! - [`spread`]: what becomes of a request whose keys, or whose answer, are on several nodes
 //! - [`retry`]: how much may be asked again
 
 pub mod batch;
+pub mod cluster;
 pub mod commands;
 pub mod lane;
 pub mod retry;
+pub mod spread;
 
 mod out;
 mod redial;

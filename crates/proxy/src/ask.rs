@@ -12,11 +12,12 @@
 
 use crate::caller::{Caller, Place, Wait};
 use crate::machine::ProxyMachine;
-use crate::relay::Relay;
-use crate::seat::{Hurry, Owed, Role};
+use crate::seat::{Hurry, Owed, OwedTo};
 use base::limits::LONG_REQUEST_BYTES;
 use base::street::{Effect, Now};
-use client::{Hold, Known, Qos, Way};
+use client::cluster::{NodeNumber, slot_of};
+use client::spread::Spread;
+use client::{Known, Way};
 use wire::request::{encode, unquote_inline};
 use wire::{Arguments, ParseLimits, Parsed, parse};
 
@@ -102,20 +103,68 @@ impl ProxyMachine {
     ) -> Verdict {
         let name = arguments.get(0).expect("a request has a first word");
         let known = self.table.look_up(name, arguments.get(1));
-        if !self.table_is_learnt && known.is_none_or(|known| known.way != Way::Shared && known.way != Way::Caller) {
-            // The upstream is asked before anything is done that a guess could do wrong.
+        if !self.knows_store() && known.is_none_or(|known| known.way != Way::Caller) {
+            // The upstream says what it is before anything is done that a guess could do wrong.
             if let Some(wait) = self.await_lane(now, caller) {
                 return Verdict::Wait(wait);
             }
         }
+        if self.routes.table.is_cluster() {
+            if self.is_behind(caller) {
+                return Verdict::Wait(Wait::Answers);
+            }
+            let spread = known.filter(|_| !caller.held.transaction).map_or(Spread::Key, |known| known.spread);
+            if let Some(verdict) = self.ask_several(now, caller, spread, known, arguments, request) {
+                return verdict;
+            }
+            let has_key = known.is_none_or(|known| known.key(arguments).is_some() || known.way != Way::Shared);
+            if !has_key && let Some(verdict) = self.queue_nowhere(caller, request) {
+                return verdict;
+            }
+        }
+        let node = self.node_of(caller, known, arguments);
         match self.way(known, arguments, request) {
-            Way::Shared if !caller.is_held() => self.ask_lane(now, caller, known, request),
-            Way::Shared | Way::Alone => self.ask_own(now, caller, request),
-            Way::Held(hold) => self.ask_held(now, caller, hold, request),
+            Way::Shared if !self.is_bound_to_own(caller) => self.ask_lane(now, caller, node, known, request),
+            Way::Shared | Way::Alone => self.ask_own(now, caller, node, request),
+            Way::Held(hold) => self.ask_held(now, caller, (hold, node), arguments, request),
             // Inside a transaction they are queued, and change who the connection is when it runs.
-            Way::Caller if caller.is_held() => self.ask_relay(now, caller, request, effects),
+            Way::Caller if caller.is_held() => self.ask_relay(now, caller, node, request, effects),
             Way::Caller => self.ask_caller(now, caller, arguments, request, effects),
-            Way::Sticky => self.ask_relay(now, caller, request, effects),
+            Way::Sticky => self.ask_relay(now, caller, node, request, effects),
+        }
+    }
+
+    /// Whether requests of the caller are on their way that an older table sent there: one that follows the newer one could be
+    /// carried out before them.
+    fn is_behind(&self, caller: &mut Caller) -> bool {
+        let version = self.routes.table.version();
+        let is_behind = caller.table_version != version && caller.order.owed() > 0;
+        if !is_behind {
+            caller.table_version = version;
+        }
+        is_behind
+    }
+
+    /// Whether everything has to go to the caller's own connection. In a cluster what is watched does not ask for that: other keys are
+    /// on other nodes, and a watched one is watched whoever changes it.
+    #[inline]
+    fn is_bound_to_own(&self, caller: &Caller) -> bool {
+        caller.held.transaction || (caller.held.watch && !self.routes.table.is_cluster())
+    }
+
+    /// The node that a request goes to: where the caller's transaction is, or its first key, or any.
+    #[inline]
+    fn node_of(&mut self, caller: &Caller, known: Option<Known>, arguments: Arguments<'_>) -> NodeNumber {
+        let stays = caller.held.transaction || known.is_some_and(|known| matches!(known.way, Way::Held(_)));
+        if stays
+            && caller.is_held()
+            && let Some(own) = caller.own
+        {
+            return self.seats.get(own).node;
+        }
+        match known.filter(|_| self.routes.table.is_cluster()).and_then(|known| known.key(arguments)) {
+            Some(key) => self.routes.holder(slot_of(key), caller),
+            None => self.routes.any(caller),
         }
     }
 
@@ -134,22 +183,46 @@ impl ProxyMachine {
         }
     }
 
-    /// The seat of the lane that a caller shares.
+    /// The group of lanes that a caller shares.
     #[inline]
-    pub(crate) fn lane_of(&mut self, now_us: u64, caller: &mut Caller) -> usize {
-        match caller.lane {
-            Some(number) => number,
+    pub(crate) fn group_of(&mut self, caller: &mut Caller) -> usize {
+        match caller.group {
+            Some(group) => group,
             None => {
-                let number = self.seats.shared(now_us, &caller.identity, Hurry::of(caller.qos), !self.table_is_learnt);
-                caller.lane = Some(number);
-                number
+                let group = self.seats.group(&caller.identity, Hurry::of(caller.qos));
+                self.seats.groups.get(group).join();
+                caller.group = Some(group);
+                group
             }
         }
     }
 
+    /// A caller belongs to its group no more.
+    pub(crate) fn leave_group(&mut self, caller: &mut Caller) {
+        if let Some(group) = caller.group.take() {
+            self.seats.groups.get(group).leave();
+            self.seats.groups.remove_empty(group);
+        }
+    }
+
+    /// The seat of the lane to a node that a caller shares.
+    #[inline]
+    pub(crate) fn lane_of(&mut self, now: Now, caller: &mut Caller, node: NodeNumber) -> usize {
+        let group = self.group_of(caller);
+        let asks = !self.knows_store();
+        self.seats.shared(now.monotonic_us, group, self.routes.node(node), asks)
+    }
+
+    /// Whether the store said what its commands are, and whether it is a cluster.
+    #[inline]
+    pub(crate) fn knows_store(&self) -> bool {
+        self.table_is_learnt && self.routes.is_known
+    }
+
     /// The wait for a lane that is not open, unless it is down or refuses.
     fn await_lane(&mut self, now: Now, caller: &mut Caller) -> Option<Wait> {
-        let number = self.lane_of(now.monotonic_us, caller);
+        let node = self.routes.any(caller);
+        let number = self.lane_of(now, caller, node);
         let seat = self.seats.get(number);
         if seat.lane.is_open() || seat.lane.is_down(now.monotonic_us) || seat.refusal.is_some() {
             return None;
@@ -159,31 +232,60 @@ impl ProxyMachine {
         Some(Wait::Seat(number))
     }
 
+    /// Whether requests for lanes have to wait, for what is on the caller's own connection or because too many are on their way.
     #[inline]
-    fn ask_lane(&mut self, now: Now, caller: &mut Caller, known: Option<Known>, request: &[u8]) -> Verdict {
+    pub(crate) fn await_lanes(caller: &mut Caller) -> Option<Wait> {
         if caller.place == Place::Own && caller.order.owed() > 0 {
-            return Verdict::Wait(Wait::Answers);
+            return Some(Wait::Answers);
         }
         if !caller.has_room() {
-            return Verdict::Wait(Wait::Room);
+            return Some(Wait::Room);
         }
         caller.place = Place::Lanes;
-        let number = self.lane_of(now.monotonic_us, caller);
+        None
+    }
+
+    #[inline]
+    fn ask_lane(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        node: NodeNumber,
+        known: Option<Known>,
+        request: &[u8],
+    ) -> Verdict {
+        if let Some(wait) = ProxyMachine::await_lanes(caller) {
+            return Verdict::Wait(wait);
+        }
+        let number = self.lane_of(now, caller, node);
+        self.retries.earn();
         self.push(now, caller, number, known.is_some_and(|known| known.is_read), request)
     }
 
     /// Hands a request to a seat.
     #[inline]
-    fn push(&mut self, now: Now, caller: &mut Caller, number: usize, is_read: bool, request: &[u8]) -> Verdict {
+    pub(crate) fn push(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        number: usize,
+        is_read: bool,
+        request: &[u8],
+    ) -> Verdict {
         let seat = self.seats.get(number);
         if seat.lane.is_down(now.monotonic_us) {
             let error = self.down_error(number);
             self.answer_now(caller, &error);
+            // What it holds there is gone, and what follows would mean something else without it.
+            caller.is_closing |= caller.is_held();
+            caller.detours = caller.detours.wrapping_add(1);
             return Verdict::Done;
         }
-        let owed = Owed::Caller { caller: caller.id, number: caller.order.next(), is_read, asked_us: now.monotonic_us };
+        let to = OwedTo::Caller { caller: caller.id, number: caller.order.next() };
+        let owed = Owed { to, is_read, redirects: 0, asked_us: now.monotonic_us };
         match seat.lane.push(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, request) {
             Ok(()) => {
+                seat.used_us = now.monotonic_us;
                 caller.order.ask();
                 self.seats.touch(number);
                 Verdict::Done
@@ -195,125 +297,11 @@ impl ProxyMachine {
         }
     }
 
-    /// The seat of the caller's own connection, and whether a request may go there now.
-    fn own_of(&mut self, now_us: u64, caller: &mut Caller) -> Result<usize, Verdict> {
-        if caller.place == Place::Lanes && caller.order.owed() > 0 {
-            return Err(Verdict::Wait(Wait::Answers));
-        }
-        if !caller.has_room() {
-            return Err(Verdict::Wait(Wait::Room));
-        }
-        let number = match caller.own {
-            Some(number) => number,
-            None => {
-                let number = self.seats.own(now_us, &caller.identity, caller.id);
-                caller.own = Some(number);
-                number
-            }
-        };
-        Ok(number)
-    }
-
-    /// A request for the caller's own connection.
-    pub(crate) fn ask_own(&mut self, now: Now, caller: &mut Caller, request: &[u8]) -> Verdict {
-        let number = match self.own_of(now.monotonic_us, caller) {
-            Ok(number) => number,
-            Err(verdict) => return verdict,
-        };
-        caller.place = Place::Own;
-        let verdict = self.push(now, caller, number, false, request);
-        if caller.order.owed() == 0 {
-            self.done_alone.push(caller.id);
-        }
-        verdict
-    }
-
-    fn ask_held(&mut self, now: Now, caller: &mut Caller, hold: Hold, request: &[u8]) -> Verdict {
-        if matches!(hold, Hold::Wait | Hold::Named | Hold::Begin) {
-            let number = match self.own_of(now.monotonic_us, caller) {
-                Ok(number) => number,
-                Err(verdict) => return verdict,
-            };
-            self.prepare(now, caller, number, hold);
-        }
-        let verdict = self.ask_own(now, caller, request);
-        if verdict == Verdict::Done {
-            caller.note(hold);
-        }
-        verdict
-    }
-
-    /// What has to be said on an own connection first. Replies to it are nobody's; where there is no room for it, there is none for
-    /// the request either.
-    fn prepare(&mut self, now: Now, caller: &Caller, number: usize, hold: Hold) {
-        let mut words = Vec::new();
-        match hold {
-            // What it waits for is what was written before its connection's last command.
-            Hold::Wait if !caller.is_held() => encode([b"PING".as_slice()], &mut words),
-            // Whoever asks there how it is called hears it, inside a transaction too.
-            Hold::Named | Hold::Begin if !caller.name.is_empty() && !self.seats.get(number).is_named => {
-                self.seats.get(number).is_named = true;
-                encode([b"CLIENT".as_slice(), b"SETNAME", &caller.name], &mut words);
-            }
-            _ => return,
-        }
-        let seat = self.seats.get(number);
-        seat.lane.push(now.monotonic_us, caller.id.as_u64(), Qos::Batch, Owed::Nobody, &words).ok();
-    }
-
-    /// The caller and its own connection become one.
-    pub(crate) fn ask_relay(
-        &mut self,
-        now: Now,
-        caller: &mut Caller,
-        request: &[u8],
-        effects: &mut Vec<Effect>,
-    ) -> Verdict {
-        if caller.order.owed() > 0 {
-            return Verdict::Wait(Wait::Answers);
-        }
-        let number = match self.own_of(now.monotonic_us, caller) {
-            Ok(number) => number,
-            Err(verdict) => return verdict,
-        };
-        let seat = self.seats.get(number);
-        if !seat.lane.is_open() {
-            let problem = match &seat.refusal {
-                Some(error) => Some(error.clone()),
-                None if seat.lane.is_down(now.monotonic_us) => Some(self.down_error(number)),
-                None => None,
-            };
-            if let Some(error) = problem {
-                self.answer_now(caller, &error);
-                return Verdict::Done;
-            }
-            self.seats.get(number).waiting.push(caller.id);
-            self.seats.touch(number);
-            return Verdict::Wait(Wait::Seat(number));
-        }
-        caller.own = None;
-        let seat = self.seats.remove(number);
-        let upstream = seat.lane.connection().expect("an open lane has a connection");
-        self.set_role(upstream, Role::Relay(caller.id));
-        let mut relay = Relay::new(upstream, seat.lane.is_sending());
-        // In a transaction it would be one of its commands, and was said before.
-        if !caller.name.is_empty() && !caller.held.transaction && !seat.is_named {
-            // Nobody waits for this reply: it would come before the first one that somebody does.
-            relay.skip_first();
-            let mut words = Vec::new();
-            encode([b"CLIENT".as_slice(), b"SETNAME", &caller.name], &mut words);
-            relay.up(caller.id, &words, effects);
-        }
-        relay.up(caller.id, request, effects);
-        caller.relay = Some(relay);
-        Verdict::Relayed
-    }
-
     /// A reply that is made here.
     pub(crate) fn answer_now(&mut self, caller: &mut Caller, reply: &[u8]) {
         let number = caller.order.ask();
         if caller.answer(number, reply) {
-            self.dirty.push(caller.id);
+            self.desk.dirty.push(caller.id);
         }
     }
 }

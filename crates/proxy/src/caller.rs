@@ -48,8 +48,14 @@ pub(crate) struct Caller {
     pub output: Output,
     pub order: Order,
     pub identity: Identity,
-    /// The seat of the lane that it used last; right as long as the identity stays.
-    pub lane: Option<usize>,
+    /// The group of lanes that it shares; right as long as its identity and its hurry stay.
+    pub group: Option<usize>,
+    /// The version of the routing table by which its requests on their way were sent.
+    pub table_version: u64,
+    /// Of a transaction that no key says where to begin, what came so far.
+    pub queued: Vec<Vec<u8>>,
+    /// How often it found nobody where requests without keys went, so that they go elsewhere.
+    pub detours: usize,
     /// The seat of its own connection.
     pub own: Option<usize>,
     /// The seat of a connection that shows whether it is who it says it is.
@@ -84,7 +90,10 @@ impl Caller {
             output: Output::default(),
             order: Order::default(),
             identity: Identity::NOBODY,
-            lane: None,
+            group: None,
+            table_version: 0,
+            queued: Vec::new(),
+            detours: 0,
             own: None,
             proof: None,
             held: Held::default(),
@@ -180,6 +189,11 @@ impl Caller {
         if let Some(request) = self.long_request.take() {
             self.input.put_back(&request);
         }
+    }
+
+    /// Whether it began a transaction that is on no node yet.
+    pub fn is_nowhere(&self) -> bool {
+        self.held.transaction && !self.held.watch && self.own.is_none()
     }
 
     /// Whether its requests have to go to its own connection.

@@ -6,10 +6,12 @@ use std::net::SocketAddr;
 /// The store behind the proxy.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// `host:port`.
-    pub address: String,
+    /// `host:port`: of one server, or of some nodes of a cluster, which say where the others are. Not empty.
+    pub addresses: Vec<String>,
     /// When requests that wait for it leave.
     pub policy: PolicyConfig,
+    /// Connections of one core at a time.
+    pub connections_max: usize,
 }
 
 /// One proxy process.

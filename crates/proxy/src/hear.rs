@@ -1,118 +1,111 @@
 //! What the upstream says, and what becomes of its connections.
 
-use crate::caller::{Caller, Wait};
+use crate::caller::Wait;
+use crate::identity::ABOUT_STORE;
 use crate::machine::ProxyMachine;
-use crate::seat::{Owed, Role, Whose};
+use crate::redirects::{Redirected, sends_on};
+use crate::seat::Role;
 use base::ConnectionId;
 use base::limits::OUTPUT_PAUSE_BYTES;
 use base::street::{Effect, Now};
-use client::{CommandTable, Heard, Qos};
-use wire::reply_parse::parse_reply;
+use client::{CommandTable, Heard};
+use wire::reply_parse::{Value, parse_reply};
 
 /// What became of a seat while its bytes were looked at.
 enum Turn {
-    /// Its greeting was answered; the last reply.
-    Greeted(Option<Vec<u8>>),
+    /// Its greeting was answered so.
+    Greeted(Vec<Vec<u8>>),
     /// It was refused with this error.
     Refused(Vec<u8>),
     /// It cannot be understood.
     Nonsense,
 }
 
-/// How long an answer took that is none.
-const NEVER_US: u64 = u64::MAX;
-
-/// The reply to a caller's request; who has something to send, and whose wait may be over, is noted.
-#[inline]
-fn answer(
-    callers: &mut [Option<Box<Caller>>],
-    (dirty, resumed, done_alone): (&mut Vec<ConnectionId>, &mut Vec<ConnectionId>, &mut Vec<ConnectionId>),
-    (connection, number, took_us): (ConnectionId, u64, u64),
-    reply: &[u8],
-) {
-    let Some(caller) = callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut) else { return };
-    if caller.id != connection {
-        return;
-    }
-    if let Qos::Within { us } = caller.qos {
-        caller.promises.note(took_us <= us);
-    }
-    if caller.answer(number, reply) {
-        dirty.push(connection);
-    }
-    if caller.wait.is_some() && caller.may_go_on() {
-        resumed.push(connection);
-    }
-    if caller.own.is_some() {
-        done_alone.push(connection);
-    }
+fn has(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
 }
 
 impl ProxyMachine {
     /// Bytes of a seat's connection.
     #[inline]
     pub(crate) fn hear(&mut self, now: Now, number: usize, bytes: &[u8], effects: &mut Vec<Effect>) {
-        let ProxyMachine { seats, callers, dirty, resumed, done_alone, .. } = self;
+        let ProxyMachine { seats, desk, routes, .. } = self;
+        let seat = seats.get(number);
+        let (node, whose) = (seat.node, seat.whose);
+        seat.used_us = now.monotonic_us;
+        let is_cluster = routes.table.is_cluster();
         let mut turn = None;
-        seats.get(number).lane.received(now.monotonic_us, bytes, |heard| match heard {
-            Heard::Reply { item: Owed::Caller { caller, number, asked_us, .. }, reply, .. } => {
-                let took_us = now.monotonic_us.saturating_sub(asked_us);
-                answer(callers, (dirty, resumed, done_alone), (caller, number, took_us), reply);
+        seat.lane.received(now.monotonic_us, bytes, |heard| match heard {
+            Heard::Reply { item, request, reply } if is_cluster && sends_on(reply) => {
+                let (request, error) = (request.map(<[u8]>::to_vec), reply.to_vec());
+                desk.redirected.push(Redirected { owed: item, request, error, node, seat: number, whose });
             }
-            Heard::Reply { item: Owed::Nobody, .. } => {}
-            Heard::Greeted(replies) => turn = Some(Turn::Greeted(replies.last().cloned())),
+            Heard::Reply { item, reply, .. } => desk.deliver(Some(now.monotonic_us), item, reply),
+            Heard::Greeted(replies) => turn = Some(Turn::Greeted(replies.to_vec())),
             Heard::Refused(error) => turn = Some(Turn::Refused(error.to_vec())),
             Heard::Nonsense => turn = Some(Turn::Nonsense),
         });
         match turn {
             None => {}
-            Some(Turn::Greeted(last)) => self.greeted(last.as_deref()),
+            Some(Turn::Greeted(replies)) => self.greeted(number, &replies),
             Some(Turn::Refused(error)) => self.seat_refused(now, number, error, effects),
-            Some(Turn::Nonsense) => self.close_seat(number, effects),
+            Some(Turn::Nonsense) => self.close_seat(now, number, effects),
         }
         self.seats.touch(number);
         self.let_go_on(number);
     }
 
-    fn greeted(&mut self, last: Option<&[u8]>) {
-        if self.table_is_learnt {
+    /// What the store said of itself, if it was asked: its commands, whether it is a cluster, and who is where.
+    fn greeted(&mut self, number: usize, replies: &[Vec<u8>]) {
+        let Some((_, [commands, cluster, nodes])) = replies.split_last_chunk::<ABOUT_STORE>() else { return };
+        if self.knows_store() {
             return;
         }
-        let learnt =
-            last.and_then(|reply| parse_reply(reply).ok()?).and_then(|(answer, _)| CommandTable::learn(&answer));
-        if let Some(table) = learnt {
+        let value = |reply: &[u8]| parse_reply(reply).ok().flatten().map(|(value, _)| value);
+        if let Some(table) = value(commands).and_then(|answer| CommandTable::learn(&answer)) {
             (self.table, self.table_is_learnt) = (table, true);
         }
+        let says_no = matches!(value(cluster), Some(Value::Bulk(text) | Value::Verbatim(_, text)) if has(&text, b"cluster_enabled:0"));
+        let node = self.seats.get(number).node;
+        let host = self.routes.table.host(node).to_owned();
+        self.routes.is_known = match value(nodes) {
+            _ if says_no => true,
+            Some(Value::Bulk(text) | Value::Verbatim(_, text)) => {
+                self.routes.table.learn(&String::from_utf8_lossy(&text), &host).is_ok()
+            }
+            // Who may not ask does not know; a server that has no cluster says so, each in its words.
+            Some(Value::Error(text)) => !text.starts_with(b"NOPERM"),
+            _ => false,
+        };
     }
 
     /// Those that wait for a seat look again.
     pub(crate) fn let_go_on(&mut self, number: usize) {
         let waiting = std::mem::take(&mut self.seats.get(number).waiting);
-        self.resumed.extend(waiting);
+        self.desk.resumed.extend(waiting);
     }
 
     fn seat_refused(&mut self, now: Now, number: usize, error: Vec<u8>, effects: &mut Vec<Effect>) {
         self.answer_waiting(now, number, &error);
         self.seats.get(number).refusal = Some(error);
         self.refused.push(number);
-        self.close_seat(number, effects);
+        self.close_seat(now, number, effects);
     }
 
     /// All that waits on a seat is answered with this error: it never left.
     fn answer_waiting(&mut self, now: Now, number: usize, error: &[u8]) {
-        let ProxyMachine { seats, callers, dirty, resumed, done_alone, .. } = self;
-        for owed in seats.get(number).lane.take_waiting(now.monotonic_us) {
-            if let Owed::Caller { caller, number, .. } = owed {
-                answer(callers, (dirty, resumed, done_alone), (caller, number, NEVER_US), error);
-            }
+        for owed in self.seats.get(number).lane.take_waiting(now.monotonic_us) {
+            self.desk.deliver(None, owed, error);
         }
+        self.end_bound(number);
     }
 
-    fn close_seat(&mut self, number: usize, effects: &mut Vec<Effect>) {
+    pub(crate) fn close_seat(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
         let seat = self.seats.get(number);
         if let Some(connection) = seat.lane.connection()
             && !std::mem::replace(&mut seat.is_closing, true)
         {
+            seat.lane.leave(now.monotonic_us);
             effects.push(Effect::Close { connection });
         }
     }
@@ -121,19 +114,23 @@ impl ProxyMachine {
     pub(crate) fn dialed(&mut self, now: Now, token: u64, connection: Option<ConnectionId>, effects: &mut Vec<Effect>) {
         let Some(number) = self.seats.dialed(token) else {
             // Who wanted it is gone.
+            self.seats.connection_ended();
             return effects.extend(connection.map(|connection| Effect::Close { connection }));
         };
         if let Some(connection) = connection {
             self.set_role(connection, Role::Seat(number));
         }
         let seat = self.seats.get(number);
+        let node = seat.node;
         let failed = seat.lane.dialed(now.monotonic_us, connection, effects);
-        let error = self.down_error(number);
-        let ProxyMachine { callers, dirty, resumed, done_alone, .. } = self;
-        for owed in failed {
-            if let Owed::Caller { caller, number, .. } = owed {
-                answer(callers, (dirty, resumed, done_alone), (caller, number, NEVER_US), &error);
-            }
+        if connection.is_none() {
+            self.seats.connection_ended();
+            self.routes.avoid(node);
+            let whose = self.seats.get(number).whose;
+            self.want_table(whose, node);
+            let error = self.down_error(number);
+            failed.into_iter().for_each(|owed| self.desk.deliver(None, owed, &error));
+            self.end_bound(number);
         }
         self.seats.touch(number);
         self.let_go_on(number);
@@ -150,7 +147,7 @@ impl ProxyMachine {
     pub(crate) fn sent(&mut self, connection: ConnectionId, buffer: Vec<u8>, effects: &mut Vec<Effect>) {
         match self.role(connection) {
             Role::Caller => {
-                let Some(caller) = self.caller(connection) else { return };
+                let Some(caller) = self.desk.caller(connection) else { return };
                 caller.output.sent();
                 if let Some(relay) = caller.relay.as_mut().filter(|relay| relay.is_upstream_paused)
                     && caller.output.pending_bytes() <= OUTPUT_PAUSE_BYTES
@@ -159,9 +156,9 @@ impl ProxyMachine {
                     effects.push(Effect::ResumeReceive { connection: relay.upstream });
                 }
                 if caller.wait == Some(Wait::Room) && caller.may_go_on() {
-                    self.resumed.push(connection);
+                    self.desk.resumed.push(connection);
                 }
-                self.dirty.push(connection);
+                self.desk.dirty.push(connection);
                 self.keep_spare(buffer);
             }
             Role::Seat(number) => {
@@ -169,14 +166,14 @@ impl ProxyMachine {
                 self.seats.touch(number);
             }
             Role::Relay(caller) => {
-                let Some(caller) = self.caller(caller) else { return };
+                let Some(caller) = self.desk.caller(caller) else { return };
                 let id = caller.id;
                 if let Some(relay) = &mut caller.relay {
                     relay.sent(id, effects);
                 }
-                self.dirty.push(id);
+                self.desk.dirty.push(id);
             }
-            Role::None => {}
+            Role::None | Role::Leaving => {}
         }
     }
 
@@ -188,7 +185,7 @@ impl ProxyMachine {
         bytes: &[u8],
         effects: &mut Vec<Effect>,
     ) {
-        let Some(caller) = self.caller(connection) else { return };
+        let Some(caller) = self.desk.caller(connection) else { return };
         let Some(bytes) = caller.relay.as_mut().and_then(|relay| relay.down(bytes)) else { return };
         let is_first = caller.say(bytes);
         let is_slow = caller.output.pending_bytes() > OUTPUT_PAUSE_BYTES;
@@ -196,110 +193,23 @@ impl ProxyMachine {
             relay.is_upstream_paused = true;
             effects.push(Effect::PauseReceive { connection: upstream });
         }
-        self.dirty.extend(is_first.then_some(connection));
+        self.desk.dirty.extend(is_first.then_some(connection));
     }
 
     /// The other end sends no more.
-    pub(crate) fn peer_closed(&mut self, connection: ConnectionId, effects: &mut Vec<Effect>) {
+    pub(crate) fn peer_closed(&mut self, now: Now, connection: ConnectionId, effects: &mut Vec<Effect>) {
         match self.role(connection) {
             Role::Caller => {
-                let Some(caller) = self.caller(connection) else { return };
+                let Some(caller) = self.desk.caller(connection) else { return };
                 caller.is_closing = true;
                 match &caller.relay {
                     Some(_) => effects.push(Effect::Close { connection }),
-                    None => self.dirty.push(connection),
+                    None => self.desk.dirty.push(connection),
                 }
             }
-            Role::Seat(number) => self.close_seat(number, effects),
+            Role::Seat(number) => self.close_seat(now, number, effects),
             Role::Relay(_) => effects.push(Effect::Close { connection }),
-            Role::None => {}
-        }
-    }
-
-    /// A connection is gone.
-    pub(crate) fn closed(&mut self, now: Now, connection: ConnectionId, effects: &mut Vec<Effect>) {
-        let role = self.role(connection);
-        self.set_role(connection, Role::None);
-        match role {
-            Role::Caller => self.caller_gone(now, connection, effects),
-            Role::Seat(number) => self.seat_lost(now, number, effects),
-            Role::Relay(caller) => {
-                if let Some(caller) = self.caller(caller) {
-                    caller.relay = None;
-                }
-                self.abandon(caller, effects);
-            }
-            Role::None => {}
-        }
-    }
-
-    fn caller_gone(&mut self, now: Now, connection: ConnectionId, effects: &mut Vec<Effect>) {
-        let Some(caller) = self.callers[connection.index as usize].take() else { return };
-        effects.extend(caller.relay.map(|relay| Effect::Close { connection: relay.upstream }));
-        for number in [caller.own, caller.proof].into_iter().flatten() {
-            self.seats.get(number).is_spoiled = true;
-            self.give_up_own(now, number, effects);
-        }
-    }
-
-    /// A seat lost its connection. Whether what was out was carried out nobody knows: its callers are closed, as their direct
-    /// connections would have been. Reads are asked again.
-    fn seat_lost(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
-        let seat = self.seats.get(number);
-        seat.is_closing = false;
-        let unknown = seat.lane.closed(now.monotonic_us);
-        let whose = seat.whose;
-        for (owed, request) in unknown {
-            let Owed::Caller { caller, is_read, .. } = owed else { continue };
-            let again = request.filter(|_| is_read && matches!(whose, Whose::Shared(_)) && self.retries.spend());
-            if !again.is_some_and(|request| self.ask_again(now, number, owed, &request)) {
-                self.abandon(caller, effects);
-            }
-        }
-        match whose {
-            Whose::Shared(_) => self.seats.touch(number),
-            // What a caller held there is gone with it, as it would be without a proxy.
-            Whose::Own(caller) if self.is_bound(caller, number) => self.abandon(caller, effects),
-            Whose::Own(_) => self.seats.touch(number),
-            Whose::Idle => drop(self.seats.remove(number)),
-        }
-        if self.seats.holds(number) {
-            self.let_go_on(number);
-        }
-    }
-
-    /// A read whose reply was lost goes behind what waits.
-    fn ask_again(&mut self, now: Now, number: usize, owed: Owed, request: &[u8]) -> bool {
-        let Owed::Caller { caller, .. } = owed else { return true };
-        let lane = &mut self.seats.get(number).lane;
-        lane.push(now.monotonic_us, caller.as_u64(), Qos::Batch, owed, request).is_ok()
-    }
-
-    /// Whether the caller's own connection holds something that another one would not.
-    fn is_bound(&mut self, connection: ConnectionId, number: usize) -> bool {
-        self.caller(connection)
-            .is_some_and(|caller| caller.own == Some(number) && (caller.is_held() || caller.held.named))
-    }
-
-    /// Closes a caller at once.
-    fn abandon(&mut self, connection: ConnectionId, effects: &mut Vec<Effect>) {
-        if let Some(caller) = self.caller(connection)
-            && !std::mem::replace(&mut caller.is_abandoned, true)
-        {
-            caller.is_closing = true;
-            effects.push(Effect::Close { connection });
-        }
-    }
-
-    /// A caller's own connection is its own no more.
-    pub(crate) fn give_up_own(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
-        if self.seats.release(now.monotonic_us, number) {
-            return;
-        }
-        self.close_seat(number, effects);
-        let seat = self.seats.remove(number);
-        if let Some(connection) = seat.lane.connection() {
-            self.set_role(connection, Role::None);
+            Role::None | Role::Leaving => {}
         }
     }
 }

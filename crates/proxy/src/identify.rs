@@ -133,7 +133,7 @@ impl ProxyMachine {
             Wish::Name(name) => {
                 caller.name = name;
                 match caller.held.named {
-                    true => self.ask_own(now, caller, request),
+                    true => self.ask_any(now, caller, request),
                     false => self.answer_ok(caller),
                 }
             }
@@ -149,7 +149,8 @@ impl ProxyMachine {
             }
             Wish::Nothing => self.answer_ok(caller),
             Wish::Within(qos) => {
-                (caller.qos, caller.lane) = (qos, None);
+                self.leave_group(caller);
+                caller.qos = qos;
                 self.answer_ok(caller)
             }
             Wish::TellQos => {
@@ -173,8 +174,17 @@ impl ProxyMachine {
                 caller.is_closing = true;
                 Verdict::Done
             }
-            Wish::Other => self.ask_own(now, caller, request),
+            Wish::Other => self.ask_any(now, caller, request),
         }
+    }
+
+    /// A request about the caller for its own connection, wherever that leads.
+    fn ask_any(&mut self, now: Now, caller: &mut Caller, request: &[u8]) -> Verdict {
+        let node = match caller.own {
+            Some(own) => self.seats.get(own).node,
+            None => self.routes.any(caller),
+        };
+        self.ask_own(now, caller, node, request)
     }
 
     fn answer_ok(&mut self, caller: &mut Caller) -> Verdict {
@@ -191,13 +201,14 @@ impl ProxyMachine {
         reply: ReplyOf,
         effects: &mut Vec<Effect>,
     ) -> Verdict {
+        let (asks, node) = (!self.knows_store(), self.routes.node(self.routes.any(caller)));
         let number = match (proves, caller.proof) {
-            (false, _) => self.seats.shared(now.monotonic_us, &identity, Hurry::of(caller.qos), !self.table_is_learnt),
-            // A connection that somebody opened with this password earlier says nothing of what the store thinks of it now.
-            (true, None) => {
-                let asks_commands = !self.table_is_learnt;
-                *caller.proof.insert(self.seats.proof(now.monotonic_us, &identity, caller.id, asks_commands))
+            (false, _) => {
+                let group = self.seats.group(&identity, Hurry::of(caller.qos));
+                self.seats.shared(now.monotonic_us, group, node, asks)
             }
+            // A connection that somebody opened with this password earlier says nothing of what the store thinks of it now.
+            (true, None) => *caller.proof.insert(self.seats.proof(now.monotonic_us, node, &identity, caller.id, asks)),
             (true, Some(number)) => number,
         };
         let seat = self.seats.get(number);
@@ -221,7 +232,6 @@ impl ProxyMachine {
             self.forget(now, caller, identity, effects);
             caller.held = Held::default();
         }
-        caller.lane = None;
         caller.name = name.unwrap_or_else(|| std::mem::take(&mut caller.name));
         match reply {
             ReplyOf::Ok => self.answer_ok(caller),
@@ -232,15 +242,15 @@ impl ProxyMachine {
             ReplyOf::Upstream => {
                 let mut request = Vec::new();
                 encode([b"HELLO".as_slice(), b"2"], &mut request);
-                self.ask_own(now, caller, &request)
+                self.ask_any(now, caller, &request)
             }
         }
     }
 
     /// A caller's connections are another identity's from now on.
     fn forget(&mut self, now: Now, caller: &mut Caller, identity: Identity, effects: &mut Vec<Effect>) {
+        self.leave_group(caller);
         caller.identity = identity;
-        caller.lane = None;
         if let Some(number) = caller.own.take() {
             self.seats.get(number).is_spoiled |= caller.held != Held::default();
             self.give_up_own(now, number, effects);

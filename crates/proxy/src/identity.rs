@@ -15,6 +15,9 @@ pub struct Identity {
     pub database: u32,
 }
 
+/// Replies to the questions what a store is: its commands, whether it is a cluster, and of which nodes.
+pub(crate) const ABOUT_STORE: usize = 3;
+
 impl Identity {
     /// A connection that has said nothing.
     pub const NOBODY: Identity = Identity { login: None, protocol: 2, database: 0 };
@@ -37,9 +40,9 @@ impl Identity {
         usize::from(self.login.is_some())
     }
 
-    /// What makes a new connection mean what this caller means. `asks_commands`: at the end, and without consequence if it is
-    /// refused, which commands there are.
-    pub fn greeting(&self, asks_commands: bool) -> Greeting {
+    /// What makes a new connection mean what this caller means. `asks`: at the end, and without consequence if it is refused, what
+    /// the store is: [`ABOUT_STORE`] replies.
+    pub fn greeting(&self, asks: bool) -> Greeting {
         let mut greeting = Greeting::default();
         let mut say = |words: &[&[u8]]| {
             encode(words.iter().copied(), &mut greeting.requests);
@@ -57,9 +60,11 @@ impl Identity {
         if self.database != 0 {
             say(&[b"SELECT", self.database.to_string().as_bytes()]);
         }
-        if asks_commands {
+        if asks {
             say(&[b"COMMAND"]);
-            greeting.optional = 1;
+            say(&[b"INFO", b"cluster"]);
+            say(&[b"CLUSTER", b"NODES"]);
+            greeting.optional = ABOUT_STORE;
         }
         greeting
     }

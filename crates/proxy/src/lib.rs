@@ -13,17 +13,25 @@ pub mod run;
 
 mod ask;
 mod caller;
+mod desk;
+mod gathers;
+mod groups;
 mod hear;
 mod identify;
 mod identity;
+mod lost;
 mod machine;
 mod order;
+mod own;
 mod qos;
+mod redirects;
 mod relay;
+mod routes;
+mod scatter;
 mod seat;
 mod seats;
 
-pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX};
+pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, UPSTREAM_CONNECTIONS_MAX};
 pub use client::{PolicyConfig, Qos};
 pub use config::{ProxyConfig, Upstream};
 pub use machine::ProxyMachine;

@@ -3,7 +3,10 @@
 use crate::ask::Verdict;
 use crate::caller::{Caller, Wait};
 use crate::config::Upstream;
-use crate::seat::Role;
+use crate::desk::Desk;
+use crate::redirects::Redirected;
+use crate::routes::Routes;
+use crate::seat::{Owed, Role};
 use crate::seats::Seats;
 use base::ConnectionId;
 use base::limits::SPARE_BUFFERS_MAX;
@@ -15,18 +18,23 @@ use wire::{Arguments, ParseLimits, Parsed};
 /// One core's callers and connections to the upstream.
 pub struct ProxyMachine {
     pub(crate) seats: Seats,
-    pub(crate) callers: Vec<Option<Box<Caller>>>,
+    pub(crate) desk: Desk,
+    pub(crate) routes: Routes,
     pub(crate) roles: Vec<(u32, Role)>,
     pub(crate) table: CommandTable,
     /// Whether the upstream itself said which commands it has.
     pub(crate) table_is_learnt: bool,
-    /// Callers with replies to send, and those whose wait may be over.
-    pub(crate) dirty: Vec<ConnectionId>,
-    pub(crate) resumed: Vec<ConnectionId>,
-    /// Callers that may need their own connection no more.
-    pub(crate) done_alone: Vec<ConnectionId>,
     /// Seats whose refusal was heard by all that waited for it.
     pub(crate) refused: Vec<usize>,
+    /// Seats that may not dial before another connection is gone, and connections that are to go for them.
+    starved: Vec<usize>,
+    pub(crate) making_room: usize,
+    /// Connections that were a caller's own, which has one to another node now.
+    pub(crate) given_up: Vec<usize>,
+    /// Parts that nobody was asked for: their errors are told when their caller is back in its place.
+    pub(crate) later: Vec<(Owed, Vec<u8>)>,
+    /// Requests that were sent on to a place that nobody knows, until a fresh table is there.
+    pub(crate) held: Vec<Redirected>,
     spare: Vec<Vec<u8>>,
     spans: Vec<Span>,
     pub(crate) scratch: Vec<u8>,
@@ -42,15 +50,18 @@ impl ProxyMachine {
     /// A core in front of `upstream`, for callers that want `qos` unless they say otherwise. `seed` spreads the moments at which connections are dialed again.
     pub fn new(upstream: Upstream, qos: Qos, seed: u64) -> ProxyMachine {
         ProxyMachine {
-            seats: Seats::new(upstream, seed),
-            callers: Vec::new(),
+            seats: Seats::new(upstream.policy, upstream.connections_max, seed),
+            desk: Desk::default(),
+            routes: Routes::new(&upstream.addresses),
             roles: Vec::new(),
             table: CommandTable::own(),
             table_is_learnt: false,
-            dirty: Vec::new(),
-            resumed: Vec::new(),
-            done_alone: Vec::new(),
             refused: Vec::new(),
+            starved: Vec::new(),
+            making_room: 0,
+            given_up: Vec::new(),
+            later: Vec::new(),
+            held: Vec::new(),
             spare: Vec::new(),
             spans: Vec::new(),
             scratch: Vec::new(),
@@ -69,7 +80,7 @@ impl ProxyMachine {
                 Event::Received { connection, span } => self.received(now, connection, span.of(received), effects),
                 Event::Dialed { token, connection } => self.dialed(now, token, connection, effects),
                 Event::SendDone { connection, buffer } => self.sent(connection, buffer, effects),
-                Event::PeerClosed { connection } => self.peer_closed(connection, effects),
+                Event::PeerClosed { connection } => self.peer_closed(now, connection, effects),
                 Event::Closed { connection } => self.closed(now, connection, effects),
                 Event::ShutdownRequested => self.is_stopping = true,
                 _ => {}
@@ -79,10 +90,10 @@ impl ProxyMachine {
 
     fn accepted(&mut self, connection: ConnectionId) {
         let index = connection.index as usize;
-        if self.callers.len() <= index {
-            self.callers.resize_with(index + 1, || None);
+        if self.desk.callers.len() <= index {
+            self.desk.callers.resize_with(index + 1, || None);
         }
-        self.callers[index] = Some(Box::new(Caller::new(connection, self.qos)));
+        self.desk.callers[index] = Some(Box::new(Caller::new(connection, self.qos)));
         self.set_role(connection, Role::Caller);
     }
 
@@ -103,27 +114,21 @@ impl ProxyMachine {
     }
 
     #[inline]
-    pub(crate) fn caller(&mut self, connection: ConnectionId) -> Option<&mut Caller> {
-        let caller = self.callers.get_mut(connection.index as usize)?.as_deref_mut()?;
-        (caller.id == connection).then_some(caller)
-    }
-
-    #[inline]
     fn received(&mut self, now: Now, connection: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
         match self.role(connection) {
             Role::Caller => self.caller_received(now, connection, bytes, effects),
             Role::Seat(number) => self.hear(now, number, bytes, effects),
             Role::Relay(caller) => self.relay_down(connection, caller, bytes, effects),
-            Role::None => {}
+            Role::None | Role::Leaving => {}
         }
     }
 
     #[inline]
     fn caller_received(&mut self, now: Now, connection: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
-        let Some(mut caller) = self.callers[connection.index as usize].take() else { return };
+        let Some(mut caller) = self.desk.callers[connection.index as usize].take() else { return };
         if let Some(relay) = &mut caller.relay {
             relay.up(connection, bytes, effects);
-            self.dirty.push(connection);
+            self.desk.dirty.push(connection);
         } else if caller.is_closing {
             // Nothing more is wanted of it.
         } else if caller.wait.is_some() {
@@ -136,7 +141,7 @@ impl ProxyMachine {
         } else if caller.input.append(bytes) {
             self.decode_kept(now, &mut caller, effects);
         }
-        self.callers[connection.index as usize] = Some(caller);
+        self.desk.callers[connection.index as usize] = Some(caller);
     }
 
     fn decode_kept(&mut self, now: Now, caller: &mut Caller, effects: &mut Vec<Effect>) {
@@ -168,7 +173,7 @@ impl ProxyMachine {
                             start += consumed;
                             let relay = caller.relay.as_mut().expect("it was just made");
                             relay.up(caller.id, &bytes[start..], effects);
-                            self.dirty.push(caller.id);
+                            self.desk.dirty.push(caller.id);
                             start = bytes.len();
                         }
                     }
@@ -199,8 +204,8 @@ impl ProxyMachine {
 
     /// Those whose wait is over go on where they stopped.
     fn resume(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        while let Some(connection) = self.resumed.pop() {
-            let Some(mut caller) = self.callers.get_mut(connection.index as usize).and_then(Option::take) else {
+        while let Some(connection) = self.next_resumed() {
+            let Some(mut caller) = self.desk.callers.get_mut(connection.index as usize).and_then(Option::take) else {
                 continue;
             };
             if caller.id == connection && caller.relay.is_none() {
@@ -210,22 +215,29 @@ impl ProxyMachine {
                 }
                 caller.pace(effects);
             }
-            self.callers[connection.index as usize] = Some(caller);
+            self.desk.callers[connection.index as usize] = Some(caller);
         }
-        for number in std::mem::take(&mut self.refused) {
-            if self.seats.holds(number) {
-                self.seats.get(number).refusal = None;
-            }
+        self.forget_refusals(now, effects);
+    }
+
+    /// One whose wait is over, also by what could not be sent.
+    fn next_resumed(&mut self) -> Option<ConnectionId> {
+        for (owed, error) in self.later.drain(..) {
+            self.desk.deliver(None, owed, &error);
         }
+        self.desk.resumed.pop()
     }
 
     /// Own connections that nobody needs any more go to the next one who does.
     fn release(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        while let Some(connection) = self.done_alone.pop() {
-            let Some(caller) = self.caller(connection) else { continue };
+        for number in std::mem::take(&mut self.given_up) {
+            self.give_up_own(now, number, effects);
+        }
+        while let Some(connection) = self.desk.done_alone.pop() {
+            let Some(caller) = self.desk.caller(connection) else { continue };
             let Some(number) = caller.own.filter(|_| !caller.is_held() && !caller.held.named) else { continue };
             if caller.wait != Some(Wait::Seat(number)) && self.seats.get(number).lane.owed() == 0 {
-                self.caller(connection).expect("it was just there").own = None;
+                self.desk.caller(connection).expect("it was just there").own = None;
                 self.give_up_own(now, number, effects);
             }
         }
@@ -233,6 +245,11 @@ impl ProxyMachine {
 
     /// Batches that are due leave, dials begin.
     fn send(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        for number in std::mem::take(&mut self.starved) {
+            if self.seats.holds(number) {
+                self.seats.touch(number);
+            }
+        }
         let mut dirty = std::mem::take(&mut self.seats.dirty);
         for number in dirty.drain(..) {
             self.send_seat(now, number, effects);
@@ -247,21 +264,45 @@ impl ProxyMachine {
         }
         let seat = self.seats.get(number);
         seat.is_dirty = false;
-        let (is_wanted, effects_before) = (!seat.waiting.is_empty(), effects.len());
-        seat.lane.dial(now.monotonic_us, is_wanted, token, effects);
-        if effects.len() > effects_before {
+        if !seat.lane.wants_dial(now.monotonic_us, !seat.waiting.is_empty()) {
+            seat.lane.send_due(now.monotonic_us, effects);
+        } else if self.seats.may_dial() {
+            self.seats.get(number).lane.dial(token, effects);
             self.seats.dial_began(number);
         } else {
-            seat.lane.send_due(now.monotonic_us, effects);
+            self.starved.push(number);
+            self.make_room(now, effects);
         }
+        self.seats.note_timer(now.monotonic_us, number);
         self.awaits_sent |= self.seats.get(number).lane.awaits_sent();
+    }
+
+    /// For each seat that may not dial a connection at rest is closed, if there is one.
+    fn make_room(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if self.making_room < self.starved.len()
+            && let Some(number) = self.seats.least_recently_used()
+        {
+            self.making_room += 1;
+            self.close_seat(now, number, effects);
+        }
+    }
+
+    /// Connections that nobody uses are closed.
+    fn sweep(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        for number in self.seats.unused(now.monotonic_us) {
+            self.close_seat(now, number, effects);
+            if self.seats.get(number).lane.connection().is_none() {
+                self.seats.remove(number);
+            }
+        }
     }
 
     /// Replies leave.
     fn reply(&mut self, effects: &mut Vec<Effect>) {
-        while let Some(connection) = self.dirty.pop() {
+        while let Some(connection) = self.desk.dirty.pop() {
             let spare = &mut self.spare;
-            let Some(caller) = self.callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut) else {
+            let Some(caller) = self.desk.callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut)
+            else {
                 continue;
             };
             if caller.id == connection {
@@ -285,11 +326,15 @@ impl Machine for ProxyMachine {
         let (now, effects) = (input.now, &mut output.effects);
         self.receive(now, input.received, input.events, effects);
         self.seats.touch_due(now.monotonic_us);
+        self.follow(now, effects);
+        self.learn(now, effects);
         self.resume(now, effects);
         self.release(now, effects);
         self.send(now, effects);
+        self.sweep(now, effects);
         self.reply(effects);
-        output.deadline_us = self.seats.deadline_us(now.monotonic_us);
+        let dues_us = [self.seats.deadline_us(now.monotonic_us), self.routes.deadline_us()];
+        output.deadline_us = dues_us.into_iter().flatten().min();
         output.quiet_completions = !std::mem::take(&mut self.awaits_sent);
         if self.is_stopping {
             effects.push(Effect::Stop);

@@ -1,26 +1,50 @@
-//! A seat: a connection to the upstream, or the wish for one, with those who want something of it.
+//! A seat: a connection to a node of the upstream, or the wish for one, with those who want something of it.
 
 use crate::identity::Identity;
 use base::ConnectionId;
 use base::limits::HURRY_US_MAX;
+use client::cluster::NodeNumber;
 use client::{Lane, Qos};
 
 /// What the owner of a lane keeps of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owed {
-    /// A caller's request.
-    Caller {
-        /// Who asked.
-        caller: ConnectionId,
-        /// Its number among the caller's.
-        number: u64,
-        /// Twice does no harm.
-        is_read: bool,
-        /// When.
-        asked_us: u64,
-    },
-    /// The proxy's own; its reply is of no interest.
+pub(crate) struct Owed {
+    /// Whose reply it is.
+    pub to: OwedTo,
+    /// Twice does no harm.
+    pub is_read: bool,
+    /// Corrections that it followed.
+    pub redirects: u8,
+    /// When it was asked.
+    pub asked_us: u64,
+}
+
+/// Whose a reply is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwedTo {
+    /// A caller's, to its request of that number.
+    Caller { caller: ConnectionId, number: u64 },
+    /// A part of one.
+    Part { gather: u32, part: u32 },
+    /// The proxy's, which said `MULTI` for a caller that was told it is done.
+    Begun { caller: ConnectionId },
+    /// The proxy's: who is where.
+    Table,
+    /// The proxy's, and of no interest.
     Nobody,
+}
+
+impl Owed {
+    /// The proxy's own.
+    pub const NOBODY: Owed = Owed { to: OwedTo::Nobody, is_read: false, redirects: 0, asked_us: 0 };
+
+    /// For the batcher, which keeps the order of requests with the same number.
+    pub fn caller_number(&self) -> u64 {
+        match self.to {
+            OwedTo::Caller { caller, .. } | OwedTo::Begun { caller } => caller.as_u64(),
+            OwedTo::Part { .. } | OwedTo::Table | OwedTo::Nobody => 0,
+        }
+    }
 }
 
 /// Which of the lanes to one store a request takes: one that is in a hurry does not stand behind a long batch of others in the same
@@ -48,8 +72,8 @@ impl Hurry {
 /// Whose a seat is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// All callers' of its identity that are in such a hurry.
-    Shared(Hurry),
+    /// The callers' of this group.
+    Shared(usize),
     /// This caller's alone.
     Own(ConnectionId),
     /// Nobody's at the moment: as after its greeting.
@@ -59,6 +83,7 @@ pub(crate) enum Whose {
 /// A seat.
 pub(crate) struct Seat {
     pub lane: Lane<Owed>,
+    pub node: NodeNumber,
     pub identity: Identity,
     pub whose: Whose,
     /// Callers that wait until it is open, down, or has room.
@@ -73,6 +98,18 @@ pub(crate) struct Seat {
     pub is_closing: bool,
     /// Something was pushed or opened since the last round of sends.
     pub is_dirty: bool,
+    /// Its lane wants to be looked at when time has passed.
+    pub has_timer: bool,
+    /// When something was last sent or heard.
+    pub used_us: u64,
+}
+
+impl Seat {
+    /// Whether its connection can be closed and nobody would notice: open, and nothing waits or is on its way.
+    pub fn is_at_rest(&self) -> bool {
+        let is_in_use = matches!(self.whose, Whose::Own(_)) || !self.waiting.is_empty() || self.is_closing;
+        !is_in_use && self.lane.is_open() && !self.lane.is_sending() && self.lane.owed() == 0
+    }
 }
 
 /// What the numbers of connections stand for.
@@ -86,4 +123,6 @@ pub(crate) enum Role {
     Seat(usize),
     /// An upstream connection whose bytes are this caller's, unread.
     Relay(ConnectionId),
+    /// An upstream connection that is being closed, and whose seat is gone.
+    Leaving,
 }

@@ -1,11 +1,12 @@
-//! All seats of one core: found by identity when they are shared, by number otherwise.
+//! All seats of one core: found by group and node when they are shared, by number otherwise; and the connections that they may have.
 
-use crate::config::Upstream;
+use crate::groups::Groups;
 use crate::identity::Identity;
 use crate::seat::{Hurry, Owed, Seat, Whose};
 use base::ConnectionId;
-use base::limits::{self, IDLE_OWN_CONNECTIONS_MAX};
+use base::limits::{self, IDLE_OWN_CONNECTIONS_MAX, LANE_IDLE_US_MAX};
 use client::batch::{BatchBounds, BatcherConfig};
+use client::cluster::NodeNumber;
 use client::{Lane, PolicyConfig, Qos};
 use std::collections::BTreeMap;
 use wire::request::encode;
@@ -20,34 +21,48 @@ fn bounds() -> BatchBounds {
     }
 }
 
+/// A node that a seat is for.
+pub(crate) type Node<'a> = (NodeNumber, &'a str);
+
 /// The seats.
 pub(crate) struct Seats {
-    upstream: Upstream,
+    policy: PolicyConfig,
+    connections_max: usize,
     places: Vec<Option<Seat>>,
     free: Vec<usize>,
-    shared: BTreeMap<(Identity, Hurry), usize>,
+    pub groups: Groups,
     idle: Vec<usize>,
     /// Which seat a dial is for.
     dials: BTreeMap<u64, usize>,
     dials_begun: u64,
+    /// Seats whose dial or connection counts.
+    connections: usize,
     seed: u64,
     /// Those with something to send.
     pub dirty: Vec<usize>,
+    /// Those whose lanes want to be looked at when time has passed.
+    timed: Vec<usize>,
+    /// When connections that nobody uses are looked for next.
+    sweep_us: u64,
 }
 
 impl Seats {
-    /// None yet.
-    pub fn new(upstream: Upstream, seed: u64) -> Seats {
+    /// None yet; at most `connections_max` connections at a time.
+    pub fn new(policy: PolicyConfig, connections_max: usize, seed: u64) -> Seats {
         Seats {
-            upstream,
+            policy,
+            connections_max,
             places: Vec::new(),
             free: Vec::new(),
-            shared: BTreeMap::new(),
+            groups: Groups::default(),
             idle: Vec::new(),
             dials: BTreeMap::new(),
             dials_begun: 0,
+            connections: 0,
             seed,
             dirty: Vec::new(),
+            timed: Vec::new(),
+            sweep_us: LANE_IDLE_US_MAX,
         }
     }
 
@@ -57,48 +72,65 @@ impl Seats {
         self.places[number].as_mut().expect("a seat is given up only when nobody refers to it")
     }
 
-    /// The number of the seat that all callers of this identity share that are in such a hurry.
-    pub fn shared(&mut self, now_us: u64, identity: &Identity, hurry: Hurry, asks_commands: bool) -> usize {
-        let key = (identity.clone(), hurry);
-        if let Some(&number) = self.shared.get(&key) {
+    /// The group of all callers of this identity that are in such a hurry.
+    pub fn group(&mut self, identity: &Identity, hurry: Hurry) -> usize {
+        self.groups.number(identity, hurry)
+    }
+
+    /// The number of a group's seat at a node.
+    #[inline]
+    pub fn shared(&mut self, now_us: u64, group: usize, node: Node<'_>, asks: bool) -> usize {
+        if let Some(number) = self.groups.get(group).seat(node.0) {
             return number;
         }
-        let number = self.add(now_us, identity, (Whose::Shared(hurry), self.upstream.policy), asks_commands);
-        self.shared.insert(key, number);
+        let identity = self.groups.get(group).identity.clone();
+        let number = self.add(now_us, node, &identity, (Whose::Shared(group), self.policy), asks);
+        self.groups.get(group).set_seat(node.0, Some(number));
         number
     }
 
     /// A seat for this caller alone: one that is open and free, or a new one.
-    pub fn own(&mut self, now_us: u64, identity: &Identity, caller: ConnectionId) -> usize {
-        let fits = |number: &usize| self.places[*number].as_ref().is_some_and(|seat| seat.identity == *identity);
+    pub fn own(&mut self, now_us: u64, node: Node<'_>, identity: &Identity, caller: ConnectionId) -> usize {
+        let fits = |number: &usize| {
+            let seat = self.places[*number].as_ref();
+            seat.is_some_and(|seat| seat.node == node.0 && !seat.is_closing && seat.identity == *identity)
+        };
         match self.idle.iter().position(fits) {
             Some(place) => {
                 let number = self.idle.swap_remove(place);
                 self.get(number).whose = Whose::Own(caller);
                 number
             }
-            None => self.add(now_us, identity, (Whose::Own(caller), PolicyConfig::Immediate), false),
+            None => self.add(now_us, node, identity, (Whose::Own(caller), PolicyConfig::Immediate), false),
         }
     }
 
     /// A new seat for this caller alone, which shows what the store makes of its login.
-    pub fn proof(&mut self, now_us: u64, identity: &Identity, caller: ConnectionId, asks_commands: bool) -> usize {
-        self.add(now_us, identity, (Whose::Own(caller), PolicyConfig::Immediate), asks_commands)
+    pub fn proof(
+        &mut self,
+        now_us: u64,
+        node: Node<'_>,
+        identity: &Identity,
+        caller: ConnectionId,
+        asks: bool,
+    ) -> usize {
+        self.add(now_us, node, identity, (Whose::Own(caller), PolicyConfig::Immediate), asks)
     }
 
     fn add(
         &mut self,
         now_us: u64,
+        (node, address): Node<'_>,
         identity: &Identity,
         (whose, policy): (Whose, PolicyConfig),
-        asks_commands: bool,
+        asks: bool,
     ) -> usize {
         self.seed = base::rng::mix(self.seed);
         let batching = BatcherConfig { policy, bounds: bounds(), ..BatcherConfig::default() };
-        let greeting = identity.greeting(asks_commands);
-        let lane: Lane<Owed> = Lane::new(self.upstream.address.clone(), greeting, batching, (now_us, self.seed));
+        let lane: Lane<Owed> = Lane::new(address.to_owned(), identity.greeting(asks), batching, (now_us, self.seed));
         let seat = Seat {
             lane,
+            node,
             identity: identity.clone(),
             whose,
             waiting: Vec::new(),
@@ -107,6 +139,8 @@ impl Seats {
             is_spoiled: false,
             is_closing: false,
             is_dirty: false,
+            has_timer: false,
+            used_us: now_us,
         };
         match self.free.pop() {
             Some(number) => {
@@ -124,20 +158,20 @@ impl Seats {
     pub fn release(&mut self, now_us: u64, number: usize) -> bool {
         let room = self.idle.len() < IDLE_OWN_CONNECTIONS_MAX;
         let seat = self.get(number);
-        let is_as_new = seat.lane.is_open() && !seat.is_spoiled && seat.lane.owed() == 0;
+        let is_as_new = seat.lane.is_open() && !seat.is_spoiled && !seat.is_closing && seat.lane.owed() == 0;
         if !room || !is_as_new {
             return false;
         }
         if std::mem::replace(&mut seat.is_named, false) {
             let mut words = Vec::new();
             encode([b"CLIENT".as_slice(), b"SETNAME", b""], &mut words);
-            if seat.lane.push(now_us, 0, Qos::Batch, Owed::Nobody, &words).is_err() {
+            if seat.lane.push(now_us, 0, Qos::Batch, Owed::NOBODY, &words).is_err() {
                 return false;
             }
             self.touch(number);
         }
         let seat = self.get(number);
-        seat.whose = Whose::Idle;
+        (seat.whose, seat.used_us) = (Whose::Idle, now_us);
         self.idle.push(number);
         true
     }
@@ -147,11 +181,18 @@ impl Seats {
         let seat = self.places[number].take().expect("a seat is given up once");
         self.idle.retain(|&idle| idle != number);
         self.dials.retain(|_, &mut dialed| dialed != number);
-        if let Whose::Shared(hurry) = seat.whose {
-            self.shared.remove(&(seat.identity.clone(), hurry));
+        self.timed.retain(|&timed| timed != number);
+        if let Whose::Shared(group) = seat.whose {
+            self.groups.get(group).set_seat(seat.node, None);
+            self.groups.remove_empty(group);
         }
         self.free.push(number);
         seat
+    }
+
+    /// Whether one more connection may be dialed.
+    pub fn may_dial(&self) -> bool {
+        self.connections < self.connections_max
     }
 
     /// The number of a dial that is about to begin.
@@ -163,11 +204,17 @@ impl Seats {
     pub fn dial_began(&mut self, number: usize) {
         self.dials.insert(self.dials_begun, number);
         self.dials_begun += 1;
+        self.connections += 1;
     }
 
     /// Which seat the dial was for, if anybody still wants it.
     pub fn dialed(&mut self, token: u64) -> Option<usize> {
         self.dials.remove(&token)
+    }
+
+    /// A dial that failed, or a connection, is gone.
+    pub fn connection_ended(&mut self) {
+        self.connections -= 1;
     }
 
     /// Something is to be done for it before the tick ends.
@@ -184,18 +231,59 @@ impl Seats {
         self.places[number].is_some()
     }
 
+    /// It was looked at: whether it has to be again when time has passed.
+    #[inline]
+    pub fn note_timer(&mut self, now_us: u64, number: usize) {
+        let seat = self.get(number);
+        if !seat.has_timer && seat.lane.deadline_us(now_us).is_some() {
+            seat.has_timer = true;
+            self.timed.push(number);
+        }
+    }
+
     /// Those whose batches or dials have become due are to be looked at.
     pub fn touch_due(&mut self, now_us: u64) {
-        for number in 0..self.places.len() {
-            let deadline_us = self.places[number].as_ref().and_then(|seat| seat.lane.deadline_us(now_us));
-            if deadline_us.is_some_and(|deadline_us| deadline_us <= now_us) {
-                self.touch(number);
+        for number in std::mem::take(&mut self.timed) {
+            self.get(number).has_timer = false;
+            match self.get(number).lane.deadline_us(now_us) {
+                Some(deadline_us) if deadline_us <= now_us => self.touch(number),
+                _ => self.note_timer(now_us, number),
             }
         }
     }
 
     /// When the next of them wants to be looked at.
     pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
-        self.places.iter().flatten().filter_map(|seat| seat.lane.deadline_us(now_us)).min()
+        let of_timed = |&number: &usize| self.places[number].as_ref().and_then(|seat| seat.lane.deadline_us(now_us));
+        let sweep_us = (self.connections > 0).then_some(self.sweep_us);
+        self.timed.iter().filter_map(of_timed).chain(sweep_us).min()
+    }
+
+    /// The seat whose connection may make room for another one: of those at rest the one that was used last longest ago.
+    pub fn least_recently_used(&self) -> Option<usize> {
+        let at_rest = self.places.iter().enumerate().filter_map(|(number, seat)| Some((number, seat.as_ref()?)));
+        at_rest.filter(|(_, seat)| seat.is_at_rest()).min_by_key(|(_, seat)| seat.used_us).map(|(number, _)| number)
+    }
+
+    /// Once in a while: seats at rest that nobody used for a long time, and shared ones without a connection or a caller.
+    pub fn unused(&mut self, now_us: u64) -> Vec<usize> {
+        if now_us < self.sweep_us {
+            return Vec::new();
+        }
+        self.sweep_us = now_us + LANE_IDLE_US_MAX / 4;
+        (0..self.places.len()).filter(|&number| self.is_unused(now_us, number)).collect()
+    }
+
+    fn is_unused(&mut self, now_us: u64, number: usize) -> bool {
+        let Some(seat) = self.places[number].as_ref() else { return false };
+        if now_us.saturating_sub(seat.used_us) < LANE_IDLE_US_MAX {
+            return false;
+        }
+        match seat.whose {
+            Whose::Shared(group) if seat.lane.connection().is_none() => {
+                seat.lane.owed() == 0 && seat.waiting.is_empty() && self.groups.get(group).is_deserted()
+            }
+            _ => seat.is_at_rest(),
+        }
     }
 }

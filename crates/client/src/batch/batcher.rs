@@ -95,9 +95,16 @@ impl<T> Batcher<T> {
         item: T,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), Refused<T>> {
-        if self.waiting_bytes() >= self.bounds.waiting_bytes_max || self.is_overloaded() {
+        if !self.has_room() {
             return Err(Refused(item));
         }
+        self.push_again(now_us, caller, qos, item, encode);
+        Ok(())
+    }
+
+    /// The same for a request that was taken once already and has to be sent anew: it finds room in any case.
+    #[inline]
+    pub fn push_again(&mut self, now_us: u64, caller: u64, qos: Qos, item: T, encode: impl FnOnce(&mut Vec<u8>)) {
         let (is_urgent, deadline_us) = match qos {
             Qos::Batch => {
                 self.split.note_unhurried();
@@ -107,8 +114,7 @@ impl<T> Batcher<T> {
             Qos::Within { us } => self.judge(now_us, us),
         };
         if is_urgent || !self.urgent.is_empty() {
-            self.push_split(now_us, caller, is_urgent, deadline_us, item, encode);
-            return Ok(());
+            return self.push_split(now_us, caller, is_urgent, deadline_us, item, encode);
         }
         if self.has_urgent_callers {
             self.relaxed.callers.note(caller);
@@ -116,7 +122,6 @@ impl<T> Batcher<T> {
             self.relaxed.callers.note_unnamed();
         }
         self.relaxed.push(now_us, deadline_us, item, encode);
-        Ok(())
     }
 
     /// Whether a request with so long to its reply is urgent, and by when it is to be answered.
@@ -282,6 +287,12 @@ impl<T> Batcher<T> {
     fn has_room_in_flight(&self) -> bool {
         self.in_flight.batches < self.bounds.in_flight_batches_max
             && self.in_flight.bytes < self.bounds.in_flight_bytes_max
+    }
+
+    /// Whether another request would be taken.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.waiting_bytes() < self.bounds.waiting_bytes_max && !self.is_overloaded()
     }
 
     /// Whether the destination has more to work on than anybody should wait for.

@@ -17,6 +17,8 @@ pub struct Session {
     database: u32,
     resp3: bool,
     queued: Option<Vec<Vec<Vec<u8>>>>,
+    /// Something was refused inside the transaction.
+    is_spoiled: bool,
     watched: BTreeMap<(u32, Vec<u8>), u64>,
     subscribed: BTreeSet<Vec<u8>>,
 }
@@ -40,7 +42,14 @@ impl Session {
         out
     }
 
-    fn request(&mut self, store: &mut Store, words: Vec<Vec<u8>>, out: &mut Vec<u8>) {
+    /// An error instead of a request: inside a transaction that one is given up.
+    pub fn refuse(&mut self, error: &str, out: &mut Vec<u8>) {
+        self.is_spoiled |= self.queued.is_some();
+        out.extend_from_slice(error.as_bytes());
+    }
+
+    /// One request.
+    pub fn request(&mut self, store: &mut Store, words: Vec<Vec<u8>>, out: &mut Vec<u8>) {
         let name = words[0].to_ascii_lowercase();
         match (&name[..], self.queued.is_some()) {
             (b"multi", false) => {
@@ -49,12 +58,12 @@ impl Session {
             }
             (b"exec", true) => self.exec(store, out),
             (b"discard", true) => {
-                self.queued = None;
+                (self.queued, self.is_spoiled) = (None, false);
                 self.watched.clear();
                 out.extend_from_slice(b"+OK\r\n");
             }
             (b"exec" | b"discard", false) => out.extend_from_slice(b"-ERR without MULTI\r\n"),
-            (b"multi" | b"watch", true) => out.extend_from_slice(b"-ERR not inside MULTI\r\n"),
+            (b"multi" | b"watch", true) => out.extend_from_slice(b"-ERR MULTI calls can not be nested\r\n"),
             (_, true) => {
                 self.queued.as_mut().unwrap().push(words);
                 out.extend_from_slice(b"+QUEUED\r\n");
@@ -66,6 +75,9 @@ impl Session {
     fn exec(&mut self, store: &mut Store, out: &mut Vec<u8>) {
         let queued = self.queued.take().unwrap();
         let watched = std::mem::take(&mut self.watched);
+        if std::mem::take(&mut self.is_spoiled) {
+            return out.extend_from_slice(b"-EXECABORT given up\r\n");
+        }
         if watched.iter().any(|((database, key), version)| store.version_of(*database, key) != *version) {
             return out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"*-1\r\n" });
         }
@@ -92,6 +104,7 @@ impl Session {
                 store.set(self.database, key, std::str::from_utf8(value).unwrap().parse().unwrap_or(0));
                 out.extend_from_slice(b"+OK\r\n");
             }
+            (b"mget" | b"mset" | b"del" | b"exists", rest) => self.run_over_keys(store, (&name, rest), out),
             // As if it had waited and nothing came.
             (b"blpop", [..]) => out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"*-1\r\n" }),
             (b"watch", keys) => {
@@ -138,16 +151,52 @@ impl Session {
             }
         }
     }
+
+    /// A request about several keys.
+    fn run_over_keys(&mut self, store: &mut Store, (name, rest): (&[u8], &[&[u8]]), out: &mut Vec<u8>) {
+        match (name, rest) {
+            (b"mget", keys) => {
+                out.extend_from_slice(format!("*{}\r\n", keys.len()).as_bytes());
+                keys.iter().for_each(|key| self.run(store, &[b"get".to_vec(), key.to_vec()], out));
+            }
+            (b"mset", pairs) if pairs.len() % 2 == 0 => {
+                for pair in pairs.chunks(2) {
+                    store.set(self.database, pair[0], std::str::from_utf8(pair[1]).unwrap().parse().unwrap_or(0));
+                }
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            (b"del" | b"exists", keys) => {
+                let is_there = |store: &mut Store, key: &[u8]| match name {
+                    b"del" => store.delete(self.database, key),
+                    _ => store.get(self.database, key).is_some(),
+                };
+                let count = keys.iter().filter(|key| is_there(store, key)).count();
+                out.extend_from_slice(format!(":{count}\r\n").as_bytes());
+            }
+            (_, _) => out.extend_from_slice(b"-ERR wrong number of arguments\r\n"),
+        }
+    }
 }
 
 impl Store {
-    fn get(&self, database: u32, key: &[u8]) -> Option<i64> {
+    /// A value.
+    pub fn get(&self, database: u32, key: &[u8]) -> Option<i64> {
         Some(self.databases.get(&database)?.get(key)?.1)
     }
 
     fn set(&mut self, database: u32, key: &[u8], value: i64) {
         self.version += 1;
         self.databases.entry(database).or_default().insert(key.to_vec(), (self.version, value));
+    }
+
+    fn delete(&mut self, database: u32, key: &[u8]) -> bool {
+        self.version += 1;
+        self.databases.get_mut(&database).is_some_and(|keys| keys.remove(key).is_some())
+    }
+
+    /// All keys of the first database.
+    pub fn keys(&self) -> Vec<Vec<u8>> {
+        self.databases.get(&0).map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
     }
 
     fn version_of(&self, database: u32, key: &[u8]) -> u64 {
@@ -157,7 +206,14 @@ impl Store {
 
 /// Its commands, as Redis 7 tells them to RESP2.
 const COMMANDS: &str = concat!(
-    "*17\r\n",
+    "*24\r\n",
+    "*7\r\n$4\r\nmget\r\n:-2\r\n*1\r\n+readonly\r\n:1\r\n:-1\r\n:1\r\n*0\r\n",
+    "*7\r\n$4\r\nmset\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:-1\r\n:2\r\n*0\r\n",
+    "*7\r\n$3\r\ndel\r\n:-2\r\n*1\r\n+write\r\n:1\r\n:-1\r\n:1\r\n*0\r\n",
+    "*7\r\n$6\r\nexists\r\n:-2\r\n*1\r\n+readonly\r\n:1\r\n:-1\r\n:1\r\n*0\r\n",
+    "*7\r\n$6\r\ndbsize\r\n:1\r\n*1\r\n+readonly\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$4\r\nkeys\r\n:2\r\n*1\r\n+readonly\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$4\r\nscan\r\n:-2\r\n*1\r\n+readonly\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
     "*7\r\n$4\r\nauth\r\n:-2\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
     "*7\r\n$4\r\nwait\r\n:3\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
     "*7\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n",

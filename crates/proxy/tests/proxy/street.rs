@@ -3,7 +3,7 @@
 use base::ConnectionId;
 use base::street::{Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
 use proxy::{PolicyConfig, ProxyMachine, Qos, Upstream};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The machine and everything around it.
 pub struct Street {
@@ -20,14 +20,24 @@ pub struct Street {
     pub upstream: Vec<ConnectionId>,
     /// Connections that the machine closed.
     pub closed: Vec<ConnectionId>,
+    /// Where each connection leads that was dialed.
+    pub addresses: BTreeMap<ConnectionId, String>,
     /// Whether a store answers dials.
     pub answers: bool,
+    /// Places where nobody answers.
+    pub dead: BTreeSet<String>,
 }
 
 impl Street {
     /// A proxy with a store that answers dials.
     pub fn new(policy: PolicyConfig) -> Street {
-        let upstream = Upstream { address: "store:6379".to_owned(), policy };
+        Street::before(&["store:6379"], policy, 100)
+    }
+
+    /// The same, with these seeds and a bound for connections.
+    pub fn before(seeds: &[&str], policy: PolicyConfig, connections_max: usize) -> Street {
+        let addresses = seeds.iter().map(|&seed| seed.to_owned()).collect();
+        let upstream = Upstream { addresses, policy, connections_max };
         Street {
             machine: ProxyMachine::new(upstream, Qos::Batch, 7),
             now_us: 1_000_000,
@@ -38,7 +48,9 @@ impl Street {
             generations: Vec::new(),
             upstream: Vec::new(),
             closed: Vec::new(),
+            addresses: BTreeMap::new(),
             answers: true,
+            dead: BTreeSet::new(),
         }
     }
 
@@ -117,8 +129,9 @@ impl Street {
                 let done = Event::SendDone { connection, buffer };
                 if is_quiet { self.quiet.push(done) } else { self.events.push(done) }
             }
-            Effect::Dial { token, .. } if self.answers => {
+            Effect::Dial { token, address } if self.answers && !self.dead.contains(&address) => {
                 let connection = self.connection();
+                self.addresses.insert(connection, address);
                 self.upstream.push(connection);
                 self.events.push(Event::Dialed { token, connection: Some(connection) });
             }

@@ -106,7 +106,7 @@ fn what_had_left_when_the_store_went_is_asked_again_if_it_reads_and_else_closes_
         street.arrive(lane, &replies);
         street.settle();
     }
-    assert!(asked.ends_with(&(array("INCR c") + &array("GET a"))), "{asked}");
+    assert!(asked.ends_with(&(array("GET a") + &array("INCR c"))), "{asked}");
     assert_eq!([street.text(clients[0]), street.text(clients[2])], ["$-1\r\n", ":1\r\n"]);
 }
 

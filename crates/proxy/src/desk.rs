@@ -1,0 +1,82 @@
+//! The desk: callers, and where replies are handed out to them.
+
+use crate::caller::Caller;
+use crate::gathers::Gathers;
+use crate::redirects::Redirected;
+use crate::seat::{Owed, OwedTo};
+use base::ConnectionId;
+use client::Qos;
+
+/// Callers, and what is to be done about them before the tick ends.
+#[derive(Default)]
+pub(crate) struct Desk {
+    pub callers: Vec<Option<Box<Caller>>>,
+    pub gathers: Gathers,
+    /// Callers with replies to send, and those whose wait may be over.
+    pub dirty: Vec<ConnectionId>,
+    pub resumed: Vec<ConnectionId>,
+    /// Callers that may need their own connection no more.
+    pub done_alone: Vec<ConnectionId>,
+    /// Replies that send their requests elsewhere.
+    pub redirected: Vec<Redirected>,
+    /// What was said to the question for the routing table.
+    pub table_replies: Vec<Option<Vec<u8>>>,
+}
+
+impl Desk {
+    /// The caller of that connection.
+    #[inline]
+    pub fn caller(&mut self, connection: ConnectionId) -> Option<&mut Caller> {
+        let caller = self.callers.get_mut(connection.index as usize)?.as_deref_mut()?;
+        (caller.id == connection).then_some(caller)
+    }
+
+    /// A reply goes to whom it is owed. `now_us` is `None` if the request was not carried out in time for anybody.
+    #[inline]
+    pub fn deliver(&mut self, now_us: Option<u64>, owed: Owed, reply: &[u8]) {
+        match owed.to {
+            OwedTo::Caller { caller, number } => {
+                self.answer(caller, number, now_us.map(|now_us| now_us.saturating_sub(owed.asked_us)), reply);
+            }
+            OwedTo::Part { gather, part } => {
+                if let Some((of, reply)) = self.gathers.answer(gather, part, reply) {
+                    self.answer(of.caller, of.number, now_us.map(|now_us| now_us.saturating_sub(of.asked_us)), &reply);
+                }
+            }
+            OwedTo::Begun { caller } if reply[0] == b'-' => self.end(caller),
+            OwedTo::Begun { .. } => {}
+            OwedTo::Table => self.table_replies.push(now_us.map(|_| reply.to_vec())),
+            OwedTo::Nobody => {}
+        }
+    }
+
+    /// A caller is closed once its replies have left: what it would send further means something else than it believes.
+    pub fn end(&mut self, connection: ConnectionId) {
+        if let Some(caller) = self.caller(connection) {
+            caller.is_closing = true;
+            self.dirty.push(connection);
+        }
+    }
+
+    /// The reply to a caller's request; who has something to send, and whose wait may be over, is noted.
+    #[inline]
+    fn answer(&mut self, connection: ConnectionId, number: u64, took_us: Option<u64>, reply: &[u8]) {
+        let Desk { callers, dirty, resumed, done_alone, .. } = self;
+        let Some(caller) = callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut) else { return };
+        if caller.id != connection {
+            return;
+        }
+        if let Qos::Within { us } = caller.qos {
+            caller.promises.note(took_us.is_some_and(|took_us| took_us <= us));
+        }
+        if caller.answer(number, reply) {
+            dirty.push(connection);
+        }
+        if caller.wait.is_some() && caller.may_go_on() {
+            resumed.push(connection);
+        }
+        if caller.own.is_some() {
+            done_alone.push(connection);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A caller's own connection: for what must not share one.
+
+use crate::ask::Verdict;
+use crate::caller::{Caller, Place, Wait};
+use crate::machine::ProxyMachine;
+use crate::relay::Relay;
+use crate::seat::{Owed, OwedTo, Role};
+use base::limits::LONG_REQUEST_BYTES;
+use base::street::{Effect, Now};
+use client::cluster::NodeNumber;
+use client::{Hold, Qos};
+use wire::Arguments;
+use wire::request::encode;
+
+/// The store's words, where it is not asked.
+const QUEUED: &[u8] = b"+QUEUED\r\n";
+const NESTED: &[u8] = b"-ERR MULTI calls can not be nested\r\n";
+
+impl ProxyMachine {
+    /// The seat of the caller's own connection, and whether a request may go there now.
+    fn own_of(&mut self, now: Now, caller: &mut Caller, node: NodeNumber) -> Result<usize, Verdict> {
+        if caller.place == Place::Lanes && caller.order.owed() > 0 {
+            return Err(Verdict::Wait(Wait::Answers));
+        }
+        if !caller.has_room() {
+            return Err(Verdict::Wait(Wait::Room));
+        }
+        if self.routes.table.is_cluster() && !caller.is_held() && caller.order.owed() > 0 {
+            // One after the other: each may have to go to another node.
+            return Err(Verdict::Wait(Wait::Answers));
+        }
+        if let Some(number) = caller.own {
+            if self.seats.get(number).node == node || caller.is_held() {
+                return Ok(number);
+            }
+            self.seats.get(number).is_spoiled |= std::mem::take(&mut caller.held.named);
+            self.given_up.push(number);
+        }
+        let number = self.seats.own(now.monotonic_us, self.routes.node(node), &caller.identity, caller.id);
+        caller.own = Some(number);
+        if caller.held.transaction {
+            self.say_name(now, caller, number);
+            // It was begun before anybody knew where.
+            self.say(now, number, OwedTo::Begun { caller: caller.id }, &[b"MULTI"]);
+            for request in std::mem::take(&mut caller.queued) {
+                self.say_encoded(now, number, OwedTo::Nobody, &request);
+            }
+        }
+        Ok(number)
+    }
+
+    /// A request for the caller's own connection.
+    pub(crate) fn ask_own(&mut self, now: Now, caller: &mut Caller, node: NodeNumber, request: &[u8]) -> Verdict {
+        let number = match self.own_of(now, caller, node) {
+            Ok(number) => number,
+            Err(verdict) => return verdict,
+        };
+        caller.place = Place::Own;
+        let verdict = self.push(now, caller, number, false, request);
+        if caller.order.owed() == 0 {
+            self.desk.done_alone.push(caller.id);
+        }
+        verdict
+    }
+
+    pub(crate) fn ask_held(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        (hold, node): (Hold, NodeNumber),
+        arguments: Arguments<'_>,
+        request: &[u8],
+    ) -> Verdict {
+        let is_free = !caller.is_held() || caller.is_nowhere();
+        if hold == Hold::Begin && arguments.len() == 1 && self.routes.table.is_cluster() && is_free {
+            return self.begin_nowhere(caller);
+        }
+        if matches!(hold, Hold::Wait | Hold::Named | Hold::Begin) {
+            let number = match self.own_of(now, caller, node) {
+                Ok(number) => number,
+                Err(verdict) => return verdict,
+            };
+            self.prepare(now, caller, number, hold);
+        }
+        let verdict = self.ask_own(now, caller, node, request);
+        if verdict == Verdict::Done {
+            caller.note(hold);
+        }
+        verdict
+    }
+
+    /// `MULTI` in a cluster: the transaction's first key will say where.
+    fn begin_nowhere(&mut self, caller: &mut Caller) -> Verdict {
+        let is_nested = caller.held.transaction;
+        if caller.own.is_some() && caller.order.owed() > 0 {
+            return Verdict::Wait(Wait::Answers);
+        }
+        self.given_up.extend(caller.own.take());
+        caller.note(Hold::Begin);
+        self.answer_now(caller, if is_nested { NESTED } else { wire::reply::OK });
+        Verdict::Done
+    }
+
+    /// A request without a key, in a transaction that is nowhere yet: it is queued here until there is one, up to a bound.
+    pub(crate) fn queue_nowhere(&mut self, caller: &mut Caller, request: &[u8]) -> Option<Verdict> {
+        let queued_bytes = caller.queued.iter().map(Vec::len).sum::<usize>() + request.len();
+        if !caller.is_nowhere() || queued_bytes > LONG_REQUEST_BYTES {
+            return None;
+        }
+        caller.queued.push(request.to_vec());
+        self.answer_now(caller, QUEUED);
+        Some(Verdict::Done)
+    }
+
+    /// Says something of the proxy's own on a seat.
+    pub(crate) fn say(&mut self, now: Now, number: usize, to: OwedTo, words: &[&[u8]]) {
+        let mut request = Vec::new();
+        encode(words.iter().copied(), &mut request);
+        self.say_encoded(now, number, to, &request);
+    }
+
+    fn say_encoded(&mut self, now: Now, number: usize, to: OwedTo, request: &[u8]) {
+        let owed = Owed { to, ..Owed::NOBODY };
+        self.seats.get(number).lane.push_again(now.monotonic_us, 0, Qos::Batch, owed, request);
+        self.seats.touch(number);
+    }
+
+    /// What has to be said on an own connection first.
+    fn prepare(&mut self, now: Now, caller: &Caller, number: usize, hold: Hold) {
+        match hold {
+            // What it waits for is what was written before its connection's last command.
+            Hold::Wait if !caller.is_held() => self.say(now, number, OwedTo::Nobody, &[b"PING"]),
+            Hold::Named | Hold::Begin => self.say_name(now, caller, number),
+            _ => {}
+        }
+    }
+
+    /// Whoever asks there how it is called hears it, inside a transaction too.
+    fn say_name(&mut self, now: Now, caller: &Caller, number: usize) {
+        if !caller.name.is_empty() && !std::mem::replace(&mut self.seats.get(number).is_named, true) {
+            self.say(now, number, OwedTo::Nobody, &[b"CLIENT", b"SETNAME", &caller.name]);
+        }
+    }
+
+    /// The caller and its own connection become one.
+    pub(crate) fn ask_relay(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        node: NodeNumber,
+        request: &[u8],
+        effects: &mut Vec<Effect>,
+    ) -> Verdict {
+        if caller.order.owed() > 0 {
+            return Verdict::Wait(Wait::Answers);
+        }
+        let number = match self.own_of(now, caller, node) {
+            Ok(number) => number,
+            Err(verdict) => return verdict,
+        };
+        let seat = self.seats.get(number);
+        if !seat.lane.is_open() || seat.lane.owed() > 0 {
+            let problem = match &seat.refusal {
+                Some(error) => Some(error.clone()),
+                None if seat.lane.is_down(now.monotonic_us) => Some(self.down_error(number)),
+                None => None,
+            };
+            if let Some(error) = problem {
+                self.answer_now(caller, &error);
+                return Verdict::Done;
+            }
+            self.seats.get(number).waiting.push(caller.id);
+            self.seats.touch(number);
+            return Verdict::Wait(Wait::Seat(number));
+        }
+        caller.own = None;
+        let seat = self.seats.remove(number);
+        let upstream = seat.lane.connection().expect("an open lane has a connection");
+        self.set_role(upstream, Role::Relay(caller.id));
+        let mut relay = Relay::new(upstream, seat.lane.is_sending());
+        // In a transaction it would be one of its commands, and was said before.
+        if !caller.name.is_empty() && !caller.held.transaction && !seat.is_named {
+            // Nobody waits for this reply: it would come before the first one that somebody does.
+            relay.skip_first();
+            let mut words = Vec::new();
+            encode([b"CLIENT".as_slice(), b"SETNAME", &caller.name], &mut words);
+            relay.up(caller.id, &words, effects);
+        }
+        relay.up(caller.id, request, effects);
+        caller.relay = Some(relay);
+        Verdict::Relayed
+    }
+}

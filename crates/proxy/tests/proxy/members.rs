@@ -1,0 +1,142 @@
+//! Who is asked in a cluster: members only, all of them where it takes all, and no more at a time than there may be.
+
+use crate::cluster::Cluster;
+use crate::several::World;
+use base::limits::REDIRECTS_MAX;
+use client::cluster::slot_of;
+use proxy::PolicyConfig;
+
+fn world(nodes: usize, connections_max: usize) -> World {
+    World::new(nodes, PolicyConfig::SelfClocked, connections_max)
+}
+
+/// A key of which a node is the holder.
+fn key_of(cluster: &Cluster, node: usize) -> String {
+    let key = (0..).map(|number| format!("key:{number}"));
+    let is_there = |key: &String| cluster.owners[usize::from(slot_of(key.as_bytes()).number())] == node;
+    key.into_iter().find(is_there).unwrap()
+}
+
+#[test]
+fn what_all_holders_know_is_asked_of_all() {
+    let mut world = world(4, 100);
+    let client = world.street.client();
+    let mut keys: Vec<String> = (0..20).map(|number| format!("k{number}")).collect();
+    keys.iter().for_each(|key| assert_eq!(world.ask(client, &format!("SET {key} 1")), "+OK\r\n"));
+    assert_eq!(world.ask(client, "DBSIZE"), ":20\r\n");
+    let names = |reply: &str| -> Vec<String> {
+        let mut names: Vec<String> = reply.lines().filter(|line| line.starts_with('k')).map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    keys.sort();
+    assert_eq!(names(&world.ask(client, "KEYS *")), keys);
+    let (mut cursor, mut walked, mut steps) = ("0".to_owned(), String::new(), 0);
+    loop {
+        let reply = world.ask(client, &format!("SCAN {cursor}"));
+        cursor = reply.lines().nth(2).unwrap().to_owned();
+        walked += &reply;
+        steps += 1;
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert_eq!((names(&walked), steps), (keys, 20));
+    assert!(world.ask(client, "SCAN x").starts_with("-"), "the store refuses it");
+}
+
+#[test]
+fn a_node_that_names_a_stranger_is_not_believed_and_nothing_is_sent_there() {
+    let mut world = world(3, 100);
+    let client = world.street.client();
+    let key = key_of(&world.cluster, 1);
+    assert_eq!(world.ask(client, &format!("SET {key} 5")), "+OK\r\n");
+    // Its slot went to somebody whom no member lists.
+    world.cluster.addresses.push("6.6.6.6:666".to_owned());
+    let honest = world.cluster.nodes_text_of_first(3);
+    (0..3).for_each(|node| drop(world.cluster.lies.insert(node, honest.clone())));
+    let slot = usize::from(slot_of(key.as_bytes()).number());
+    world.cluster.owners[slot] = 3;
+    let told = world.ask(client, &format!("GET {key}"));
+    assert!(told.starts_with("-ERR ") && told.contains("6.6.6.6:666") && told.contains("no member"), "{told}");
+    assert!(world.street.addresses.values().all(|address| address != "6.6.6.6:666"));
+    // Once it is listed it may be gone to.
+    world.cluster.lies.clear();
+    assert_eq!(world.ask(client, &format!("GET {key}")), "$1\r\n5\r\n");
+}
+
+#[test]
+fn nodes_that_send_a_request_around_are_left_after_a_bound() {
+    let mut world = world(2, 100);
+    let client = world.street.client();
+    let key = key_of(&world.cluster, 0);
+    world.ask(client, "PING");
+    world.cluster.sends_around = true;
+    let told = world.ask(client, &format!("GET {key}"));
+    assert!(told.starts_with("-ERR sent on") && told.contains("disagree"), "{told}");
+    assert_eq!(world.cluster.redirects, usize::from(REDIRECTS_MAX) + 1);
+    world.cluster.sends_around = false;
+    assert_eq!(world.ask(client, &format!("GET {key}")), "$-1\r\n");
+}
+
+#[test]
+fn one_correction_repairs_the_whole_table() {
+    let mut world = world(3, 100);
+    let client = world.street.client();
+    world.ask(client, "PING");
+    world.cluster.owners.iter_mut().for_each(|owner| *owner = (*owner + 1) % 3);
+    for number in 0..50 {
+        assert_eq!(world.ask(client, &format!("SET key:{number} 1")), "+OK\r\n");
+    }
+    assert_eq!(world.cluster.redirects, 1);
+}
+
+#[test]
+fn a_lost_node_fails_its_keys_only_and_is_replaced_when_others_know() {
+    let mut world = world(3, 100);
+    let client = world.street.client();
+    let keys: Vec<String> = (0..3).map(|node| key_of(&world.cluster, node)).collect();
+    keys.iter().for_each(|key| drop(world.ask(client, &format!("SET {key} 7"))));
+    let lost = world.cluster.addresses[1].clone();
+    world.street.dead.insert(lost.clone());
+    let mut lanes = world.street.upstream.clone();
+    lanes.retain(|lane| world.street.addresses[lane] == lost);
+    lanes.into_iter().for_each(|lane| world.street.break_off(lane));
+    world.settle();
+    assert_eq!(world.ask(client, &format!("GET {}", keys[0])), "$1\r\n7\r\n");
+    let told = world.ask(client, &format!("MGET {} {} {}", keys[0], keys[1], keys[2]));
+    assert!(
+        told.starts_with("*3\r\n$1\r\n7\r\n-ERR ") && told.ends_with("\r\n$1\r\n7\r\n") && told.contains(&lost),
+        "{told}"
+    );
+    let told = world.ask(client, &format!("DEL {} {}x {}", keys[0], keys[0], keys[1]));
+    assert!(told.contains("2 of 3 keys were reached") || told.contains("1 of 3 keys were reached"), "{told}");
+    // Its slots are another node's; the others know.
+    world.cluster.owners.iter_mut().filter(|owner| **owner == 1).for_each(|owner| *owner = 2);
+    for _ in 0..20 {
+        world.settle();
+        if world.ask(client, &format!("GET {}", keys[1])) == "$1\r\n7\r\n" {
+            return;
+        }
+    }
+    panic!("its keys were not found at their new holder");
+}
+
+#[test]
+fn ten_thousand_instances_are_reached_over_a_bounded_number_of_connections() {
+    const MOST: usize = 256;
+    let mut world = world(10_000, MOST);
+    let clients: Vec<_> = (0..64).map(|_| world.street.client()).collect();
+    world.ask(clients[0], "PING");
+    for round in 0..100 {
+        for (number, &client) in clients.iter().enumerate() {
+            let key = (round * 64 + number) * 7919 % 100_000;
+            world.street.arrive(client, format!("*2\r\n$4\r\nINCR\r\n$7\r\nk{key:06}\r\n").as_bytes());
+        }
+        world.settle();
+        assert!(world.street.upstream.len() <= MOST, "{}", world.street.upstream.len());
+        clients.iter().for_each(|&client| assert_eq!(world.street.text(client), ":1\r\n"));
+    }
+    let reached: std::collections::BTreeSet<&String> = world.street.addresses.values().collect();
+    assert!(reached.len() > 2000, "{}", reached.len());
+}
