@@ -19,6 +19,8 @@ pub enum Way {
     Held(Hold),
     /// None: it says who the caller is, or ends it.
     Caller,
+    /// It tells its connection how it would like to be treated, and changes no reply.
+    Hint,
     /// It may change what later requests of this connection mean.
     Sticky,
 }
@@ -62,10 +64,14 @@ pub struct Known {
     pub first_key: FirstKey,
     /// It only reads: sent twice it does no harm.
     pub is_read: bool,
+    /// Its words, name included; negative: at least so many.
+    pub arity: i32,
     /// It has subcommands, which are known by themselves.
     pub has_subcommands: bool,
     /// It may make its connection wait if this word is among its arguments, and never without.
     pub blocks_with: Option<&'static [u8]>,
+    /// Where it is [`Way::Sticky`]: it changes its connection only if one of these is its first argument; empty: in any case.
+    pub sticks_with: &'static [&'static [u8]],
     /// What becomes of it in a cluster.
     pub spread: Spread,
 }
@@ -132,12 +138,33 @@ const ALONE: &[&str] = &[
 const QOS: &str = "zh.qos";
 
 /// What describes a caller.
-const OF_CALLERS: &[&str] =
-    &["hello", "auth", "select", "reset", "quit", "client|setname", "client|getname", "client|setinfo", QOS];
+const OF_CALLERS: &[&str] = &[
+    "hello",
+    "auth",
+    "select",
+    "reset",
+    "quit",
+    "client|setname",
+    "client|getname",
+    "client|setinfo",
+    "readonly",
+    "readwrite",
+    "asking",
+    QOS,
+];
 
-/// Of `CLIENT`, done with when answered.
+/// The first arguments with which a command changes its connection, where others are refused or end that.
+fn sticks_with(name: &str) -> &'static [&'static [u8]] {
+    match name {
+        "client|tracking" => &[b"on"],
+        "client|reply" => &[b"off", b"skip"],
+        _ => &[],
+    }
+}
+
+/// Of `CLIENT`, done with when answered; `caching` without tracking, which sticks, is refused.
 const CLIENT_ALONE: &[&str] =
-    &["getredir", "help", "info", "kill", "list", "pause", "trackinginfo", "unblock", "unpause"];
+    &["caching", "getredir", "help", "info", "kill", "list", "pause", "trackinginfo", "unblock", "unpause"];
 
 impl CommandTable {
     /// The commands of a Zerohop node of this version: what is assumed of a node that does not say.
@@ -170,6 +197,7 @@ impl CommandTable {
         let facts = Facts {
             name: QOS,
             first_key: FirstKey::None,
+            arity: -1,
             is_blocking: false,
             is_pubsub: false,
             is_read: false,
@@ -213,6 +241,7 @@ fn lower(name: &[u8], buffer: &mut [u8; NAME_BYTES_MAX], start: usize) -> Option
 struct Facts<'a> {
     name: &'a str,
     first_key: FirstKey,
+    arity: i32,
     is_blocking: bool,
     is_pubsub: bool,
     is_read: bool,
@@ -220,6 +249,14 @@ struct Facts<'a> {
 }
 
 impl Known {
+    /// Whether a request has as many words as it takes.
+    pub fn takes(&self, words: usize) -> bool {
+        match usize::try_from(self.arity) {
+            Ok(exactly) => words == exactly,
+            Err(_) => words >= self.arity.unsigned_abs() as usize,
+        }
+    }
+
     /// The key that decides which node a request goes to; `None` if any would do, or have to refuse it.
     #[inline]
     pub fn key<'a>(&self, arguments: Arguments<'a>) -> Option<&'a [u8]> {
@@ -246,6 +283,7 @@ impl Known {
         Known::of(&Facts {
             name: &spec.full_name.to_ascii_lowercase(),
             first_key,
+            arity: i32::from(spec.arity),
             is_blocking: spec.flags.contains(Flags::BLOCKING),
             is_pubsub: spec.flags.contains(Flags::PUBSUB),
             is_read: spec.flags.contains(Flags::READONLY),
@@ -260,8 +298,10 @@ impl Known {
             way: Known::way(facts, blocks_with.is_some()),
             first_key,
             is_read,
+            arity: facts.arity,
             has_subcommands,
             blocks_with,
+            sticks_with: sticks_with(name),
             spread: Spread::of(name),
         }
     }
@@ -275,15 +315,19 @@ impl Known {
             "unwatch" => return Way::Held(Hold::Unwatch),
             "wait" | "waitaof" => return Way::Held(Hold::Wait),
             "client|id" => return Way::Held(Hold::Named),
+            "client|no-evict" | "client|no-touch" => return Way::Hint,
             name if OF_CALLERS.contains(&name) => return Way::Caller,
             name if SHARED_WITHOUT_KEYS.contains(&name) => return Way::Shared,
             _ => {}
         }
         let has_keys = facts.first_key != FirstKey::None;
+        let inner = facts.name.split('|').nth(1);
         let client = facts.name.strip_prefix("client|").unwrap_or_default();
         match () {
             () if has_keys && facts.is_blocking && !blocks_by_word => Way::Alone,
             () if has_keys && !facts.is_pubsub => Way::Shared,
+            // A container by itself is refused, and help is a text.
+            () if facts.has_subcommands || inner == Some("help") => Way::Alone,
             () if ALONE.contains(&container) || CLIENT_ALONE.contains(&client) => Way::Alone,
             () => Way::Sticky,
         }
@@ -294,6 +338,7 @@ impl Known {
 /// subcommands.
 struct Entry<'a> {
     name: Vec<u8>,
+    arity: i32,
     flags: Vec<&'a [u8]>,
     first_key: i64,
     key_specs: &'a [Value],
@@ -306,6 +351,7 @@ impl<'a> Entry<'a> {
         let flags = fields.get(2).map_or(&[][..], items);
         Some(Entry {
             name: text(fields.first()?)?.to_ascii_lowercase(),
+            arity: integer(fields.get(1)?).and_then(|arity| i32::try_from(arity).ok())?,
             flags: flags.iter().filter_map(text).collect(),
             first_key: match fields.get(3)? {
                 Value::Integer(first) => *first,
@@ -326,6 +372,7 @@ impl<'a> Entry<'a> {
         Known::of(&Facts {
             name: &String::from_utf8_lossy(&self.name),
             first_key,
+            arity: self.arity,
             is_blocking: has(b"blocking"),
             is_pubsub: has(b"pubsub"),
             is_read: has(b"readonly"),

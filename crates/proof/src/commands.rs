@@ -38,6 +38,8 @@ pub enum Shape {
     Standalone,
     /// Nodes of a cluster.
     Cluster,
+    /// A cluster behind one address that knows where each key is.
+    Gathered,
 }
 
 /// Arguments of `differential`.
@@ -67,9 +69,9 @@ pub struct DifferentialArguments {
     /// Leave the table of numeric boundaries out.
     #[arg(long)]
     no_boundaries: bool,
-    /// Allowed differences.
+    /// Allowed differences; may be given more than once.
     #[arg(long, default_value = "tests/differential-exceptions.txt")]
-    exceptions: PathBuf,
+    exceptions: Vec<PathBuf>,
 }
 
 fn parse_number(text: &str) -> Result<u64, std::num::ParseIntError> {
@@ -84,7 +86,7 @@ fn parse_number(text: &str) -> Result<u64, std::num::ParseIntError> {
 /// # Errors
 /// When a server cannot be started or reached, or the exceptions cannot be read.
 pub fn differential(arguments: &DifferentialArguments) -> io::Result<Counts> {
-    let is_cluster = arguments.shape == Shape::Cluster;
+    let is_cluster = arguments.shape != Shape::Standalone;
     let redis = Server::start_redis(&arguments.redis_server, is_cluster)?;
     let valkey = arguments.valkey_server.as_ref().map(|binary| Server::start_redis(binary, is_cluster)).transpose()?;
     let options = run::Options {
@@ -94,11 +96,17 @@ pub fn differential(arguments: &DifferentialArguments) -> io::Result<Counts> {
             valkey: valkey.as_ref().map(|server| server.address.clone()),
         },
         is_cluster,
+        is_gathered: arguments.shape == Shape::Gathered,
         sequences: arguments.sequences,
         seed: arguments.seed,
         only: arguments.only,
         boundaries: !arguments.no_boundaries && arguments.only.is_none(),
-        exceptions: read_exceptions(&arguments.exceptions)?,
+        exceptions: arguments
+            .exceptions
+            .iter()
+            .map(|path| read_exceptions(path))
+            .collect::<io::Result<Vec<_>>>()?
+            .concat(),
     };
     let outcome = run::differential(&options)?;
     Ok(Counts { passed: outcome.passed, failed: outcome.failed + outcome.gaps.len() as u64 })
@@ -346,6 +354,9 @@ pub struct WithServerArguments {
     /// A Redis or Valkey in place of Zerohop.
     #[arg(long)]
     store: Option<String>,
+    /// Behind the proxy is a cluster: Zerohop's cores, or three nodes of the other store.
+    #[arg(long, requires = "proxied")]
+    clustered: bool,
     /// The command; {host}, {port}, {cluster} (first node) and {cluster1} (second node) are filled in.
     #[arg(trailing_var_arg = true, required = true)]
     command: Vec<String>,
@@ -358,15 +369,21 @@ pub struct WithServerArguments {
 pub fn with_server(arguments: &WithServerArguments) -> io::Result<Counts> {
     let words = arguments.server.words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let server = match &arguments.store {
-        Some(binary) => Server::start_redis(binary, false)?,
-        None => Server::start_zerohop(&arguments.server.zerohop, &words, None)?,
+    let servers = match &arguments.store {
+        Some(binary) if arguments.clustered => Server::start_redis_cluster(binary, 3)?,
+        Some(binary) => vec![Server::start_redis(binary, false)?],
+        None => vec![Server::start_zerohop(&arguments.server.zerohop, &words, None)?],
+    };
+    let server = &servers[0];
+    let upstream = match (&arguments.store, arguments.clustered) {
+        (None, true) => format!("127.0.0.1:{}", server.port + 1),
+        _ => server.address.clone(),
     };
     let proxy = arguments
         .proxied
-        .then(|| Server::start_proxy(&arguments.server.zerohop, &server.address, &["--io", &arguments.server.io]))
+        .then(|| Server::start_proxy(&arguments.server.zerohop, &upstream, &["--io", &arguments.server.io]))
         .transpose()?;
-    let port = proxy.as_ref().unwrap_or(&server).port;
+    let port = proxy.as_ref().unwrap_or(server).port;
     let fill = |word: &String| {
         word.replace("{host}", "127.0.0.1")
             .replace("{port}", &port.to_string())

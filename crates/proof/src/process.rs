@@ -35,12 +35,24 @@ pub struct Server {
     keeps_directory: bool,
 }
 
+/// The last slot of a cluster.
+const SLOT_LAST: u16 = 16_383;
+
 impl Server {
     /// Starts a Redis or Valkey without persistence; with `cluster` as the only node of a cluster, owning all slots.
     ///
     /// # Errors
     /// When it cannot be started or does not say that it is ready.
     pub fn start_redis(binary: &str, cluster: bool) -> io::Result<Server> {
+        let server = Server::launch_redis(binary, cluster)?;
+        if cluster {
+            server.hold_slots((0, SLOT_LAST))?;
+            server.wait_until_whole()?;
+        }
+        Ok(server)
+    }
+
+    fn launch_redis(binary: &str, cluster: bool) -> io::Result<Server> {
         let block = PortBlock::take()?;
         let directory = new_directory()?;
         let binary = absolute(binary)?;
@@ -55,12 +67,39 @@ impl Server {
         }
         let mut server = Server::spawn(command, directory, block)?;
         server.wait_until_answering()?;
-        if cluster {
-            let mut connection = Connection::open(&server.address)?;
-            connection.call_line("CLUSTER ADDSLOTSRANGE 0 16383")?;
-            while !contains(&connection.call_line("CLUSTER INFO")?, b"cluster_state:ok") {}
-        }
         Ok(server)
+    }
+
+    /// Starts a cluster of so many of them, each with its share of the slots.
+    ///
+    /// # Errors
+    /// As for one, or if they do not find each other.
+    pub fn start_redis_cluster(binary: &str, count: u16) -> io::Result<Vec<Server>> {
+        let mut servers = Vec::new();
+        for number in 0..count {
+            let server = Server::launch_redis(binary, true)?;
+            let share = (SLOT_LAST + 1) / count;
+            let last = if number + 1 == count { SLOT_LAST } else { (number + 1) * share - 1 };
+            server.hold_slots((number * share, last))?;
+            servers.push(server);
+        }
+        for other in &servers[1..] {
+            Connection::open(&servers[0].address)?.call_line(&format!("CLUSTER MEET 127.0.0.1 {}", other.port))?;
+        }
+        servers.iter().try_for_each(Server::wait_until_whole)?;
+        Ok(servers)
+    }
+
+    fn hold_slots(&self, (first, last): (u16, u16)) -> io::Result<()> {
+        Connection::open(&self.address)?.call_line(&format!("CLUSTER ADDSLOTSRANGE {first} {last}")).map(drop)
+    }
+
+    fn wait_until_whole(&self) -> io::Result<()> {
+        let mut connection = Connection::open(&self.address)?;
+        while !contains(&connection.call_line("CLUSTER INFO")?, b"cluster_state:ok") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     /// Starts Zerohop with `arguments` after `serve --port P --dir D`, on the directory `directory` if one is given.

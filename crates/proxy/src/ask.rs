@@ -117,8 +117,9 @@ impl ProxyMachine {
             if let Some(verdict) = self.ask_several(now, caller, spread, known, arguments, request) {
                 return verdict;
             }
-            let has_key = known.is_none_or(|known| known.key(arguments).is_some() || known.way != Way::Shared);
-            if !has_key && let Some(verdict) = self.queue_nowhere(caller, request) {
+            if caller.is_nowhere()
+                && let Some(verdict) = self.ask_nowhere(now, caller, known, arguments, request)
+            {
                 return verdict;
             }
         }
@@ -127,10 +128,11 @@ impl ProxyMachine {
             Way::Shared if !self.is_bound_to_own(caller) => self.ask_lane(now, caller, node, known, request),
             Way::Shared | Way::Alone => self.ask_own(now, caller, node, request),
             Way::Held(hold) => self.ask_held(now, caller, (hold, node), arguments, request),
-            // Inside a transaction they are queued, and change who the connection is when it runs.
-            Way::Caller if caller.is_held() => self.ask_relay(now, caller, node, request, effects),
+            Way::Caller if caller.is_held() => self.ask_caller_held(now, caller, node, arguments, request, effects),
             Way::Caller => self.ask_caller(now, caller, arguments, request, effects),
-            Way::Sticky => self.ask_relay(now, caller, node, request, effects),
+            // With keys on several nodes there is no connection that all its requests take.
+            Way::Hint if self.routes.table.is_cluster() => self.ask_own(now, caller, node, request),
+            Way::Hint | Way::Sticky => self.ask_relay(now, caller, node, request, effects),
         }
     }
 
@@ -169,7 +171,7 @@ impl ProxyMachine {
     }
 
     #[inline]
-    fn way(&self, known: Option<Known>, arguments: Arguments<'_>, request: &[u8]) -> Way {
+    pub(crate) fn way(&self, known: Option<Known>, arguments: Arguments<'_>, request: &[u8]) -> Way {
         match known {
             // The upstream refuses what it does not have; whoever did not say what it has may have anything.
             None if self.table_is_learnt => Way::Alone,
@@ -178,6 +180,11 @@ impl ProxyMachine {
                 let blocks = |word: &[u8]| arguments.iter().any(|argument| argument.eq_ignore_ascii_case(word));
                 let is_alone = request.len() > LONG_REQUEST_BYTES || known.blocks_with.is_some_and(blocks);
                 if is_alone { Way::Alone } else { Way::Shared }
+            }
+            Some(known) if known.way == Way::Sticky && !known.sticks_with.is_empty() => {
+                let first = arguments.get(2);
+                let sticks = |word: &&[u8]| first.is_some_and(|first| first.eq_ignore_ascii_case(word));
+                if known.sticks_with.iter().any(sticks) { Way::Sticky } else { Way::Alone }
             }
             Some(known) => known.way,
         }
@@ -246,7 +253,7 @@ impl ProxyMachine {
     }
 
     #[inline]
-    fn ask_lane(
+    pub(crate) fn ask_lane(
         &mut self,
         now: Now,
         caller: &mut Caller,
@@ -282,7 +289,7 @@ impl ProxyMachine {
             return Verdict::Done;
         }
         let to = OwedTo::Caller { caller: caller.id, number: caller.order.next() };
-        let owed = Owed { to, is_read, redirects: 0, asked_us: now.monotonic_us };
+        let owed = Owed { to, is_read, is_bound: caller.is_held(), redirects: 0, asked_us: now.monotonic_us };
         match seat.lane.push(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, request) {
             Ok(()) => {
                 seat.used_us = now.monotonic_us;

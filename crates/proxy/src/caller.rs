@@ -1,5 +1,6 @@
 //! One client of the proxy.
 
+use crate::identify::is_name;
 use crate::identity::Identity;
 use crate::order::Order;
 use crate::qos::Promises;
@@ -9,6 +10,7 @@ use base::limits::{CALLER_REQUESTS_MAX, OUTPUT_PAUSE_BYTES, RECEIVE_BYTES};
 use base::street::Effect;
 use client::{Hold, Qos};
 use session::{Input, Output};
+use wire::Arguments;
 
 /// What keeps requests of a caller on a connection of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(crate) struct Held {
     pub watch: bool,
     /// It knows the number of that connection.
     pub named: bool,
+    /// Something of the transaction was refused before it had a connection: it is not carried out.
+    pub doomed: bool,
 }
 
 /// Where the requests that were sent last are.
@@ -69,6 +73,8 @@ pub(crate) struct Caller {
     pub promises: Promises,
     /// What it called itself.
     pub name: Vec<u8>,
+    /// What it calls itself if its transaction is carried out: the number of its `EXEC`, once that is on its way.
+    pub name_to_be: Option<(Option<u64>, Vec<u8>)>,
     /// Its own connection and this one are one: bytes go to and fro unread.
     pub relay: Option<Relay>,
     /// A request that was in blocks and has to wait.
@@ -102,6 +108,7 @@ impl Caller {
             qos,
             promises: Promises::default(),
             name: Vec::new(),
+            name_to_be: None,
             relay: None,
             long_request: None,
             is_closing: false,
@@ -114,6 +121,9 @@ impl Caller {
     /// The reply to the request of that number. Whether this is the first change since the last flush.
     #[inline]
     pub fn answer(&mut self, number: u64, reply: &[u8]) -> bool {
+        if self.name_to_be.is_some() {
+            self.note_exec(number, reply);
+        }
         let protocol = self.identity.reply_protocol();
         let output = &mut self.output;
         self.order.answer(number, reply, |reply| output.reply(protocol).raw(reply));
@@ -172,12 +182,12 @@ impl Caller {
 
     /// A request that holds its own connection, or lets go of it, is on its way.
     pub fn note(&mut self, hold: Hold) {
-        let Held { transaction, watch, named } = &mut self.held;
+        let Held { transaction, watch, named, doomed } = &mut self.held;
         match hold {
             Hold::Begin => *transaction = true,
             Hold::Watch => *watch = true,
             // Without a transaction both are refused, and what is watched stays watched.
-            Hold::End if *transaction => (*transaction, *watch) = (false, false),
+            Hold::End if *transaction => (*transaction, *watch, *doomed) = (false, false, false),
             Hold::Unwatch if !*transaction => *watch = false,
             Hold::Named => *named = true,
             Hold::End | Hold::Unwatch | Hold::Wait => {}
@@ -188,6 +198,38 @@ impl Caller {
     pub fn put_back_long(&mut self) {
         if let Some(request) = self.long_request.take() {
             self.input.put_back(&request);
+        }
+    }
+
+    /// A request of its transaction may give it a name: `CLIENT SETNAME`, `HELLO … SETNAME`.
+    pub fn note_name(&mut self, arguments: Arguments<'_>) {
+        let is = |index: usize, word: &str| arguments[index].eq_ignore_ascii_case(word.as_bytes());
+        let at = match arguments.len() {
+            3 if is(0, "client") && is(1, "setname") => Some(1),
+            4.. if is(0, "hello") => (2..arguments.len() - 1).find(|&index| is(index, "setname")),
+            _ => None,
+        };
+        if let Some(at) = at.filter(|at| is_name(&arguments[at + 1])) {
+            self.name_to_be = Some((None, arguments[at + 1].to_vec()));
+        }
+    }
+
+    /// Its transaction is over: `EXEC`, the last request that was sent, or nothing carries it out.
+    pub fn end_transaction(&mut self, is_exec: bool) {
+        match &mut self.name_to_be {
+            Some((number, _)) if is_exec => *number = Some(self.order.next() - 1),
+            _ => self.name_to_be = None,
+        }
+        self.note(Hold::End);
+    }
+
+    /// The reply to `EXEC` may say that it has a name.
+    fn note_exec(&mut self, number: u64, reply: &[u8]) {
+        if let Some((_, name)) = self.name_to_be.take_if(|(exec, _)| *exec == Some(number))
+            && reply[0] == b'*'
+            && !reply.starts_with(b"*-1")
+        {
+            self.name = name;
         }
     }
 

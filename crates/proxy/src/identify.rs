@@ -8,6 +8,7 @@ use crate::qos;
 use crate::seat::Hurry;
 use base::street::{Effect, Now};
 use client::Qos;
+use client::cluster::NodeNumber;
 use wire::number::parse_integer;
 use wire::request::encode;
 use wire::{Arguments, Reply};
@@ -30,6 +31,8 @@ enum Wish {
     TellName,
     /// Nothing that anybody remembers.
     Nothing,
+    /// Something that nodes of a cluster are told, and that the proxy sees to there.
+    OfNodes,
     /// That its requests are answered within so long, or whenever.
     Within(Qos),
     /// How that was kept.
@@ -68,6 +71,7 @@ impl Wish {
             },
             1 if is(0, "reset") => Wish::Reset,
             _ if is(0, "quit") => Wish::Quit,
+            1 if is(0, "readonly") || is(0, "readwrite") || is(0, "asking") => Wish::OfNodes,
             1 if is(0, "zh.qos") => Wish::TellQos,
             2 if is(0, "zh.qos") => qos::read(words[1]).map_or(Wish::Unclear, Wish::Within),
             _ if is(0, "zh.qos") => Wish::Unclear,
@@ -110,11 +114,37 @@ impl Wish {
 }
 
 /// Whether Redis takes it as a client's name.
-fn is_name(name: &[u8]) -> bool {
+pub(crate) fn is_name(name: &[u8]) -> bool {
     name.iter().all(|byte| (b'!'..=b'~').contains(byte))
 }
 
 impl ProxyMachine {
+    /// The same of a caller that holds something on a connection of its own.
+    pub(crate) fn ask_caller_held(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        node: NodeNumber,
+        arguments: Arguments<'_>,
+        request: &[u8],
+        effects: &mut Vec<Effect>,
+    ) -> Verdict {
+        let is = |words: &[&str]| words.iter().any(|word| arguments[0].eq_ignore_ascii_case(word.as_bytes()));
+        match caller.held.transaction {
+            // They are queued, and change who the connection is when it runs.
+            _ if !self.routes.table.is_cluster() => self.ask_relay(now, caller, node, request, effects),
+            // Queued there, where it holds for this transaction; nobody else gets that connection.
+            true if !is(&["reset", "quit"]) => {
+                if let Some(own) = caller.own {
+                    self.seats.get(own).is_spoiled = true;
+                }
+                caller.note_name(arguments);
+                self.ask_own(now, caller, node, request)
+            }
+            _ => self.ask_caller(now, caller, arguments, request, effects),
+        }
+    }
+
     pub(crate) fn ask_caller(
         &mut self,
         now: Now,
@@ -127,8 +157,12 @@ impl ProxyMachine {
             Wish::Become { .. } | Wish::Reset | Wish::Within(_) if caller.order.owed() > 0 => {
                 Verdict::Wait(Wait::Answers)
             }
+            // A transaction on its way may give it another one.
+            Wish::Name(_) | Wish::TellName if caller.name_to_be.is_some() && caller.order.owed() > 0 => {
+                Verdict::Wait(Wait::Answers)
+            }
             Wish::Become { identity, name, proves, reply } => {
-                self.become_somebody(now, caller, (identity, name, proves), reply, effects)
+                self.become_somebody(now, caller, (identity, name, proves), (reply, request), effects)
             }
             Wish::Name(name) => {
                 caller.name = name;
@@ -148,6 +182,8 @@ impl ProxyMachine {
                 Verdict::Done
             }
             Wish::Nothing => self.answer_ok(caller),
+            Wish::OfNodes if self.routes.table.is_cluster() => self.answer_ok(caller),
+            Wish::OfNodes => self.ask_any(now, caller, request),
             Wish::Within(qos) => {
                 self.leave_group(caller);
                 caller.qos = qos;
@@ -166,6 +202,7 @@ impl ProxyMachine {
             Wish::Reset => {
                 self.forget(now, caller, Identity::NOBODY, effects);
                 (caller.name, caller.held, caller.qos) = (Vec::new(), Held::default(), self.qos);
+                (caller.name_to_be, caller.queued) = (None, Vec::new());
                 self.answer_now(caller, wire::reply::RESET);
                 Verdict::Done
             }
@@ -198,7 +235,7 @@ impl ProxyMachine {
         now: Now,
         caller: &mut Caller,
         (identity, name, proves): (Identity, Option<Vec<u8>>, bool),
-        reply: ReplyOf,
+        (reply, request): (ReplyOf, &[u8]),
         effects: &mut Vec<Effect>,
     ) -> Verdict {
         let (asks, node) = (!self.knows_store(), self.routes.node(self.routes.any(caller)));
@@ -228,6 +265,11 @@ impl ProxyMachine {
             return Verdict::Done;
         }
         let is_other = identity != caller.identity;
+        if is_other && caller.held.watch {
+            // What is watched stays so on its connection.
+            let node = self.routes.any(caller);
+            return self.ask_relay(now, caller, node, request, effects);
+        }
         if is_other {
             self.forget(now, caller, identity, effects);
             caller.held = Held::default();

@@ -21,6 +21,7 @@ mod identify;
 mod identity;
 mod lost;
 mod machine;
+mod nowhere;
 mod order;
 mod own;
 mod qos;

@@ -5,16 +5,11 @@ use crate::caller::{Caller, Place, Wait};
 use crate::machine::ProxyMachine;
 use crate::relay::Relay;
 use crate::seat::{Owed, OwedTo, Role};
-use base::limits::LONG_REQUEST_BYTES;
 use base::street::{Effect, Now};
 use client::cluster::NodeNumber;
 use client::{Hold, Qos};
 use wire::Arguments;
 use wire::request::encode;
-
-/// The store's words, where it is not asked.
-const QUEUED: &[u8] = b"+QUEUED\r\n";
-const NESTED: &[u8] = b"-ERR MULTI calls can not be nested\r\n";
 
 impl ProxyMachine {
     /// The seat of the caller's own connection, and whether a request may go there now.
@@ -42,6 +37,8 @@ impl ProxyMachine {
             self.say_name(now, caller, number);
             // It was begun before anybody knew where.
             self.say(now, number, OwedTo::Begun { caller: caller.id }, &[b"MULTI"]);
+            // What it did to itself is not for others.
+            self.seats.get(number).is_spoiled |= !caller.queued.is_empty();
             for request in std::mem::take(&mut caller.queued) {
                 self.say_encoded(now, number, OwedTo::Nobody, &request);
             }
@@ -71,9 +68,12 @@ impl ProxyMachine {
         arguments: Arguments<'_>,
         request: &[u8],
     ) -> Verdict {
-        let is_free = !caller.is_held() || caller.is_nowhere();
-        if hold == Hold::Begin && arguments.len() == 1 && self.routes.table.is_cluster() && is_free {
+        if hold == Hold::Begin && arguments.len() == 1 && self.routes.table.is_cluster() && !caller.is_held() {
             return self.begin_nowhere(caller);
+        }
+        if hold == Hold::End && arguments.len() == 1 && caller.held.doomed && arguments[0].eq_ignore_ascii_case(b"exec")
+        {
+            return self.give_up_transaction(now, caller);
         }
         if matches!(hold, Hold::Wait | Hold::Named | Hold::Begin) {
             let number = match self.own_of(now, caller, node) {
@@ -83,33 +83,19 @@ impl ProxyMachine {
             self.prepare(now, caller, number, hold);
         }
         let verdict = self.ask_own(now, caller, node, request);
-        if verdict == Verdict::Done {
-            caller.note(hold);
+        // Those with too many arguments or none are refused, and change nothing.
+        let is_refused = match hold {
+            Hold::Begin | Hold::End | Hold::Unwatch => arguments.len() > 1,
+            Hold::Watch => arguments.len() == 1,
+            Hold::Wait | Hold::Named => false,
+        };
+        if verdict == Verdict::Done && !is_refused {
+            match hold {
+                Hold::End => caller.end_transaction(arguments[0].eq_ignore_ascii_case(b"exec")),
+                _ => caller.note(hold),
+            }
         }
         verdict
-    }
-
-    /// `MULTI` in a cluster: the transaction's first key will say where.
-    fn begin_nowhere(&mut self, caller: &mut Caller) -> Verdict {
-        let is_nested = caller.held.transaction;
-        if caller.own.is_some() && caller.order.owed() > 0 {
-            return Verdict::Wait(Wait::Answers);
-        }
-        self.given_up.extend(caller.own.take());
-        caller.note(Hold::Begin);
-        self.answer_now(caller, if is_nested { NESTED } else { wire::reply::OK });
-        Verdict::Done
-    }
-
-    /// A request without a key, in a transaction that is nowhere yet: it is queued here until there is one, up to a bound.
-    pub(crate) fn queue_nowhere(&mut self, caller: &mut Caller, request: &[u8]) -> Option<Verdict> {
-        let queued_bytes = caller.queued.iter().map(Vec::len).sum::<usize>() + request.len();
-        if !caller.is_nowhere() || queued_bytes > LONG_REQUEST_BYTES {
-            return None;
-        }
-        caller.queued.push(request.to_vec());
-        self.answer_now(caller, QUEUED);
-        Some(Verdict::Done)
     }
 
     /// Says something of the proxy's own on a seat.

@@ -68,8 +68,10 @@ impl ProxyMachine {
                 if is_news {
                     self.want_table(redirected.whose, redirected.node);
                 }
-                if !is_news && !redirect.is_ask && self.is_held_at(&redirected) {
-                    return self.desk.deliver(Some(now.monotonic_us), redirected.owed, ELSEWHERE);
+                if redirected.owed.is_bound {
+                    // Inside MULTI the node gives the transaction up by itself.
+                    let reply = if is_news || redirect.is_ask { TRY_AGAIN } else { ELSEWHERE };
+                    return self.desk.deliver(Some(now.monotonic_us), redirected.owed, reply);
                 }
                 self.send_on(now, redirected, (node, redirect.is_ask), effects);
             }
@@ -95,16 +97,6 @@ impl ProxyMachine {
             }
         };
         self.routes.want(group, node);
-    }
-
-    /// Whether the caller is bound to the node that said so.
-    fn is_held_at(&mut self, redirected: &Redirected) -> bool {
-        match (redirected.whose, redirected.owed.to) {
-            (Whose::Own(_), OwedTo::Caller { caller, .. }) => {
-                self.desk.caller(caller).is_some_and(|caller| caller.is_held())
-            }
-            _ => false,
-        }
     }
 
     fn send_on(
@@ -159,7 +151,6 @@ impl ProxyMachine {
     ) -> Option<usize> {
         let is_last = self.seats.holds(seat) && self.seats.get(seat).lane.owed() == 0;
         let caller = self.desk.caller(connection)?;
-        // Inside MULTI the node gives the transaction up by itself.
         if !is_last || caller.is_held() || caller.own != Some(seat) {
             return None;
         }

@@ -49,7 +49,11 @@ impl ProxyMachine {
             }
             Spread::All(gathering) => {
                 let to = |&node: &NodeNumber| Sent { node, places: Vec::new(), request: request.to_vec() };
-                let sent: Vec<Sent> = self.routes.table.holders().iter().map(to).collect();
+                let mut sent: Vec<Sent> = self.routes.table.holders().iter().map(to).collect();
+                if gathering == Gathering::Any && !sent.is_empty() {
+                    let first = caller.order.next() as usize % sent.len();
+                    sent.rotate_left(first);
+                }
                 (!sent.is_empty()).then(|| self.scatter(now, caller, gathering, is_read, sent))
             }
             Spread::Walk => self.ask_walk(now, caller, arguments),
@@ -96,7 +100,7 @@ impl ProxyMachine {
         for (part, (number, request)) in numbers.into_iter().zip(requests).enumerate() {
             self.retries.earn();
             let to = OwedTo::Part { gather, part: part as u32 };
-            let owed = Owed { to, is_read, redirects: 0, asked_us: now.monotonic_us };
+            let owed = Owed { to, is_read, is_bound: false, redirects: 0, asked_us: now.monotonic_us };
             if self.seats.get(number).lane.is_down(now.monotonic_us) {
                 let error = self.down_error(number);
                 self.later.push((owed, error));

@@ -13,6 +13,8 @@ pub(crate) struct Owed {
     pub to: OwedTo,
     /// Twice does no harm.
     pub is_read: bool,
+    /// It belongs to what its caller held on that connection when it was sent: it means something else on any other.
+    pub is_bound: bool,
     /// Corrections that it followed.
     pub redirects: u8,
     /// When it was asked.
@@ -36,7 +38,7 @@ pub(crate) enum OwedTo {
 
 impl Owed {
     /// The proxy's own.
-    pub const NOBODY: Owed = Owed { to: OwedTo::Nobody, is_read: false, redirects: 0, asked_us: 0 };
+    pub const NOBODY: Owed = Owed { to: OwedTo::Nobody, is_read: false, is_bound: false, redirects: 0, asked_us: 0 };
 
     /// For the batcher, which keeps the order of requests with the same number.
     pub fn caller_number(&self) -> u64 {

@@ -12,7 +12,7 @@ const FIXED_SEED: u64 = 21;
 /// Generated command sequences and redis-py's own tests, through the proxy.
 pub const PROXY: Suite = Suite {
     name: "proxy",
-    about: "20,000 generated sequences through the proxy before Zerohop, redis-py's own tests through it before Redis (epoll)",
+    about: "20,000 generated sequences through the proxy before Zerohop, as many before its cores as a cluster, redis-py's own tests before Redis",
     needs: &[&needs::REDIS, &needs::VALKEY, &needs::PYTHON, &needs::REDIS_PY],
     budget_seconds: 180,
     turn: Turn::Fixed,
@@ -22,7 +22,8 @@ pub const PROXY: Suite = Suite {
             let place = BACKENDS.iter().position(|known| *known == backend).unwrap_or(0);
             let of_commit = commit_number(&context.commit) << 1 | place as u64;
             for seed in [FIXED_SEED, of_commit] {
-                counts.add(sequences(context, (backend, proof), seed)?);
+                counts.add(sequences(context, (backend, proof), seed, Behind::Server)?);
+                counts.add(sequences(context, (backend, proof), seed, Behind::Cluster)?);
             }
             if place == 0 {
                 counts.add(redis_py(context, (backend, proof))?);
@@ -32,10 +33,27 @@ pub const PROXY: Suite = Suite {
     },
 };
 
-fn sequences(context: &Context, (backend, proof): (&str, &String), seed: u64) -> Outcome<Counts> {
+/// What is behind the proxy.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    /// One server.
+    Server,
+    /// A cluster of three cores.
+    Cluster,
+}
+
+fn sequences(context: &Context, (backend, proof): (&str, &String), seed: u64, behind: Behind) -> Outcome<Counts> {
     let mut command = context.command(proof);
-    command.args(["with-server", "--zerohop", &path_text(&context.zerohop()?), "--io", backend, "--proxied", "--"]);
-    command.args([proof.as_str(), "differential", "--shape", "standalone", "--target", "127.0.0.1:{port}"]);
+    command.args(["with-server", "--zerohop", &path_text(&context.zerohop()?), "--io", backend, "--proxied"]);
+    if behind == Behind::Cluster {
+        command.args(["--cores", "3", "--clustered"]);
+    }
+    let shape = if behind == Behind::Cluster { "gathered" } else { "standalone" };
+    command.args(["--", proof.as_str(), "differential", "--shape", shape, "--target", "127.0.0.1:{port}"]);
+    command.args(["--exceptions", "tests/differential-exceptions.txt"]);
+    if behind == Behind::Cluster {
+        command.args(["--exceptions", "tests/differential-exceptions-gathered.txt"]);
+    }
     command.args(["--sequences", &SEQUENCES.to_string(), "--seed", &format!("{seed:#x}"), "--no-boundaries"]);
     command.args(["--redis-server", &program("redis-server")?, "--valkey-server", &program("valkey-server")?]);
     println!("  again: {}", process::describe(&command));

@@ -34,6 +34,10 @@ pub fn join(gathering: Gathering, answers: &[Answered<'_>], protocol: Protocol) 
         }
         Gathering::Agreed => reply.raw(ODD),
         Gathering::Joined => joined(answers, &mut reply),
+        Gathering::Any => {
+            let is_value = |answer: &&Answered<'_>| !matches!(answer.reply, b"_\r\n" | b"$-1\r\n" | b"*-1\r\n");
+            reply.raw(answers.iter().find(is_value).unwrap_or(&answers[0]).reply);
+        }
         Gathering::Least => least(answers, &mut reply),
         Gathering::Walk { place, next } => walk(answers[0].reply, place, next, &mut reply),
     }
@@ -90,6 +94,10 @@ fn elements(answers: &[Answered<'_>], reply: &mut Reply<'_>) {
 /// The first error, and how much was done in spite of it.
 fn failed(answers: &[Answered<'_>]) -> Vec<u8> {
     let (bad, good): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| is_error(answer.reply));
+    if good.is_empty() && bad.iter().all(|answer| answer.reply == bad[0].reply) {
+        // What each of them refuses is refused in their words.
+        return bad[0].reply.to_vec();
+    }
     let keys = |answers: &[&Answered<'_>]| answers.iter().map(|answer| answer.places.len()).sum::<usize>();
     let (reached, all, what) = match keys(&good) + keys(&bad) {
         0 => (good.len(), answers.len(), "nodes"),
@@ -174,6 +182,9 @@ mod tests {
             "-READONLY y (1 of 2 nodes were reached)\r\n"
         );
         assert_eq!(said(Gathering::Agreed, &[(&[], "+OK\r\n"), (&[], "+OK\r\n")]), "+OK\r\n");
+        assert_eq!(said(Gathering::Sum, &[(&[], "-ERR no\r\n"), (&[], "-ERR no\r\n")]), "-ERR no\r\n");
+        assert_eq!(said(Gathering::Any, &[(&[], "$-1\r\n"), (&[], "$1\r\na\r\n")]), "$1\r\na\r\n");
+        assert_eq!(said(Gathering::Any, &[(&[], "_\r\n"), (&[], "_\r\n")]), "_\r\n");
         assert!(said(Gathering::Agreed, &[(&[], "+a\r\n"), (&[], "+b\r\n")]).starts_with("-ERR"));
         assert!(said(Gathering::Sum, &[(&[0], "+a\r\n")]).starts_with("-ERR"));
     }

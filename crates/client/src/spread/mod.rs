@@ -41,6 +41,8 @@ pub enum Gathering {
     Agreed,
     /// Arrays behind one another.
     Joined,
+    /// Any one that is not nil, if there is one.
+    Any,
     /// Arrays of numbers of the same length: the least at each place.
     Least,
     /// One holder's `[cursor, keys]`; the cursor then says which holder's it is.
@@ -62,6 +64,7 @@ impl Spread {
             "mset" => apart(2, Gathering::Agreed),
             "dbsize" => Spread::All(Gathering::Sum),
             "keys" => Spread::All(Gathering::Joined),
+            "randomkey" => Spread::All(Gathering::Any),
             "script|exists" => Spread::All(Gathering::Least),
             "flushall" | "flushdb" | "script|load" | "script|flush" | "function|load" | "function|delete"
             | "function|flush" | "function|restore" => Spread::All(Gathering::Agreed),

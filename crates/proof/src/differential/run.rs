@@ -31,6 +31,8 @@ pub struct Options {
     pub servers: Servers,
     /// Whether the target is a cluster.
     pub is_cluster: bool,
+    /// Whether one address answers for all of it.
+    pub is_gathered: bool,
     /// Sequences to run.
     pub sequences: u64,
     /// The seed of the whole run.
@@ -80,7 +82,12 @@ pub fn differential(options: &Options) -> io::Result<Outcome> {
     let started = Instant::now();
     let now_s = unix_time_s(&options.servers)?;
     let generator = Generator::new(now_s, options.servers.valkey.is_some());
-    let tags = if options.is_cluster { cluster_tags(&options.servers)? } else { Vec::new() };
+    let tags = match (options.is_cluster, options.is_gathered) {
+        (false, _) => Vec::new(),
+        (true, false) => cluster_tags(&options.servers)?,
+        // Each lane has a slot of its own; the nodes that hold them are the target's affair.
+        (true, true) => (0..LANES).map(|lane| Tags { node: 0, same_node: vec![format!("t{lane}")] }).collect(),
+    };
     let mut state = Run { options, outcome: Outcome::default(), coverage: Coverage::default(), kinds: BTreeMap::new() };
     let of_lane = |lane: usize| tags.get(lane % tags.len().max(1));
     let mut exclusive = Vec::new();

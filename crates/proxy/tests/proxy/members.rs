@@ -46,6 +46,30 @@ fn what_all_holders_know_is_asked_of_all() {
 }
 
 #[test]
+fn a_transaction_over_two_nodes_is_given_up_and_none_of_it_is_carried_out() {
+    let mut world = world(2, 100);
+    let client = world.street.client();
+    let keys = [0, 1].map(|node| key_of(&world.cluster, node));
+    let mut bytes = Vec::new();
+    let mut say = |words: &[&str]| wire::request::encode(words.iter().map(|word| word.as_bytes()), &mut bytes);
+    say(&["MULTI"]);
+    say(&["ECHO", "x"]);
+    keys.iter().for_each(|key| say(&["INCR", key]));
+    say(&["EXEC"]);
+    keys.iter().for_each(|key| say(&["GET", key]));
+    world.street.arrive(client, &bytes);
+    world.settle();
+    let told = world.street.text(client);
+    let lines: Vec<&str> = told.split("\r\n").map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(lines, ["+OK", "+QUEUED", "+QUEUED", "-CROSSSLOT", "-EXECABORT", "$-1", "$-1", ""], "{told}");
+    assert_eq!(world.ask(client, "MULTI"), "+OK\r\n");
+    assert!(world.ask(client, "NONSENSE").starts_with("-ERR unknown"));
+    assert_eq!(world.ask(client, &format!("INCR {}", keys[0])), "+QUEUED\r\n");
+    assert!(world.ask(client, "EXEC").starts_with("-EXECABORT"));
+    assert_eq!(world.ask(client, &format!("GET {}", keys[0])), "$-1\r\n");
+}
+
+#[test]
 fn a_node_that_names_a_stranger_is_not_believed_and_nothing_is_sent_there() {
     let mut world = world(3, 100);
     let client = world.street.client();
