@@ -172,6 +172,29 @@ impl<T: Copy> Lane<T> {
         self.batcher.push(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request)).map_err(|_| LaneFull)
     }
 
+    /// See [`Batcher::restrain`].
+    pub fn restrain(&mut self, work_us: Option<u64>) {
+        self.batcher.restrain(work_us);
+    }
+
+    /// Whether it is restrained.
+    #[inline]
+    pub fn is_restrained(&self) -> bool {
+        self.batcher.is_restrained()
+    }
+
+    /// Whether the restraint keeps it from taking more.
+    #[inline]
+    pub fn is_held_back(&self) -> bool {
+        self.batcher.is_held_back()
+    }
+
+    /// What waits and what is out, as work of the node, microseconds as estimated.
+    #[inline]
+    pub fn work_us(&self) -> u64 {
+        self.batcher.work_us()
+    }
+
     /// Adds requests that were taken once already, ahead of what waits: they were asked earlier. Room is found for them.
     pub fn push_first(&mut self, now_us: u64, again: Vec<(u64, T, Vec<u8>)>, caller_of: impl Fn(&T) -> u64) {
         let waiting = self.take_waiting_requests(now_us);
@@ -349,9 +372,9 @@ impl<T: Copy> Lane<T> {
         self.state = State::Leaving;
     }
 
-    /// Whether another request would be taken.
-    pub fn has_room(&self) -> bool {
-        self.batcher.has_room()
+    /// Whether another request of that class would be taken.
+    pub fn has_room(&self, qos: Qos) -> bool {
+        self.batcher.has_room(qos)
     }
 
     /// Everything that waits: it never left.

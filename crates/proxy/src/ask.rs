@@ -234,9 +234,8 @@ impl ProxyMachine {
         if seat.lane.is_open() || seat.lane.is_down(now.monotonic_us) || seat.refusal.is_some() {
             return None;
         }
-        seat.waiting.push(caller.id);
         self.seats.touch(number);
-        Some(Wait::Seat(number))
+        Some(self.wait_at(caller, number))
     }
 
     /// Whether requests for lanes have to wait, for what is on the caller's own connection or because too many are on their way.
@@ -290,18 +289,30 @@ impl ProxyMachine {
         }
         let to = OwedTo::Caller { caller: caller.id, number: caller.order.next() };
         let owed = Owed { to, is_read, is_bound: caller.is_held(), redirects: 0, asked_us: now.monotonic_us };
+        if self.in_turn && caller.turn_left == 0 {
+            return Verdict::Wait(self.wait_at(caller, number));
+        }
         match seat.lane.push(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, request) {
             Ok(()) => {
                 seat.used_us = now.monotonic_us;
+                let node = seat.node;
+                self.headroom.of(node).asked(now.monotonic_us, caller.qos);
                 caller.order.ask();
+                caller.turn_left -= u32::from(self.in_turn);
                 self.seats.touch(number);
                 Verdict::Done
             }
-            Err(_) => {
-                seat.waiting.push(caller.id);
-                Verdict::Wait(Wait::Seat(number))
-            }
+            Err(_) => Verdict::Wait(self.wait_at(caller, number)),
         }
+    }
+
+    /// A caller stands in line for a seat, once.
+    pub(crate) fn wait_at(&mut self, caller: &mut Caller, number: usize) -> Wait {
+        if caller.line != Some(number) {
+            self.seats.get(number).waiting.push(caller.id);
+            caller.line = Some(number);
+        }
+        Wait::Seat(number)
     }
 
     /// A reply that is made here.

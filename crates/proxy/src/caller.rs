@@ -1,5 +1,6 @@
 //! One client of the proxy.
 
+use crate::headroom::TURN_REQUESTS;
 use crate::identify::is_name;
 use crate::identity::Identity;
 use crate::order::Order;
@@ -67,6 +68,10 @@ pub(crate) struct Caller {
     pub held: Held,
     pub place: Place,
     pub wait: Option<Wait>,
+    /// The seat in whose line it stands.
+    pub line: Option<usize>,
+    /// Requests that are left of its turn at a lane that takes few.
+    pub turn_left: u32,
     /// By when it wants its replies.
     pub qos: Qos,
     /// How that was kept.
@@ -105,6 +110,8 @@ impl Caller {
             held: Held::default(),
             place: Place::Lanes,
             wait: None,
+            line: None,
+            turn_left: TURN_REQUESTS,
             qos,
             promises: Promises::default(),
             name: Vec::new(),

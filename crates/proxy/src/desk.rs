@@ -32,21 +32,32 @@ impl Desk {
     }
 
     /// A reply goes to whom it is owed. `now_us` is `None` if the request was not carried out in time for anybody.
-    #[inline]
     pub fn deliver(&mut self, now_us: Option<u64>, owed: Owed, reply: &[u8]) {
+        self.deliver_judged(now_us, owed, reply);
+    }
+
+    /// The same: whether a deadline was kept, if there was one.
+    #[inline]
+    pub fn deliver_judged(&mut self, now_us: Option<u64>, owed: Owed, reply: &[u8]) -> Option<bool> {
+        let took_us = |asked_us: u64| now_us.map(|now_us| now_us.saturating_sub(asked_us));
         match owed.to {
-            OwedTo::Caller { caller, number } => {
-                self.answer(caller, number, now_us.map(|now_us| now_us.saturating_sub(owed.asked_us)), reply);
-            }
+            OwedTo::Caller { caller, number } => return self.answer(caller, number, took_us(owed.asked_us), reply),
             OwedTo::Part { gather, part } => {
-                if let Some((of, reply)) = self.gathers.answer(gather, part, reply) {
-                    self.answer(of.caller, of.number, now_us.map(|now_us| now_us.saturating_sub(of.asked_us)), &reply);
-                }
+                let (of, reply) = self.gathers.answer(gather, part, reply)?;
+                return self.answer(of.caller, of.number, took_us(of.asked_us), &reply);
             }
             OwedTo::Begun { caller } if reply[0] == b'-' => self.end(caller),
             OwedTo::Begun { .. } => {}
             OwedTo::Table => self.table_replies.push(now_us.map(|_| reply.to_vec())),
             OwedTo::Nobody => {}
+        }
+        None
+    }
+
+    /// A caller is taken from the line for a seat.
+    pub fn leave_line(&mut self, connection: ConnectionId, number: usize) {
+        if let Some(caller) = self.caller(connection) {
+            caller.line = caller.line.filter(|&line| line != number);
         }
     }
 
@@ -60,15 +71,17 @@ impl Desk {
 
     /// The reply to a caller's request; who has something to send, and whose wait may be over, is noted.
     #[inline]
-    fn answer(&mut self, connection: ConnectionId, number: u64, took_us: Option<u64>, reply: &[u8]) {
+    fn answer(&mut self, connection: ConnectionId, number: u64, took_us: Option<u64>, reply: &[u8]) -> Option<bool> {
         let Desk { callers, dirty, resumed, done_alone, .. } = self;
-        let Some(caller) = callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut) else { return };
+        let caller = callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut)?;
         if caller.id != connection {
-            return;
+            return None;
         }
-        if let Qos::Within { us } = caller.qos {
-            caller.promises.note(took_us.is_some_and(|took_us| took_us <= us));
-        }
+        let was_kept = match caller.qos {
+            Qos::Within { us } => Some(took_us.is_some_and(|took_us| took_us <= us)),
+            Qos::Batch | Qos::Single => None,
+        };
+        was_kept.into_iter().for_each(|was_kept| caller.promises.note(was_kept));
         if caller.answer(number, reply) {
             dirty.push(connection);
         }
@@ -78,5 +91,6 @@ impl Desk {
         if caller.own.is_some() {
             done_alone.push(connection);
         }
+        was_kept
     }
 }

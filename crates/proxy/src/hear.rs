@@ -4,7 +4,7 @@ use crate::caller::Wait;
 use crate::identity::ABOUT_STORE;
 use crate::machine::ProxyMachine;
 use crate::redirects::{Redirected, sends_on};
-use crate::seat::Role;
+use crate::seat::{Role, Whose};
 use base::ConnectionId;
 use base::limits::OUTPUT_PAUSE_BYTES;
 use base::street::{Effect, Now};
@@ -29,18 +29,23 @@ impl ProxyMachine {
     /// Bytes of a seat's connection.
     #[inline]
     pub(crate) fn hear(&mut self, now: Now, number: usize, bytes: &[u8], effects: &mut Vec<Effect>) {
-        let ProxyMachine { seats, desk, routes, .. } = self;
+        let ProxyMachine { seats, desk, routes, headroom, .. } = self;
         let seat = seats.get(number);
         let (node, whose) = (seat.node, seat.whose);
         seat.used_us = now.monotonic_us;
         let is_cluster = routes.table.is_cluster();
+        // What blocks on a caller's own connection is late for no want of room.
+        let is_shared = matches!(whose, Whose::Shared(_));
         let mut turn = None;
         seat.lane.received(now.monotonic_us, bytes, |heard| match heard {
             Heard::Reply { item, request, reply } if is_cluster && sends_on(reply) => {
                 let (request, error) = (request.map(<[u8]>::to_vec), reply.to_vec());
                 desk.redirected.push(Redirected { owed: item, request, error, node, seat: number, whose });
             }
-            Heard::Reply { item, reply, .. } => desk.deliver(Some(now.monotonic_us), item, reply),
+            Heard::Reply { item, reply, .. } => {
+                let was_kept = desk.deliver_judged(Some(now.monotonic_us), item, reply);
+                was_kept.filter(|_| is_shared).into_iter().for_each(|was_kept| headroom.of(node).answered(was_kept));
+            }
             Heard::Greeted(replies) => turn = Some(Turn::Greeted(replies.to_vec())),
             Heard::Refused(error) => turn = Some(Turn::Refused(error.to_vec())),
             Heard::Nonsense => turn = Some(Turn::Nonsense),
@@ -81,8 +86,18 @@ impl ProxyMachine {
 
     /// Those that wait for a seat look again.
     pub(crate) fn let_go_on(&mut self, number: usize) {
-        let waiting = std::mem::take(&mut self.seats.get(number).waiting);
-        self.desk.resumed.extend(waiting);
+        if self.seats.get(number).lane.is_restrained() {
+            return self.turns.push(number);
+        }
+        self.dissolve_line(number);
+    }
+
+    /// All that wait for a seat go on.
+    pub(crate) fn dissolve_line(&mut self, number: usize) {
+        for connection in std::mem::take(&mut self.seats.get(number).waiting) {
+            self.desk.leave_line(connection, number);
+            self.desk.resumed.push(connection);
+        }
     }
 
     fn seat_refused(&mut self, now: Now, number: usize, error: Vec<u8>, effects: &mut Vec<Effect>) {

@@ -250,9 +250,8 @@ impl ProxyMachine {
         };
         let seat = self.seats.get(number);
         if seat.refusal.is_none() && !seat.lane.is_open() && !seat.lane.is_down(now.monotonic_us) {
-            seat.waiting.push(caller.id);
             self.seats.touch(number);
-            return Verdict::Wait(Wait::Seat(number));
+            return Verdict::Wait(self.wait_at(caller, number));
         }
         let greeting = seat.lane.greeted().get(identity.hello_reply()).cloned().unwrap_or_default();
         let (refusal, is_open) = (seat.refusal.clone(), seat.lane.is_open());

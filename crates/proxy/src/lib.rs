@@ -5,6 +5,7 @@
 //!   upstream says
 //! - `caller`, `order`: one client and the order of its replies; `relay`: one that has a connection for itself; `qos`: by when it
 //!   wants them, and how that was kept
+//! - `headroom`: what those without a deadline leave to those with one
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
 //! - [`run`]: the threads around it
 
@@ -16,6 +17,7 @@ mod caller;
 mod desk;
 mod gathers;
 mod groups;
+mod headroom;
 mod hear;
 mod identify;
 mod identity;
@@ -27,10 +29,12 @@ mod own;
 mod qos;
 mod redirects;
 mod relay;
+mod resume;
 mod routes;
 mod scatter;
 mod seat;
 mod seats;
+mod send;
 
 pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, UPSTREAM_CONNECTIONS_MAX};
 pub use client::{PolicyConfig, Qos};

@@ -114,6 +114,7 @@ impl ProxyMachine {
     /// A seat that nobody wants anything of is gone at once, its connection as soon as it is closed.
     fn remove_seat(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
         self.close_seat(now, number, effects);
+        self.dissolve_line(number);
         let seat = self.seats.remove(number);
         if let Some(connection) = seat.lane.connection() {
             self.set_role(connection, Role::Leaving);

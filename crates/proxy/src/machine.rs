@@ -1,9 +1,10 @@
 //! One core of the proxy: the tick, stage by stage.
 
 use crate::ask::Verdict;
-use crate::caller::{Caller, Wait};
+use crate::caller::Caller;
 use crate::config::Upstream;
 use crate::desk::Desk;
+use crate::headroom::Headrooms;
 use crate::redirects::Redirected;
 use crate::routes::Routes;
 use crate::seat::{Owed, Role};
@@ -27,7 +28,7 @@ pub struct ProxyMachine {
     /// Seats whose refusal was heard by all that waited for it.
     pub(crate) refused: Vec<usize>,
     /// Seats that may not dial before another connection is gone, and connections that are to go for them.
-    starved: Vec<usize>,
+    pub(crate) starved: Vec<usize>,
     pub(crate) making_room: usize,
     /// Connections that were a caller's own, which has one to another node now.
     pub(crate) given_up: Vec<usize>,
@@ -38,11 +39,16 @@ pub struct ProxyMachine {
     spare: Vec<Vec<u8>>,
     spans: Vec<Span>,
     pub(crate) scratch: Vec<u8>,
+    /// What relaxed lanes leave to those in a hurry, and those of them whose callers take turns.
+    pub(crate) headroom: Headrooms,
+    pub(crate) turns: Vec<usize>,
+    /// Somebody's turn is being taken.
+    pub(crate) in_turn: bool,
     pub(crate) retries: RetryBudget,
     /// What callers want that do not say.
     pub(crate) qos: Qos,
     /// Something waits behind a send of this tick.
-    awaits_sent: bool,
+    pub(crate) awaits_sent: bool,
     is_stopping: bool,
 }
 
@@ -65,6 +71,9 @@ impl ProxyMachine {
             spare: Vec::new(),
             spans: Vec::new(),
             scratch: Vec::new(),
+            headroom: Headrooms::default(),
+            turns: Vec::new(),
+            in_turn: false,
             retries: RetryBudget::default(),
             qos,
             awaits_sent: false,
@@ -144,7 +153,7 @@ impl ProxyMachine {
         self.desk.callers[connection.index as usize] = Some(caller);
     }
 
-    fn decode_kept(&mut self, now: Now, caller: &mut Caller, effects: &mut Vec<Effect>) {
+    pub(crate) fn decode_kept(&mut self, now: Now, caller: &mut Caller, effects: &mut Vec<Effect>) {
         let bytes = caller.input.take();
         let rest = self.decode(now, caller, &bytes, effects);
         caller.input.keep(Rest::Taken(bytes, rest));
@@ -200,101 +209,6 @@ impl ProxyMachine {
         }
         self.spans = spans;
         start
-    }
-
-    /// Those whose wait is over go on where they stopped.
-    fn resume(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        while let Some(connection) = self.next_resumed() {
-            let Some(mut caller) = self.desk.callers.get_mut(connection.index as usize).and_then(Option::take) else {
-                continue;
-            };
-            if caller.id == connection && caller.relay.is_none() {
-                caller.wait = None;
-                if !caller.input.is_empty() {
-                    self.decode_kept(now, &mut caller, effects);
-                }
-                caller.pace(effects);
-            }
-            self.desk.callers[connection.index as usize] = Some(caller);
-        }
-        self.forget_refusals(now, effects);
-    }
-
-    /// One whose wait is over, also by what could not be sent.
-    fn next_resumed(&mut self) -> Option<ConnectionId> {
-        for (owed, error) in self.later.drain(..) {
-            self.desk.deliver(None, owed, &error);
-        }
-        self.desk.resumed.pop()
-    }
-
-    /// Own connections that nobody needs any more go to the next one who does.
-    fn release(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        for number in std::mem::take(&mut self.given_up) {
-            self.give_up_own(now, number, effects);
-        }
-        while let Some(connection) = self.desk.done_alone.pop() {
-            let Some(caller) = self.desk.caller(connection) else { continue };
-            let Some(number) = caller.own.filter(|_| !caller.is_held() && !caller.held.named) else { continue };
-            if caller.wait != Some(Wait::Seat(number)) && self.seats.get(number).lane.owed() == 0 {
-                self.desk.caller(connection).expect("it was just there").own = None;
-                self.give_up_own(now, number, effects);
-            }
-        }
-    }
-
-    /// Batches that are due leave, dials begin.
-    fn send(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        for number in std::mem::take(&mut self.starved) {
-            if self.seats.holds(number) {
-                self.seats.touch(number);
-            }
-        }
-        let mut dirty = std::mem::take(&mut self.seats.dirty);
-        for number in dirty.drain(..) {
-            self.send_seat(now, number, effects);
-        }
-        self.seats.dirty = dirty;
-    }
-
-    fn send_seat(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
-        let token = self.seats.next_dial();
-        if !self.seats.holds(number) {
-            return;
-        }
-        let seat = self.seats.get(number);
-        seat.is_dirty = false;
-        if !seat.lane.wants_dial(now.monotonic_us, !seat.waiting.is_empty()) {
-            seat.lane.send_due(now.monotonic_us, effects);
-        } else if self.seats.may_dial() {
-            self.seats.get(number).lane.dial(token, effects);
-            self.seats.dial_began(number);
-        } else {
-            self.starved.push(number);
-            self.make_room(now, effects);
-        }
-        self.seats.note_timer(now.monotonic_us, number);
-        self.awaits_sent |= self.seats.get(number).lane.awaits_sent();
-    }
-
-    /// For each seat that may not dial a connection at rest is closed, if there is one.
-    fn make_room(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        if self.making_room < self.starved.len()
-            && let Some(number) = self.seats.least_recently_used()
-        {
-            self.making_room += 1;
-            self.close_seat(now, number, effects);
-        }
-    }
-
-    /// Connections that nobody uses are closed.
-    fn sweep(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        for number in self.seats.unused(now.monotonic_us) {
-            self.close_seat(now, number, effects);
-            if self.seats.get(number).lane.connection().is_none() {
-                self.seats.remove(number);
-            }
-        }
     }
 
     /// Replies leave.

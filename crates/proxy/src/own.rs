@@ -155,9 +155,8 @@ impl ProxyMachine {
                 self.answer_now(caller, &error);
                 return Verdict::Done;
             }
-            self.seats.get(number).waiting.push(caller.id);
             self.seats.touch(number);
-            return Verdict::Wait(Wait::Seat(number));
+            return Verdict::Wait(self.wait_at(caller, number));
         }
         caller.own = None;
         let seat = self.seats.remove(number);

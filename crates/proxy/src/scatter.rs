@@ -1,7 +1,7 @@
 //! Requests for several nodes: parts to lanes, one reply to the caller.
 
 use crate::ask::Verdict;
-use crate::caller::{Caller, Wait};
+use crate::caller::Caller;
 use crate::gathers::Asked;
 use crate::machine::ProxyMachine;
 use crate::seat::{Owed, OwedTo};
@@ -90,9 +90,8 @@ impl ProxyMachine {
             return Verdict::Wait(wait);
         }
         let numbers: Vec<usize> = sent.iter().map(|part| self.lane_of(now, caller, part.node)).collect();
-        if let Some(&full) = numbers.iter().find(|&&number| !self.seats.get(number).lane.has_room()) {
-            self.seats.get(full).waiting.push(caller.id);
-            return Verdict::Wait(Wait::Seat(full));
+        if let Some(&full) = numbers.iter().find(|&&number| !self.seats.get(number).lane.has_room(caller.qos)) {
+            return Verdict::Wait(self.wait_at(caller, full));
         }
         let of = Asked { caller: caller.id, number: caller.order.ask(), asked_us: now.monotonic_us };
         let (places, requests): (Vec<_>, Vec<_>) = sent.into_iter().map(|part| (part.places, part.request)).unzip();
@@ -108,6 +107,9 @@ impl ProxyMachine {
             }
             let seat = self.seats.get(number);
             seat.used_us = now.monotonic_us;
+            let node = seat.node;
+            self.headroom.of(node).asked(now.monotonic_us, caller.qos);
+            let seat = self.seats.get(number);
             seat.lane.push_again(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, &request);
             self.seats.touch(number);
         }

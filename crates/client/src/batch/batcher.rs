@@ -11,6 +11,7 @@ use super::in_flight::InFlight;
 use super::latency_model::LatencyModel;
 use super::policy::{Pace, Policy, Waiting};
 use super::qos::Qos;
+use super::restraint::Restraint;
 use super::split::Split;
 use super::tuner::Tuner;
 use base::limits;
@@ -40,8 +41,8 @@ pub struct Refused<T>(
 #[derive(Debug)]
 pub struct Batcher<T> {
     policy: Policy,
-    bounds: BatchBounds,
-    model: LatencyModel,
+    pub(super) bounds: BatchBounds,
+    pub(super) model: LatencyModel,
     tuner: Tuner,
     split: Split,
     relaxed: Bucket<T>,
@@ -52,7 +53,8 @@ pub struct Batcher<T> {
     is_relaxed_first: bool,
     /// Something urgent was pushed: from then on callers are noted.
     has_urgent_callers: bool,
-    in_flight: InFlight,
+    pub(super) in_flight: InFlight,
+    pub(super) restraint: Restraint,
     generation: u64,
     /// The first answer after a change of route is not learned from.
     is_fresh: bool,
@@ -75,6 +77,7 @@ impl<T> Batcher<T> {
             is_relaxed_first: false,
             has_urgent_callers: false,
             in_flight: InFlight::default(),
+            restraint: Restraint::default(),
             generation: 0,
             is_fresh: false,
             spares: Vec::new(),
@@ -95,7 +98,7 @@ impl<T> Batcher<T> {
         item: T,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), Refused<T>> {
-        if !self.has_room() {
+        if !self.has_room(qos) {
             return Err(Refused(item));
         }
         self.push_again(now_us, caller, qos, item, encode);
@@ -225,10 +228,11 @@ impl<T> Batcher<T> {
     }
 
     /// The destination changed (another connection, a migration, a failover): what is out is forgotten, and so is what was
-    /// learned. What waits goes on waiting; [`drain`](Batcher::drain) takes it.
+    /// learned, and a restraint. What waits goes on waiting; [`drain`](Batcher::drain) takes it.
     pub fn reset(&mut self, now_us: u64) {
         self.generation += 1;
         self.in_flight = InFlight::default();
+        self.restraint = Restraint::default();
         self.is_fresh = true;
         self.model.reset();
         self.policy.reset(now_us);
@@ -289,18 +293,11 @@ impl<T> Batcher<T> {
             && self.in_flight.bytes < self.bounds.in_flight_bytes_max
     }
 
-    /// Whether another request would be taken.
+    /// Whether another request of that class would be taken.
     #[inline]
-    pub fn has_room(&self) -> bool {
-        self.waiting_bytes() < self.bounds.waiting_bytes_max && !self.is_overloaded()
-    }
-
-    /// Whether the destination has more to work on than anybody should wait for.
-    #[inline]
-    fn is_overloaded(&self) -> bool {
-        let items = self.waiting_items() + self.in_flight.items;
-        items > limits::BATCH_ITEMS_UNJUDGED
-            && self.model.work_us(items, self.waiting_bytes() + self.in_flight.bytes) > self.bounds.work_us_max
+    pub fn has_room(&self, qos: Qos) -> bool {
+        let is_held_back = qos == Qos::Batch && self.is_held_back();
+        self.waiting_bytes() < self.bounds.waiting_bytes_max && !self.is_overloaded() && !is_held_back
     }
 
     #[inline]
@@ -332,10 +329,10 @@ impl<T> Batcher<T> {
     /// When the relaxed bucket goes, which is not empty.
     #[inline]
     fn relaxed_due_us(&self) -> u64 {
-        if self.is_full(&self.relaxed) {
+        let (count, bytes) = (self.relaxed.items.len(), self.relaxed.bytes.len());
+        if self.is_full(&self.relaxed) || self.restraint.is_half(count, || self.model.work_us(count, bytes)) {
             return 0;
         }
-        let (count, bytes) = (self.relaxed.items.len(), self.relaxed.bytes.len());
         let policy_us = self.policy.due_us(&Waiting {
             first_us: self.relaxed.first_us,
             count,

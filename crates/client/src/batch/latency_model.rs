@@ -22,6 +22,9 @@ const SPREAD_START: f64 = 0.1;
 const SPREAD_WEIGHT: f64 = 1.0 / 32.0;
 /// Mean deviations that one latency in a thousand exceeds: three standard deviations and a little (as in TCP's timeouts).
 const SPREADS: f64 = 4.0;
+/// What is left at least of the work of a request when terms are fitted anew: batches that are alike for a moment may put all of their
+/// time into the constant, and whoever believed that would send without bound.
+const WORK_KEPT: f64 = 0.9;
 const TERMS: usize = 3;
 
 /// See the module. Errors count relatively, so that long batches do not decide what a short one costs.
@@ -30,6 +33,8 @@ pub struct LatencyModel {
     prior: [f64; TERMS],
     /// c2, c_exe and a, microseconds per batch, request and KiB.
     terms: [f64; TERMS],
+    /// c_exe and a as what a destination has to do is judged by: they fall slowly.
+    work: [f64; 2],
     /// Sums of products of what was measured.
     products: [[f64; TERMS]; TERMS],
     latencies: [f64; TERMS],
@@ -47,6 +52,7 @@ impl LatencyModel {
         LatencyModel {
             prior,
             terms: prior,
+            work: [prior[1], prior[2]],
             products: [[0.0; TERMS]; TERMS],
             latencies: [0.0; TERMS],
             spread: SPREAD_START,
@@ -71,7 +77,7 @@ impl LatencyModel {
     /// The part of it that the destination works on nothing else, microseconds.
     #[inline]
     pub fn work_us(&self, count: usize, bytes: usize) -> u64 {
-        let [_, per_request, per_kib] = self.terms;
+        let [per_request, per_kib] = self.work;
         (per_request * count as f64 + per_kib * (bytes as f64 / 1024.0)) as u64
     }
 
@@ -121,6 +127,8 @@ impl LatencyModel {
                 Some(i) => is_free[i] = false,
                 None => {
                     self.terms = terms;
+                    let falling = self.work.map(|work| work * WORK_KEPT);
+                    self.work = [terms[1].max(falling[0]), terms[2].max(falling[1])];
                     return;
                 }
             }

@@ -25,6 +25,7 @@ mod in_flight;
 mod latency_model;
 mod policy;
 mod qos;
+mod restraint;
 mod self_clocked;
 mod split;
 mod stout;

@@ -6,3 +6,4 @@ mod batcher;
 mod collapse;
 mod history;
 mod lab;
+mod restraint;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cluster;
+mod headroom;
 mod learn;
 mod lives;
 mod members;
