@@ -12,6 +12,7 @@
 //! - [`migration`]: what clients that saturate get while all keys go elsewhere, by ways that others chose and by ours
 //! - [`moves`]: slots moved under load: what it costs those who read and write meanwhile
 //! - [`hash`]: candidate hashes, their cost and evenness
+//! - [`proxied`]: what a store is to its clients directly, and what through a proxy
 //! - [`program`]: what the programs that start stores are told, and how they end
 //! - [`cli`]: the options of the load generator as a person types them
 //!
@@ -31,4 +32,5 @@ pub mod migration;
 pub mod moves;
 pub mod null;
 pub mod program;
+pub mod proxied;
 pub mod thread_per_request;

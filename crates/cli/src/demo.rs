@@ -1,5 +1,6 @@
 //! `zerohop demo`: what this store is about, shown on this machine in less than a minute.
 
+mod deadlines;
 mod failover;
 mod peer;
 mod picture;
@@ -16,12 +17,14 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(failover::command())
+        .subcommand(deadlines::command())
 }
 
 /// Runs one of them.
 pub fn run(matches: &ArgMatches) -> ExitCode {
     match matches.subcommand() {
         Some(("failover", matches)) => failover::run(matches),
+        Some(("deadlines", matches)) => deadlines::run(matches),
         _ => unreachable!("clap asks for one of the subcommands"),
     }
 }

@@ -15,6 +15,7 @@ Start here:
   zerohop bench                    measures it
   zerohop up --nodes 3             three processes as one store; `zerohop cluster status` shows it
   zerohop demo failover            kills a node under counters, beside Valkey
+  zerohop demo deadlines           a bulk job and a tenant in a hurry, before and behind `zerohop proxy`
 
 Exit codes: 0 done or stopped cleanly, 1 failed, 2 wrong option or configuration, 3 the data directory is in use,
 4 it is damaged, 130 forced to stop by a second Ctrl-C.";

@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::{Context, Counts, Suite, Turn};
 use crate::{Outcome, needs, process};
 
-/// `kill -9` under counters beside Valkey.
+/// `kill -9` under counters beside Valkey, and deadlines beside a bulk job on it.
 pub const DEMO: Suite = Suite {
     name: "demo",
-    about: "`zerohop demo failover` beside Valkey: nothing acknowledged is lost, every counter is read, both gaps are told",
+    about: "`zerohop demo failover` beside Valkey: nothing acknowledged is lost, every counter is read, both gaps are told; and `zerohop demo deadlines`: both ways are told",
     needs: &[&needs::VALKEY],
     budget_seconds: 60,
     turn: Turn::Shard("artefacts"),
@@ -20,19 +20,39 @@ fn run(context: &Context) -> Outcome<Counts> {
     let zerohop = context.zerohop()?;
     let peer = needs::find("valkey-server").ok_or("valkey-server is not there")?;
     let block = PortBlock::take().map_err(|error| error.to_string())?;
-    let mut command = context.command(&zerohop.display().to_string());
-    command.args(["demo", "failover", "--json", "--port", &block.first().to_string(), "--peer"]).arg(peer);
-    let text = process::output(&mut command)?;
-    let shown: Value = serde_json::from_str(&text).map_err(|error| format!("{text:?} is not understood: {error}"))?;
     let mut counts = Counts::default();
-    for (what, is_so) in judged(&shown) {
-        println!("  {}: {what}", if is_so { "passed" } else { "FAILED" });
-        counts.add(Counts::one(is_so));
-    }
-    if counts.failed > 0 {
-        println!("{text}");
-    }
+    let mut judge = |demo: &[&str], judged: fn(&Value) -> [(&'static str, bool); 4]| -> Outcome<()> {
+        let mut command = context.command(&zerohop.display().to_string());
+        command.arg("demo").args(demo).arg(&peer).args(["--json", "--port", &block.first().to_string()]);
+        let text = process::output(&mut command)?;
+        let shown = serde_json::from_str(&text).map_err(|error| format!("{text:?} is not understood: {error}"))?;
+        let verdicts = judged(&shown);
+        for (what, is_so) in verdicts {
+            println!("  {}: {what}", if is_so { "passed" } else { "FAILED" });
+            counts.add(Counts::one(is_so));
+        }
+        if verdicts.iter().any(|(_, is_so)| !is_so) {
+            println!("{text}");
+        }
+        Ok(())
+    };
+    judge(&["failover", "--peer"], judged)?;
+    judge(&["deadlines", "--seconds", "2", "--server"], judged_deadlines)?;
     Ok(counts)
+}
+
+/// No verdict on how long anything took.
+fn judged_deadlines(shown: &Value) -> [(&'static str, bool); 4] {
+    let counts = |way: &Value| way["tenant"]["requests"].as_u64() > Some(0) && way["bulk_requests"].as_u64() > Some(0);
+    let has_times =
+        |way: &Value| ["p50_us", "p99_us", "p999_us"].iter().all(|key| way["tenant"][key].as_u64() > Some(0));
+    let ways: &[Value] = shown["ways"].as_array().map_or(&[], Vec::as_slice);
+    [
+        ("nothing failed", shown["ok"] == true),
+        ("both ways are told", ways.iter().map(|way| &way["way"]).eq(["directly", "through zerohop proxy"])),
+        ("tenant and bulk job were answered both ways", ways.len() == 2 && ways.iter().all(counts)),
+        ("what the tenant waited is told both ways", ways.len() == 2 && ways.iter().all(has_times)),
+    ]
 }
 
 /// No verdict on how long anything took, nor on what the peer lost.
@@ -50,7 +70,7 @@ fn judged(shown: &Value) -> [(&'static str, bool); 4] {
 
 #[cfg(test)]
 mod tests {
-    use super::judged;
+    use super::{judged, judged_deadlines};
 
     #[test]
     fn each_verdict_sees_what_it_is_about() {
@@ -70,5 +90,25 @@ mod tests {
         assert_eq!(shown(0, 1, &[1.0], 2), [true, false, true, true]);
         assert_eq!(shown(0, 2, &[], 2), [true, true, false, true]);
         assert_eq!(shown(0, 2, &[1.0], 1), [true, true, true, false]);
+    }
+
+    #[test]
+    fn each_verdict_on_deadlines_sees_what_it_is_about() {
+        let shown = |names: [&str; 2], requests: u64, p99: u64| {
+            let ways = names.map(|name| {
+                serde_json::json!({
+                    "way": name, "bulk_requests": 5,
+                    "tenant": { "requests": requests, "p50_us": 1, "p99_us": p99, "p999_us": 9 }
+                })
+            });
+            judged_deadlines(&serde_json::json!({ "ok": true, "ways": ways })).map(|(_, is_so)| is_so)
+        };
+        let names = ["directly", "through zerohop proxy"];
+        assert_eq!(shown(names, 1, 1), [true; 4]);
+        assert_eq!(shown(["directly", "directly"], 1, 1), [true, false, true, true]);
+        assert_eq!(shown(names, 0, 1), [true, true, false, true]);
+        assert_eq!(shown(names, 1, 0), [true, true, true, false]);
+        let nothing = judged_deadlines(&serde_json::json!({ "ok": false }));
+        assert_eq!(nothing.map(|(_, is_so)| is_so), [false; 4]);
     }
 }

@@ -122,7 +122,7 @@ fn order(port: u16, words: &[&str]) -> Result<(), String> {
 }
 
 /// Name and version as INFO tells them.
-fn version(port: u16) -> Option<String> {
+pub(crate) fn version(port: u16) -> Option<String> {
     let text = told(port, &["INFO", "server"])?;
     let version = |name: &str, key: &str| field(&text, key).map(|version| format!("{name} {version}"));
     version("valkey", "valkey_version").or_else(|| version("redis", "redis_version"))

@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod client;
 mod cluster;
+mod deadlines;
 mod demo;
 mod directories;
 mod embedded;

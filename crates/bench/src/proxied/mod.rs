@@ -1,0 +1,21 @@
+//! What a store is to its clients directly, and what through a proxy.
+//!
+//! ```text
+//!  bulk: many connections, each a hundred requests ahead ─┐
+//!                                                         ├─► address: the store's, or that of a proxy before it
+//!  tenant: a few requests a second, each in a hurry ──────┘
+//! ```
+//!
+//! `zerohop demo deadlines` runs [`deadlines`] against a [`stock`] server, `zerohop proxy --try` (to come) against a server that
+//! somebody has. Both know addresses only: what stands behind them is their caller's business.
+
+pub mod apart;
+mod bulk;
+pub mod deadlines;
+pub mod latency;
+pub mod stock;
+mod talk;
+mod tenant;
+
+pub use deadlines::{Plan, Seen};
+pub use stock::Stock;
