@@ -1,5 +1,8 @@
 //! `zerohop proxy`: few, full connections to a store for many clients.
 
+mod glance;
+pub mod in_process;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +11,7 @@ use ::proxy::{
     CONNECTIONS_PER_CORE_MAX, CORES_MAX, PolicyConfig, Proxy, ProxyConfig, Qos, UPSTREAM_CONNECTIONS_MAX, Upstream,
     read_qos,
 };
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::file_limit::raise_to;
 use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request};
 
@@ -22,7 +25,8 @@ Examples:
   zerohop proxy 127.0.0.1:6379                      in front of a local Redis, Valkey or Zerohop, on port 6380
   zerohop proxy redis://db.internal:6379 --port 7000 --cores 2
   zerohop proxy node1:7000 node2:7000               in front of a cluster; these two say where the others are
-  redis-cli -p 6380                                 talks to the store through it";
+  redis-cli -p 6380                                 talks to the store through it
+  zerohop proxy --try 127.0.0.1:6379                shows what it would take and cost, and ends";
 
 /// Files of one core beside connections: listeners, ring or epoll.
 const OTHER_FILES_PER_CORE: usize = 64;
@@ -84,6 +88,20 @@ pub fn command() -> Command {
                 .value_parser(["auto", "uring", "epoll"])
                 .help("What it runs on; auto takes io_uring where it works"),
         )
+        .arg(
+            Arg::new("try")
+                .long("try")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["port", "bind", "unixsocket"])
+                .help("Show latency and processor time directly and proxied, under a few reads of nothing, and end after some seconds"),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .requires("try")
+                .help("With --try: print what was seen as one JSON object"),
+        )
         .after_help(AFTER)
 }
 
@@ -93,6 +111,9 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Ok(config) => config,
         Err(problem) => return exit::with(exit::USAGE, &problem),
     };
+    if matches.get_flag("try") {
+        return glance::run(config, matches.get_flag("json"));
+    }
     let files = CONNECTIONS_PER_CORE_MAX + config.upstream.connections_max + OTHER_FILES_PER_CORE;
     raise_to((config.cores * files) as u64);
     let proxy = match Proxy::start(&config) {

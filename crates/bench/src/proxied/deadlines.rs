@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::bulk::Bulk;
 use super::latency::{Latency, Summary};
+use super::pace::Pace;
 use super::tenant::Tenant;
 
 /// How often whoever watches is told.
@@ -100,8 +101,8 @@ impl Shared<'_> {
 
     fn tenant(&self, number: usize) -> Result<Latency, String> {
         let Plan { tenants, every, .. } = *self.plan;
-        let first = Instant::now() + every * number as u32 / tenants as u32;
-        let mut tenant = self.unless_over(Tenant::begin(self.address, self.class, first, every))?;
+        let pace = Pace::of(number, tenants, every);
+        let mut tenant = self.unless_over(Tenant::begin(self.address, self.class, pace))?;
         self.ready.fetch_add(1, Ordering::Relaxed);
         let mut latency = Latency::default();
         while !self.is(OVER) {

@@ -6,13 +6,15 @@
 //!  tenant: a few requests a second, each in a hurry ──────┘
 //! ```
 //!
-//! `zerohop demo deadlines` runs [`deadlines`] against a [`stock`] server, `zerohop proxy --try` (to come) against a server that
+//! `zerohop demo deadlines` runs [`deadlines`] against a [`stock`] server, `zerohop proxy --try` runs [`glance`] against a server that
 //! somebody has. Both know addresses only: what stands behind them is their caller's business.
 
 pub mod apart;
 mod bulk;
 pub mod deadlines;
+pub mod glance;
 pub mod latency;
+mod pace;
 pub mod stock;
 mod talk;
 mod tenant;

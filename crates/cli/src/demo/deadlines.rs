@@ -1,14 +1,12 @@
 //! `zerohop demo deadlines`: a bulk job on a stock Valkey and a tenant beside it that wants its replies within a millisecond; directly,
 //! and then through the proxy.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ::proxy::{PolicyConfig, Proxy, ProxyConfig, Qos, Upstream};
 use bench::cluster::Place;
 use bench::cluster::place::{are_free, free_ports};
 use bench::proxied::apart::start_apart;
@@ -19,6 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use server::stop_signals::on_request;
 
 use super::peer;
+use crate::proxy::in_process::{InProcess, before};
 use crate::{exit, say};
 
 const AFTER: &str = "\
@@ -132,48 +131,10 @@ fn show((program, port): (&Path, u16), plan: &Plan, stop: &AtomicBool) -> Result
         deadlines::run((address, says_class), plan, stop, &mut |stage, requests| progress.show(stage, requests))
     };
     let direct = one("directly", stock.address(), false)?;
-    let proxy = Running::start(stock.address())?;
+    let proxy = InProcess::start(before(stock.address()))?;
     let proxied = one("through the proxy", proxy.address(), true)?;
     proxy.end()?;
     Ok(Shown { server: stock.name().to_owned(), direct, proxied })
-}
-
-/// A proxy in this process, as `zerohop proxy` starts it; it ends with this.
-struct Running(Option<Proxy>);
-
-impl Running {
-    fn start(store: SocketAddr) -> Result<Running, String> {
-        let proxy = Proxy::start(&ProxyConfig {
-            listen: vec![(Ipv4Addr::LOCALHOST, 0).into()],
-            unix_socket: None,
-            upstream: Upstream { address: store.to_string(), policy: PolicyConfig::SelfClocked },
-            qos: Qos::Batch,
-            cores: 1,
-            backend: io::Backend::Auto,
-            first_cpu: None,
-        })?;
-        Ok(Running(Some(proxy)))
-    }
-
-    fn address(&self) -> SocketAddr {
-        self.0.as_ref().expect("it runs until it is ended").addresses()[0]
-    }
-
-    fn end(mut self) -> Result<(), String> {
-        self.0.take().map_or(Ok(()), stop_proxy)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Something else went wrong, and is told.
-        self.0.take().map(stop_proxy);
-    }
-}
-
-fn stop_proxy(proxy: Proxy) -> Result<(), String> {
-    proxy.handle().request_shutdown();
-    proxy.wait()
 }
 
 impl Shown {

@@ -1,8 +1,9 @@
 //! `zerohop proxy` before a node: what a client sets it reads back, and what goes wrong is said.
 
+use ports::PortBlock;
 use rustix::process::Signal;
 
-use crate::process::{Server, run};
+use crate::process::{Run, Server, run};
 
 fn before(store: &Server, more: &[&str]) -> Server {
     let address = format!("127.0.0.1:{}", store.port);
@@ -55,4 +56,56 @@ fn what_it_cannot_do_it_says_with_the_fix() {
     let store = Server::serve(&[]);
     let taken = run(&["proxy", "127.0.0.1:1", "--port", &store.port.to_string()]);
     assert!(taken.code == 1 && taken.errors.contains("--port"), "{}", taken.errors);
+}
+
+#[test]
+fn it_is_tried_before_a_store_without_a_trace_and_both_ways_are_told() {
+    let store = Server::serve(&[]);
+    let url = format!("redis://127.0.0.1:{}", store.port);
+    let Run { code, output, errors } = run(&["proxy", "--try", &url, "--json"]);
+    assert_eq!(code, 0, "{output}{errors}");
+    let tried: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert!(tried["ok"] == true && tried["store_process"].as_str().unwrap().contains("zerohop"), "{tried}");
+    let [direct, proxied] = [0, 1].map(|way| &tried["ways"][way]);
+    assert_eq!([&direct["way"], &proxied["way"]], ["directly", "through zerohop proxy"]);
+    for way in [direct, proxied] {
+        let latency = &way["latency"];
+        let times = ["requests", "p50_us", "p99_us"].map(|key| latency[key].as_u64().unwrap());
+        assert!(times.iter().all(|number| *number > 0) && way["store_cpu_us"].as_f64().unwrap() > 0.0, "{way}");
+    }
+    assert!(direct["proxy_cpu_us"].is_null() && proxied["proxy_cpu_us"].as_f64().unwrap() > 0.0, "{tried}");
+
+    let Run { code, output, errors } = run(&["proxy", "--try", &url]);
+    assert_eq!(code, 0, "{output}{errors}");
+    let words = |begin: &str| {
+        let row = output.lines().find(|line| line.starts_with(begin));
+        row.unwrap_or_else(|| panic!("{begin:?} is not in {output}")).split_whitespace().count()
+    };
+    assert_eq!(["   ", "  directly ", "  through zerohop proxy "].map(words), [7, 9, 12], "{output}");
+    assert!(output.contains("\nThe store is zerohop (pid "), "{output}");
+    assert_eq!(store.ask(&["dbsize"]), "0");
+    let asked = store.ask(&["info", "commandstats"]);
+    let known = ["ping", "get", "command", "dbsize", "info"].map(|name| format!("cmdstat_{name}:"));
+    let others: Vec<&str> = asked.lines().filter(|line| line.starts_with("cmdstat_")).collect();
+    assert!(others.iter().all(|line| known.iter().any(|known| line.starts_with(known))), "{asked}");
+    assert!(asked.contains("cmdstat_get:"), "{asked}");
+    assert_eq!(field(&store.ask(&["info", "stats"]), "keyspace_hits"), "0");
+}
+
+/// The value of a line of INFO.
+fn field<'a>(info: &'a str, name: &str) -> &'a str {
+    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("{name} is not in {info}")).trim()
+}
+
+#[test]
+fn what_cannot_be_tried_is_said() {
+    let block = PortBlock::take().unwrap();
+    let address = format!("127.0.0.1:{}", block.first());
+    let nobody = run(&["proxy", "--try", &address]);
+    assert!(nobody.code == 1 && nobody.errors.contains(&format!("cannot reach {address}")), "{}", nobody.errors);
+    for arguments in [["--try", "--port", "7"].as_slice(), &["--json"]] {
+        let wrong = run(&[&["proxy", &address], arguments].concat());
+        assert!(wrong.code == 2 && wrong.errors.contains("--try"), "{}", wrong.errors);
+    }
 }

@@ -1,0 +1,58 @@
+//! A proxy in this process, for as long as something is shown.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use ::proxy::{PolicyConfig, Proxy, ProxyConfig, Qos, Upstream};
+
+/// A proxy on a free port that only this machine reaches. Dropped, it ends.
+pub struct InProcess(Option<Proxy>);
+
+/// As `zerohop proxy` is before `store` when nothing else is said.
+pub fn before(store: SocketAddr) -> ProxyConfig {
+    ProxyConfig {
+        listen: Vec::new(),
+        unix_socket: None,
+        upstream: Upstream { address: store.to_string(), policy: PolicyConfig::SelfClocked },
+        qos: Qos::Batch,
+        cores: 1,
+        backend: io::Backend::Auto,
+        first_cpu: None,
+    }
+}
+
+impl InProcess {
+    /// Starts it, wherever `config` listens.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub fn start(config: ProxyConfig) -> Result<InProcess, String> {
+        let listen = vec![(Ipv4Addr::LOCALHOST, 0).into()];
+        let proxy = Proxy::start(&ProxyConfig { listen, unix_socket: None, ..config })?;
+        Ok(InProcess(Some(proxy)))
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.0.as_ref().expect("it runs until it is ended").addresses()[0]
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// What one of its cores ended with.
+    pub fn end(mut self) -> Result<(), String> {
+        self.0.take().map_or(Ok(()), stop)
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        // Something else went wrong, and is told.
+        self.0.take().map(stop);
+    }
+}
+
+fn stop(proxy: Proxy) -> Result<(), String> {
+    proxy.handle().request_shutdown();
+    proxy.wait()
+}
