@@ -48,11 +48,21 @@ pub(crate) struct Headroom {
     late: u32,
     /// Relaxed lanes with work at the store, and when they were looked at.
     busy: Vec<(usize, u64)>,
+    /// Seats whose lanes were told a limit.
+    restrained: Vec<usize>,
 }
 
 impl Default for Headroom {
     fn default() -> Headroom {
-        Headroom { shortest_us: [None; 2], begun_us: 0, share: SHARE_START, kept: 0, late: 0, busy: Vec::new() }
+        Headroom {
+            shortest_us: [None; 2],
+            begun_us: 0,
+            share: SHARE_START,
+            kept: 0,
+            late: 0,
+            busy: Vec::new(),
+            restrained: Vec::new(),
+        }
     }
 }
 
@@ -84,17 +94,35 @@ impl Headroom {
 
     /// Work that may lie at the store for the relaxed lane on seat `number`, which has `work_us` there; `None` without deadlines.
     pub fn limit_us(&mut self, now_us: u64, number: usize, work_us: u64) -> Option<u64> {
-        self.turn(now_us);
-        let Some(shortest_us) = self.shortest_us.into_iter().flatten().min() else {
+        let Some(shortest_us) = self.shortest_us(now_us) else {
             self.busy.clear();
             return None;
         };
+        if !self.restrained.contains(&number) {
+            self.restrained.push(number);
+        }
         self.busy.retain(|&(other, looked_us)| other != number && now_us.saturating_sub(looked_us) < BUSY_US);
         if work_us > 0 {
             self.busy.push((number, now_us));
         }
         let all_us = (shortest_us * self.share / PARTS).max(WORK_US_MIN);
         Some(all_us / self.busy.len().max(1) as u64)
+    }
+
+    /// The shortest deadline that counts.
+    #[inline]
+    fn shortest_us(&mut self, now_us: u64) -> Option<u64> {
+        self.turn(now_us);
+        self.shortest_us.into_iter().flatten().min()
+    }
+
+    /// Seats whose lanes have a limit though no deadline counts any more.
+    #[inline]
+    fn unrestrained(&mut self, now_us: u64) -> Vec<usize> {
+        if self.restrained.is_empty() || self.shortest_us(now_us).is_some() {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.restrained)
     }
 
     /// What was asked for too long ago is forgotten.
@@ -110,16 +138,31 @@ impl Headroom {
 
 /// Those of all nodes.
 #[derive(Debug, Default)]
-pub(crate) struct Headrooms(Vec<Headroom>);
+pub(crate) struct Headrooms {
+    of_nodes: Vec<Headroom>,
+    /// Some lane may be restrained.
+    is_in_use: bool,
+}
 
 impl Headrooms {
+    /// Lanes that no deadline restrains any more.
+    #[inline]
+    pub fn unrestrained(&mut self, now_us: u64) -> Vec<usize> {
+        if !self.is_in_use {
+            return Vec::new();
+        }
+        let lifted = self.of_nodes.iter_mut().flat_map(|headroom| headroom.unrestrained(now_us)).collect();
+        self.is_in_use = self.of_nodes.iter().any(|headroom| !headroom.restrained.is_empty());
+        lifted
+    }
+
     /// That of a node.
     #[inline]
     pub fn of(&mut self, node: NodeNumber) -> &mut Headroom {
-        if self.0.len() <= node.index() {
-            self.0.resize_with(node.index() + 1, Headroom::default);
+        if self.of_nodes.len() <= node.index() {
+            self.of_nodes.resize_with(node.index() + 1, Headroom::default);
         }
-        &mut self.0[node.index()]
+        &mut self.of_nodes[node.index()]
     }
 }
 
@@ -132,6 +175,18 @@ impl ProxyMachine {
             let seat = self.seats.get(number);
             let limit_us = self.headroom.of(seat.node).limit_us(now.monotonic_us, number, seat.lane.work_us());
             seat.lane.restrain(limit_us);
+            self.headroom.is_in_use |= limit_us.is_some();
+        }
+    }
+
+    /// Without deadlines nothing is held back, from the first request on.
+    #[inline]
+    pub(crate) fn lift_restraints(&mut self, now: Now) {
+        for number in self.headroom.unrestrained(now.monotonic_us) {
+            if self.seats.holds(number) {
+                self.seats.get(number).lane.restrain(None);
+                self.let_go_on(number);
+            }
         }
     }
 

@@ -238,6 +238,7 @@ impl Machine for ProxyMachine {
 
     fn tick(&mut self, input: TickInput<'_, ()>, output: &mut TickOutput<()>) {
         let (now, effects) = (input.now, &mut output.effects);
+        self.lift_restraints(now);
         self.receive(now, input.received, input.events, effects);
         self.seats.touch_due(now.monotonic_us);
         self.follow(now, effects);

@@ -55,7 +55,7 @@ struct Tried {
 }
 
 fn attempt(config: ProxyConfig, stop: &AtomicBool) -> Result<Tried, String> {
-    let store = config.upstream.address.clone();
+    let store = config.upstream.addresses[0].clone();
     let address = resolve(&store)?;
     let owner = is_here(address).then(|| port_owner(address.port())).flatten().filter(|owner| !owner.by_connection);
     let seed = random_seed().map_err(|error| format!("cannot draw a random number: {error}"))?;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use ::proxy::{PolicyConfig, Proxy, ProxyConfig, Qos, Upstream};
+use ::proxy::{PolicyConfig, Proxy, ProxyConfig, Qos, UPSTREAM_CONNECTIONS_MAX, Upstream};
 
 /// A proxy on a free port that only this machine reaches. Dropped, it ends.
 pub struct InProcess(Option<Proxy>);
@@ -12,7 +12,11 @@ pub fn before(store: SocketAddr) -> ProxyConfig {
     ProxyConfig {
         listen: Vec::new(),
         unix_socket: None,
-        upstream: Upstream { address: store.to_string(), policy: PolicyConfig::SelfClocked },
+        upstream: Upstream {
+            addresses: vec![store.to_string()],
+            policy: PolicyConfig::SelfClocked,
+            connections_max: UPSTREAM_CONNECTIONS_MAX,
+        },
         qos: Qos::Batch,
         cores: 1,
         backend: io::Backend::Auto,

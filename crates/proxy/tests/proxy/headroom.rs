@@ -204,6 +204,23 @@ fn a_deadline_that_nobody_could_keep_does_not_stop_the_others() {
     assert!(answered as f64 >= 0.2 * all as f64, "{answered} of {all}");
 }
 
+#[test]
+fn a_lane_that_was_restrained_is_not_when_the_deadlines_are_gone() {
+    let mut world = World::new(b"1ms");
+    world.begin_bulk(1);
+    world.run(100_000);
+    world.end_bulk();
+    world.tenant_next_us = u64::MAX;
+    world.run(3_000_000);
+    world.heard.clear();
+    let other = world.street.client();
+    let many = request(&[b"GET", b"bulk"]).repeat(1000);
+    world.street.arrive(other, &many);
+    world.step();
+    let sent: Vec<usize> = world.heard.iter().map(|(_, bytes)| bytes.len()).collect();
+    assert_eq!(sent, [many.len()], "in one write, as if there had never been a deadline");
+}
+
 /// What arrives at the store, and when, of a bulk load that begins three seconds after a tenant of that class asked last.
 fn later(class: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let mut world = World::new(class);
