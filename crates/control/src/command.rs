@@ -67,6 +67,8 @@ pub struct Comeback {
     pub port: u16,
     /// The instances it has now.
     pub cores: u16,
+    /// Who is down and was there last is not there any more. Commands of before 2026-11-24 do not say so, and are obeyed as then.
+    pub takes_address: bool,
 }
 
 /// What a command asks. An `epoch` is the version of the table that the command was planned for: it is refused when the

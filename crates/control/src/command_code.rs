@@ -4,7 +4,7 @@
 //! command   format:u8 = 2  proposer:u64  number:u64  kind:u8  body
 //!  1 create    cluster:[u8;16]  settings  relaxed:u8  id:u32  facts        settings: lease ms:u32  chain length:u8
 //!  2 join      id:u32  facts                                              facts, text, place: as in the table
-//!  3 returned  node:u32  incarnation:u64  host:text  port:u16  cores:u16
+//!  3 returned  node:u32  incarnation:u64  host:text  port:u16  cores:u16     read only: who is down keeps its address
 //!  4 fence     node:u32  incarnation:u64
 //!  5 promote   node:u32  incarnation:u64  count:u16 ( slots  place ) …     slots: first:u16  last:u16
 //!  6 whole     slots  node:u32  epoch:u64
@@ -15,6 +15,7 @@
 //! 14 weigh     node:u32  weight:u16       15 configure  settings
 //! 16 doubt     slots  node:u32  epoch:u64
 //! 17 share     node:u32  takes:u8         18 keep  node:u32
+//! 19 returned  as 3: who is down and has the address is not there any more
 //! ```
 
 use base::limits::{CHAIN_MEMBERS_MAX, REPLACEMENTS_MAX};
@@ -66,7 +67,8 @@ fn write_action(writer: &mut Writer, action: &Action) {
             write_facts(writer, newcomer);
         }
         Action::Returned(comeback) => {
-            writer.u8(3).u32(comeback.node.0).u64(comeback.incarnation).text(&comeback.host);
+            let kind = if comeback.takes_address { 19 } else { 3 };
+            writer.u8(kind).u32(comeback.node.0).u64(comeback.incarnation).text(&comeback.host);
             writer.u16(comeback.port).u16(comeback.cores);
         }
         Action::Fence { node, incarnation } => {
@@ -145,12 +147,13 @@ fn read_action(reader: &mut Reader<'_>) -> Result<Action, Damage> {
             let id = NodeId(reader.u32()?);
             Action::Join(read_facts(reader, id)?)
         }
-        3 => Action::Returned(Comeback {
+        kind @ (3 | 19) => Action::Returned(Comeback {
             node: NodeId(reader.u32()?),
             incarnation: reader.u64()?,
             host: reader.text("a host")?,
             port: reader.u16()?,
             cores: reader.u16()?,
+            takes_address: kind == 19,
         }),
         4 => Action::Fence { node: NodeId(reader.u32()?), incarnation: reader.u64()? },
         5 => read_promotion(reader)?,

@@ -102,9 +102,9 @@ impl Table {
         for (id, node) in &self.nodes {
             let facts = &node.facts;
             let is_gone = node.state == NodeState::Gone;
-            let is_alone = is_gone
-                || (addresses.insert((&facts.host, facts.port))
-                    && (facts.identity == [0; 32] || identities.insert(facts.identity)));
+            let has_address = !node.is_reached() || addresses.insert((&facts.host, facts.port));
+            let is_itself = is_gone || facts.identity == [0; 32] || identities.insert(facts.identity);
+            let is_alone = has_address && is_itself;
             let is_possible = *id == facts.id && id.0 >= self.node_floor && flaw_of(facts).is_none();
             holds(is_alone && is_possible, Broken::Node(*id))?;
         }

@@ -91,6 +91,11 @@ impl Node {
         self.facts.id
     }
 
+    /// Whether its address is its own: who is down may come back at another one, and somebody else may be there meanwhile.
+    pub fn is_reached(&self) -> bool {
+        !matches!(self.state, NodeState::Down | NodeState::Gone)
+    }
+
     /// The core that has `group` there: its number of cores says so, and nothing else.
     pub fn home(&self, group: SlotGroupId) -> CoreId {
         placement::home(group, self.facts.cores)

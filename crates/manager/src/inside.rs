@@ -68,6 +68,11 @@ pub(crate) struct Inside {
     /// The table for which there was nothing to plan.
     pub planned: u64,
     pub held_us: u64,
+    /// When who leads looks for nodes again that nobody hears of.
+    pub search_us: u64,
+    /// The proposal by which it comes back, while nobody knows what became of it, and not before when the next one is made.
+    pub returning: Option<u64>,
+    pub return_us: u64,
     numbers: u64,
     /// What the table says of this node's starts may be of this one: it was let in, founds, or asked to come back.
     pub has_come: bool,
@@ -113,6 +118,9 @@ impl Inside {
             plan_us: 0,
             planned: 0,
             held_us: 0,
+            search_us: 0,
+            returning: None,
+            return_us: 0,
             numbers: 0,
             is_written: start.files.identity.is_some(),
         })
@@ -212,6 +220,7 @@ impl Inside {
                     self.leader = Some(leader);
                 }
                 if self.proposals.on_proposed(now_us, number, result) {
+                    self.on_returned(now_us, number);
                     self.on_outcome(number, result);
                 }
             }
@@ -367,9 +376,19 @@ impl Inside {
         (self.incarnation << 20) + self.numbers
     }
 
-    /// Where the manager of a node is reached.
+    /// Where the manager of a node is reached: where it said last that it is. Who is down may be elsewhere; where somebody else is by
+    /// now it is not.
     pub fn address(&self, node: NodeId) -> Option<String> {
-        let facts = &self.table().node(node)?.facts;
+        let known = self.table().node(node)?;
+        let facts = &known.facts;
+        let is_others = |other: &control::Node| {
+            other.is_reached()
+                && other.id() != node
+                && (&other.facts.host, other.facts.port) == (&facts.host, facts.port)
+        };
+        if !known.is_reached() && self.table().nodes().any(is_others) {
+            return None;
+        }
         Some(format!("{}:{}", facts.host, u32::from(facts.port) + u32::from(crate::PORT_OFFSET)))
     }
 

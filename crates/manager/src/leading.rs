@@ -12,6 +12,10 @@ use crate::inside::{Inside, lease_us, look_us};
 use crate::message::Message;
 use crate::proposals::Proposals;
 
+/// Between two proposals to come back, when the table refused the first, microseconds.
+const RETURN_AGAIN_US: u64 = 200_000;
+/// Between two looks for nodes that have no connection with who leads, microseconds.
+const SEARCH_US: u64 = 500_000;
 /// Between two plans, microseconds.
 const PLAN_US: u64 = 50_000;
 /// Actions of a plan that are proposed at a time.
@@ -35,6 +39,7 @@ impl Inside {
             let (node, voters) = (self.me(), self.identity.voters.clone());
             self.lease = NodeLease::new(node, self.incarnation, voters, lease_us(self.table()));
             self.proposals = Proposals::new(node, self.incarnation);
+            self.returning = None;
             self.forget_orders();
         }
         if !self.is_written || self.is_copy {
@@ -47,7 +52,8 @@ impl Inside {
         let known = self.table().node(self.me());
         let is_down =
             known.is_some_and(|node| node.state == NodeState::Down && node.facts.incarnation < self.incarnation);
-        if is_down && self.proposals.is_empty() {
+        let may_propose = self.returning.is_none() && self.proposals.is_empty() && now_us >= self.return_us;
+        if is_down && may_propose {
             let facts = &self.start.newcomer;
             let returned = Action::Returned(Comeback {
                 node: self.me(),
@@ -55,10 +61,42 @@ impl Inside {
                 host: facts.host.clone(),
                 port: facts.port,
                 cores: facts.cores,
+                takes_address: true,
             });
-            self.proposals.add(returned);
+            self.returning = self.proposals.add(returned);
             self.has_come = true;
         }
+    }
+
+    /// Something became of the proposal to come back. A table that refuses it does so until something changes: somebody else is at
+    /// this node's address.
+    pub fn on_returned(&mut self, now_us: u64, number: u64) {
+        if self.returning == Some(number) {
+            self.returning = None;
+            self.return_us = now_us + RETURN_AGAIN_US;
+        }
+    }
+
+    /// When it proposes again to come back.
+    pub fn return_deadline_us(&self, now_us: u64) -> Option<u64> {
+        (self.return_us > now_us).then_some(self.return_us)
+    }
+
+    /// Nodes that have no connection with who leads, and so nobody to ask for a lease: where the table has them they may be, and know
+    /// an older one, in which the managers are somewhere else.
+    pub fn searched(&mut self, now_us: u64, is_there: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+        if !self.agreement.leads() || now_us < self.search_us {
+            return Vec::new();
+        }
+        self.search_us = now_us + SEARCH_US;
+        let me = self.me();
+        let missing = |node: &&control::Node| node.state != NodeState::Gone && node.id() != me && !is_there(node.id());
+        self.table().nodes().filter(missing).map(control::Node::id).collect()
+    }
+
+    /// When it looks for them again.
+    pub fn search_deadline_us(&self) -> Option<u64> {
+        self.agreement.leads().then_some(self.search_us)
     }
 
     /// Until when the cores may answer: nothing without a table that has this incarnation as up.
@@ -261,6 +299,8 @@ fn managers(table: &Table, sets: &[Vec<NodeId>], heard: &BTreeSet<NodeId>) -> Op
 mod tests {
     use control::RequestId;
 
+    use crate::message::Proposed;
+
     use super::*;
     use crate::rig::newcomer;
 
@@ -297,6 +337,30 @@ mod tests {
         agree(&mut table, Action::Drain { node: NodeId(node) });
         agree(&mut table, Action::Remove { node: NodeId(node), abandon: false });
         table
+    }
+
+    /// Somebody else is at its address, say: that does not change from one tick to the next.
+    #[test]
+    fn who_is_refused_to_come_back_asks_again_after_a_while() {
+        let mut inside = crate::rig::leading();
+        let (me, incarnation) = (inside.me(), inside.incarnation);
+        let mut table = inside.table().clone();
+        agree(&mut table, Action::Fence { node: me, incarnation });
+        agree(&mut table, Action::Promote { node: me, incarnation, replacements: Vec::new() });
+        inside.identity.table = table;
+        inside.incarnation += 1;
+        let mut now_us = 3_000_000;
+        for _ in 0..3 {
+            inside.renew(now_us);
+            let [Message::Propose { number, command }] = &inside.proposals.due(now_us)[..] else { panic!("it comes") };
+            assert!(matches!(command.action, Action::Returned(_)));
+            let result = Proposed::Refused(control::Refusal::AddressTaken(NodeId(2)));
+            inside.heed(now_us, me, Message::Proposed { number: *number, result });
+            now_us += RETURN_AGAIN_US - 1;
+            inside.renew(now_us);
+            assert!(inside.proposals.is_empty() && inside.return_deadline_us(now_us) == Some(now_us + 1));
+            now_us += 1;
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod rig;
 mod standing;
 pub mod start;
 mod suspicion;
+mod writes;
 
 pub use leading::{MANAGERS_OF_FEW, MANAGERS_OF_MANY};
 pub use manager::Manager;

@@ -14,6 +14,7 @@ use crate::message::{Message, News};
 use crate::newcomer::Outside;
 use crate::peers::Peers;
 use crate::start::{Entry, Start};
+use crate::writes::Writes;
 
 /// Rounds in which a node talks to itself within one tick.
 const ROUNDS_MAX: usize = 32;
@@ -40,6 +41,7 @@ pub struct Manager {
     /// Version of the table that others were told.
     told: u64,
     effects: Vec<Effect>,
+    writes: Writes,
     has_begun: bool,
     stopping: bool,
     failure: Option<String>,
@@ -95,6 +97,7 @@ impl Manager {
             kept: (0, 0),
             told: 0,
             effects: Vec::new(),
+            writes: Writes::default(),
             has_begun: false,
             stopping: false,
             failure: None,
@@ -183,6 +186,7 @@ impl Manager {
     }
 
     fn on_durable(&mut self, token: u64) {
+        self.writes.on_done();
         let Some(inside) = &mut self.inside else { return };
         match token {
             IDENTITY_TOKEN => inside.is_written = true,
@@ -192,6 +196,7 @@ impl Manager {
     }
 
     fn on_write_failed(&mut self, reason: String) {
+        self.writes.on_done();
         if let Some(inside) = &mut self.inside {
             inside.agreement.tell(consensus::Event::WriteFailed { reason });
         }
@@ -307,10 +312,12 @@ impl Manager {
     /// Connections to whom this node talks first: the managers, or whoever lets it in.
     fn connect(&mut self, now_us: u64) {
         self.peers.close_silent(now_us);
-        let Some(inside) = &self.inside else { return self.outside.ask(now_us, &mut self.peers) };
+        let Some(inside) = &mut self.inside else { return self.outside.ask(now_us, &mut self.peers) };
+        let searched = inside.searched(now_us, |node| self.peers.has(node));
         let mut managers = inside.identity.voters.all();
         managers.extend(inside.agreement.voters().all());
         managers.extend(inside.leader);
+        managers.extend(searched);
         managers.retain(|node| *node != inside.me() && !self.peers.has(*node));
         for (node, address) in managers.into_iter().filter_map(|node| Some((node, inside.address(node)?))) {
             self.peers.dial(now_us, &address, Some(node));
@@ -347,6 +354,8 @@ impl Manager {
             inside.agreement.deadline_us(),
             (inside.is_written && !inside.stands_still(now_us)).then(|| inside.lease.deadline_us()),
             inside.proposals.deadline_us(),
+            inside.return_deadline_us(now_us),
+            inside.search_deadline_us(),
             inside.read_deadline_us(),
             self.peers.deadline_us(now_us),
             asking,
@@ -373,6 +382,7 @@ impl Machine for Manager {
         self.connect(now_us);
         self.tell(now_us, &mut output.hops);
         self.peers.flush(&mut self.effects);
+        self.writes.pace(&mut self.effects);
         output.effects.append(&mut self.effects);
         output.deadline_us = Some(self.deadline_us(now_us).max(now_us + 1));
         if self.stopping {

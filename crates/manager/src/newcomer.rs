@@ -1,6 +1,6 @@
 //! Becoming a node: who asks, and who lets it in.
 
-use base::{ConnectionId, NodeId};
+use base::ConnectionId;
 use consensus::{Answer, Proposal, Refusal};
 use control::{Action, Command, Newcomer, NodeState, Outcome, RequestId};
 use wire::trust::Token;
@@ -103,22 +103,31 @@ impl Inside {
         self.agreement.propose(Asker::Newcomer(connection), Proposal::Agree(command));
     }
 
-    /// The answer to who asked before, and is in: as it asks now, or before it started again and could write down who it is. That
-    /// one is down by now, and in no chain. Its directory has to be the same one: who comes with another, as behind a lost disk, to
-    /// the same address has neither the data nor the votes of who was there.
+    /// The answer to who asked before, and is in: as it asks now, or before it started again and could write down who it is, here or
+    /// at another address. That one is down by now, and neither in a chain nor a voter; until it is, it asks again. It is known by its
+    /// directory: who comes with another, as behind a lost disk, to the same address has neither the data nor the votes of who was
+    /// there; and who was heard by its number has written down who it is, so this is no more than a part of its directory.
     fn known_newcomer(&self, newcomer: &Newcomer) -> Option<Message> {
         let table = self.agreement.table();
-        let has_slots = |node: NodeId| table.stretches().any(|(_, stretch)| stretch.chain.has(node));
-        let same = |node: &&control::Node| {
-            let facts = &node.facts;
-            let is_same = facts.incarnation == newcomer.incarnation;
-            let is_earlier = facts.incarnation < newcomer.incarnation && node.state == NodeState::Down;
-            let is_there = (&facts.host, facts.port) == (&newcomer.host, newcomer.port);
-            let is_it = is_there && facts.identity == newcomer.identity;
-            is_it && (is_same || (is_earlier && !has_slots(node.id())))
+        let is_there = |facts: &Newcomer| (&facts.host, facts.port) == (&newcomer.host, newcomer.port);
+        let is_it = |node: &&control::Node| {
+            let is_told = newcomer.identity != [0; 32];
+            (is_told || is_there(&node.facts))
+                && node.facts.identity == newcomer.identity
+                && node.state != NodeState::Gone
         };
-        let node: NodeId = table.nodes().find(same)?.id();
-        Some(Message::Enlisted { cluster: self.identity.cluster, node, news: self.news() })
+        let known = table.nodes().find(is_it)?;
+        let (node, facts) = (known.id(), &known.facts);
+        let has_slots = || table.stretches().any(|(_, stretch)| stretch.chain.has(node));
+        let votes = || [&self.identity.voters, &self.agreement.voters()].iter().any(|sets| sets.all().contains(&node));
+        let is_same = facts.incarnation == newcomer.incarnation && is_there(facts);
+        let is_earlier = facts.incarnation < newcomer.incarnation;
+        if is_same || (is_earlier && known.state == NodeState::Down && !has_slots() && !votes()) {
+            return Some(Message::Enlisted { cluster: self.identity.cluster, node, news: self.news() });
+        }
+        let is_told = newcomer.identity != [0; 32];
+        let is_to_wait = is_told && is_earlier && known.is_reached() && !self.grants.has_asked(node, facts.incarnation);
+        is_to_wait.then(|| Message::Elsewhere { address: self.address(self.me()).unwrap_or_default() })
     }
 
     /// What a newcomer is told: that it is in comes with its next question, which the table answers.
@@ -140,6 +149,8 @@ fn is_passing(why: &control::Refusal) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use base::NodeId;
+
     use super::*;
     use crate::rig::{founder, leading, newcomer, work};
 
@@ -155,6 +166,16 @@ mod tests {
         let [Message::Enlisted { cluster, node, .. }] = answers else { panic!("{answers:?}") };
         assert_eq!(*cluster, [1; 16]);
         node.0
+    }
+
+    fn take_out(inside: &mut Inside, node: NodeId) {
+        let fence = Action::Fence { node, incarnation: 1 };
+        let promote = Action::Promote { node, incarnation: 1, replacements: Vec::new() };
+        for (number, action) in [(1, fence), (2, promote)] {
+            let id = RequestId { proposer: 77, number };
+            inside.agreement.propose(Asker::Plan, Proposal::Agree(Command { id, action }));
+            work(inside, 2_240_000 + number * 20_000, 2_250_000 + number * 20_000);
+        }
     }
 
     #[test]
@@ -182,17 +203,40 @@ mod tests {
         let mut inside = leading();
         ask(&mut inside, newcomer("b", 1), 1);
         let node = NodeId(2);
-        let [fence, promote] = [
-            Action::Fence { node, incarnation: 1 },
-            Action::Promote { node, incarnation: 1, replacements: Vec::new() },
-        ];
-        for (number, action) in [(1, fence), (2, promote)] {
-            let id = RequestId { proposer: 77, number };
-            inside.agreement.propose(Asker::Plan, Proposal::Agree(Command { id, action }));
-            work(&mut inside, 2_140_000 + number * 20_000, 2_150_000 + number * 20_000);
-        }
+        take_out(&mut inside, node);
         assert_eq!(inside.table().node(node).map(|known| known.state), Some(NodeState::Down));
         assert_eq!(node_of(&ask(&mut inside, newcomer("b", 2), 3)), 2);
+    }
+
+    /// As above, and its supervisor starts it somewhere else: its directory says that it is the same one.
+    #[test]
+    fn a_newcomer_that_starts_again_elsewhere_is_one_node() {
+        let mut inside = leading();
+        let start = |host, incarnation| Newcomer { identity: [7; 32], ..newcomer(host, incarnation) };
+        ask(&mut inside, start("b", 1), 1);
+        let here = Message::Elsewhere { address: "a:17000".to_owned() };
+        assert_eq!(ask(&mut inside, start("c", 2), 2), [here], "nobody knows yet that it does not run there");
+        take_out(&mut inside, NodeId(2));
+        assert_eq!(node_of(&ask(&mut inside, start("c", 2), 4)), 2);
+        assert_eq!(inside.table().nodes().count(), 2);
+        let other = Newcomer { identity: [8; 32], ..newcomer("c", 2) };
+        ask(&mut inside, other.clone(), 5);
+        assert_eq!(node_of(&ask(&mut inside, other, 6)), 3);
+    }
+
+    /// Part of a directory was copied, or lost.
+    #[test]
+    fn who_was_heard_as_a_node_is_not_let_in_as_a_newcomer() {
+        let mut inside = leading();
+        let start = |host, incarnation| Newcomer { identity: [7; 32], ..newcomer(host, incarnation) };
+        ask(&mut inside, start("b", 1), 1);
+        let renewal = control::lease::Renewal { node: NodeId(2), incarnation: 1, number: 1, voters: 9 };
+        inside.heed(2_190_000, NodeId(2), Message::Renewal { renewal, table: 0 });
+        let answers = ask(&mut inside, start("c", 2), 2);
+        assert!(
+            matches!(&answers[..], [Message::Refused { reason }] if reason.contains("this directory")),
+            "{answers:?}"
+        );
     }
 
     /// Its disk was lost: a first start as the one before, on the same machine, by another directory.

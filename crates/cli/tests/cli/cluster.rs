@@ -111,8 +111,8 @@ impl Three {
         self.nodes[number].take().unwrap().kill_for_another().unwrap()
     }
 
-    /// Starts it again where it was.
-    fn start(&mut self, number: usize, block: PortBlock) {
+    /// Starts it again, where it was or elsewhere.
+    pub fn start(&mut self, number: usize, block: PortBlock) {
         let (directory, cores) = (self.scratch.at(&number.to_string()), self.cores[number].to_string());
         self.nodes[number] = Some(Server::serve_on(block, &["--dir", &directory, "--cores", &cores]));
     }

@@ -1,6 +1,7 @@
 //! The binary as a person meets it: started, asked, stopped, killed, and told nonsense.
 #![allow(clippy::unwrap_used)]
 
+mod addresses;
 mod admin;
 mod backup;
 mod check;

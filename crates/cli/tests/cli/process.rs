@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ports::PortBlock;
 use rustix::process::{Pid, Signal, kill_process};
@@ -52,6 +52,15 @@ pub fn run(arguments: &[&str]) -> Run {
     drop(ended);
     assert!(!guard.join().unwrap(), "{arguments:?} did not end within {PATIENCE:?}: {}{}", run.output, run.errors);
     run
+}
+
+/// Waits until something is so, which has to come.
+pub fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what} never happened");
+        thread::yield_now();
+    }
 }
 
 /// Runs to the end with these lines as input.

@@ -70,7 +70,8 @@ impl Table {
         if newcomer.id.0 < self.node_floor || self.nodes.contains_key(&newcomer.id) {
             return Err(Refusal::NumberTaken(newcomer.id));
         }
-        self.address_is_free(newcomer.id, &newcomer.host, newcomer.port)?;
+        // Who is down there may have lost its disk: that is for an operator to say, before somebody else takes its place.
+        self.address_is_free(newcomer.id, (&newcomer.host, newcomer.port), false)?;
         let has_identity = |node: &&Node| {
             newcomer.identity != [0; 32] && node.state != NodeState::Gone && node.facts.identity == newcomer.identity
         };
@@ -88,7 +89,7 @@ impl Table {
     }
 
     pub(crate) fn returned(&mut self, epoch: Epoch, comeback: &Comeback) -> Result<(), Refusal> {
-        let Comeback { node: id, incarnation, host, port, cores } = comeback;
+        let Comeback { node: id, incarnation, host, port, cores, takes_address } = comeback;
         let node = self.known(*id)?;
         if node.state != NodeState::Down {
             return Err(Refusal::NodeIs(*id, node.state));
@@ -104,7 +105,7 @@ impl Table {
             ..node.facts.clone()
         };
         flawless(flaw_of(&facts))?;
-        self.address_is_free(*id, host, *port)?;
+        self.address_is_free(*id, (host, *port), *takes_address)?;
         let (had_cores, node) = (node.facts.cores, self.known_mut(*id)?);
         node.facts = facts;
         (node.state, node.takes_share) = (NodeState::Up, true);
@@ -217,10 +218,11 @@ impl Table {
         Ok(())
     }
 
-    fn address_is_free(&self, newcomer: NodeId, host: &str, port: u16) -> Result<(), Refusal> {
+    /// Whether nobody else has an address; with `displaces` who is down there has it no more: it says where it is when it comes back.
+    fn address_is_free(&self, who: NodeId, (host, port): (&str, u16), displaces: bool) -> Result<(), Refusal> {
         let has = |node: &&Node| {
-            let is_other = node.id() != newcomer && node.state != NodeState::Gone;
-            is_other && node.facts.port == port && node.facts.host == host
+            let has_it = node.is_reached() || (node.state == NodeState::Down && !displaces);
+            node.id() != who && has_it && node.facts.port == port && node.facts.host == host
         };
         self.nodes.values().find(has).map_or(Ok(()), |other| Err(Refusal::AddressTaken(other.id())))
     }

@@ -99,6 +99,11 @@ impl Grants {
         self.grants.entry(node).or_insert(Grant { heard_us: now_us, until_us: 0, incarnation: 0 })
     }
 
+    /// Whether this start of a node has asked for a lease: it knows who it is.
+    pub fn has_asked(&self, node: NodeId, incarnation: u64) -> bool {
+        self.grants.get(&node).is_some_and(|grant| grant.incarnation >= incarnation)
+    }
+
     /// The leader asks about a node.
     pub fn answer(&self, now_us: u64, table: &Table, question: Question) -> Answer {
         let Question { node, incarnation } = question;

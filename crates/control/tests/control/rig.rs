@@ -132,9 +132,11 @@ pub fn random_action(table: &Table, rng: &mut Rng) -> Action {
             let comeback = Comeback {
                 node,
                 incarnation: incarnation_of(node) + 1,
-                host: format!("back-{}", node.0),
+                // Two nodes take turns at one address.
+                host: format!("back-{}", node.0 / 2),
                 port: 7000,
                 cores,
+                takes_address: rng.chance(9, 10),
             };
             Action::Returned(comeback)
         }

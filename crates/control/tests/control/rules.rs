@@ -54,6 +54,35 @@ fn numbers_addresses_and_identities_are_given_once() {
     assert_eq!(rig.table.next_node(), Some(NodeId(4)));
 }
 
+/// Two nodes come back and have changed places; or a newcomer comes to the address of who is away.
+#[test]
+fn who_comes_back_has_the_address_that_it_says_unless_somebody_may_be_there() {
+    let _unplanted = unplanted();
+    let mut rig = trio();
+    let address = |node: u32| (format!("host-{node}"), 7000);
+    let back = |node: u32, (host, port): (String, u16), takes_address| {
+        let node = NodeId(node);
+        Action::Returned(Comeback { node, incarnation: 2, host, port, cores: 1, takes_address })
+    };
+    rig.kill(1);
+    rig.kill(2);
+    assert_eq!(rig.refused(back(1, address(3), true)), Refusal::AddressTaken(NodeId(3)), "who is there is up");
+    assert_eq!(
+        rig.refused(back(1, address(2), false)),
+        Refusal::AddressTaken(NodeId(2)),
+        "as commands of before say it"
+    );
+    rig.done(back(1, address(2), true));
+    assert_eq!(rig.refused(back(2, address(2), true)), Refusal::AddressTaken(NodeId(1)), "it is the other one's now");
+    rig.done(Action::Fence { node: NodeId(1), incarnation: 2 });
+    assert_eq!(rig.refused(back(2, address(2), true)), Refusal::AddressTaken(NodeId(1)), "its lease may run");
+    rig.done(back(2, address(1), true));
+    // Whoever lost its disk is taken out before somebody else comes to its address.
+    rig.kill(3);
+    let newcomer = Newcomer { host: address(3).0, ..newcomer(4, 1, "", "d") };
+    assert_eq!(rig.refused(Action::Join(newcomer)), Refusal::AddressTaken(NodeId(3)));
+}
+
 #[test]
 fn who_is_lost_is_replaced_by_who_has_everything() {
     let _unplanted = unplanted();
@@ -68,7 +97,14 @@ fn who_is_lost_is_replaced_by_who_has_everything() {
     // Nobody but 2 has the first half now: when 2 goes, its slots wait for it, and the others do not.
     rig.kill(2);
     assert_eq!((rig.chain(0), rig.chain(16383)), ("[2.0]".to_owned(), "[3.0]".to_owned()));
-    let back = Comeback { node: NodeId(2), incarnation: 1, host: "host-2".to_owned(), port: 7000, cores: 2 };
+    let back = Comeback {
+        node: NodeId(2),
+        incarnation: 1,
+        host: "host-2".to_owned(),
+        port: 7000,
+        cores: 2,
+        takes_address: true,
+    };
     assert_eq!(rig.refused(Action::Returned(back.clone())), Refusal::OtherIncarnation(NodeId(2), 1));
     rig.done(Action::Returned(Comeback { incarnation: 2, ..back }));
     assert_eq!(rig.table.node(NodeId(2)).unwrap().state, NodeState::Up);
@@ -81,7 +117,8 @@ fn a_promotion_waits_for_the_lease_of_the_incarnation_it_names() {
     let _unplanted = unplanted();
     let mut rig = trio();
     rig.kill(1);
-    rig.done(Action::Returned(Comeback { node: NodeId(1), incarnation: 2, host: "h".to_owned(), port: 1, cores: 1 }));
+    let (node, host) = (NodeId(1), "h".to_owned());
+    rig.done(Action::Returned(Comeback { node, incarnation: 2, host, port: 1, cores: 1, takes_address: true }));
     rig.done(Action::Fence { node: NodeId(1), incarnation: 2 });
     let late = Action::Promote { node: NodeId(1), incarnation: 1, replacements: Vec::new() };
     assert_eq!(rig.refused(late), Refusal::OtherIncarnation(NodeId(1), 2));

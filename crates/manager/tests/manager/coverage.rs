@@ -35,6 +35,8 @@ seeds::coverage! {
     looked_at,
     /// Questions about followers.
     asked_held,
+    /// Nodes that came back at another port.
+    wandered,
     /// Ways that were cut.
     partitions,
     /// Connections that were broken.

@@ -34,6 +34,8 @@ pub struct Swarm {
     pub pauses: bool,
     /// Operators want nodes emptied, slots moved and the like.
     pub orders: bool,
+    /// Nodes that come back at another port.
+    pub wanders: bool,
     /// Connections that break.
     pub resets: bool,
     /// Writes that fail, of 10,000.
@@ -72,6 +74,7 @@ impl Swarm {
             failed_writes_of_10000: if rng.chance(1, 3) { 5 + rng.below(60) } else { 0 },
             trouble_ms: 3_000 + rng.below(6_000),
             between_ms_max: 100 + rng.below(900),
+            wanders: rng.chance(1, 2),
         }
     }
 
@@ -91,23 +94,25 @@ impl Swarm {
             pauses: false,
             orders: false,
             resets: false,
+            wanders: false,
             failed_writes_of_10000: 0,
             ..Swarm::draw(seed)
         }
     }
 
     /// What a node says of itself.
-    pub fn newcomer(&self, node: usize, incarnation: u64) -> Newcomer {
+    pub fn newcomer(&self, node: usize, port: u16, incarnation: u64) -> Newcomer {
         Newcomer {
             id: NodeId(0),
             incarnation,
             host: host(node),
-            port: PORT,
+            port,
             cores: self.cores,
             weight: 0,
             zone: String::new(),
             machine: format!("machine {}", self.machines[node]),
-            identity: [0; 32],
+            // Who does not say which directory it has is known by its address.
+            identity: if self.wanders { [node as u8 + 1; 32] } else { [0; 32] },
         }
     }
 
@@ -136,18 +141,22 @@ pub fn rarely(rng: &mut Rng, times: u64, (rare, usual): (u64, u64)) -> u64 {
     rng.below(bound)
 }
 
-const PORT: u16 = 7000;
+/// Where nodes are that never came back elsewhere.
+pub const PORT: u16 = 7000;
 
-fn host(node: usize) -> String {
+/// As others reach it.
+pub fn host(node: usize) -> String {
     format!("10.0.0.{}", node + 1)
 }
 
 /// Where the manager of a node is reached.
-pub fn address(node: usize) -> String {
-    format!("{}:{}", host(node), PORT + manager::PORT_OFFSET)
+pub fn address(node: usize, port: u16) -> String {
+    format!("{}:{}", host(node), port + manager::PORT_OFFSET)
 }
 
-/// Which node is reached there.
-pub fn node_at(address: &str, nodes: usize) -> Option<usize> {
-    (0..nodes).find(|node| self::address(*node) == address)
+/// Which node it is whose manager is reached there if it listens on that port.
+pub fn node_at(address: &str, nodes: usize) -> Option<(usize, u16)> {
+    let (named, port) = address.rsplit_once(':')?;
+    let node = (0..nodes).find(|node| host(*node) == named)?;
+    Some((node, port.parse::<u16>().ok()?.checked_sub(manager::PORT_OFFSET)?))
 }

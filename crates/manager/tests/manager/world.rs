@@ -29,7 +29,7 @@ use shard::{Control, HopBatch};
 use crate::coverage::Coverage;
 use crate::disk::Disk;
 use crate::judge::{Judge, Judged};
-use crate::swarm::Swarm;
+use crate::swarm::{PORT, Swarm};
 use agenda::Agenda;
 use clock::Clock;
 use cores::Core;
@@ -145,7 +145,7 @@ enum Item {
         id: usize,
         life: u64,
         token: u64,
-        to: Option<usize>,
+        to: Option<(usize, u16)>,
     },
     Dialed {
         id: usize,
@@ -189,6 +189,8 @@ struct Node {
     life: u64,
     incarnation: u64,
     number: Option<NodeId>,
+    /// Where it listens.
+    port: u16,
     paused_until_us: u64,
     is_without_power: bool,
     stored_at_us: u64,
@@ -272,6 +274,7 @@ impl World {
                 life: 0,
                 incarnation: 0,
                 number: None,
+                port: PORT,
                 paused_until_us: 0,
                 is_without_power: false,
                 stored_at_us: 0,

@@ -177,6 +177,7 @@ impl Oracle {
                 host: host_of(node),
                 port: PORT,
                 cores: knows.len() as u16,
+                takes_address: true,
             };
             self.apply(Action::Returned(comeback));
         }

@@ -125,7 +125,7 @@ impl World {
         let incarnation = self.nodes[&node].incarnation;
         if known.state == NodeState::Down && known.facts.incarnation < incarnation {
             let (host, port, cores) = (known.facts.host.clone(), known.facts.port, known.facts.cores);
-            self.agree(Action::Returned(Comeback { node, incarnation, host, port, cores }));
+            self.agree(Action::Returned(Comeback { node, incarnation, host, port, cores, takes_address: true }));
         }
     }
 

@@ -24,6 +24,7 @@ impl World {
             self.plan(calm_us, Item::Start { id, life });
             return Ok(());
         };
+        self.wander(id, known.as_ref());
         let now_us = self.agenda.now_us();
         let node = &mut self.nodes[id];
         node.incarnation += 1;
@@ -31,7 +32,7 @@ impl World {
         node.number = known.as_ref().map(|known| known.node);
         node.known = known;
         node.stored_at_us = now_us;
-        let newcomer = self.swarm.newcomer(id, node.incarnation << 16);
+        let newcomer = self.swarm.newcomer(id, node.port, node.incarnation << 16);
         let files = Files { identity, log, snapshot };
         let start = Start { entry, newcomer, files, seed: self.rng.next_u64() };
         let manager = Manager::new(start, self.swarm.cores).map_err(|words| format!("{id} does not start: {words}"))?;
@@ -42,6 +43,34 @@ impl World {
         self.note(format_args!("{id} starts, life {life}"));
         self.plan_tick(id);
         Ok(())
+    }
+
+    /// A node starts at another port now and then: when all are where the newest table has them, and the managers that it knows where it
+    /// knows them. So there are never two of whom each looks for the other one where that is not, and nobody else knows better.
+    fn wander(&mut self, id: usize, known: Option<&Identity>) {
+        if !self.swarm.wanders || self.peace || self.rng.chance(2, 3) {
+            return;
+        }
+        let Some(table) = self.judge.newest().filter(|table| table.is_created()) else { return };
+        let is_found = |node: &super::Node| {
+            let facts = node.number.and_then(|number| table.node(number)).map(|known| known.facts.port);
+            let is_in = node.known.is_some() || node.running.is_none();
+            is_in && facts.is_none_or(|port| port == node.port)
+        };
+        let is_where_known = |known: &Identity| {
+            let port = |number: &base::NodeId| known.table.node(*number).map(|node| node.facts.port);
+            let now = |number: &base::NodeId| {
+                self.nodes.iter().find(|node| node.number == Some(*number)).map(|node| node.port)
+            };
+            known.voters.all().iter().all(|number| port(number) == now(number))
+        };
+        let may = known.map_or(id > 0, |known| known.table.is_created() && is_where_known(known));
+        if may && self.nodes.iter().all(is_found) {
+            self.nodes[id].port += 16;
+            self.coverage.wandered += 1;
+            let port = self.nodes[id].port;
+            self.note(format_args!("{id} is at port {port} from now on"));
+        }
     }
 
     /// How a node comes to its cluster, as who starts it says.
@@ -58,9 +87,9 @@ impl World {
         let token = self.nodes[0].known.as_ref().filter(|known| known.table.is_created())?.token;
         let mut addresses: Vec<String> = (1..self.swarm.nodes)
             .filter(|other| *other != id && self.nodes[*other].number.is_some() && self.rng.chance(1, 3))
-            .map(address)
+            .map(|other| address(other, self.nodes[other].port))
             .collect();
-        addresses.push(address(0));
+        addresses.push(address(0, self.nodes[0].port));
         Some(Entry::Join { addresses, token })
     }
 }

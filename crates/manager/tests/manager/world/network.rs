@@ -60,10 +60,12 @@ impl World {
         self.plan(delay_us, Item::Knock { id, life, token, to });
     }
 
-    pub(super) fn on_knock(&mut self, id: usize, life: u64, token: u64, to: Option<usize>) {
+    pub(super) fn on_knock(&mut self, id: usize, life: u64, token: u64, to: Option<(usize, u16)>) {
         let back_us = self.way_us();
+        let is_there = to.is_some_and(|(to, port)| self.nodes[to].port == port);
+        let to = to.map(|(to, _)| to);
         let to = to.filter(|to| !self.is_cut(id, *to) && !self.is_cut(*to, id));
-        let Some(to) = to.filter(|to| self.nodes[*to].running.is_some()) else {
+        let Some(to) = to.filter(|to| is_there && self.nodes[*to].running.is_some()) else {
             let is_refused = to.is_some_and(|to| !self.nodes[to].is_without_power);
             let delay_us = if is_refused { back_us } else { NOBODY_US };
             return self.plan(delay_us, Item::Dialed { id, life, token, link: None });
