@@ -34,7 +34,7 @@ impl Cores {
     /// what others hold, and would have them forget it.
     pub fn tell(&mut self, now_us: u64, inside: &mut Inside, hops: &mut Vec<(CoreId, HopBatch)>) {
         let table = inside.table();
-        let is_newer = table.version() > self.version && table.lets_serve(inside.me(), inside.incarnation);
+        let is_newer = table.version() > self.version && inside.is_up();
         let view = is_newer.then(|| Arc::new(table.view()));
         self.version = if is_newer { table.version() } else { self.version };
         let until_us = inside.may_serve_until_us();

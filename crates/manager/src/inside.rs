@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 
+use base::rng::mix;
 use base::{Effect, NodeId};
 use consensus::{Answer, Damage, Proposal, Refusal};
 use control::lease::{Grants, Judge, NodeLease, Question};
@@ -20,6 +21,7 @@ use crate::moving::Moving;
 use crate::orders::Orders;
 use crate::proposals::Proposals;
 use crate::start::{Entry, Start};
+use crate::starts::Starts;
 use crate::suspicion::Suspicion;
 
 /// Token of a write of the file that says who this node is; those of the agreement are smaller.
@@ -27,16 +29,29 @@ pub(crate) const IDENTITY_TOKEN: u64 = 1 << 63;
 /// The same, where the file is to say that this is a copy.
 pub(crate) const COPY_TOKEN: u64 = IDENTITY_TOKEN + 1;
 /// Bits of an incarnation that say how often a node was fenced since it started; those above say which start it is.
-const START_SHIFT: u32 = 16;
+pub(crate) const START_SHIFT: u32 = 16;
+/// For the life of a process: the seed is used for other chance, too.
+const LIFE: u64 = 0x11FE_0F0A;
 /// How often a manager that does not know whether its table is current asks, microseconds.
 const READ_AGAIN_US: u64 = 30_000;
 /// Reports to the leader, and looks of the judge, in a lease.
 const LOOKS_PER_LEASE: u64 = 10;
 
+/// What is proposed so that a node comes back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Returning {
+    pub number: u64,
+    /// This start had come before.
+    pub had_come: bool,
+}
+
 /// See the module.
 pub(crate) struct Inside {
     pub identity: Identity,
     pub start: Start,
+    /// What no other process has, not one of a copied directory, either: by chance.
+    pub life: u64,
+    pub starts: Starts,
     /// Which start of the node this is, and how often it was fenced since.
     pub incarnation: u64,
     pub agreement: Agreement,
@@ -71,7 +86,7 @@ pub(crate) struct Inside {
     /// When who leads looks for nodes again that nobody hears of.
     pub search_us: u64,
     /// The proposal by which it comes back, while nobody knows what became of it, and not before when the next one is made.
-    pub returning: Option<u64>,
+    pub returning: Option<Returning>,
     pub return_us: u64,
     numbers: u64,
     /// What the table says of this node's starts may be of this one: it was let in, founds, or asked to come back.
@@ -91,11 +106,14 @@ impl Inside {
         let lease_us = lease_us(&identity.table);
         let lease = NodeLease::new(node, incarnation, identity.voters.clone(), lease_us);
         let has_come = start.files.identity.is_none() || !identity.table.is_created();
+        let life = mix(start.seed ^ LIFE);
         Ok(Inside {
             lease,
             has_come,
             is_copy: false,
-            proposals: Proposals::new(node, incarnation),
+            life,
+            starts: Starts::new(now_us),
+            proposals: Proposals::new(proposer(life), incarnation),
             moving: Moving::default(),
             orders: Orders::default(),
             suspicion: Suspicion::default(),
@@ -129,6 +147,7 @@ impl Inside {
     /// The clock says `now_us` at the first tick: what was granted before the start may run from now on.
     pub fn begin(&mut self, now_us: u64) {
         (self.grants, self.judge) = judgement(now_us, &self.agreement, &self.identity);
+        self.starts = Starts::new(now_us);
     }
 
     /// This node's number.
@@ -188,8 +207,17 @@ impl Inside {
         self.outbox.push((to, message));
     }
 
-    /// Another node, or this one, says something.
+    /// Another node, or this one, says something. Before it acts, a process hears what others know, and nothing that it would have to
+    /// answer for its node.
     pub fn heed(&mut self, now_us: u64, from: NodeId, message: Message) {
+        let is_act = matches!(message, Message::Agreement(_) | Message::Renewal { .. });
+        if is_act {
+            self.on_act(from);
+        }
+        let is_told = matches!(message, Message::News(_) | Message::Renewed(_) | Message::Proposed { .. });
+        if !self.acts() && !is_told {
+            return;
+        }
         match message {
             Message::Agreement(frame) => {
                 self.agreement.tell(consensus::Event::Received { from: u64::from(from.0), frame });
@@ -206,8 +234,7 @@ impl Inside {
                 if renewal.node == from && self.identity.voters.version > renewal.voters =>
             {
                 // Who voted once is asked by those who were not there when others became managers.
-                let (leader, voters, table) = (self.leader, self.identity.voters.clone(), self.table().encode());
-                self.post(from, Message::News(News { leader, voters, table }));
+                self.post(from, Message::News(self.news_of_table()));
             }
             Message::Renewed(reply) => self.lease.on_reply(from, reply),
             Message::Report(report) => self.judge.on_report(now_us, from, report),
@@ -220,7 +247,7 @@ impl Inside {
                     self.leader = Some(leader);
                 }
                 if self.proposals.on_proposed(now_us, number, result) {
-                    self.on_returned(now_us, number);
+                    self.on_returned(now_us, number, result);
                     self.on_outcome(number, result);
                 }
             }
@@ -254,6 +281,11 @@ impl Inside {
         News { leader: self.agreement.leader(), voters, table }
     }
 
+    /// The newest table that this node heard of, a manager or not.
+    pub fn news_of_table(&self) -> News {
+        News { leader: self.leader, voters: self.identity.voters.clone(), table: self.table().encode() }
+    }
+
     /// A manager knows more, perhaps.
     pub fn adopt(&mut self, news: News) {
         self.leader = news.leader.or(self.leader);
@@ -270,6 +302,10 @@ impl Inside {
 
     /// The agreement works, and what it asks for is done.
     pub fn agree(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
+        self.begin_to_act(now_us);
+        if !self.acts() {
+            return;
+        }
         let outgoing = self.agreement.tick(now_us, effects);
         self.outbox.extend(outgoing.messages);
         for (asker, result) in outgoing.answers {
@@ -362,6 +398,11 @@ impl Inside {
         (!self.grants.is_current() && self.is_manager()).then_some(self.read_us)
     }
 
+    /// When the agreement wants to work again.
+    pub fn agreement_deadline_us(&self) -> Option<u64> {
+        if self.acts() { self.agreement.deadline_us() } else { self.silence_deadline_us() }
+    }
+
     /// Writes down who this node is and whom it knows.
     pub fn keep(&self, effects: &mut Vec<Effect>) {
         // The next start of a copy would have a number of its own, and pass for the newest.
@@ -399,6 +440,11 @@ impl Inside {
         let cluster = self.identity.cluster;
         Some(control::Founding { cluster, settings: *settings, relaxed: *relaxed, node })
     }
+}
+
+/// Under what a process proposes: no other process does.
+pub(crate) fn proposer(life: u64) -> u64 {
+    life >> 2
 }
 
 fn judgement(now_us: u64, agreement: &Agreement, identity: &Identity) -> (Grants, Judge) {

@@ -8,8 +8,8 @@ use control::lease::{Heard, NodeLease, Wish};
 use control::{Action, Comeback, Command, NodeState, RequestId, Table, plan};
 
 use crate::agreement::Asker;
-use crate::inside::{Inside, lease_us, look_us};
-use crate::message::Message;
+use crate::inside::{Inside, Returning, lease_us, look_us, proposer};
+use crate::message::{Message, Proposed};
 use crate::proposals::Proposals;
 
 /// Between two proposals to come back, when the table refused the first, microseconds.
@@ -33,16 +33,16 @@ impl Inside {
         if self.stands_still(now_us) {
             return;
         }
-        if self.lease.is_over() {
+        // Before it is known whether it came, it is not known which one was fenced.
+        if self.lease.is_over() && self.returning.is_none() {
             // Whoever held something of what it served has it from others by now; it comes again as somebody new.
             self.incarnation += 1;
             let (node, voters) = (self.me(), self.identity.voters.clone());
             self.lease = NodeLease::new(node, self.incarnation, voters, lease_us(self.table()));
-            self.proposals = Proposals::new(node, self.incarnation);
-            self.returning = None;
+            self.proposals = Proposals::new(proposer(self.life), self.incarnation);
             self.forget_orders();
         }
-        if !self.is_written || self.is_copy {
+        if !self.is_written || !self.acts() {
             return;
         }
         let table = self.table().version();
@@ -63,18 +63,26 @@ impl Inside {
                 cores: facts.cores,
                 takes_address: true,
             });
-            self.returning = self.proposals.add(returned);
+            let had_come = self.has_come;
+            self.returning = self.proposals.add(returned).map(|number| Returning { number, had_come });
             self.has_come = true;
         }
     }
 
     /// Something became of the proposal to come back. A table that refuses it does so until something changes: somebody else is at
-    /// this node's address.
-    pub fn on_returned(&mut self, now_us: u64, number: u64) {
-        if self.returning == Some(number) {
-            self.returning = None;
-            self.return_us = now_us + RETURN_AGAIN_US;
+    /// this node's address; or another process came first.
+    pub fn on_returned(&mut self, now_us: u64, number: u64, result: Proposed) {
+        let Some(returning) = self.returning.filter(|known| known.number == number) else { return };
+        self.returning = None;
+        self.return_us = now_us + RETURN_AGAIN_US;
+        if matches!(result, Proposed::Refused(_)) {
+            self.has_come = returning.had_come;
         }
+    }
+
+    /// Whether the table has this process of the node as up: its cores are to know, and may answer.
+    pub fn is_up(&self) -> bool {
+        self.acts() && self.has_come && self.returning.is_none() && self.table().lets_serve(self.me(), self.incarnation)
     }
 
     /// When it proposes again to come back.
@@ -85,10 +93,13 @@ impl Inside {
     /// Nodes that have no connection with who leads, and so nobody to ask for a lease: where the table has them they may be, and know
     /// an older one, in which the managers are somewhere else.
     pub fn searched(&mut self, now_us: u64, is_there: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
-        if !self.agreement.leads() || now_us < self.search_us {
+        if now_us < self.search_us || (self.acts() && !self.agreement.leads()) {
             return Vec::new();
         }
         self.search_us = now_us + SEARCH_US;
+        if !self.acts() {
+            return self.to_be_heard().into_iter().filter(|node| !is_there(*node)).collect();
+        }
         let me = self.me();
         let missing = |node: &&control::Node| node.state != NodeState::Gone && node.id() != me && !is_there(node.id());
         self.table().nodes().filter(missing).map(control::Node::id).collect()
@@ -101,7 +112,7 @@ impl Inside {
 
     /// Until when the cores may answer: nothing without a table that has this incarnation as up.
     pub fn may_serve_until_us(&self) -> u64 {
-        match self.table().lets_serve(self.me(), self.incarnation) && !self.is_copy {
+        match self.is_up() {
             true => self.lease.until_us(),
             false => 0,
         }
@@ -109,6 +120,9 @@ impl Inside {
 
     /// Sends what this node wants agreed to who leads.
     pub fn send_proposals(&mut self, now_us: u64) {
+        if !self.acts() {
+            return;
+        }
         let all = self.identity.voters.all();
         // Whoever it is sent to says who leads, if it is somebody else.
         let turn = usize::try_from(now_us / 1000).unwrap_or(0).checked_rem(all.len());
@@ -166,7 +180,7 @@ impl Inside {
 
     fn propose(&mut self, asker: Asker, action: Action) {
         // Proposed once, by who leads a term: an id that nobody uses twice.
-        let id = RequestId { proposer: u64::from(self.me().0) | 1 << 62, number: self.next_number() };
+        let id = RequestId { proposer: proposer(self.life) | 1 << 62, number: self.next_number() };
         self.agreement.propose(asker, Proposal::Agree(Command { id, action }));
     }
 
@@ -298,8 +312,6 @@ fn managers(table: &Table, sets: &[Vec<NodeId>], heard: &BTreeSet<NodeId>) -> Op
 #[cfg(test)]
 mod tests {
     use control::RequestId;
-
-    use crate::message::Proposed;
 
     use super::*;
     use crate::rig::newcomer;

@@ -28,6 +28,7 @@ mod proposals;
 mod rig;
 mod standing;
 pub mod start;
+mod starts;
 mod suspicion;
 mod writes;
 

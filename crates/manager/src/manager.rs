@@ -14,6 +14,7 @@ use crate::message::{Message, News};
 use crate::newcomer::Outside;
 use crate::peers::Peers;
 use crate::start::{Entry, Start};
+use crate::starts::{TWO, Welcome};
 use crate::writes::Writes;
 
 /// Rounds in which a node talks to itself within one tick.
@@ -276,7 +277,7 @@ impl Manager {
                     false => self.peers.send(to, &message),
                 }
             }
-            if inside.outbox.is_empty() && inside.agreement.deadline_us().is_none_or(|at_us| at_us > now_us) {
+            if inside.outbox.is_empty() && inside.agreement_deadline_us().is_none_or(|at_us| at_us > now_us) {
                 break;
             }
         }
@@ -302,6 +303,15 @@ impl Manager {
                 false => self.fail(why),
             }
             return;
+        }
+        match inside.rival() {
+            Some(true) => {
+                // The other one has more than this directory by now.
+                inside.is_copy = true;
+                return inside.keep(&mut self.effects);
+            }
+            Some(false) => return self.fail(TWO.to_owned()),
+            None => {}
         }
         let is_needed = inside.agreement.leads() || inside.identity.voters.all().contains(&inside.me());
         if inside.table().is_gone(inside.me()) && !is_needed {
@@ -334,7 +344,8 @@ impl Manager {
             self.kept = known;
             inside.keep(&mut self.effects);
             let gone = self.peers.nodes().into_iter().filter(|node| inside.is_dismissed(*node));
-            gone.for_each(|node| dismiss(inside, &mut self.peers, node));
+            let news = Message::News(inside.news_of_table());
+            gone.for_each(|node| self.peers.dismiss(node, &news));
         }
         self.cores.tell(now_us, inside, hops);
         let version = inside.agreement.table().version();
@@ -351,9 +362,9 @@ impl Manager {
         let asking = (inside.asks_cores() && inside.proposals.is_empty()).then_some(inside.held_us);
         let planning = inside.has_to_plan().then_some(inside.plan_us);
         let all = [
-            inside.agreement.deadline_us(),
-            (inside.is_written && !inside.stands_still(now_us)).then(|| inside.lease.deadline_us()),
-            inside.proposals.deadline_us(),
+            inside.agreement_deadline_us(),
+            (inside.acts() && inside.is_written && !inside.stands_still(now_us)).then(|| inside.lease.deadline_us()),
+            inside.proposals.deadline_us().filter(|_| inside.acts()),
             inside.return_deadline_us(now_us),
             inside.search_deadline_us(),
             inside.read_deadline_us(),
@@ -405,30 +416,45 @@ impl Manager {
     }
 }
 
-/// Somebody has proved that it has the token.
+/// Somebody has proved that it has the token: both say which process they are.
 fn greet_inside(inside: &Inside, peers: &mut Peers, (id, greeted): (ConnectionId, Greeted)) {
     let node = greeted.from.name.node;
-    if greeted.purpose == Purpose::Managers {
-        peers.greet(id, node);
-        if inside.is_dismissed(node) || inside.is_outdated(node, greeted.from.incarnation) {
-            dismiss(inside, peers, node);
-        }
+    if greeted.purpose != Purpose::Managers {
+        return;
     }
+    if inside.is_dismissed(node) || inside.is_outdated(node, greeted.from.incarnation) {
+        return dismiss(inside, peers, id);
+    }
+    peers.reply(id, &inside.introduction());
 }
 
 /// A node that was removed, or an older copy of one, has the token still: it is told so, and heard no more.
-fn dismiss(inside: &Inside, peers: &mut Peers, node: NodeId) {
-    let news = News { leader: inside.leader, voters: inside.identity.voters.clone(), table: inside.table().encode() };
-    peers.send(node, &Message::News(news));
-    peers.close_node(node);
+fn dismiss(inside: &Inside, peers: &mut Peers, id: ConnectionId) {
+    peers.reply(id, &Message::News(inside.news_of_table()));
+    peers.close(id);
 }
 
 fn heed_inside(now_us: u64, inside: &mut Inside, peers: &mut Peers, (id, message): (ConnectionId, Message)) {
-    match (peers.node(id), message) {
-        (None, Message::Enlist { command }) => inside.on_enlist(id, command),
-        (Some(from), message) => inside.heed(now_us, from, message),
+    let party = peers.party(id).map(|party| party.name.node);
+    match (peers.node(id), party, message) {
+        (_, _, Message::Another { acts }) if party.is_some() => inside.on_another(acts),
+        (None, Some(node), Message::Start(said)) => match inside.on_start(node, said) {
+            Welcome::Heard => peers.greet(id, node),
+            Welcome::Instead => {
+                peers.dismiss(node, &Message::Another { acts: true });
+                peers.greet(id, node);
+            }
+            Welcome::Outdated => dismiss(inside, peers, id),
+            // It ends when it has heard that: what is closed at once may not arrive.
+            Welcome::Another { acts } => peers.reply(id, &Message::Another { acts }),
+        },
+        // It does not hear this node, and says why.
+        (None, Some(_), Message::News(news)) => inside.adopt(news),
+        (None, Some(_), _) => {}
+        (None, None, Message::Enlist { command }) => inside.on_enlist(id, command),
+        (Some(from), _, message) => inside.heed(now_us, from, message),
         // A newcomer says nothing else; or it was closed a moment ago.
-        (None, _) => peers.close(id),
+        (None, None, _) => peers.close(id),
     }
 }
 

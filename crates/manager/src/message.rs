@@ -20,6 +20,8 @@
 //!  48 suspect     number u64 · node u32                                     a client says that it does not answer: who leads looks
 //!  49 look        asker u32 · number u64                                    how are your cores? for who asks
 //!  50 looked      asker u32 · number u64 · cores u16 · silent u16           the answer, by way of who leads
+//!  51 start       start u64 · life u64 · has come u8 · news                first on every connection, from both ends: which process this is
+//!  52 another     acts u8                                                  the answer to a start: another process of that number speaks here
 //! ```
 
 use base::NodeId;
@@ -37,6 +39,19 @@ pub struct News {
     pub voters: Voters,
     /// The table.
     pub table: Vec<u8>,
+}
+
+/// Which process of a node speaks, and what it knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Introduction {
+    /// Which start of its directory this is: an incarnation that was never fenced.
+    pub start: u64,
+    /// By chance: a process of a copied directory has the same number, and another life.
+    pub life: u64,
+    /// The managers agreed that this start came.
+    pub has_come: bool,
+    /// What it knows.
+    pub news: News,
 }
 
 /// What became of a proposal.
@@ -74,6 +89,8 @@ pub enum Message {
     Suspect { number: u64, node: NodeId },
     Look { asker: NodeId, number: u64 },
     Looked { asker: NodeId, number: u64, cores: u16, silent: u16 },
+    Start(Introduction),
+    Another { acts: bool },
 }
 
 const DENIALS: [Denial; 5] =
@@ -100,6 +117,8 @@ impl Message {
             Message::Suspect { .. } => 48,
             Message::Look { .. } => 49,
             Message::Looked { .. } => 50,
+            Message::Start(_) => 51,
+            Message::Another { .. } => 52,
         }
     }
 
@@ -148,19 +167,7 @@ impl Message {
             Message::Propose { number, command } => {
                 out.u64(*number).bytes(&command.encode());
             }
-            Message::Proposed { number, result } => {
-                let (code, leader) = match result {
-                    Proposed::Agreed => (0, None),
-                    Proposed::Elsewhere(leader) => (1, *leader),
-                    Proposed::Unknown => (2, None),
-                    Proposed::Refused(_) => (3, None),
-                };
-                out.u64(*number).u8(code).u32(leader.map_or(0, |leader| leader.0));
-                if let Proposed::Refused(refusal) = result {
-                    let (kind, one, other) = refusal.words();
-                    out.u8(kind).u64(one).u64(other);
-                }
-            }
+            Message::Proposed { number, result } => write_proposed(out.u64(*number), result),
             Message::Read { number } => {
                 out.u64(*number);
             }
@@ -175,6 +182,12 @@ impl Message {
             }
             Message::Looked { asker, number, cores, silent } => {
                 out.u32(asker.0).u64(*number).u16(*cores).u16(*silent);
+            }
+            Message::Start(Introduction { start, life, has_come, news }) => {
+                write_news(out.u64(*start).u64(*life).flag(*has_come), news);
+            }
+            Message::Another { acts } => {
+                out.flag(*acts);
             }
         }
     }
@@ -248,6 +261,13 @@ impl Message {
                 let (asker, number) = (NodeId(from.u32()?), from.u64()?);
                 Message::Looked { asker, number, cores: from.u16()?, silent: from.u16()? }
             }
+            51 => Message::Start(Introduction {
+                start: from.u64()?,
+                life: from.u64()?,
+                has_come: from.flag("whether a start is agreed")?,
+                news: read_news(from)?,
+            }),
+            52 => Message::Another { acts: from.flag("whether a process acts")? },
             _ => return Err(Damage::Part("a kind of message")),
         })
     }
@@ -286,6 +306,20 @@ pub(crate) fn read_voters(from: &mut Reader<'_>) -> Result<Voters, Damage> {
     Ok(Voters { version, sets: (0..sets).map(|_| set()).collect::<Result<_, Damage>>()? })
 }
 
+fn write_proposed(out: &mut Writer, result: &Proposed) {
+    let (code, leader) = match result {
+        Proposed::Agreed => (0, None),
+        Proposed::Elsewhere(leader) => (1, *leader),
+        Proposed::Unknown => (2, None),
+        Proposed::Refused(_) => (3, None),
+    };
+    out.u8(code).u32(leader.map_or(0, |leader| leader.0));
+    if let Proposed::Refused(refusal) = result {
+        let (kind, one, other) = refusal.words();
+        out.u8(kind).u64(one).u64(other);
+    }
+}
+
 fn write_news(out: &mut Writer, news: &News) {
     out.u32(news.leader.map_or(0, |leader| leader.0));
     write_voters(out, &news.voters);
@@ -306,6 +340,7 @@ mod tests {
     fn messages() -> Vec<Message> {
         let voters = Voters { version: 7, sets: vec![vec![NodeId(1), NodeId(2)], vec![NodeId(3)]] };
         let news = News { leader: Some(NodeId(2)), voters, table: b"a table".to_vec() };
+        let news_again = news.clone();
         let command = Command { id: RequestId { proposer: 4, number: 5 }, action: Action::Drain { node: NodeId(6) } };
         let renewal = Renewal { node: NodeId(3), incarnation: 4, number: 5, voters: 6 };
         let reply = |granted_us| Message::Renewed(Reply { incarnation: 1, number: 2, granted_us });
@@ -335,6 +370,8 @@ mod tests {
             Message::Suspect { number: 1, node: NodeId(2) },
             Message::Look { asker: NodeId(3), number: 1 },
             Message::Looked { asker: NodeId(3), number: 1, cores: 4, silent: 1 },
+            Message::Start(Introduction { start: 7 << 16, life: 8, has_come: true, news: news_again }),
+            Message::Another { acts: true },
         ]
     }
 

@@ -22,7 +22,9 @@ const PURPOSES: &[Purpose] = &[Purpose::Managers, Purpose::Enlist];
 
 struct Peer {
     line: Line,
-    /// Who speaks here, and has proved it.
+    /// Who has proved that it has the token.
+    party: Option<Party>,
+    /// Who speaks here: it has said which process of its node it is, and no other one is known.
     node: Option<NodeId>,
     /// When something came last.
     heard_us: u64,
@@ -74,7 +76,7 @@ impl Peers {
     /// Somebody connected.
     pub fn on_accepted(&mut self, now_us: u64, id: ConnectionId, address: String) {
         let line = Line::accepted(now_us, id, address, PURPOSES);
-        self.list.push(Peer { line, node: None, heard_us: now_us });
+        self.list.push(Peer { line, party: None, node: None, heard_us: now_us });
         if self.list.len() > CONNECTIONS_MAX || self.me.is_none() {
             self.close(id);
         }
@@ -116,7 +118,7 @@ impl Peers {
         let purpose = if node.is_some() { Purpose::Managers } else { Purpose::Enlist };
         let to = InstanceName { node: node.unwrap_or(NodeId(0)), core: MANAGER };
         let line = Line::dialed(now_us, (id, address), &mut self.speaker, (purpose, to));
-        self.list.push(Peer { line, node: None, heard_us: now_us });
+        self.list.push(Peer { line, party: None, node: None, heard_us: now_us });
         Some(id)
     }
 
@@ -168,7 +170,11 @@ impl Peers {
     /// Goes on with all handshakes: whose other end has proved itself now.
     pub fn greetings(&mut self, now_us: u64) -> Vec<(ConnectionId, Greeted)> {
         let speaker = &mut self.speaker;
-        let greet = |peer: &mut Peer| Some((peer.line.id(), peer.line.greet(now_us, speaker)?));
+        let greet = |peer: &mut Peer| {
+            let greeted = peer.line.greet(now_us, speaker)?;
+            peer.party = Some(greeted.from).filter(|_| greeted.purpose == Purpose::Managers);
+            Some((peer.line.id(), greeted))
+        };
         self.list.iter_mut().filter(|peer| peer.line.awaits_proof()).filter_map(greet).collect()
     }
 
@@ -181,6 +187,12 @@ impl Peers {
         if let Some(peer) = self.peer(id) {
             peer.node = Some(node);
         }
+    }
+
+    /// Says something to a node for the last time.
+    pub fn dismiss(&mut self, node: NodeId, message: &Message) {
+        self.send(node, message);
+        self.close_node(node);
     }
 
     /// Closes what is not believed any more; `true`: somebody who was dialed has not this node's token.
@@ -199,6 +211,11 @@ impl Peers {
     /// What whoever runs the node is to be told of that now.
     pub fn poll_distrusted(&mut self, now_us: u64) -> Option<String> {
         self.distrusted.poll(now_us)
+    }
+
+    /// Who has proved on a connection that it is a manager which has the token.
+    pub fn party(&self, id: ConnectionId) -> Option<Party> {
+        self.list.iter().find(|peer| peer.line.id() == id)?.party
     }
 
     /// Who speaks on a connection.

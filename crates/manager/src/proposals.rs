@@ -1,6 +1,5 @@
 //! What this node wants agreed: sent to who leads the managers until somebody knows what became of it.
 
-use base::NodeId;
 use control::{Action, Command, RequestId};
 
 use crate::message::{Message, Proposed};
@@ -25,9 +24,9 @@ pub(crate) struct Proposals {
 }
 
 impl Proposals {
-    /// Of a node's incarnation: nobody else proposes under its numbers.
-    pub fn new(node: NodeId, incarnation: u64) -> Proposals {
-        Proposals { proposer: u64::from(node.0), number: incarnation << 20, list: Vec::new() }
+    /// Of a process, in an incarnation of its node: nobody else proposes under its numbers, another process of the node neither.
+    pub fn new(proposer: u64, incarnation: u64) -> Proposals {
+        Proposals { proposer, number: incarnation << 20, list: Vec::new() }
     }
 
     /// Wants `action` agreed: the proposal's number. `None`: there is too much under way, and what is still wanted is planned
@@ -82,6 +81,8 @@ impl Proposals {
 
 #[cfg(test)]
 mod tests {
+    use base::NodeId;
+
     use super::*;
 
     fn numbers(messages: &[Message]) -> Vec<u64> {
@@ -93,7 +94,7 @@ mod tests {
     }
 
     fn some(count: u32) -> Proposals {
-        let mut proposals = Proposals::new(NodeId(3), 2);
+        let mut proposals = Proposals::new(3, 2);
         for node in 0..count {
             proposals.add(Action::Drain { node: NodeId(node) });
         }

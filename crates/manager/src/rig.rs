@@ -36,6 +36,7 @@ pub(crate) fn founder() -> Inside {
     let identity = Identity { cluster: [1; 16], token: TOKEN, node: NodeId(1), voters, table: Table::new() };
     let mut inside = Inside::new(0, identity, &start).expect("no files");
     inside.is_written = true;
+    inside.starts = crate::starts::Starts::acting();
     inside
 }
 

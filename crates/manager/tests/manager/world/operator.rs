@@ -2,7 +2,7 @@
 
 use base::{ConnectionId, Door, Effect, Entrance, Event, InstanceName, NodeId};
 use manager::identity::Identity;
-use manager::message::Message;
+use manager::message::{Introduction, Message};
 use wire::line::Line;
 use wire::trust::{MANAGER, Party, Purpose, Speaker};
 
@@ -45,6 +45,8 @@ impl World {
         if operator.line.greet(0, &mut operator.speaker).is_some()
             && let Some(asks) = operator.asks.take()
         {
+            let said = Introduction { start: 1, life: 1, has_come: false, news: Default::default() };
+            operator.line.send(|out| Message::Start(said).encode(out));
             operator.line.send(|out| asks.encode(out));
         }
         let mut effects = Vec::new();

@@ -73,7 +73,8 @@ impl World {
     /// In peace nobody is emptied, and everybody hears what became of what they wanted.
     pub(super) fn end_orders(&mut self) -> Option<String> {
         let draining = self.judge.newest()?.nodes().find(|node| node.state == NodeState::Draining)?.id();
-        if self.orders.is_empty() {
+        // Orders of lives that ended are answered by nobody.
+        if self.unanswered().is_none() {
             let id = self.rng.below(self.nodes.len() as u64) as usize;
             self.give(id, Order::Keep(draining));
         }
