@@ -57,14 +57,8 @@ impl Manager {
         let known = start.files.identity.as_deref().map(Identity::decode).transpose()?;
         let identity = match (known, &start.entry) {
             (Some(known), _) => Some(known),
-            (None, Entry::Found { cluster, token, .. }) => Some(Identity {
-                cluster: *cluster,
-                token: *token,
-                node: NodeId(1),
-                voters: Default::default(),
-                table: Table::new(),
-            }),
-            (None, Entry::Join { .. }) => None,
+            (None, Entry::Found { others, .. }) if others.is_empty() => founder(&start.entry),
+            (None, Entry::Found { .. } | Entry::Join { .. }) => None,
             (None, Entry::Resume) => {
                 return Err("this directory is no cluster node's: found a cluster, or join one".to_owned());
             }
@@ -82,12 +76,14 @@ impl Manager {
         let inside = inside.map_err(|damage| damage.to_string())?;
         let (addresses, token) = match (&inside, &start.entry) {
             (None, Entry::Join { addresses, token }) => (addresses.clone(), *token),
+            (None, Entry::Found { others, token, .. }) => (others.clone(), *token),
             (Some(inside), _) => (Vec::new(), inside.identity.token),
-            (None, _) => unreachable!("who does not ask to be let in knows who it is"),
+            (None, Entry::Resume) => unreachable!("who does not ask to be let in knows who it is"),
         };
         let mut peers = Peers::new(&token, start.seed);
         peers.set_name([0; 16], Party::newcomer(start.newcomer.incarnation));
         let outside = Outside::new(addresses, token, start.seed);
+        let outside = if matches!(start.entry, Entry::Found { .. }) { outside.founds() } else { outside };
         Ok(Manager {
             start,
             outside,
@@ -139,7 +135,12 @@ impl Manager {
                     self.peers.receive(now_us, connection, span.of(input.received));
                 }
                 Event::SendDone { connection, .. } => self.peers.on_sent(connection),
-                Event::PeerClosed { connection } => self.peers.close(connection),
+                Event::PeerClosed { connection } => {
+                    if let Some(address) = self.peers.unproven(connection) {
+                        self.outside.on_closed(address);
+                    }
+                    self.peers.close(connection);
+                }
                 Event::Closed { connection } => self.peers.on_closed(connection),
                 Event::FileDurable { token } => self.on_durable(token),
                 Event::FileFailed { reason, .. } => self.on_write_failed(reason),
@@ -244,6 +245,22 @@ impl Manager {
         let identity = Identity { cluster, token, node, voters, table };
         match Inside::new(now_us, identity, &self.start) {
             Ok(inside) => {
+                inside.keep(&mut self.effects);
+                self.inside = Some(inside);
+            }
+            Err(damage) => self.fail(damage.to_string()),
+        }
+    }
+
+    /// Nobody who was asked is in a cluster: this node founds one.
+    fn found(&mut self, now_us: u64) {
+        if self.inside.is_some() || !self.outside.is_alone() {
+            return;
+        }
+        let Some(identity) = founder(&self.start.entry) else { return };
+        match Inside::new(now_us, identity, &self.start) {
+            Ok(inside) => {
+                // Before the log, which bears the name that only this file knows.
                 inside.keep(&mut self.effects);
                 self.inside = Some(inside);
             }
@@ -388,6 +405,7 @@ impl Machine for Manager {
         self.begin(now_us);
         self.receive(&mut input);
         self.heed(now_us);
+        self.found(now_us);
         self.agree(now_us);
         self.leave();
         self.connect(now_us);
@@ -414,6 +432,13 @@ impl Manager {
         }
         output.effects.push(Effect::Stop);
     }
+}
+
+/// Who the first node of a cluster is.
+fn founder(entry: &Entry) -> Option<Identity> {
+    let Entry::Found { cluster, token, .. } = entry else { return None };
+    let (cluster, token, node) = (*cluster, *token, NodeId(1));
+    Some(Identity { cluster, token, node, voters: Default::default(), table: Table::new() })
 }
 
 /// Somebody has proved that it has the token: both say which process they are.

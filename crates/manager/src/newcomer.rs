@@ -1,5 +1,7 @@
 //! Becoming a node: who asks, and who lets it in.
 
+use std::collections::BTreeSet;
+
 use base::ConnectionId;
 use consensus::{Answer, Proposal, Refusal};
 use control::{Action, Command, Newcomer, NodeState, Outcome, RequestId};
@@ -24,11 +26,32 @@ pub(crate) struct Outside {
     turn: usize,
     asked: Option<ConnectionId>,
     at_us: u64,
+    /// Of who founds if there is no cluster: the others that are in none.
+    nobody: Option<BTreeSet<String>>,
 }
 
 impl Outside {
     pub fn new(addresses: Vec<String>, token: Token, seed: u64) -> Outside {
-        Outside { addresses, token, proposer: seed | 1 << 63, number: 0, turn: 0, asked: None, at_us: 0 }
+        Outside { addresses, token, proposer: seed | 1 << 63, number: 0, turn: 0, asked: None, at_us: 0, nobody: None }
+    }
+
+    /// It founds a cluster unless it hears of one.
+    pub fn founds(self) -> Outside {
+        Outside { nobody: Some(BTreeSet::new()), ..self }
+    }
+
+    /// Whether half of the others are there and in no cluster, and each was asked: who is in one says so, whether or not anybody leads.
+    pub fn is_alone(&self) -> bool {
+        let is_half = |nobody: &BTreeSet<String>| 2 * nobody.len() >= self.addresses.len();
+        self.turn >= self.addresses.len() && self.nobody.as_ref().is_some_and(is_half)
+    }
+
+    /// Who was dialed there closed the connection before anything was said: so does who is in no cluster. The next one is asked.
+    pub fn on_closed(&mut self, address: &str) {
+        if let Some(nobody) = &mut self.nobody {
+            nobody.insert(address.to_owned());
+            self.at_us = 0;
+        }
     }
 
     /// Asks the next one, if it is time.
@@ -53,6 +76,8 @@ impl Outside {
 
     /// Somebody has the token, too, and is asked.
     pub fn on_greeted(&mut self, id: ConnectionId, start: &Start, peers: &mut Peers) {
+        // Nobody is greeted by who is in no cluster.
+        self.nobody = None;
         self.number += 1;
         let command = Command {
             id: RequestId { proposer: self.proposer, number: self.number },
@@ -248,6 +273,24 @@ mod tests {
         assert_eq!(node_of(&ask(&mut inside, of_directory(1), 2)), 2);
         let answers = ask(&mut inside, of_directory(2), 3);
         assert!(matches!(&answers[..], [Message::Refused { reason }] if reason.contains("remove 2")), "{answers:?}");
+    }
+
+    #[test]
+    fn who_would_found_does_so_only_beside_nodes_that_are_in_no_cluster() {
+        let others = ["b:1", "c:1", "d:1"].map(str::to_owned).to_vec();
+        let mut outside = Outside::new(others, crate::rig::TOKEN, 1).founds();
+        let mut peers = Peers::new(&crate::rig::TOKEN, 1);
+        for round in 1..=3 {
+            assert!(!outside.is_alone(), "not all were asked");
+            outside.ask(round * ASK_US, &mut peers);
+            outside.on_closed("b:1");
+        }
+        assert!(!outside.is_alone(), "the others may be in one");
+        outside.on_closed("d:1");
+        assert!(outside.is_alone());
+        outside.on_greeted(ConnectionId { index: 1, generation: 1 }, &founder().start, &mut peers);
+        outside.on_closed("c:1");
+        assert!(!outside.is_alone(), "somebody is");
     }
 
     #[test]

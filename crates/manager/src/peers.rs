@@ -213,6 +213,12 @@ impl Peers {
         self.distrusted.poll(now_us)
     }
 
+    /// Who was dialed on a connection, and has not proved anything yet.
+    pub fn unproven(&self, id: ConnectionId) -> Option<&str> {
+        let peer = self.list.iter().find(|peer| peer.line.id() == id)?;
+        (!peer.line.came_in() && !peer.line.is_proven() && !peer.line.is_closing()).then(|| peer.line.address())
+    }
+
     /// Who has proved on a connection that it is a manager which has the token.
     pub fn party(&self, id: ConnectionId) -> Option<Party> {
         self.list.iter().find(|peer| peer.line.id() == id)?.party

@@ -30,7 +30,7 @@ pub(crate) fn newcomer(host: &str, incarnation: u64) -> Newcomer {
 /// One that founded nothing yet.
 pub(crate) fn founder() -> Inside {
     let settings = Settings { lease_ms: 300, chain_length: 2 };
-    let entry = Entry::Found { cluster: [1; 16], token: TOKEN, settings, relaxed: false };
+    let entry = Entry::Found { cluster: [1; 16], token: TOKEN, settings, relaxed: false, others: Vec::new() };
     let start = Start { entry, newcomer: newcomer("a", 1 << 16), files: Files::default(), seed: 5 };
     let voters = Default::default();
     let identity = Identity { cluster: [1; 16], token: TOKEN, node: NodeId(1), voters, table: Table::new() };

@@ -16,6 +16,9 @@ pub enum Entry {
         settings: Settings,
         /// Chains may have two members on one machine.
         relaxed: bool,
+        /// `host:port` of other nodes' managers. If there are any, it founds when half of them are there and in no cluster, and joins the
+        /// first that is in one: this directory may be in the place of one that was lost.
+        others: Vec<String>,
     },
     /// It asks one of these to let it in, unless its file says that it is in already.
     Join {

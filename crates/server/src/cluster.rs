@@ -129,7 +129,7 @@ pub(crate) fn start(
     let entry = entry(config, known.as_ref(), chance);
     let (token, is_in) = match (known, &entry) {
         (Some(identity), _) => (identity.token, true),
-        (None, Entry::Found { token, .. }) => (*token, true),
+        (None, Entry::Found { token, others, .. }) => (*token, others.is_empty()),
         (None, Entry::Join { token, .. }) => (*token, false),
         (None, Entry::Resume) => {
             return Err(NodeError::Other(
@@ -177,11 +177,17 @@ fn identity_of(directory_id: [u8; 16]) -> [u8; 32] {
 ///
 /// # Errors
 /// It has some.
-pub(crate) fn refuse_foreign_keys<T>(start: &Start, shards: &mut [(T, Shard)]) -> Result<(), NodeError> {
+pub(crate) fn refuse_foreign_keys<T>(start: &mut Start, shards: &mut [(T, Shard)]) -> Result<(), NodeError> {
     let joins = matches!(start.entry, Entry::Join { .. }) && start.files.identity.is_none();
     let of_store =
         |store: &storage::Store| -> u64 { (0..DATABASE_COUNT).map(|number| store.count(Database(number)).keys).sum() };
     let keys: u64 = shards.iter_mut().map(|(_, shard)| of_store(shard.store_mut())).sum();
+    if let Entry::Found { others, .. } = &mut start.entry
+        && keys > 0
+    {
+        // This directory is not lost, and what is in it joins nobody.
+        others.clear();
+    }
     if !joins || keys == 0 {
         return Ok(());
     }
@@ -197,7 +203,8 @@ fn entry(config: &NodeConfig, known: Option<&Identity>, (name, fresh): ([u8; 16]
         let settings = Settings { lease_ms: u32::from(*lease_ms), chain_length: *chain_length };
         let given = token.filter(|_| hosts.is_some());
         let token = given.unwrap_or(fresh);
-        return Entry::Found { cluster: name, token, settings, relaxed: *is_relaxed };
+        let others = config.cluster.besides.iter().map(|address| manager_address(address)).collect();
+        return Entry::Found { cluster: name, token, settings, relaxed: *is_relaxed, others };
     }
     match token {
         Some(token) if !join.is_empty() => {

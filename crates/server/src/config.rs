@@ -61,6 +61,8 @@ pub struct ClusterConfig {
     pub join: Vec<String>,
     /// A file of all hosts, or `slurm`: it says who founds and who joins.
     pub hosts: Option<String>,
+    /// The other hosts of that list, where it says that this one founds: they are asked first whether there is a cluster.
+    pub besides: Vec<String>,
     /// What this node and they prove to each other that they have.
     pub token: Option<Token>,
     /// Where it was read from.
@@ -85,6 +87,7 @@ impl Default for ClusterConfig {
             is_new: false,
             join: Vec::new(),
             hosts: None,
+            besides: Vec::new(),
             token: None,
             token_file: None,
             machine: String::new(),

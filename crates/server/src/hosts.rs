@@ -54,12 +54,11 @@ pub(crate) fn settle(config: &mut NodeConfig, surroundings: &Surroundings) -> Re
     if config.announce_host.is_empty() {
         config.announce_host.clone_from(host);
     }
+    let others = hosts.iter().enumerate().filter(|(number, _)| *number != own).take(ASKED_MAX);
+    let others = others.map(|(_, (host, port))| format!("{host}:{port}")).collect();
     match own {
-        0 => config.cluster.is_new = true,
-        _ => {
-            let others = hosts.iter().enumerate().filter(|(number, _)| *number != own).take(ASKED_MAX);
-            config.cluster.join = others.map(|(_, (host, port))| format!("{host}:{port}")).collect();
-        }
+        0 => (config.cluster.is_new, config.cluster.besides) = (true, others),
+        _ => config.cluster.join = others,
     }
     Ok(())
 }

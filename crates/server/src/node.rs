@@ -117,9 +117,9 @@ impl Node {
         let (mut manager, mut invitation) = (None, None);
         if is_member {
             let chance = (random_bytes().map_err(other)?, Token::new(random_bytes().map_err(other)?));
-            let Begun { start, token, invitation: own } =
+            let Begun { mut start, token, invitation: own } =
                 cluster::start(&config, (store_id, incarnation), (seed, chance))?;
-            cluster::refuse_foreign_keys(&start, &mut shards)?;
+            cluster::refuse_foreign_keys(&mut start, &mut shards)?;
             shards.iter_mut().for_each(|(identity, shard)| shard.join(seed ^ u64::from(identity.core), &token));
             let street = (backend, listeners.pop().expect("the manager's are the last"));
             let mesh = (mailboxes.pop().expect("the manager's is behind the cores'"), handle.clone());

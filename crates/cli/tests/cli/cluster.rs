@@ -471,3 +471,28 @@ fn nodes_that_are_given_a_list_of_hosts_become_one_store_in_any_order() {
         elsewhere.errors
     );
 }
+
+/// The list says that it founds. There is something already, in which it had a part.
+#[test]
+fn a_founder_that_lost_its_directory_does_not_found_again() {
+    let mut three = Three::of_hosts();
+    three.await_whole();
+    three.write("1");
+    let [hosts, secret, directory] = ["hosts", "token", "0"].map(|name| three.scratch.at(name));
+    let told = ["--dir", &directory, "--machine", "m0", "--hosts", &hosts, "--token-file", &secret];
+    let block = three.kill(0);
+    std::fs::remove_dir_all(&directory).unwrap();
+    let port = block.first().to_string();
+    let refused = run(&[&["serve", "--port", &port], &told[..]].concat());
+    let is_told = refused.errors.contains("has this address") && refused.errors.contains("cluster remove");
+    assert!(refused.code == 1 && is_told, "{} {}{}", refused.code, refused.output, refused.errors);
+    let number = refused.errors.split_once("in: node ").unwrap().1.split_whitespace().next().unwrap().to_owned();
+    let asked = (three.node(1).port + 1).to_string();
+    crate::process::eventually("it is taken out", || {
+        run(&["cluster", "remove", &number, "--abandon", "-p", &asked]).code == 0
+    });
+    std::fs::remove_dir_all(&directory).unwrap();
+    three.nodes[0] = Some(Server::serve_on(block, &told));
+    three.await_whole();
+    three.expect("1");
+}

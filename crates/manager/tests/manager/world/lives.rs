@@ -82,7 +82,7 @@ impl World {
             let mut name = || std::array::from_fn(|_| self.rng.next_u64() as u8);
             let (cluster, token) = (name(), Token::new(name()));
             let (settings, relaxed) = (self.swarm.settings(), self.swarm.relaxed);
-            return Some(Entry::Found { cluster, token, settings, relaxed });
+            return Some(Entry::Found { cluster, token, settings, relaxed, others: Vec::new() });
         }
         let token = self.nodes[0].known.as_ref().filter(|known| known.table.is_created())?.token;
         let mut addresses: Vec<String> = (1..self.swarm.nodes)
