@@ -283,3 +283,8 @@ pub const LANE_IDLE_US_MAX: u64 = 60_000_000;
 /// Connections of one core of the proxy to its upstream, unless it is told otherwise. Beyond that the one that was not used for the
 /// longest time makes room; one with requests on their way never does.
 pub const UPSTREAM_CONNECTIONS_MAX: usize = 4096;
+/// Requests of one program's client library that wait or are not answered, on one connection; as many replies at most wait to be
+/// taken by who submitted their requests.
+pub const CLIENT_REQUESTS_MAX: usize = 65_536;
+/// Bytes that the client library takes from a connection at once.
+pub const CLIENT_RECEIVE_BYTES: usize = 64 << 10;

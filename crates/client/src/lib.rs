@@ -9,6 +9,7 @@
 //!
 //! - [`commands`]: what a node's commands mean for somebody who shares a connection
 //! - [`lane`]: one connection that many callers share; `out`: what of it is owed replies; `redial`: when it is dialed again
+//! - [`desk`]: whose reply a reply is, for the threads and tasks of one program
 //! - [`batch`]: when what waits for a destination is sent, and how much of it at once
 //! - [`cluster`]: which node has a key, and what corrects that
 //! - [`spread`]: what becomes of a request whose keys, or whose answer, are on several nodes
@@ -17,6 +18,7 @@
 pub mod batch;
 pub mod cluster;
 pub mod commands;
+pub mod desk;
 pub mod lane;
 pub mod retry;
 pub mod spread;
@@ -26,5 +28,6 @@ mod redial;
 
 pub use batch::{PolicyConfig, Qos};
 pub use commands::{CommandTable, FirstKey, Hold, Known, Way};
+pub use desk::Desk;
 pub use lane::{Greeting, Heard, Lane, LaneFull};
 pub use retry::RetryBudget;

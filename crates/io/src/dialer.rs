@@ -2,9 +2,8 @@
 //! host that is gone answers nothing; neither stops the core, or another dial.
 
 use crate::doorbell::Doorbell;
+use crate::stream::connect;
 use std::collections::VecDeque;
-use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -41,7 +40,7 @@ impl Dialer {
         let (done, doorbell) = (self.done.clone(), Arc::clone(&self.doorbell));
         let work = move || {
             // A channel that is gone: so is its core.
-            done.send((token, connect(&address).ok())).ok();
+            done.send((token, connect(&address, ANSWER_MAX).ok())).ok();
             doorbell.ring();
         };
         let may_begin = self.under_way < DIALS_MAX;
@@ -65,18 +64,4 @@ impl Dialer {
         self.under_way -= 1;
         Some(ended)
     }
-}
-
-fn connect(address: &str) -> io::Result<OwnedFd> {
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, ANSWER_MAX) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                return Ok(OwnedFd::from(stream));
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }

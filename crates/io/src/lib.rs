@@ -12,7 +12,7 @@
 //!
 //! Read in this order: [`backend`] (the choice and [`run_core`]), `core_loop` (the loop), `driver` (what a backend
 //! must do), `epoll` and `uring` (how each does it), `connection_table`, `acceptor`; then `mailbox` and `doorbell`
-//! (between threads), `log_files` and `disk_thread` (the log), `log_street` (the log without a core), `named_files` (files of a
+//! (between threads), [`stream`] (sockets without a core), `log_files` and `disk_thread` (the log), `log_street` (the log without a core), `named_files` (files of a
 //! machine without a log); at last the helpers of start-up: [`listener`],
 //! [`files`], [`thread`], [`process`], [`clock`].
 //!
@@ -27,6 +27,7 @@ pub mod listener;
 pub mod mailbox;
 pub mod memory;
 pub mod process;
+pub mod stream;
 pub mod thread;
 
 mod acceptor;

@@ -1,0 +1,217 @@
+//! The desk of a lane: where the threads and tasks of a program ask, each with a place of its own, and are told what became of it.
+//!
+//! ```text
+//!   ask(seat) ──► place ──► lane ──► node
+//!                   │                 │ reply │ lost: reads are asked again, as far as the budget goes
+//!   tell(seat, outcome) ◄─────────────┴───────┘
+//!                   └── given up: the place stays taken until its reply came, and the reply is dropped
+//! ```
+//!
+//! A place is the number under which a request is on its way. Whoever gives up leaves it empty: the reply that comes late finds
+//! nobody, and no other request can have its place meanwhile.
+
+mod places;
+
+pub use places::Place;
+
+use crate::batch::{BatcherConfig, Qos};
+use crate::lane::{Greeting, Heard, Lane};
+use crate::retry::RetryBudget;
+use base::ConnectionId;
+use base::street::Effect;
+use places::Places;
+
+/// A request on its way to the desk.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// Requests of one caller are sent in its order.
+    pub caller: u64,
+    /// How long it may wait for others.
+    pub qos: Qos,
+    /// Sent twice it does no harm.
+    pub is_read: bool,
+    /// When its caller stops to wait, microseconds.
+    pub deadline_us: u64,
+    /// Its bytes.
+    pub request: &'a [u8],
+}
+
+/// Why a request was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAsked {
+    /// Too much waits, or is not answered.
+    Full,
+    /// Nobody answered a moment ago.
+    Unreachable,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// The reply's bytes.
+    Reply(&'a [u8]),
+    /// Nobody answered the dial. It never left.
+    Unreachable,
+    /// The node refused the greeting, with this error reply. It never left.
+    Refused(&'a [u8]),
+    /// A read; the connection ended before its reply came.
+    Lost,
+    /// The connection ended before its reply came: it may have been carried out, and may still be.
+    Unknown,
+    /// Its caller's time is over: as [`Outcome::Unknown`].
+    Late,
+}
+
+/// What is to be done with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Verdict {
+    /// Nothing.
+    Keep,
+    /// It is of no use: end it, and call [`Desk::closed`].
+    End,
+}
+
+/// What a lane keeps of a request.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    place: u32,
+    is_read: bool,
+}
+
+/// See the module. `S` is where a caller waits.
+pub struct Desk<S> {
+    lane: Lane<Owed>,
+    places: Places<S>,
+    retries: RetryBudget,
+    /// When the node said something last, or was connected.
+    heard_us: u64,
+}
+
+impl<S> Desk<S> {
+    /// A desk to `address` that nobody has asked; the arguments are those of [`Lane::new`].
+    pub fn new(address: String, greeting: Greeting, batching: BatcherConfig, (now_us, seed): (u64, u64)) -> Desk<S> {
+        Desk {
+            lane: Lane::new(address, greeting, batching, (now_us, seed)),
+            places: Places::default(),
+            retries: RetryBudget::default(),
+            heard_us: now_us,
+        }
+    }
+
+    /// Where it leads.
+    pub fn address(&self) -> &str {
+        self.lane.address()
+    }
+
+    /// Its connection, if it has one.
+    pub fn connection(&self) -> Option<ConnectionId> {
+        self.lane.connection()
+    }
+
+    /// Places that are taken, those of callers who gave up among them.
+    pub fn owed(&self) -> usize {
+        self.places.taken()
+    }
+
+    /// Takes a request; its place, until `seat` was told the outcome or the caller [gave up](Desk::give_up).
+    ///
+    /// # Errors
+    /// [`NotAsked`]; nothing was kept.
+    pub fn ask(&mut self, now_us: u64, ask: Ask<'_>, seat: S) -> Result<Place, NotAsked> {
+        if self.lane.is_down(now_us) {
+            return Err(NotAsked::Unreachable);
+        }
+        let place = self.places.take(now_us, ask.deadline_us, seat).ok_or(NotAsked::Full)?;
+        let owed = Owed { place: place.index, is_read: ask.is_read };
+        if self.lane.push(now_us, ask.caller, ask.qos, owed, ask.request).is_err() {
+            self.places.leave(place.index);
+            return Err(NotAsked::Full);
+        }
+        self.retries.earn();
+        Ok(place)
+    }
+
+    /// Its caller waits no longer: the reply will be dropped.
+    pub fn give_up(&mut self, place: Place) -> Option<S> {
+        self.places.empty(place)
+    }
+
+    /// Dials if somebody waits, with `token` as the dial's number, or hands over what is due.
+    pub fn act(&mut self, now_us: u64, token: u64, effects: &mut Vec<Effect>) {
+        self.lane.dial(now_us, false, token, effects);
+        self.lane.send_due(now_us, effects);
+    }
+
+    /// The dial is over.
+    pub fn dialed(
+        &mut self,
+        now_us: u64,
+        connection: Option<ConnectionId>,
+        effects: &mut Vec<Effect>,
+        mut tell: impl FnMut(S, Outcome<'_>),
+    ) {
+        self.heard_us = now_us;
+        for owed in self.lane.dialed(now_us, connection, effects) {
+            self.places.leave(owed.place).into_iter().for_each(|seat| tell(seat, Outcome::Unreachable));
+        }
+    }
+
+    /// What the lane handed over last was sent.
+    pub fn send_done(&mut self, buffer: Vec<u8>, effects: &mut Vec<Effect>) {
+        self.lane.send_done(buffer, effects);
+    }
+
+    /// Takes what the node sent.
+    pub fn received(&mut self, now_us: u64, bytes: &[u8], mut tell: impl FnMut(S, Outcome<'_>)) -> Verdict {
+        self.heard_us = now_us;
+        let (places, mut verdict, mut refusal) = (&mut self.places, Verdict::Keep, None);
+        self.lane.received(now_us, bytes, |heard| match heard {
+            Heard::Reply { item, reply, .. } => {
+                places.leave(item.place).into_iter().for_each(|seat| tell(seat, Outcome::Reply(reply)));
+            }
+            Heard::Greeted(_) => {}
+            Heard::Refused(error) => (verdict, refusal) = (Verdict::End, Some(error.to_vec())),
+            Heard::Nonsense => verdict = Verdict::End,
+        });
+        if let Some(error) = refusal {
+            for owed in self.lane.take_waiting(now_us) {
+                self.places.leave(owed.place).into_iter().for_each(|seat| tell(seat, Outcome::Refused(&error)));
+            }
+        }
+        verdict
+    }
+
+    /// The connection is gone. What had not left goes with the next one; reads that were out are asked again.
+    pub fn closed(&mut self, now_us: u64, mut tell: impl FnMut(S, Outcome<'_>)) {
+        for (owed, request) in self.lane.closed(now_us) {
+            let is_wanted = owed.is_read && self.places.has_seat(owed.place);
+            let again = request.filter(|_| is_wanted && self.retries.spend());
+            if again.is_some_and(|request| self.lane.push(now_us, 0, Qos::Batch, owed, &request).is_ok()) {
+                continue;
+            }
+            let outcome = if owed.is_read { Outcome::Lost } else { Outcome::Unknown };
+            self.places.leave(owed.place).into_iter().for_each(|seat| tell(seat, outcome));
+        }
+    }
+
+    /// Tells those whose time is over. A node that has not said a word since the oldest of them asked is not there any more.
+    pub fn expire(&mut self, now_us: u64, mut tell: impl FnMut(S, Outcome<'_>)) -> Verdict {
+        let mut is_silent = false;
+        self.places.expire(now_us, |seat, asked_us| {
+            is_silent |= asked_us > self.heard_us;
+            tell(seat, Outcome::Late);
+        });
+        if is_silent && self.lane.connection().is_some() { Verdict::End } else { Verdict::Keep }
+    }
+
+    /// When [`act`](Desk::act) has something to do if nothing happens before.
+    pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
+        self.lane.deadline_us(now_us)
+    }
+
+    /// When [`expire`](Desk::expire) is to look; somebody may have been answered meanwhile.
+    pub fn expiry_us(&self) -> Option<u64> {
+        self.places.expiry_us()
+    }
+}
