@@ -195,6 +195,13 @@ impl<S> Desk<S> {
         }
     }
 
+    /// The desk is closed for good: tells those whose requests wait that they never left.
+    pub fn dismiss(&mut self, now_us: u64, mut tell: impl FnMut(S)) {
+        for owed in self.lane.take_waiting(now_us) {
+            self.places.leave(owed.place).into_iter().for_each(&mut tell);
+        }
+    }
+
     /// Tells those whose time is over. A node that has not said a word since the oldest of them asked is not there any more.
     pub fn expire(&mut self, now_us: u64, mut tell: impl FnMut(S, Outcome<'_>)) -> Verdict {
         let mut is_silent = false;

@@ -23,6 +23,7 @@
 pub mod backend;
 pub mod clock;
 pub mod files;
+pub mod fork;
 pub mod listener;
 pub mod mailbox;
 pub mod memory;

@@ -57,6 +57,7 @@
 
 mod batch;
 mod checks;
+pub mod client;
 mod close;
 mod commit;
 mod engine;
@@ -75,6 +76,7 @@ mod wait;
 
 pub use base::Version;
 pub use batch::Batch;
+pub use client::Client;
 pub use entries::{Entries, Entry, Snapshot};
 pub use error::Error;
 pub use options::{Durability, Options};

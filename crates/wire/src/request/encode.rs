@@ -13,10 +13,16 @@ where
     push_unsigned(out, words.len() as u64);
     out.extend_from_slice(b"\r\n");
     for word in words {
-        out.push(b'$');
-        push_unsigned(out, word.len() as u64);
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(word);
-        out.extend_from_slice(b"\r\n");
+        encode_word(word, out);
     }
+}
+
+/// Appends one word of such a request.
+#[inline]
+pub fn encode_word(word: &[u8], out: &mut Vec<u8>) {
+    out.push(b'$');
+    push_unsigned(out, word.len() as u64);
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(word);
+    out.extend_from_slice(b"\r\n");
 }

@@ -1,0 +1,177 @@
+//! A request before it is asked: blocking, awaited, or submitted.
+
+use super::Client;
+use super::background::Core;
+use super::error::Error;
+use super::from_reply::FromReply;
+use super::inbox::Ticket;
+use super::reply::Reply;
+use super::request::{Request, ToArg};
+use super::seat::{Answer, Seat, TaskSeat};
+use client::Qos;
+use client::desk::{Ask, Place};
+use io::clock::monotonic_us;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A request. Nothing happens until one [waits](Call::wait) for it, awaits it, or [submits](Call::submit) it.
+///
+/// Dropped while its reply is on its way, it leaves nothing behind: the reply is dropped when it comes. What was sent is carried out.
+#[must_use = "nothing is sent before wait(), await or submit()"]
+pub struct Call<'c, T> {
+    client: &'c Client,
+    request: Request,
+    /// Unknown as long as words may be added.
+    is_read: Option<bool>,
+    qos: Qos,
+    timeout: Duration,
+    asked: Option<Asked>,
+    wanted: PhantomData<fn() -> T>,
+}
+
+/// Where a future's request is.
+struct Asked {
+    core: Arc<Core>,
+    link: usize,
+    place: Place,
+    seat: Arc<TaskSeat>,
+    is_answered: bool,
+}
+
+impl<'c, T: FromReply> Call<'c, T> {
+    #[inline]
+    pub(super) fn new(client: &'c Client, request: Request, is_read: Option<bool>) -> Call<'c, T> {
+        let timeout = client.settings().timeout;
+        Call { client, request, is_read, qos: Qos::Batch, timeout, asked: None, wanted: PhantomData }
+    }
+
+    /// The reply is wanted within that time: the request waits for others only as long as that allows. It is no promise; less than
+    /// a round trip means at once. [`Call::timeout`] says when to give up.
+    pub fn within(mut self, time: Duration) -> Call<'c, T> {
+        self.qos = Qos::Within { us: u64::try_from(time.as_micros()).unwrap_or(u64::MAX) };
+        self
+    }
+
+    /// How long the reply is waited for, in place of the client's time.
+    pub fn timeout(mut self, time: Duration) -> Call<'c, T> {
+        self.timeout = time;
+        self
+    }
+
+    /// Asks, and waits for the reply; the calling thread does the work where it can.
+    ///
+    /// # Errors
+    /// [`Error`] says what happened, and whether the request was carried out.
+    pub fn wait(mut self) -> Result<T, Error> {
+        let client = self.client;
+        let core = client.core()?;
+        let is_read = self.is_read()?;
+        let link = core.choose(&self.request, self.qos);
+        let (qos, timeout) = (self.qos, self.timeout);
+        let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
+        let answer = core.link(link).call(core, ask);
+        self.taken(answer)
+    }
+
+    /// Asks, and returns at once: the ticket is for the reply.
+    ///
+    /// # Errors
+    /// As [`Call::wait`], for what is known at once; and [`Error::Unclaimed`] when too many replies wait to be taken.
+    pub fn submit(mut self) -> Result<Ticket<T>, Error> {
+        let client = self.client;
+        let core = client.core()?;
+        let is_read = self.is_read()?;
+        let link = core.choose(&self.request, self.qos);
+        let (qos, timeout) = (self.qos, self.timeout);
+        let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
+        let inbox = client.inbox();
+        let number = inbox.begin(client.settings().unclaimed_max)?;
+        match core.ask(link, ask, Seat::Inbox(Arc::clone(inbox), number)) {
+            Ok(_) => Ok(Ticket::new(number, Arc::clone(inbox))),
+            Err(error) => {
+                inbox.forget(number);
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<Asked, Error> {
+        let client = self.client;
+        let core = client.core()?;
+        let is_read = self.is_read()?;
+        let link = core.choose(&self.request, self.qos);
+        let (qos, timeout) = (self.qos, self.timeout);
+        let seat = Arc::new(TaskSeat::default());
+        let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
+        let place = core.ask(link, ask, Seat::Task(Arc::clone(&seat)))?;
+        Ok(Asked { core: Arc::clone(core), link, place, seat, is_answered: false })
+    }
+
+    fn is_read(&self) -> Result<bool, Error> {
+        self.is_read.map_or_else(|| self.request.is_shared_read(), Ok)
+    }
+
+    fn taken(&self, answer: Answer) -> Result<T, Error> {
+        match answer {
+            Ok(reply) => T::from_reply(reply),
+            Err(Error::TimedOut { address, .. }) => Err(Error::TimedOut { address, after: self.timeout }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<'c> Call<'c, Reply> {
+    /// One more word.
+    pub fn arg(mut self, word: impl ToArg) -> Call<'c, Reply> {
+        self.request.push(&word);
+        self
+    }
+
+    /// One more word for each of these.
+    pub fn args<W: ToArg>(mut self, words: impl IntoIterator<Item = W>) -> Call<'c, Reply> {
+        words.into_iter().for_each(|word| self.request.push(&word));
+        self
+    }
+
+    /// What the reply is wanted as.
+    pub fn query<T: FromReply>(mut self) -> Call<'c, T> {
+        let request = std::mem::take(&mut self.request);
+        Call { qos: self.qos, timeout: self.timeout, ..Call::new(self.client, request, self.is_read) }
+    }
+}
+
+#[inline]
+fn ask(caller: u64, qos: Qos, is_read: bool, timeout: Duration, request: &[u8]) -> Ask<'_> {
+    let time_us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
+    Ask { caller, qos, is_read, deadline_us: monotonic_us().saturating_add(time_us), request }
+}
+
+/// Asks when it is polled for the first time.
+impl<T: FromReply> Future for Call<'_, T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        if self.asked.is_none() {
+            match self.begin() {
+                Ok(asked) => self.asked = Some(asked),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let asked = self.asked.as_mut().expect("it was asked just now, or before");
+        let Some(answer) = asked.seat.poll(context.waker()) else { return Poll::Pending };
+        asked.is_answered = true;
+        Poll::Ready(self.taken(answer))
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.core.give_up(self.link, self.place);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Where the caller of a request waits: a thread, a task, or an inbox that somebody looks into later.
+
+use super::error::Error;
+use super::inbox::Inbox;
+use super::reply::Reply;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+use std::thread::Thread;
+use std::time::Duration;
+
+/// What a caller is told.
+pub(crate) type Answer = Result<Reply, Error>;
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) enum Seat {
+    Thread(Arc<ThreadSeat>),
+    Task(Arc<TaskSeat>),
+    Inbox(Arc<Inbox>, u64),
+}
+
+impl Seat {
+    /// Whether somebody has to read the connection for it: threads do that themselves.
+    pub fn needs_driver(&self) -> bool {
+        !matches!(self, Seat::Thread(_))
+    }
+
+    /// Puts the answer there; the caller is woken afterwards, by [`Seat::wake`], when no lock is held.
+    #[inline]
+    pub fn put(&self, answer: Answer) {
+        match self {
+            Seat::Thread(seat) => seat.put(answer),
+            Seat::Task(seat) => seat.put(answer),
+            Seat::Inbox(inbox, number) => inbox.put(*number, answer),
+        }
+    }
+
+    /// Wakes the caller if he sleeps.
+    #[inline]
+    pub fn wake(&self) {
+        match self {
+            Seat::Thread(seat) => seat.thread.unpark(),
+            Seat::Task(seat) => seat.wake(),
+            Seat::Inbox(inbox, _) => inbox.wake(),
+        }
+    }
+}
+
+/// The seat of a thread, for one call after the other.
+pub(crate) struct ThreadSeat {
+    /// Twice the number of the call, and one if that is answered.
+    state: AtomicU64,
+    answer: Mutex<Option<Answer>>,
+    thread: Thread,
+}
+
+thread_local! {
+    static SEAT: Arc<ThreadSeat> = Arc::new(ThreadSeat::new());
+}
+
+impl ThreadSeat {
+    fn new() -> ThreadSeat {
+        ThreadSeat { state: AtomicU64::new(1), answer: Mutex::new(None), thread: std::thread::current() }
+    }
+
+    /// The seat of this thread, and the number of the call that it begins with it.
+    pub fn begin() -> (Arc<ThreadSeat>, u64) {
+        // A thread whose locals are gone already has one for this call.
+        let seat = SEAT.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(ThreadSeat::new()));
+        let number = (seat.state.load(Ordering::Relaxed) >> 1) + 1;
+        seat.state.store(number << 1, Ordering::Relaxed);
+        (seat, number)
+    }
+
+    /// Whether that call is not answered yet.
+    #[inline]
+    pub fn waits(&self, number: u64) -> bool {
+        self.state.load(Ordering::Acquire) == number << 1
+    }
+
+    /// The answer, if it is there.
+    #[inline]
+    pub fn take(&self) -> Option<Answer> {
+        if self.state.load(Ordering::Acquire) & 1 == 0 {
+            return None;
+        }
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    #[inline]
+    fn put(&self, answer: Answer) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        self.state.fetch_or(1, Ordering::Release);
+    }
+
+    /// The thread itself: sleeps until it is woken, or so long.
+    pub fn sleep(time: Duration) {
+        std::thread::park_timeout(time);
+    }
+}
+
+/// The seat of one future.
+#[derive(Default)]
+pub(crate) struct TaskSeat {
+    inside: Mutex<(Option<Answer>, Option<Waker>)>,
+}
+
+impl TaskSeat {
+    fn put(&self, answer: Answer) {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(answer);
+    }
+
+    fn wake(&self) {
+        let waker = self.inside.lock().unwrap_or_else(PoisonError::into_inner).1.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The answer; if it is not there yet, `waker` will be told.
+    pub fn poll(&self, waker: &Waker) -> Option<Answer> {
+        let (answer, known) = &mut *self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if answer.is_none() && known.as_ref().is_none_or(|known| !known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+        answer.take()
+    }
+}

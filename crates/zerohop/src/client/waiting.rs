@@ -1,0 +1,144 @@
+//! A thread that asks and waits: it sends, reads for everybody until its own reply is there, or sleeps while another one reads.
+
+use super::background::Core;
+use super::link::{Actor, Link, Locked, Reader, State};
+use super::seat::{Answer, Seat, ThreadSeat};
+use client::desk::Ask;
+use io::clock::monotonic_us;
+use io::stream::{Received, Watched, wait};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Threads that are noted as sleepers before those that are gone are looked for.
+const PARKED_MIN: usize = 64;
+
+impl Link {
+    /// Asks, and returns with what came of it.
+    pub fn call(&self, core: &Arc<Core>, ask: Ask<'_>) -> Answer {
+        let (seat, number) = ThreadSeat::begin();
+        let deadline_us = ask.deadline_us;
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.lock();
+        if let Err(why) = state.desk.ask(monotonic_us(), ask, Seat::Thread(Arc::clone(&seat))) {
+            return Err(self.refusal(&state, why));
+        }
+        loop {
+            state = self.act(state, Actor::Thread);
+            if !seat.waits(number) {
+                break;
+            }
+            let now_us = monotonic_us();
+            if now_us >= deadline_us {
+                self.expire(&mut state);
+                continue;
+            }
+            if state.may_read() {
+                state = self.read(state, &seat, (now_us, deadline_us));
+                continue;
+            }
+            let until_us = state.act_us(now_us).unwrap_or(deadline_us).min(deadline_us);
+            if state.unsent.is_some() {
+                // Whoever reads may not see that there is room again.
+                core.wake_background();
+            }
+            state.park(&seat, number);
+            self.release(state);
+            ThreadSeat::sleep(Duration::from_micros(until_us.saturating_sub(now_us)));
+            if let Some(answer) = seat.take() {
+                return answer;
+            }
+            state = self.lock();
+            state.parked.retain(|(other, _)| !Arc::ptr_eq(other, &seat));
+        }
+        self.hand_over(core, &mut state);
+        self.release(state);
+        seat.take().expect("who does not wait was told")
+    }
+
+    /// Reads once, or until there is something else to do.
+    fn read<'a>(
+        &'a self,
+        mut state: Locked<'a>,
+        own: &Arc<ThreadSeat>,
+        (now_us, deadline_us): (u64, u64),
+    ) -> Locked<'a> {
+        let Some(stream) = state.stream.clone() else { return state };
+        let connection = state.dials;
+        let mut buffer = state.take_buffer();
+        state.reader = Reader::Caller;
+        let (for_room, act_us) = (state.unsent.is_some(), state.act_us(now_us));
+        let left = Duration::from_micros(deadline_us - now_us);
+        self.release(state);
+        // The socket itself wakes the reader after the client's timeout: with about that long to go nothing else has to.
+        let is_patient = left >= self.settings.timeout - self.settings.timeout / 16;
+        let is_ready = (is_patient && act_us.is_none() && !for_room) || {
+            let left = act_us.map_or(left, |act_us| left.min(Duration::from_micros(act_us.saturating_sub(now_us))));
+            let mut watched = [Watched::new(&stream, true, for_room)];
+            wait(&mut watched, None, Some(left)).is_err() || watched[0].is_ready
+        };
+        let received = match () {
+            () if !is_ready => Received::Nothing,
+            () if for_room => stream.receive_now(&mut buffer),
+            () => stream.receive(&mut buffer),
+        };
+        self.reads.fetch_add(u64::from(is_ready), Ordering::Relaxed);
+        let mut state = self.lock();
+        state.reader = Reader::Nobody;
+        self.hear(&mut state, connection, received, &buffer, Some(own));
+        state.buffer = buffer;
+        if for_room { self.send_rest(state) } else { state }
+    }
+
+    /// Hands the socket more of what it had no room for.
+    pub(super) fn send_rest<'a>(&'a self, mut state: Locked<'a>) -> Locked<'a> {
+        if state.is_acting {
+            return state;
+        }
+        match state.unsent.take() {
+            Some((buffer, from)) => self.send(state, buffer, from),
+            None => state,
+        }
+    }
+
+    /// Whoever gives up a role looks whether somebody waits without anybody who reads for him.
+    pub(super) fn hand_over(&self, core: &Arc<Core>, state: &mut State) {
+        if !state.wake_sleeper() && state.reader == Reader::Nobody && state.driven > 0 {
+            core.wake_background();
+        }
+    }
+}
+
+impl State {
+    /// Whether a caller may begin to read.
+    fn may_read(&self) -> bool {
+        let is_free = self.reader == Reader::Nobody || (self.reader == Reader::Watch && self.driven == 0);
+        is_free && self.stream.is_some()
+    }
+
+    /// When somebody has to act though nothing happens, if nobody does already.
+    pub(super) fn act_us(&self, now_us: u64) -> Option<u64> {
+        if self.is_acting || self.unsent.is_some() { None } else { self.desk.deadline_us(now_us) }
+    }
+
+    /// If nobody reads and a caller sleeps, he is to be woken: the last one that went to sleep, because when its reply is there,
+    /// those of all before it are.
+    pub(super) fn wake_sleeper(&mut self) -> bool {
+        while self.reader == Reader::Nobody
+            && let Some((seat, number)) = self.parked.pop()
+        {
+            if seat.waits(number) {
+                self.told.push(Seat::Thread(seat));
+                return true;
+            }
+        }
+        false
+    }
+
+    fn park(&mut self, seat: &Arc<ThreadSeat>, number: u64) {
+        if self.parked.len() >= PARKED_MIN.max(2 * self.desk.owed()) {
+            self.parked.retain(|(seat, number)| seat.waits(*number));
+        }
+        self.parked.push((Arc::clone(seat), number));
+    }
+}
