@@ -14,8 +14,8 @@ mod places;
 
 pub use places::Place;
 
-use crate::batch::{BatcherConfig, Qos};
-use crate::lane::{Greeting, Heard, Lane};
+use crate::batch::Qos;
+use crate::lane::{Heard, Lane};
 use crate::retry::RetryBudget;
 use base::ConnectionId;
 use base::street::Effect;
@@ -72,9 +72,9 @@ pub enum Verdict {
     End,
 }
 
-/// What a lane keeps of a request.
+/// What a desk's lane keeps of a request.
 #[derive(Clone, Copy, Debug)]
-struct Owed {
+pub struct Owed {
     place: u32,
     is_read: bool,
 }
@@ -86,17 +86,14 @@ pub struct Desk<S> {
     retries: RetryBudget,
     /// When the node said something last, or was connected.
     heard_us: u64,
+    /// Who waited for so long without a word from the node stops believing that it is there.
+    silence_us_max: u64,
 }
 
 impl<S> Desk<S> {
-    /// A desk to `address` that nobody has asked; the arguments are those of [`Lane::new`].
-    pub fn new(address: String, greeting: Greeting, batching: BatcherConfig, (now_us, seed): (u64, u64)) -> Desk<S> {
-        Desk {
-            lane: Lane::new(address, greeting, batching, (now_us, seed)),
-            places: Places::default(),
-            retries: RetryBudget::default(),
-            heard_us: now_us,
-        }
+    /// A desk that nobody has asked. After `silence_us_max` without a word a connection on which somebody waits is given up.
+    pub fn new(lane: Lane<Owed>, now_us: u64, silence_us_max: u64) -> Desk<S> {
+        Desk { lane, silence_us_max, places: Places::default(), retries: RetryBudget::default(), heard_us: now_us }
     }
 
     /// Where it leads.
@@ -202,11 +199,11 @@ impl<S> Desk<S> {
         }
     }
 
-    /// Tells those whose time is over. A node that has not said a word since the oldest of them asked is not there any more.
+    /// Tells those whose time is over. A node that has not said a word since one of them asked, long ago, is not there any more.
     pub fn expire(&mut self, now_us: u64, mut tell: impl FnMut(S, Outcome<'_>)) -> Verdict {
         let mut is_silent = false;
         self.places.expire(now_us, |seat, asked_us| {
-            is_silent |= asked_us > self.heard_us;
+            is_silent |= asked_us > self.heard_us && now_us - asked_us >= self.silence_us_max;
             tell(seat, Outcome::Late);
         });
         if is_silent && self.lane.connection().is_some() { Verdict::End } else { Verdict::Keep }

@@ -1,6 +1,7 @@
 //! Whether this process is still the one it was: a child of `fork(2)` has its parent's memory, and must not use its connections.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,33 +47,38 @@ pub fn process() -> u32 {
     }
 }
 
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// What `work` returned in a child of this process, which ends with it: for tests of those who have connections. `None` if there was no
+/// child, or it died.
+#[doc(hidden)]
+pub fn in_child(work: impl FnOnce() -> u8) -> Option<u8> {
+    // SAFETY: the child runs `work` on the one thread that it has, and ends without running anything else of its parent's. A lock that
+    // another thread held stays held: `work` is a test's, which knows what it calls.
+    let child = unsafe { fork() };
+    if child == 0 {
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        // SAFETY: as above.
+        unsafe { _exit(i32::from(told.unwrap_or(u8::MAX))) }
+    }
+    let child = Pid::from_raw(child)?;
+    let (_, status) = waitpid(Some(child), WaitOptions::empty()).ok()??;
+    u8::try_from(status.exit_status()?).ok()
+}
+
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::os::fd::AsFd;
-
-    unsafe extern "C" {
-        fn fork() -> i32;
-        fn _exit(status: i32) -> !;
-    }
 
     #[test]
     fn a_child_has_another_number_and_its_parent_keeps_its_own() {
         let own = process();
         assert_eq!(own, std::process::id());
-        let (reads, writes) = rustix::pipe::pipe().unwrap();
-        // SAFETY: the child calls nothing but a load, `getpid` and `write`, none of which takes a lock.
-        let child = unsafe { fork() };
-        assert!(child >= 0);
-        if child == 0 {
-            let told = rustix::io::write(writes.as_fd(), &process().to_ne_bytes());
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { _exit(i32::from(told.is_err())) }
-        }
-        let mut told = [0; 4];
-        rustix::io::read(reads.as_fd(), &mut told).unwrap();
-        assert_eq!(u32::from_ne_bytes(told), child as u32);
+        let is_another = || u8::from(process() != own && process() == std::process::id());
+        assert_eq!(in_child(is_another), Some(1));
         assert_eq!(process(), own);
     }
 }

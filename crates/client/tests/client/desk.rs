@@ -5,7 +5,7 @@ use base::rng::Rng;
 use base::street::Effect;
 use client::batch::BatcherConfig;
 use client::desk::{Ask, NotAsked, Outcome, Place, Verdict};
-use client::{Desk, Greeting, PolicyConfig, Qos};
+use client::{Desk, Greeting, Lane, PolicyConfig, Qos};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a caller was told.
@@ -81,7 +81,7 @@ impl World {
         World {
             now_us: 1,
             rng: Rng::new(seed),
-            desk: Desk::new("node:1".to_owned(), greeting, batching, (1, seed)),
+            desk: Desk::new(Lane::new("node:1".to_owned(), greeting, batching, (1, seed)), 1, PATIENCE_US),
             node: Node::default(),
             effects: Vec::new(),
             places: BTreeMap::new(),
@@ -267,6 +267,17 @@ fn a_node_that_says_nothing_is_left_and_one_that_refuses_is_quoted() {
     world.node.perform(&mut world.effects);
     world.dialed(false);
     world.now_us += 1;
+    world.is_hasty = true;
+    world.ask();
+    // Somebody who waits for a millisecond only says nothing about the node.
+    world.now_us += PATIENCE_US / 50;
+    let mut late = 0;
+    assert_eq!(
+        world.desk.expire(world.now_us, |_, outcome| late += usize::from(outcome == Outcome::Late)),
+        Verdict::Keep
+    );
+    assert_eq!(late, 1);
+    world.is_hasty = false;
     world.ask();
     assert_eq!(world.desk.expire(world.now_us, |name, _| panic!("{name}")), Verdict::Keep);
     world.now_us += PATIENCE_US;

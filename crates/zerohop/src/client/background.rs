@@ -63,7 +63,8 @@ impl Core {
         let mut core = self;
         while core.process != io::fork::process() {
             let next = core.next.get_or_init(|| Core::new(&core.settings).ok());
-            core = next.as_ref().ok_or_else(|| Error::System("no descriptor is left for a forked client".to_owned()))?;
+            core =
+                next.as_ref().ok_or_else(|| Error::System("no descriptor is left for a forked client".to_owned()))?;
         }
         Ok(core)
     }
@@ -104,8 +105,9 @@ impl Core {
         state = link.act(state, Actor::Task);
         let next_us = [state.act_us(now_us), state.desk.expiry_us()].into_iter().flatten().min();
         let is_early = next_us.is_some_and(|next_us| next_us < state.background_until_us);
-        let is_stuck = state.is_to_dial || state.unsent.is_some() || state.reader == Reader::Nobody;
-        if state.driven > 0 && (is_early || is_stuck) {
+        let is_stuck = state.unsent.is_some();
+        let is_left = is_early || state.is_to_dial || state.reader == Reader::Nobody;
+        if is_stuck || (is_left && state.driven > 0) {
             self.bell.ring();
         } else {
             state.wake_sleeper();
@@ -176,6 +178,7 @@ impl Core {
                 stream.as_ref().map(|stream| Watched::new(stream, *for_bytes, *for_room))
             };
             let mut watched: Vec<Watched<'_>> = chosen.iter().filter_map(of_plan).collect();
+            chosen.iter().for_each(|&link| drop(self.links[link].reads.fetch_add(1, Ordering::Relaxed)));
             if wait(&mut watched, Some(&self.bell), time).is_err() {
                 // No memory for a moment: who waits does so until its time is over.
                 std::thread::yield_now();

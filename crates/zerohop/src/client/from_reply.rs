@@ -111,7 +111,9 @@ impl<T: FromReply> FromReply for Option<T> {
 impl<T: FromReply> FromReply for Vec<T> {
     fn from_reply(reply: Reply) -> Result<Vec<T>, Error> {
         match reply {
-            Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => items.into_iter().map(T::from_reply).collect(),
+            Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
+                items.into_iter().map(T::from_reply).collect()
+            }
             other => Err(other.unexpected("an array")),
         }
     }

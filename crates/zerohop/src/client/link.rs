@@ -19,9 +19,9 @@ use super::seat::{Answer, Seat, ThreadSeat};
 use base::ConnectionId;
 use base::limits::{CLIENT_RECEIVE_BYTES, LANE_BATCH_BYTES_MAX};
 use base::street::Effect;
-use client::Desk;
 use client::batch::{BatchBounds, BatcherConfig};
 use client::desk::{NotAsked, Outcome, Verdict};
+use client::{Desk, Lane};
 use io::clock::monotonic_us;
 use io::stream::{Received, Stream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +54,8 @@ pub(super) struct State {
     pub unsent: Option<(Vec<u8>, usize)>,
     /// Threads that sleep, and in which of their calls; some of them may be gone.
     pub parked: Vec<(Arc<ThreadSeat>, u64)>,
+    /// Threads that found no place at the desk: to be woken when there may be one.
+    pub crowd: Vec<Seat>,
     /// Requests of tasks and inboxes that are not answered.
     pub driven: usize,
     /// Until when the background thread sleeps unless it is woken, microseconds.
@@ -95,7 +97,9 @@ impl Link {
             ..BatchBounds::default()
         };
         let batching = BatcherConfig { policy: settings.policy, bounds, ..BatcherConfig::default() };
-        let desk = Desk::new(settings.address.clone(), settings.greeting(), batching, (monotonic_us(), seed));
+        let now_us = monotonic_us();
+        let lane = Lane::new(settings.address.clone(), settings.greeting(), batching, (now_us, seed));
+        let desk = Desk::new(lane, now_us, u64::try_from(settings.timeout.as_micros()).unwrap_or(u64::MAX));
         let state = State {
             desk,
             stream: None,
@@ -105,6 +109,7 @@ impl Link {
             is_to_dial: false,
             unsent: None,
             parked: Vec::new(),
+            crowd: Vec::new(),
             driven: 0,
             background_until_us: 0,
             failure: String::new(),
@@ -209,7 +214,14 @@ impl Link {
     }
 
     /// What came from the socket. `own` needs not to be woken.
-    pub(super) fn hear(&self, state: &mut State, connection: u32, received: Received, bytes: &[u8], own: Option<&Arc<ThreadSeat>>) {
+    pub(super) fn hear(
+        &self,
+        state: &mut State,
+        connection: u32,
+        received: Received,
+        bytes: &[u8],
+        own: Option<&Arc<ThreadSeat>>,
+    ) {
         if state.dials != connection || state.stream.is_none() {
             return;
         }
@@ -228,6 +240,7 @@ impl Link {
             };
             settle(seat, answer, (told, driven), own);
         });
+        state.told.append(&mut state.crowd);
         if verdict == Verdict::End {
             self.lose(state);
         }
@@ -255,6 +268,7 @@ impl Link {
     }
 
     fn tell_all(&self, state: &mut State, outcomes: Vec<(Seat, Kind)>) {
+        state.told.append(&mut state.crowd);
         let address = || self.settings.address.clone();
         for (seat, kind) in outcomes {
             let error = match kind {

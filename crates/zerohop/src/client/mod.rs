@@ -118,7 +118,7 @@ pub struct Traffic {
     pub requests: u64,
     /// Calls of the system that sent something.
     pub writes: u64,
-    /// Calls of the system that received something.
+    /// Calls of the system that received something, or waited for it.
     pub reads: u64,
 }
 

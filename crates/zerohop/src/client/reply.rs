@@ -131,10 +131,10 @@ mod tests {
         assert_eq!(read(b"$3\r\na\r\n\r\n"), Ok(Reply::BulkString(b"a\r\n".to_vec())));
         let error = ServerError::new(b"ERR no");
         assert_eq!(read(b"-ERR no\r\n"), Err(Error::Server(error.clone())));
-        assert_eq!(read(b"*2\r\n+x\r\n-ERR no\r\n"), Ok(Reply::Array(vec![
-            Reply::SimpleString("x".to_owned()),
-            Reply::ServerError(error),
-        ])));
+        assert_eq!(
+            read(b"*2\r\n+x\r\n-ERR no\r\n"),
+            Ok(Reply::Array(vec![Reply::SimpleString("x".to_owned()), Reply::ServerError(error),]))
+        );
         let pair = (Reply::BulkString(b"k".to_vec()), Reply::Boolean(true));
         assert_eq!(read(b"%1\r\n$1\r\nk\r\n#t\r\n"), Ok(Reply::Map(vec![pair])));
         assert!(matches!(read(b":x\r\n"), Err(Error::Unexpected { .. })));

@@ -139,9 +139,7 @@ impl Request {
 
     fn may_share(&self, known: &Known) -> bool {
         match known.way {
-            Way::Shared => {
-                known.blocks_with.is_none_or(|word| !self.has_word(word))
-            }
+            Way::Shared => known.blocks_with.is_none_or(|word| !self.has_word(word)),
             // Those with keys wait for others' writes; the others are done when they are answered.
             Way::Alone => known.first_key == FirstKey::None,
             Way::Held(hold) => hold == Hold::Named,

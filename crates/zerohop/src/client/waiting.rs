@@ -1,9 +1,10 @@
 //! A thread that asks and waits: it sends, reads for everybody until its own reply is there, or sleeps while another one reads.
 
 use super::background::Core;
+use super::error::Error;
 use super::link::{Actor, Link, Locked, Reader, State};
 use super::seat::{Answer, Seat, ThreadSeat};
-use client::desk::Ask;
+use client::desk::{Ask, NotAsked};
 use io::clock::monotonic_us;
 use io::stream::{Received, Watched, wait};
 use std::sync::Arc;
@@ -13,16 +14,16 @@ use std::time::Duration;
 /// Threads that are noted as sleepers before those that are gone are looked for.
 const PARKED_MIN: usize = 64;
 
+/// When to look again whether what is due was sent, if somebody else is sending, microseconds.
+const LOOK_AGAIN_US: u64 = 1_000;
+
 impl Link {
     /// Asks, and returns with what came of it.
     pub fn call(&self, core: &Arc<Core>, ask: Ask<'_>) -> Answer {
         let (seat, number) = ThreadSeat::begin();
         let deadline_us = ask.deadline_us;
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let mut state = self.lock();
-        if let Err(why) = state.desk.ask(monotonic_us(), ask, Seat::Thread(Arc::clone(&seat))) {
-            return Err(self.refusal(&state, why));
-        }
+        let mut state = self.enter(core, ask, &seat)?;
         loop {
             state = self.act(state, Actor::Thread);
             if !seat.waits(number) {
@@ -38,10 +39,7 @@ impl Link {
                 continue;
             }
             let until_us = state.act_us(now_us).unwrap_or(deadline_us).min(deadline_us);
-            if state.unsent.is_some() {
-                // Whoever reads may not see that there is room again.
-                core.wake_background();
-            }
+            state.mind_rest(core);
             state.park(&seat, number);
             self.release(state);
             ThreadSeat::sleep(Duration::from_micros(until_us.saturating_sub(now_us)));
@@ -54,6 +52,35 @@ impl Link {
         self.hand_over(core, &mut state);
         self.release(state);
         seat.take().expect("who does not wait was told")
+    }
+
+    /// Takes a place at the desk. A thread that finds too much there waits until there is less: it is asked for nothing else meanwhile.
+    fn enter<'a>(&'a self, core: &Arc<Core>, ask: Ask<'_>, seat: &Arc<ThreadSeat>) -> Result<Locked<'a>, Error> {
+        let mut state = self.lock();
+        loop {
+            let now_us = monotonic_us();
+            match state.desk.ask(now_us, ask, Seat::Thread(Arc::clone(seat))) {
+                Ok(_) => return Ok(state),
+                Err(NotAsked::Full) if now_us < ask.deadline_us => {}
+                Err(why) => {
+                    let error = self.refusal(&state, why);
+                    self.hand_over(core, &mut state);
+                    self.release(state);
+                    return Err(error);
+                }
+            }
+            state = self.act(state, Actor::Thread);
+            if state.may_read() {
+                state = self.read(state, seat, (now_us, ask.deadline_us));
+                continue;
+            }
+            let until_us = state.act_us(now_us).unwrap_or(ask.deadline_us).min(ask.deadline_us);
+            state.mind_rest(core);
+            state.crowd.push(Seat::Thread(Arc::clone(seat)));
+            self.release(state);
+            ThreadSeat::sleep(Duration::from_micros(until_us.saturating_sub(now_us)));
+            state = self.lock();
+        }
     }
 
     /// Reads once, or until there is something else to do.
@@ -75,6 +102,7 @@ impl Link {
         let is_ready = (is_patient && act_us.is_none() && !for_room) || {
             let left = act_us.map_or(left, |act_us| left.min(Duration::from_micros(act_us.saturating_sub(now_us))));
             let mut watched = [Watched::new(&stream, true, for_room)];
+            self.reads.fetch_add(1, Ordering::Relaxed);
             wait(&mut watched, None, Some(left)).is_err() || watched[0].is_ready
         };
         let received = match () {
@@ -103,9 +131,11 @@ impl Link {
 
     /// Whoever gives up a role looks whether somebody waits without anybody who reads for him.
     pub(super) fn hand_over(&self, core: &Arc<Core>, state: &mut State) {
-        if !state.wake_sleeper() && state.reader == Reader::Nobody && state.driven > 0 {
+        let is_read_for = state.wake_sleeper() || state.reader != Reader::Nobody;
+        if !is_read_for && state.driven > 0 {
             core.wake_background();
         }
+        state.mind_rest(core);
     }
 }
 
@@ -116,9 +146,12 @@ impl State {
         is_free && self.stream.is_some()
     }
 
-    /// When somebody has to act though nothing happens, if nobody does already.
+    /// When somebody has to act though nothing happens. Whoever acts already does it at once, and may be gone before what comes behind is
+    /// due: then somebody else looks a little later.
     pub(super) fn act_us(&self, now_us: u64) -> Option<u64> {
-        if self.is_acting || self.unsent.is_some() { None } else { self.desk.deadline_us(now_us) }
+        let is_busy = self.is_acting || self.unsent.is_some();
+        let soonest_us = if is_busy { now_us + LOOK_AGAIN_US } else { 0 };
+        self.desk.deadline_us(now_us).map(|us| us.max(soonest_us))
     }
 
     /// If nobody reads and a caller sleeps, he is to be woken: the last one that went to sleep, because when its reply is there,
@@ -133,6 +166,13 @@ impl State {
             }
         }
         false
+    }
+
+    /// Who began to read while something was being sent does not see when there is room for the rest of it.
+    fn mind_rest(&self, core: &Arc<Core>) {
+        if self.unsent.is_some() && self.reader != Reader::Nobody {
+            core.wake_background();
+        }
     }
 
     fn park(&mut self, seat: &Arc<ThreadSeat>, number: u64) {

@@ -1,7 +1,8 @@
-//! The store as a library, through its public interface; and its directory, as a server reads it.
+//! The store as a library and the client, through their public interface; and the store's directory, as a server reads it.
 #![allow(clippy::unwrap_used)]
 
 mod basics;
+mod client;
 mod crash;
 mod example;
 mod fixture;

@@ -1,0 +1,105 @@
+//! Requests that are awaited, on no runtime at all.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use super::puppet::Puppet;
+use zerohop::Client;
+use zerohop::client::Error;
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn futures_and_threads_share_the_connection() {
+    let puppet = Puppet::new();
+    let client = Client::open(&puppet.address).unwrap();
+    std::thread::scope(|scope| {
+        for caller in 0..16 {
+            let client = &client;
+            scope.spawn(move || {
+                for round in 0..300i64 {
+                    let (key, count) = (format!("n:{caller}"), format!("count:{caller}"));
+                    let value = format!("{caller} {round}").into_bytes();
+                    if (caller + round as usize).is_multiple_of(3) {
+                        client.set(&key, &value).wait().unwrap();
+                    } else {
+                        block_on(client.set(&key, &value)).unwrap();
+                    }
+                    if (caller + round as usize).is_multiple_of(5) {
+                        assert_eq!(client.get(&key).wait().unwrap(), Some(value));
+                    } else {
+                        assert_eq!(block_on(client.get(&key)).unwrap(), Some(value));
+                    }
+                    let incr = client.incr(count, 1).within(Duration::from_millis(5));
+                    assert_eq!(block_on(incr).unwrap(), round + 1);
+                }
+            });
+        }
+    });
+    assert!(puppet.connections() <= 2);
+}
+
+#[test]
+fn a_future_that_is_dropped_leaves_its_reply_to_nobody() {
+    let puppet = Puppet::new();
+    let client = Client::open(&puppet.address).unwrap();
+    for key in ["a", "b", "c"] {
+        client.set(key, format!("of {key}")).wait().unwrap();
+    }
+    puppet.hold();
+    let mut first = Box::pin(client.get("a"));
+    let mut second = Box::pin(client.get("b"));
+    let nobody = &mut Context::from_waker(Waker::noop());
+    assert!(first.as_mut().poll(nobody).is_pending() && second.as_mut().poll(nobody).is_pending());
+    puppet.saw("a");
+    drop(first);
+    puppet.go_on();
+    assert_eq!(block_on(second).unwrap(), Some(b"of b".to_vec()));
+    assert_eq!(block_on(client.get("c")).unwrap(), Some(b"of c".to_vec()));
+    assert_eq!(client.get("a").wait().unwrap(), Some(b"of a".to_vec()));
+}
+
+#[test]
+fn who_awaits_in_vain_is_told_so() {
+    let puppet = Puppet::new();
+    let client = Client::open(&puppet.address).unwrap();
+    puppet.hold();
+    let after = Duration::from_millis(20);
+    let error = block_on(client.get("a").timeout(after)).unwrap_err();
+    assert_eq!(error, Error::TimedOut { address: puppet.address.clone(), after });
+    puppet.go_on();
+    puppet.cut_after(1);
+    assert!(matches!(block_on(client.incr("a", 1)), Err(Error::Unknown { .. })));
+    // Nobody gives a future's connection up but for a reason: this one is a new one.
+    assert_eq!(block_on(client.incr("a", 1)).unwrap(), 2);
+}
+
+#[test]
+fn calls_can_be_sent_to_other_threads() {
+    fn is_send<T: Send>(_: T) {}
+    let client = Client::open("127.0.0.1:1").unwrap();
+    is_send(client.get("a"));
+    let owned = client.clone();
+    is_send(async move { owned.get("a").await });
+}

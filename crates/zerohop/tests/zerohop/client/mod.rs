@@ -1,0 +1,8 @@
+//! The client against a server that does what a test wants.
+
+mod futures;
+mod lives;
+mod lonely;
+mod puppet;
+mod submitted;
+mod trouble;

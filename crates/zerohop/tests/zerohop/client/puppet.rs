@@ -1,0 +1,178 @@
+//! A server that does what a test wants: strings and counters over real sockets, and faults at the moment that is named.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use wire::{Arguments, ParseLimits, Parsed, parse};
+
+/// A request as it arrived, and on which connection.
+pub type Seen = (usize, Vec<Vec<u8>>);
+
+#[derive(Default)]
+struct Stage {
+    values: BTreeMap<Vec<u8>, Vec<u8>>,
+    seen: Vec<Seen>,
+    connections: usize,
+    /// Replies are kept back.
+    is_held: bool,
+    /// After so many more requests the connection is cut, before the reply to the last one.
+    cut_after: Option<usize>,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Puppet {
+    pub address: String,
+    stage: Arc<(Mutex<Stage>, Condvar)>,
+}
+
+impl Puppet {
+    pub fn new() -> Puppet {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let puppet = Puppet { address, stage: Arc::default() };
+        let own = puppet.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (puppet, stream) = (own.clone(), stream.unwrap());
+                let number = puppet.stage().connections;
+                puppet.stage().connections += 1;
+                // Ends with its connection, whichever way that ends.
+                std::thread::spawn(move || puppet.serve(number, stream));
+            }
+        });
+        puppet
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.0.lock().unwrap()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Stage)) {
+        change(&mut self.stage());
+        self.stage.1.notify_all();
+    }
+
+    fn wait(&self, until: impl Fn(&Stage) -> bool) -> MutexGuard<'_, Stage> {
+        self.stage.1.wait_while(self.stage(), |stage| !until(stage)).unwrap()
+    }
+
+    pub fn hold(&self) {
+        self.change(|stage| stage.is_held = true);
+    }
+
+    pub fn go_on(&self) {
+        self.change(|stage| stage.is_held = false);
+    }
+
+    pub fn cut_after(&self, requests: usize) {
+        self.change(|stage| stage.cut_after = Some(requests));
+    }
+
+    pub fn is_about_to_cut(&self) -> bool {
+        self.stage().cut_after.is_some()
+    }
+
+    /// Waits until a request with that word arrived; its connection.
+    pub fn saw(&self, word: &str) -> usize {
+        let has = |(_, words): &&Seen| words.iter().any(|other| other == word.as_bytes());
+        let stage = self.wait(|stage| stage.seen.iter().any(|seen| has(&seen)));
+        stage.seen.iter().find(has).unwrap().0
+    }
+
+    pub fn has_seen(&self, word: &str) -> bool {
+        self.stage().seen.iter().any(|(_, words)| words.iter().any(|other| other == word.as_bytes()))
+    }
+
+    pub fn value(&self, key: &str) -> Option<Vec<u8>> {
+        self.stage().values.get(key.as_bytes()).cloned()
+    }
+
+    pub fn connections(&self) -> usize {
+        self.stage().connections
+    }
+
+    fn serve(&self, number: usize, mut stream: TcpStream) {
+        stream.set_nodelay(true).unwrap();
+        let (mut bytes, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
+        let (say, said) = channel::<(Vec<u8>, bool)>();
+        let (puppet, mut writer) = (self.clone(), stream.try_clone().unwrap());
+        // Requests are read while replies are held.
+        std::thread::spawn(move || {
+            for (replies, is_last) in said {
+                drop(puppet.wait(|stage| !stage.is_held));
+                if writer.write_all(&replies).is_err() || is_last {
+                    writer.shutdown(Shutdown::Both).ok();
+                    return;
+                }
+            }
+        });
+        loop {
+            let count = match stream.read(&mut chunk) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => count,
+            };
+            bytes.extend_from_slice(&chunk[..count]);
+            let mut replies = Vec::new();
+            let is_cut = self.execute(number, &mut bytes, &mut replies);
+            if say.send((replies, is_cut)).is_err() || is_cut {
+                return;
+            }
+        }
+    }
+
+    /// All whole requests; whether the connection is to be cut then.
+    fn execute(&self, number: usize, bytes: &mut Vec<u8>, replies: &mut Vec<u8>) -> bool {
+        let (mut spans, mut start) = (Vec::new(), 0);
+        while let Parsed::Request { consumed } = parse(bytes, start, &mut spans, &ParseLimits::AUTHENTICATED) {
+            let words: Vec<Vec<u8>> = Arguments::new(bytes, &spans).iter().map(<[u8]>::to_vec).collect();
+            (start, _) = (start + consumed, spans.clear());
+            let mut stage = self.stage();
+            let reply = stage.reply(&words);
+            stage.seen.push((number, words));
+            if let Some(left) = &mut stage.cut_after {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    stage.cut_after = None;
+                    return true;
+                }
+            }
+            replies.extend_from_slice(&reply);
+        }
+        self.stage.1.notify_all();
+        bytes.drain(..start);
+        false
+    }
+}
+
+impl Stage {
+    fn reply(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
+        let bulk = |value: Option<&Vec<u8>>| match value {
+            Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
+            None => b"$-1\r\n".to_vec(),
+        };
+        match (words[0].as_slice(), &words[1..]) {
+            (b"GET", [key]) => bulk(self.values.get(key)),
+            (b"SET", [key, value, ..]) => {
+                self.values.insert(key.clone(), value.clone());
+                b"+OK\r\n".to_vec()
+            }
+            (b"INCRBY", [key, by]) => {
+                let number = |bytes: &[u8]| std::str::from_utf8(bytes).unwrap().parse::<i64>().unwrap();
+                let sum = self.values.get(key).map_or(0, |value| number(value)) + number(by);
+                self.values.insert(key.clone(), sum.to_string().into_bytes());
+                format!(":{sum}\r\n").into_bytes()
+            }
+            (b"MGET", keys) => {
+                let head = format!("*{}\r\n", keys.len()).into_bytes();
+                keys.iter().fold(head, |reply, key| [reply, bulk(self.values.get(key))].concat())
+            }
+            (b"AUTH", [_]) => b"-WRONGPASS that is not it\r\n".to_vec(),
+            (b"ECHO", [word]) => bulk(Some(word)),
+            _ => b"-ERR what?\r\n".to_vec(),
+        }
+    }
+}
