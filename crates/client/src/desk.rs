@@ -136,7 +136,9 @@ impl<S> Desk<S> {
 
     /// Dials if somebody waits, with `token` as the dial's number, or hands over what is due.
     pub fn act(&mut self, now_us: u64, token: u64, effects: &mut Vec<Effect>) {
-        self.lane.dial(now_us, false, token, effects);
+        if self.lane.wants_dial(now_us, false) {
+            self.lane.dial(token, effects);
+        }
         self.lane.send_due(now_us, effects);
     }
 
@@ -179,16 +181,20 @@ impl<S> Desk<S> {
         verdict
     }
 
-    /// The connection is gone. What had not left goes with the next one; reads that were out are asked again.
+    /// The connection is gone. What had not left goes with the next one; reads that were out are asked again, before it.
     pub fn closed(&mut self, now_us: u64, mut tell: impl FnMut(S, Outcome<'_>)) {
+        let mut asked_again = Vec::new();
         for (owed, request) in self.lane.closed(now_us) {
             let is_wanted = owed.is_read && self.places.has_seat(owed.place);
-            let again = request.filter(|_| is_wanted && self.retries.spend());
-            if again.is_some_and(|request| self.lane.push(now_us, 0, Qos::Batch, owed, &request).is_ok()) {
+            if let Some(request) = request.filter(|_| is_wanted && self.retries.spend()) {
+                asked_again.push((0, owed, request));
                 continue;
             }
             let outcome = if owed.is_read { Outcome::Lost } else { Outcome::Unknown };
             self.places.leave(owed.place).into_iter().for_each(|seat| tell(seat, outcome));
+        }
+        if !asked_again.is_empty() {
+            self.lane.push_first(now_us, asked_again, |_| 0);
         }
     }
 

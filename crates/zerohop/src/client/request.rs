@@ -143,7 +143,7 @@ impl Request {
             // Those with keys wait for others' writes; the others are done when they are answered.
             Way::Alone => known.first_key == FirstKey::None,
             Way::Held(hold) => hold == Hold::Named,
-            Way::Caller | Way::Sticky => false,
+            Way::Caller | Way::Hint | Way::Sticky => false,
         }
     }
 }
