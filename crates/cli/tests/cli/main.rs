@@ -13,6 +13,7 @@ mod directories;
 mod embedded;
 mod grow;
 mod help;
+mod library;
 mod operators;
 mod process;
 mod proxy;

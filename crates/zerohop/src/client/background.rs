@@ -178,7 +178,9 @@ impl Core {
                 stream.as_ref().map(|stream| Watched::new(stream, *for_bytes, *for_room))
             };
             let mut watched: Vec<Watched<'_>> = chosen.iter().filter_map(of_plan).collect();
-            chosen.iter().for_each(|&link| drop(self.links[link].reads.fetch_add(1, Ordering::Relaxed)));
+            for &link in &chosen {
+                self.links[link].reads.fetch_add(1, Ordering::Relaxed);
+            }
             if wait(&mut watched, Some(&self.bell), time).is_err() {
                 // No memory for a moment: who waits does so until its time is over.
                 std::thread::yield_now();

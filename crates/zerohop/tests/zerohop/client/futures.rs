@@ -81,6 +81,24 @@ fn a_future_that_is_dropped_leaves_its_reply_to_nobody() {
 }
 
 #[test]
+fn what_nobody_waits_for_is_not_asked_again() {
+    let puppet = Puppet::new();
+    let client = Client::options().unbatched().open(&puppet.address).unwrap();
+    assert_eq!(block_on(client.get("before")).unwrap(), None);
+    puppet.hold();
+    let nobody = &mut Context::from_waker(Waker::noop());
+    let mut wanted = Box::pin(client.mget(["wanted"]));
+    let mut dropped = Box::pin(client.mget(["dropped"]));
+    assert!(wanted.as_mut().poll(nobody).is_pending() && dropped.as_mut().poll(nobody).is_pending());
+    (puppet.saw("wanted"), puppet.saw("dropped"));
+    drop(dropped);
+    puppet.lose();
+    puppet.go_on();
+    assert_eq!(block_on(wanted).unwrap(), [None]);
+    assert_eq!((puppet.count("wanted"), puppet.count("dropped")), (2, 1));
+}
+
+#[test]
 fn who_awaits_in_vain_is_told_so() {
     let puppet = Puppet::new();
     let client = Client::open(&puppet.address).unwrap();

@@ -6,6 +6,11 @@ use super::puppet::Puppet;
 use zerohop::Client;
 use zerohop::client::Error;
 
+/// A machine that stands still for seconds decides nothing here.
+fn patient(puppet: &Puppet) -> Client {
+    Client::options().timeout(Duration::from_secs(60)).open(&puppet.address).unwrap()
+}
+
 /// What one thread counted.
 #[derive(Default)]
 struct Counted {
@@ -51,7 +56,7 @@ fn live(client: &Client, caller: usize, rounds: usize) -> Counted {
 #[test]
 fn sixty_four_threads_get_their_own_in_their_order() {
     let puppet = Puppet::new();
-    let client = Client::open(&puppet.address).unwrap();
+    let client = patient(&puppet);
     std::thread::scope(|scope| {
         for caller in 0..64 {
             let client = client.clone();
@@ -67,7 +72,7 @@ fn sixty_four_threads_get_their_own_in_their_order() {
 #[test]
 fn connections_that_are_cut_swap_nothing_and_do_nothing_twice() {
     let puppet = Puppet::new();
-    let client = Client::open(&puppet.address).unwrap();
+    let client = patient(&puppet);
     let counted: Vec<Counted> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..32).map(|caller| (client.clone(), caller)).collect();
         let all: Vec<_> =
@@ -94,17 +99,40 @@ fn connections_that_are_cut_swap_nothing_and_do_nothing_twice() {
 #[test]
 fn long_values_of_many_threads_do_not_stop_each_other() {
     let puppet = Puppet::new();
-    let client = Client::open(&puppet.address).unwrap();
+    let client = patient(&puppet);
     std::thread::scope(|scope| {
-        for caller in 0..8u8 {
+        for caller in 0..12u8 {
             let client = &client;
             scope.spawn(move || {
-                for round in 0..6 {
-                    let (key, value) = (format!("long:{caller}"), vec![caller * 16 + round; 3_000_000]);
+                for round in 0..10 {
+                    let (key, value) = (format!("long:{caller}"), vec![caller * 16 + round; 2_000_000]);
                     client.set(&key, &value).wait().unwrap();
                     assert!(client.get(&key).wait().unwrap() == Some(value));
                 }
             });
         }
     });
+}
+
+#[test]
+fn who_reads_for_others_hands_it_on_when_it_goes() {
+    let puppet = Puppet::new();
+    let client = patient(&puppet);
+    for round in 0..50 {
+        let asked = client.traffic().requests;
+        puppet.hold();
+        std::thread::scope(|scope| {
+            let (client, puppet) = (&client, &puppet);
+            let first = scope.spawn(move || client.incr("first", 1).wait());
+            puppet.saw_times("first", round + 1);
+            // They sleep, because the first one reads, and nobody comes after them.
+            let others = [(); 2].map(|()| scope.spawn(move || client.incr("other", 1).wait()));
+            while client.traffic().requests < asked + 3 {
+                std::thread::yield_now();
+            }
+            puppet.go_on();
+            assert_eq!(first.join().unwrap(), Ok(round as i64 + 1));
+            others.into_iter().for_each(|other| assert!(other.join().unwrap().is_ok()));
+        });
+    }
 }

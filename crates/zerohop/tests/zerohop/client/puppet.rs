@@ -18,6 +18,8 @@ struct Stage {
     connections: usize,
     /// Replies are kept back.
     is_held: bool,
+    /// How often what was held was lost.
+    losses: usize,
     /// After so many more requests the connection is cut, before the reply to the last one.
     cut_after: Option<usize>,
 }
@@ -68,6 +70,11 @@ impl Puppet {
         self.change(|stage| stage.is_held = false);
     }
 
+    /// Connections with replies that are held are cut.
+    pub fn lose(&self) {
+        self.change(|stage| stage.losses += 1);
+    }
+
     pub fn cut_after(&self, requests: usize) {
         self.change(|stage| stage.cut_after = Some(requests));
     }
@@ -83,8 +90,16 @@ impl Puppet {
         stage.seen.iter().find(has).unwrap().0
     }
 
-    pub fn has_seen(&self, word: &str) -> bool {
-        self.stage().seen.iter().any(|(_, words)| words.iter().any(|other| other == word.as_bytes()))
+    /// Waits until so many requests with that word arrived.
+    pub fn saw_times(&self, word: &str, times: usize) {
+        let has = |(_, words): &&Seen| words.iter().any(|other| other == word.as_bytes());
+        drop(self.wait(|stage| stage.seen.iter().filter(has).count() >= times));
+    }
+
+    /// Requests with that word so far.
+    pub fn count(&self, word: &str) -> usize {
+        let has = |(_, words): &&Seen| words.iter().any(|other| other == word.as_bytes());
+        self.stage().seen.iter().filter(has).count()
     }
 
     pub fn value(&self, key: &str) -> Option<Vec<u8>> {
@@ -98,13 +113,13 @@ impl Puppet {
     fn serve(&self, number: usize, mut stream: TcpStream) {
         stream.set_nodelay(true).unwrap();
         let (mut bytes, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
-        let (say, said) = channel::<(Vec<u8>, bool)>();
+        let (say, said) = channel::<(Vec<u8>, usize, bool)>();
         let (puppet, mut writer) = (self.clone(), stream.try_clone().unwrap());
         // Requests are read while replies are held.
         std::thread::spawn(move || {
-            for (replies, is_last) in said {
-                drop(puppet.wait(|stage| !stage.is_held));
-                if writer.write_all(&replies).is_err() || is_last {
+            for (replies, losses, is_last) in said {
+                let is_lost = puppet.wait(|stage| !stage.is_held || stage.losses > losses).losses > losses;
+                if is_lost || writer.write_all(&replies).is_err() || is_last {
                     writer.shutdown(Shutdown::Both).ok();
                     return;
                 }
@@ -117,8 +132,10 @@ impl Puppet {
             };
             bytes.extend_from_slice(&chunk[..count]);
             let mut replies = Vec::new();
+            // What is lost from now on takes these replies with it.
+            let losses = self.stage().losses;
             let is_cut = self.execute(number, &mut bytes, &mut replies);
-            if say.send((replies, is_cut)).is_err() || is_cut {
+            if say.send((replies, losses, is_cut)).is_err() || is_cut {
                 return;
             }
         }
