@@ -15,7 +15,8 @@ mod places;
 pub use places::Place;
 
 use crate::batch::Qos;
-use crate::lane::{Heard, Lane};
+use crate::heard::Heard;
+use crate::lane::Lane;
 use crate::retry::RetryBudget;
 use base::ConnectionId;
 use base::street::Effect;

@@ -10,23 +10,13 @@
 //! ```
 
 use crate::batch::{BatchAnswer, BatchOutcome, Batcher, BatcherConfig, Qos};
+use crate::heard::{Greeting, Heard};
 use crate::out::{Length, Out};
 use crate::redial::Redial;
 use base::ConnectionId;
 use base::street::Effect;
 use std::collections::VecDeque;
 use wire::ReplyScan;
-
-/// What a lane says first, so that everything after it means what its callers meant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Greeting {
-    /// Encoded requests.
-    pub requests: Vec<u8>,
-    /// How many they are.
-    pub count: usize,
-    /// So many of the last ones may be answered with an error; any other error refuses the lane.
-    pub optional: usize,
-}
 
 /// Where a lane stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,25 +49,6 @@ impl<T: Copy> Length for Asked<T> {
     fn bytes(&self) -> usize {
         self.bytes as usize
     }
-}
-
-/// What a lane found in received bytes.
-pub enum Heard<'a, T> {
-    /// The reply to a request.
-    Reply {
-        /// What was pushed with it.
-        item: T,
-        /// Its bytes, unless the street has not given them back.
-        request: Option<&'a [u8]>,
-        /// The reply's bytes.
-        reply: &'a [u8],
-    },
-    /// The greeting was answered with these replies, and requests flow.
-    Greeted(&'a [Vec<u8>]),
-    /// The greeting was refused with this error reply. The connection is of no use.
-    Refused(&'a [u8]),
-    /// A reply to nothing, or bytes that are none. The connection is of no use.
-    Nonsense,
 }
 
 /// One lane. `T` is what the owner needs to know of a request to hand its reply on.

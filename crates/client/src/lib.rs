@@ -23,11 +23,13 @@ pub mod lane;
 pub mod retry;
 pub mod spread;
 
+mod heard;
 mod out;
 mod redial;
 
 pub use batch::{PolicyConfig, Qos};
 pub use commands::{CommandTable, FirstKey, Hold, Known, Way};
 pub use desk::Desk;
-pub use lane::{Greeting, Heard, Lane, LaneFull};
+pub use heard::{Greeting, Heard};
+pub use lane::{Lane, LaneFull};
 pub use retry::RetryBudget;

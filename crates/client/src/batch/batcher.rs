@@ -43,10 +43,10 @@ pub struct Batcher<T> {
     policy: Policy,
     pub(super) bounds: BatchBounds,
     pub(super) model: LatencyModel,
-    tuner: Tuner,
+    pub(super) tuner: Tuner,
     split: Split,
-    relaxed: Bucket<T>,
-    urgent: Bucket<T>,
+    pub(super) relaxed: Bucket<T>,
+    pub(super) urgent: Bucket<T>,
     /// The relaxed bucket has requests whose time was too short: best effort lasts until they are gone.
     has_late: bool,
     /// A caller with urgent requests has relaxed ones waiting: these go in front.
@@ -259,27 +259,6 @@ impl<T> Batcher<T> {
     pub fn estimate_us(&self, count: usize, bytes: usize) -> u64 {
         let estimate_us = self.model.estimate_us(count, bytes);
         estimate_us + self.model.margin_us(estimate_us) + self.tuner.reserve_us()
-    }
-
-    /// Batches that are not answered.
-    pub fn batches_in_flight(&self) -> usize {
-        self.in_flight.batches
-    }
-
-    /// Bytes that wait.
-    #[inline]
-    pub fn waiting_bytes(&self) -> usize {
-        self.relaxed.bytes.len() + self.urgent.bytes.len()
-    }
-
-    /// Requests that wait.
-    pub fn waiting_items(&self) -> usize {
-        self.relaxed.items.len() + self.urgent.items.len()
-    }
-
-    /// Whether answers come later than expected: deadlines are kept as well as possible, and no longer guaranteed.
-    pub fn is_best_effort(&self) -> bool {
-        self.tuner.is_best_effort()
     }
 
     /// The interval between batches, where the policy has one, microseconds.

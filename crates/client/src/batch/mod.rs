@@ -28,6 +28,7 @@ mod qos;
 mod restraint;
 mod self_clocked;
 mod split;
+mod standing;
 mod stout;
 mod tuner;
 

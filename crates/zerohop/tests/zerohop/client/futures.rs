@@ -90,7 +90,8 @@ fn what_nobody_waits_for_is_not_asked_again() {
     let mut wanted = Box::pin(client.mget(["wanted"]));
     let mut dropped = Box::pin(client.mget(["dropped"]));
     assert!(wanted.as_mut().poll(nobody).is_pending() && dropped.as_mut().poll(nobody).is_pending());
-    (puppet.saw("wanted"), puppet.saw("dropped"));
+    puppet.saw("wanted");
+    puppet.saw("dropped");
     drop(dropped);
     puppet.lose();
     puppet.go_on();
