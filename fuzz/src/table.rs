@@ -119,7 +119,8 @@ fn action(choice: u8, table: &Table, source: &mut Source<'_>) -> Action {
         0 => Action::Join(newcomer(table.next_node().map_or(9, |node| node.0), source)),
         1 => {
             let (host, cores) = (format!("h{}", node.0), 1 + source.below(4) as u16);
-            Action::Returned(Comeback { node, incarnation: incarnation + 1, host, port: 7000, cores })
+            let takes_address = source.below(2) == 1;
+            Action::Returned(Comeback { node, incarnation: incarnation + 1, host, port: 7000, cores, takes_address })
         }
         2 => Action::Fence { node, incarnation },
         3 => {
