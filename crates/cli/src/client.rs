@@ -12,12 +12,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use ::client::cluster::Redirect;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use wire::reply_parse::Value;
 
 use crate::{exit, say, tls_options};
 use connection::{Connection, Target};
-use redirect::{Members, Redirect};
+use redirect::{Members, moved};
 
 /// Redirects that are followed for one command; more mean that the nodes disagree.
 const REDIRECTS_MAX: u32 = 6;
@@ -230,7 +231,7 @@ impl Client {
                 self.connection = None;
             }
             let reply = reply?;
-            let redirect = Redirect::of(&reply, &self.target.host).filter(|_| self.follows);
+            let redirect = moved(&reply, &self.target.host).filter(|_| self.follows);
             let Some(redirect) = redirect else { return Ok(reply) };
             if followed == REDIRECTS_MAX {
                 break;
@@ -244,13 +245,13 @@ impl Client {
     }
 
     fn follow(&mut self, redirect: Redirect) -> Result<(), String> {
-        let Redirect { slot, place } = redirect;
+        let Redirect { slot, place, .. } = redirect;
         self.members.check(&place, &self.named)?;
         self.target.socket = None;
         (self.target.host, self.target.port) = (place.host, place.port);
         self.connection = None;
         if self.style == Style::Pretty {
-            say::line(&format!("-> Redirected to slot [{slot}] located at {}", self.target));
+            say::line(&format!("-> Redirected to slot [{}] located at {}", slot.number(), self.target));
         }
         Ok(())
     }

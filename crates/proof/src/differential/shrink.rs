@@ -20,26 +20,44 @@ pub struct Difference {
     pub actual: Vec<u8>,
 }
 
+/// What the replies to a sequence show.
+#[derive(Debug)]
+pub enum Finding {
+    /// Nothing else than the judge's.
+    Same,
+    /// A difference that an exception allows: from there on the two keyspaces may differ, and what follows is no evidence.
+    Excepted,
+    /// The first difference, which none allows.
+    Different(Difference),
+}
+
 /// The first difference that no exception allows.
 pub fn first_difference(sequence: &Sequence, replies: &Replies, exceptions: &[Exception]) -> Option<Difference> {
+    match compare(sequence, replies, exceptions) {
+        Finding::Different(difference) => Some(difference),
+        Finding::Same | Finding::Excepted => None,
+    }
+}
+
+/// What the target said beside what the judge said.
+pub fn compare(sequence: &Sequence, replies: &Replies, exceptions: &[Exception]) -> Finding {
     let mut comparer = Comparer::new(sequence);
     for index in 0..sequence.steps.len() {
         let (expected, actual) = (replies.expected.get(index), replies.actual.get(index));
         let (Some(expected), Some(actual)) = (expected, actual) else {
             // A lane stops at its first failure: the sequences after that one have no replies and are no evidence.
-            let failure = replies.failure.clone()?;
+            let Some(failure) = replies.failure.clone() else { return Finding::Same };
             let of = |reply: Option<&Vec<u8>>| reply.cloned().unwrap_or_else(|| failure.clone().into_bytes());
-            return Some(Difference { step: index, expected: of(expected), actual: of(actual) });
+            return Finding::Different(Difference { step: index, expected: of(expected), actual: of(actual) });
         };
         if !comparer.same(index, expected, actual) {
             if exceptions.iter().any(|exception| exception.allows(&sequence.steps[..=index], expected, actual)) {
-                // From here on the two keyspaces may differ: what follows is no evidence.
-                return None;
+                return Finding::Excepted;
             }
-            return Some(Difference { step: index, expected: expected.clone(), actual: actual.clone() });
+            return Finding::Different(Difference { step: index, expected: expected.clone(), actual: actual.clone() });
         }
     }
-    None
+    Finding::Same
 }
 
 /// Whether the replies of a connection ran out of step: one too many or too few. What follows on it is no evidence.
