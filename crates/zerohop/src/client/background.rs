@@ -1,7 +1,7 @@
 //! The links of a client in one process, and the thread that drives them while tasks wait and no caller does.
 
 use super::error::Error;
-use super::link::{Actor, Link, Reader};
+use super::link::{Actor, Link, Locked, Reader};
 use super::options::Settings;
 use super::request::Request;
 use super::seat::Seat;
@@ -30,6 +30,20 @@ pub(crate) struct Core {
     process: u32,
     /// That of a child process, which begins anew.
     next: OnceLock<Option<Arc<Core>>>,
+}
+
+/// Whether who asked has to [look](Core::look) again.
+#[must_use]
+pub(super) struct MustLook(pub bool);
+
+/// What is in a hurry has a link of its own, and waits for nobody.
+#[inline]
+pub(super) fn is_in_hurry(qos: Qos) -> bool {
+    match qos {
+        Qos::Single => true,
+        Qos::Within { us } => us <= HURRY_US_MAX,
+        Qos::Batch => false,
+    }
 }
 
 /// What the thread knows of a link while it sleeps.
@@ -72,11 +86,7 @@ impl Core {
     /// Which link a request takes. The one place where a node is chosen: for a cluster by the request's key.
     #[inline]
     pub fn choose(&self, _request: &Request, qos: Qos) -> usize {
-        match qos {
-            Qos::Single => 1,
-            Qos::Within { us } if us <= HURRY_US_MAX => 1,
-            Qos::Within { .. } | Qos::Batch => 0,
-        }
+        usize::from(is_in_hurry(qos))
     }
 
     #[inline]
@@ -93,16 +103,33 @@ impl Core {
         self.callers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Asks for somebody who does not wait here.
-    pub fn ask(self: &Arc<Core>, number: usize, ask: Ask<'_>, seat: Seat) -> Result<Place, Error> {
+    /// Asks for somebody who does not wait here. A task that is to gather others [looks](Core::look) again when they had their turn.
+    pub fn ask(self: &Arc<Core>, number: usize, ask: Ask<'_>, seat: Seat) -> Result<(Place, MustLook), Error> {
         self.start()?;
         let link = self.link(number);
         link.asked.fetch_add(1, Ordering::Relaxed);
+        let may_gather = matches!(seat, Seat::Task(_)) && !is_in_hurry(ask.qos);
         let mut state = link.lock();
         let now_us = monotonic_us();
         let place = state.desk.ask(now_us, ask, seat).map_err(|why| link.refusal(&state, why))?;
         state.driven += 1;
-        state = link.act(state, Actor::Task);
+        state.gathering.asked();
+        let must_look = MustLook(may_gather && state.begins_to_gather(false));
+        self.drive(link, state, now_us);
+        Ok((place, must_look))
+    }
+
+    /// Others had their turn: what they asked leaves.
+    pub fn look(&self, number: usize) {
+        let link = self.link(number);
+        let mut state = link.lock();
+        state.gathering.end();
+        self.drive(link, state, monotonic_us());
+    }
+
+    /// Sends what is due, and sees to it that somebody does the rest.
+    fn drive<'a>(&'a self, link: &'a Link, state: Locked<'a>, now_us: u64) {
+        let mut state = link.act(state, Actor::Task);
         let next_us = [state.act_us(now_us), state.desk.expiry_us()].into_iter().flatten().min();
         let is_early = next_us.is_some_and(|next_us| next_us < state.background_until_us);
         let is_stuck = state.unsent.is_some();
@@ -113,7 +140,6 @@ impl Core {
             state.wake_sleeper();
         }
         link.release(state);
-        Ok(place)
     }
 
     /// Somebody who does not wait here waits no more.
@@ -211,7 +237,9 @@ impl Link {
         state.wake_sleeper();
         let now_us = monotonic_us();
         let next_us = [state.act_us(now_us), state.desk.expiry_us()].into_iter().flatten().min();
-        let until_us = next_us.filter(|_| state.driven > 0);
+        // Tasks that were answered together may gather at once, and rely on this thread without ringing.
+        let gather_us = state.gathering.expected_until_us(now_us);
+        let until_us = next_us.into_iter().chain(gather_us).min().filter(|_| state.driven > 0 || gather_us.is_some());
         state.background_until_us = until_us.unwrap_or(u64::MAX);
         let plan = Plan {
             stream: state.stream.clone(),

@@ -1,7 +1,7 @@
 //! A request before it is asked: blocking, awaited, or submitted.
 
 use super::Client;
-use super::background::Core;
+use super::background::{Core, MustLook};
 use super::error::Error;
 use super::from_reply::FromReply;
 use super::inbox::Ticket;
@@ -40,6 +40,8 @@ struct Asked {
     place: Place,
     seat: Arc<TaskSeat>,
     is_answered: bool,
+    /// It lets others ask, and sends when it is polled again.
+    must_look: bool,
 }
 
 impl<'c, T: FromReply> Call<'c, T> {
@@ -107,8 +109,8 @@ impl<'c, T: FromReply> Call<'c, T> {
         let (qos, timeout) = (self.qos, self.timeout);
         let seat = Arc::new(TaskSeat::default());
         let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
-        let place = core.ask(link, ask, Seat::Task(Arc::clone(&seat)))?;
-        Ok(Asked { core: Arc::clone(core), link, place, seat, is_answered: false })
+        let (place, MustLook(must_look)) = core.ask(link, ask, Seat::Task(Arc::clone(&seat)))?;
+        Ok(Asked { core: Arc::clone(core), link, place, seat, is_answered: false, must_look })
     }
 
     fn is_read(&self) -> Result<bool, Error> {
@@ -157,9 +159,16 @@ impl<T: FromReply> Future for Call<'_, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
         if self.asked.is_none() {
             match self.begin() {
-                Ok(asked) => self.asked = Some(asked),
+                Ok(asked) => {
+                    if asked.must_look {
+                        context.waker().wake_by_ref();
+                    }
+                    self.asked = Some(asked);
+                }
                 Err(error) => return Poll::Ready(Err(error)),
             }
+        } else if let Some(asked) = &mut self.asked {
+            asked.look();
         }
         let asked = self.asked.as_mut().expect("it was asked just now, or before");
         let Some(answer) = asked.seat.poll(context.waker()) else { return Poll::Pending };
@@ -168,8 +177,17 @@ impl<T: FromReply> Future for Call<'_, T> {
     }
 }
 
+impl Asked {
+    fn look(&mut self) {
+        if std::mem::take(&mut self.must_look) {
+            self.core.look(self.link);
+        }
+    }
+}
+
 impl Drop for Asked {
     fn drop(&mut self) {
+        self.look();
         if !self.is_answered {
             self.core.give_up(self.link, self.place);
         }

@@ -13,6 +13,7 @@
 //! *acts* (sends or dials), and who *reads*. Who gives up a role looks whether somebody still needs one to have it.
 
 use super::error::{Error, ServerError};
+use super::gathering::Gathering;
 use super::options::Settings;
 use super::reply::Reply;
 use super::seat::{Answer, Seat, ThreadSeat};
@@ -63,6 +64,8 @@ pub(super) struct State {
     /// Why nobody answered last.
     pub failure: String,
     pub is_closed: bool,
+    /// Whether what is due waits for others.
+    pub gathering: Gathering,
     /// Who was told something, and is to be woken when the lock is released.
     pub told: Vec<Seat>,
     pub effects: Vec<Effect>,
@@ -114,6 +117,7 @@ impl Link {
             background_until_us: 0,
             failure: String::new(),
             is_closed: false,
+            gathering: Gathering::default(),
             told: Vec::new(),
             effects: Vec::new(),
             buffer: Vec::new(),
@@ -154,12 +158,19 @@ impl Link {
                 continue;
             }
             if state.effects.is_empty() {
+                let now_us = monotonic_us();
+                if state.gathering.holds(now_us) {
+                    break;
+                }
                 let State { desk, effects, dials, .. } = &mut *state;
-                desk.act(monotonic_us(), u64::from(*dials), effects);
+                desk.act(now_us, u64::from(*dials), effects);
             }
             match state.effects.pop() {
                 Some(Effect::Dial { .. }) => state.is_to_dial = true,
-                Some(Effect::Send { buffer, .. }) => state = self.send(state, buffer, 0),
+                Some(Effect::Send { buffer, .. }) => {
+                    state.gathering.end();
+                    state = self.send(state, buffer, 0);
+                }
                 _ => break,
             }
         }
@@ -230,7 +241,7 @@ impl Link {
             Received::Nothing => return,
             Received::End => return self.lose(state),
         };
-        let State { desk, told, driven, .. } = state;
+        let State { desk, told, driven, gathering, .. } = state;
         let address = &self.settings.address;
         let verdict = desk.received(monotonic_us(), &bytes[..count], |seat, outcome| {
             let answer = match outcome {
@@ -238,6 +249,7 @@ impl Link {
                 Outcome::Refused(error) => Err(refused(address, error)),
                 _ => Err(Error::Unknown { address: address.clone() }),
             };
+            gathering.answered();
             settle(seat, answer, (told, driven), own);
         });
         state.told.append(&mut state.crowd);
@@ -252,6 +264,7 @@ impl Link {
         stream.end();
         state.unsent = None;
         state.effects.clear();
+        state.gathering.end();
         let mut told = Vec::new();
         state.desk.closed(monotonic_us(), |seat, outcome| told.push((seat, kind_of(outcome))));
         self.tell_all(state, told);

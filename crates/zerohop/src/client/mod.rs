@@ -75,6 +75,7 @@ mod background;
 mod call;
 mod error;
 mod from_reply;
+mod gathering;
 mod inbox;
 mod link;
 mod options;

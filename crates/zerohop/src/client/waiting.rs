@@ -1,6 +1,6 @@
 //! A thread that asks and waits: it sends, reads for everybody until its own reply is there, or sleeps while another one reads.
 
-use super::background::Core;
+use super::background::{Core, is_in_hurry};
 use super::error::Error;
 use super::link::{Actor, Link, Locked, Reader, State};
 use super::seat::{Answer, Seat, ThreadSeat};
@@ -24,6 +24,12 @@ impl Link {
         let deadline_us = ask.deadline_us;
         self.asked.fetch_add(1, Ordering::Relaxed);
         let mut state = self.enter(core, ask, &seat)?;
+        if !is_in_hurry(ask.qos) && state.begins_to_gather(true) {
+            self.release(state);
+            std::thread::yield_now();
+            state = self.lock();
+            state.gathering.end();
+        }
         loop {
             state = self.act(state, Actor::Thread);
             if !seat.waits(number) {
@@ -60,7 +66,10 @@ impl Link {
         loop {
             let now_us = monotonic_us();
             match state.desk.ask(now_us, ask, Seat::Thread(Arc::clone(seat))) {
-                Ok(_) => return Ok(state),
+                Ok(_) => {
+                    state.gathering.asked();
+                    return Ok(state);
+                }
                 Err(NotAsked::Full) if now_us < ask.deadline_us => {}
                 Err(why) => {
                     let error = self.refusal(&state, why);
@@ -140,6 +149,13 @@ impl Link {
 }
 
 impl State {
+    /// Whether the caller who asked now is to let others ask before it sends.
+    pub fn begins_to_gather(&mut self, is_thread: bool) -> bool {
+        let now_us = monotonic_us();
+        let is_due = self.desk.deadline_us(now_us).is_some_and(|us| us <= now_us);
+        is_due && !self.is_acting && self.unsent.is_none() && self.gathering.begin(now_us, is_thread)
+    }
+
     /// Whether a caller may begin to read.
     fn may_read(&self) -> bool {
         let is_free = self.reader == Reader::Nobody || (self.reader == Reader::Watch && self.driven == 0);
@@ -149,6 +165,9 @@ impl State {
     /// When somebody has to act though nothing happens. Whoever acts already does it at once, and may be gone before what comes behind is
     /// due: then somebody else looks a little later.
     pub(super) fn act_us(&self, now_us: u64) -> Option<u64> {
+        if self.gathering.holds(now_us) {
+            return self.gathering.look_us();
+        }
         let is_busy = self.is_acting || self.unsent.is_some();
         let soonest_us = if is_busy { now_us + LOOK_AGAIN_US } else { 0 };
         self.desk.deadline_us(now_us).map(|us| us.max(soonest_us))
