@@ -99,6 +99,52 @@ fn what_nobody_waits_for_is_not_asked_again() {
     assert_eq!((puppet.count("wanted"), puppet.count("dropped")), (2, 1));
 }
 
+/// So many tasks that were answered together: one more leaves alone, they gather behind it.
+fn answer_together(puppet: &Puppet, client: &Client, tasks: usize) {
+    puppet.hold();
+    let nobody = &mut Context::from_waker(Waker::noop());
+    let mut calls: Vec<_> = (0..=tasks).map(|_| Box::pin(client.get("a"))).collect();
+    calls.iter_mut().for_each(|call| assert!(call.as_mut().poll(nobody).is_pending()));
+    puppet.go_on();
+    calls.into_iter().for_each(|call| assert_eq!(block_on(call).unwrap(), None));
+}
+
+#[test]
+fn tasks_that_were_answered_together_ask_again_in_one_write() {
+    const TASKS: usize = 7;
+    let puppet = Puppet::new();
+    let client = Client::open(&puppet.address).unwrap();
+    // What is gathered is sent by somebody else when this thread is held up in between: then there is a next round.
+    let is_one_write = (0..1000).any(|_| {
+        answer_together(&puppet, &client, TASKS);
+        let nobody = &mut Context::from_waker(Waker::noop());
+        let before = client.traffic();
+        let mut again: Vec<_> = (0..TASKS).map(|_| Box::pin(client.get("a"))).collect();
+        again.iter_mut().for_each(|call| assert!(call.as_mut().poll(nobody).is_pending()));
+        again.into_iter().for_each(|call| assert_eq!(block_on(call).unwrap(), None));
+        client.traffic().writes - before.writes == 1
+    });
+    assert!(is_one_write, "the first one always sends alone");
+}
+
+#[test]
+fn a_task_that_gathers_and_is_gone_holds_nobody_up() {
+    let puppet = Puppet::new();
+    let client = Client::open(&puppet.address).unwrap();
+    let nobody = &mut Context::from_waker(Waker::noop());
+    for is_dropped in [false, true, false] {
+        answer_together(&puppet, &client, 5);
+        let mut gatherer = Box::pin(client.get("gathers"));
+        assert!(gatherer.as_mut().poll(nobody).is_pending());
+        let other = client.get("waits");
+        match is_dropped {
+            true => drop(gatherer),
+            false => std::mem::forget(gatherer),
+        }
+        assert_eq!(block_on(other).unwrap(), None);
+    }
+}
+
 #[test]
 fn who_awaits_in_vain_is_told_so() {
     let puppet = Puppet::new();
