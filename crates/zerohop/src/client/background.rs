@@ -225,6 +225,7 @@ impl Link {
     /// What the thread has to do for this link is done; what it has to wait for.
     fn plan(&self) -> Plan {
         let mut state = self.lock();
+        state.break_chain(monotonic_us());
         self.expire(&mut state);
         state = self.act(state, Actor::Thread);
         let is_needed = state.driven > 0 || state.unsent.is_some();
@@ -239,7 +240,8 @@ impl Link {
         let next_us = [state.act_us(now_us), state.desk.expiry_us()].into_iter().flatten().min();
         // Tasks that were answered together may gather at once, and rely on this thread without ringing.
         let gather_us = state.gathering.expected_until_us(now_us);
-        let until_us = next_us.into_iter().chain(gather_us).min().filter(|_| state.driven > 0 || gather_us.is_some());
+        let next_us = next_us.filter(|_| state.driven > 0);
+        let until_us = [next_us, gather_us, state.chain.until_us()].into_iter().flatten().min();
         state.background_until_us = until_us.unwrap_or(u64::MAX);
         let plan = Plan {
             stream: state.stream.clone(),
@@ -272,6 +274,6 @@ impl Link {
         }
         // Those who were answered hear of it when what waited for them is on its way.
         state = self.act(state, Actor::Thread);
-        self.release(state);
+        self.release_to_tasks(state);
     }
 }

@@ -171,8 +171,11 @@ impl<T: FromReply> Future for Call<'_, T> {
             asked.look();
         }
         let asked = self.asked.as_mut().expect("it was asked just now, or before");
-        let Some(answer) = asked.seat.poll(context.waker()) else { return Poll::Pending };
+        let Some((answer, leads)) = asked.seat.poll(context.waker()) else { return Poll::Pending };
         asked.is_answered = true;
+        if leads {
+            asked.core.link(asked.link).wake_chain();
+        }
         Poll::Ready(self.taken(answer))
     }
 }
@@ -190,6 +193,9 @@ impl Drop for Asked {
         self.look();
         if !self.is_answered {
             self.core.give_up(self.link, self.place);
+            if self.seat.leads() {
+                self.core.link(self.link).wake_chain();
+            }
         }
     }
 }

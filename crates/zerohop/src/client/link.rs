@@ -12,6 +12,7 @@
 //! One lock guards what is here; nobody sends, receives, dials or wakes while holding it. Two roles exclude others meanwhile: who
 //! *acts* (sends or dials), and who *reads*. Who gives up a role looks whether somebody still needs one to have it.
 
+use super::chain::Chain;
 use super::error::{Error, ServerError};
 use super::gathering::Gathering;
 use super::options::Settings;
@@ -64,6 +65,8 @@ pub(super) struct State {
     /// Why nobody answered last.
     pub failure: String,
     pub is_closed: bool,
+    /// Tasks that another one wakes.
+    pub chain: Chain,
     /// Whether what is due waits for others.
     pub gathering: Gathering,
     /// Who was told something, and is to be woken when the lock is released.
@@ -117,6 +120,7 @@ impl Link {
             background_until_us: 0,
             failure: String::new(),
             is_closed: false,
+            chain: Chain::default(),
             gathering: Gathering::default(),
             told: Vec::new(),
             effects: Vec::new(),
@@ -300,7 +304,8 @@ impl Link {
         let mut state = self.lock();
         state.is_closed = true;
         self.lose(&mut state);
-        let State { desk, told, driven, .. } = &mut *state;
+        let State { desk, told, driven, chain, .. } = &mut *state;
+        told.extend(chain.take());
         desk.dismiss(monotonic_us(), |seat| settle(seat, Err(Error::Closed), (told, driven), None));
         self.release(state);
     }

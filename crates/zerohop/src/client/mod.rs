@@ -73,6 +73,7 @@
 mod address;
 mod background;
 mod call;
+mod chain;
 mod error;
 mod from_reply;
 mod gathering;

@@ -4,7 +4,7 @@ use super::error::Error;
 use super::inbox::Inbox;
 use super::reply::Reply;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
@@ -103,27 +103,52 @@ impl ThreadSeat {
 /// The seat of one future.
 #[derive(Default)]
 pub(crate) struct TaskSeat {
-    inside: Mutex<(Option<Answer>, Option<Waker>)>,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Default)]
+struct Inside {
+    answer: Option<Answer>,
+    waker: Option<Waker>,
+    /// It is to wake others.
+    leads: bool,
 }
 
 impl TaskSeat {
     fn put(&self, answer: Answer) {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(answer);
+        self.lock().answer = Some(answer);
     }
 
     fn wake(&self) {
-        let waker = self.inside.lock().unwrap_or_else(PoisonError::into_inner).1.take();
+        let waker = self.lock().waker.take();
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
-    /// The answer; if it is not there yet, `waker` will be told.
-    pub fn poll(&self, waker: &Waker) -> Option<Answer> {
-        let (answer, known) = &mut *self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        if answer.is_none() && known.as_ref().is_none_or(|known| !known.will_wake(waker)) {
-            *known = Some(waker.clone());
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever has this seat is to [wake the others](super::link::Link::wake_chain), unless it was polled already.
+    pub fn lead(&self) -> bool {
+        let mut inside = self.lock();
+        inside.leads = inside.answer.is_some();
+        inside.leads
+    }
+
+    /// Whether it is to do that, once.
+    pub fn leads(&self) -> bool {
+        std::mem::take(&mut self.lock().leads)
+    }
+
+    /// The answer, and whether others are to be woken; if it is not there yet, `waker` will be told.
+    pub fn poll(&self, waker: &Waker) -> Option<(Answer, bool)> {
+        let mut inside = self.lock();
+        if inside.answer.is_none() && inside.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {
+            inside.waker = Some(waker.clone());
         }
-        answer.take()
+        let leads = std::mem::take(&mut inside.leads);
+        inside.answer.take().map(|answer| (answer, leads))
     }
 }
