@@ -61,10 +61,16 @@ fn main() -> Result<(), String> {
     match (client, callers) {
         (Which::Zerohop, Callers::Tasks) => answer(Crowd::tasks(&handle, count, load, Zerohop::open(port)?)),
         (Which::Zerohop, Callers::Threads) => answer(Crowd::threads(count, load, Zerohop::open(port)?)),
-        (Which::RedisRs, Callers::Tasks) => answer(Crowd::tasks(&handle, count, load, Multiplexed::open(&handle, port)?)),
+        (Which::RedisRs, Callers::Tasks) => {
+            answer(Crowd::tasks(&handle, count, load, Multiplexed::open(&handle, port)?))
+        }
         (Which::RedisRs, Callers::Threads) => answer(Crowd::threads(count, load, Multiplexed::open(&handle, port)?)),
-        (Which::RedisRsPool, Callers::Tasks) => answer(Crowd::tasks(&handle, count, load, Pooled::open(&handle, port, count)?)),
-        (Which::RedisRsPool, Callers::Threads) => answer(Crowd::threads(count, load, PooledThreads::open(port, count)?)),
+        (Which::RedisRsPool, Callers::Tasks) => {
+            answer(Crowd::tasks(&handle, count, load, Pooled::open(&handle, port, count)?))
+        }
+        (Which::RedisRsPool, Callers::Threads) => {
+            answer(Crowd::threads(count, load, PooledThreads::open(port, count)?))
+        }
         (Which::Fred, Callers::Tasks) => answer(Crowd::tasks(&handle, count, load, Fred::open(&handle, port)?)),
         (Which::Fred, Callers::Threads) => answer(Crowd::threads(count, load, Fred::open(&handle, port)?)),
     }

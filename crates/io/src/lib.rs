@@ -28,6 +28,7 @@ pub mod listener;
 pub mod mailbox;
 pub mod memory;
 pub mod process;
+pub mod sleepers;
 pub mod stream;
 pub mod thread;
 

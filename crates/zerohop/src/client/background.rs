@@ -1,6 +1,7 @@
 //! The links of a client in one process, and the thread that drives them while tasks wait and no caller does.
 
 use super::error::Error;
+use super::gathering::{Gatherer, Round};
 use super::link::{Actor, Link, Locked, Reader};
 use super::options::Settings;
 use super::request::Request;
@@ -32,10 +33,6 @@ pub(crate) struct Core {
     next: OnceLock<Option<Arc<Core>>>,
 }
 
-/// Whether who asked has to [look](Core::look) again.
-#[must_use]
-pub(super) struct MustLook(pub bool);
-
 /// What is in a hurry has a link of its own, and waits for nobody.
 #[inline]
 pub(super) fn is_in_hurry(qos: Qos) -> bool {
@@ -61,7 +58,8 @@ impl Core {
         let seed = io::thread::random_seed().map_err(refused)?;
         Ok(Arc::new(Core {
             settings: Arc::clone(settings),
-            links: [seed, seed.rotate_left(32)].map(|seed| Link::new(settings, seed)),
+            links: [(seed, false), (seed.rotate_left(32), true)]
+                .map(|(seed, hurries)| Link::new(settings, seed, hurries)),
             bell: Bell::new().map_err(refused)?,
             has_thread: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -104,27 +102,29 @@ impl Core {
     }
 
     /// Asks for somebody who does not wait here. A task that is to gather others [looks](Core::look) again when they had their turn.
-    pub fn ask(self: &Arc<Core>, number: usize, ask: Ask<'_>, seat: Seat) -> Result<(Place, MustLook), Error> {
+    pub fn ask(self: &Arc<Core>, number: usize, ask: Ask<'_>, seat: Seat) -> Result<(Place, Option<Round>), Error> {
         self.start()?;
         let link = self.link(number);
         link.asked.fetch_add(1, Ordering::Relaxed);
-        let may_gather = matches!(seat, Seat::Task(_)) && !is_in_hurry(ask.qos);
+        let is_task = matches!(seat, Seat::Task(_));
         let mut state = link.lock();
         let now_us = monotonic_us();
         let place = state.desk.ask(now_us, ask, seat).map_err(|why| link.refusal(&state, why))?;
         state.driven += 1;
         state.gathering.asked();
-        let must_look = MustLook(may_gather && state.begins_to_gather(false));
+        let must_look = if is_task { state.begin_to_gather(Gatherer::Task) } else { None };
         self.drive(link, state, now_us);
         Ok((place, must_look))
     }
 
     /// Others had their turn: what they asked leaves.
-    pub fn look(&self, number: usize) {
+    pub fn look(&self, number: usize, round: Round) {
         let link = self.link(number);
         let mut state = link.lock();
-        state.gathering.end();
-        self.drive(link, state, monotonic_us());
+        if state.gathering.is_in(round) {
+            state.gathering.end();
+            self.drive(link, state, monotonic_us());
+        }
     }
 
     /// Sends what is due, and sees to it that somebody does the rest.

@@ -1,9 +1,10 @@
 //! A request before it is asked: blocking, awaited, or submitted.
 
 use super::Client;
-use super::background::{Core, MustLook};
+use super::background::Core;
 use super::error::Error;
 use super::from_reply::FromReply;
+use super::gathering::Round;
 use super::inbox::Ticket;
 use super::reply::Reply;
 use super::request::{Request, ToArg};
@@ -41,7 +42,7 @@ struct Asked {
     seat: Arc<TaskSeat>,
     is_answered: bool,
     /// It lets others ask, and sends when it is polled again.
-    must_look: bool,
+    must_look: Option<Round>,
 }
 
 impl<'c, T: FromReply> Call<'c, T> {
@@ -109,7 +110,7 @@ impl<'c, T: FromReply> Call<'c, T> {
         let (qos, timeout) = (self.qos, self.timeout);
         let seat = Arc::new(TaskSeat::default());
         let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
-        let (place, MustLook(must_look)) = core.ask(link, ask, Seat::Task(Arc::clone(&seat)))?;
+        let (place, must_look) = core.ask(link, ask, Seat::Task(Arc::clone(&seat)))?;
         Ok(Asked { core: Arc::clone(core), link, place, seat, is_answered: false, must_look })
     }
 
@@ -160,7 +161,7 @@ impl<T: FromReply> Future for Call<'_, T> {
         if self.asked.is_none() {
             match self.begin() {
                 Ok(asked) => {
-                    if asked.must_look {
+                    if asked.must_look.is_some() {
                         context.waker().wake_by_ref();
                     }
                     self.asked = Some(asked);
@@ -182,8 +183,8 @@ impl<T: FromReply> Future for Call<'_, T> {
 
 impl Asked {
     fn look(&mut self) {
-        if std::mem::take(&mut self.must_look) {
-            self.core.look(self.link);
+        if let Some(round) = self.must_look.take() {
+            self.core.look(self.link, round);
         }
     }
 }

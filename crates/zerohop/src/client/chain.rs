@@ -32,8 +32,8 @@ impl Chain {
     }
 
     /// All of them.
-    pub fn take(&mut self) -> impl Iterator<Item = Seat> + use<> {
-        std::mem::take(&mut self.seats).into_iter().map(Seat::Task)
+    pub fn take(&mut self) -> Vec<Arc<TaskSeat>> {
+        std::mem::take(&mut self.seats)
     }
 }
 
@@ -41,7 +41,7 @@ impl State {
     /// Those whom nobody woke in time are to be woken with all others.
     pub fn break_chain(&mut self, now_us: u64) {
         if self.chain.until_us().is_some_and(|until_us| until_us <= now_us) {
-            self.told.extend(self.chain.take());
+            self.told.extend(self.chain.take().into_iter().map(Seat::Task));
         }
     }
 
@@ -77,6 +77,6 @@ impl Link {
     /// Wakes the others; whoever was to do so calls it, or whoever drops it.
     pub(super) fn wake_chain(&self) {
         let seats = self.lock().chain.take();
-        seats.for_each(|seat| seat.wake());
+        seats.iter().for_each(|seat| seat.wake());
     }
 }

@@ -14,7 +14,7 @@
 
 use super::chain::Chain;
 use super::error::{Error, ServerError};
-use super::gathering::Gathering;
+use super::gathering::{Gatherer, Gathering};
 use super::options::Settings;
 use super::reply::Reply;
 use super::seat::{Answer, Seat, ThreadSeat};
@@ -25,6 +25,7 @@ use client::batch::{BatchBounds, BatcherConfig};
 use client::desk::{NotAsked, Outcome, Verdict};
 use client::{Desk, Lane};
 use io::clock::monotonic_us;
+use io::sleepers::{Beds, Sleepers};
 use io::stream::{Received, Stream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,6 +82,8 @@ pub(super) type Locked<'a> = MutexGuard<'a, State>;
 pub(crate) struct Link {
     state: Mutex<State>,
     pub(super) settings: Arc<Settings>,
+    /// Threads whose replies others read.
+    pub(super) sleepers: Sleepers,
     pub(super) writes: AtomicU64,
     pub(super) reads: AtomicU64,
     pub(super) asked: AtomicU64,
@@ -96,7 +99,8 @@ pub(super) enum Actor {
 }
 
 impl Link {
-    pub fn new(settings: &Arc<Settings>, seed: u64) -> Link {
+    /// One that lets those in a hurry wait for nobody.
+    pub fn new(settings: &Arc<Settings>, seed: u64, hurries: bool) -> Link {
         let bounds = BatchBounds {
             bytes_max: LANE_BATCH_BYTES_MAX,
             in_flight_bytes_max: 2 * LANE_BATCH_BYTES_MAX,
@@ -121,7 +125,7 @@ impl Link {
             failure: String::new(),
             is_closed: false,
             chain: Chain::default(),
-            gathering: Gathering::default(),
+            gathering: Gathering::new(!hurries),
             told: Vec::new(),
             effects: Vec::new(),
             buffer: Vec::new(),
@@ -129,6 +133,7 @@ impl Link {
         Link {
             state: Mutex::new(state),
             settings: Arc::clone(settings),
+            sleepers: Sleepers::default(),
             writes: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             asked: AtomicU64::new(0),
@@ -148,7 +153,9 @@ impl Link {
         }
         let told = std::mem::take(&mut state.told);
         drop(state);
-        told.iter().for_each(Seat::wake);
+        let mut beds = Beds::default();
+        told.iter().for_each(|seat| seat.wake(&mut beds));
+        self.sleepers.wake(beds);
     }
 
     /// Sends what is due and dials what is wanted, unless somebody else does.
@@ -257,6 +264,10 @@ impl Link {
             settle(seat, answer, (told, driven), own);
         });
         state.told.append(&mut state.crowd);
+        if own.is_some() {
+            // What others asked meanwhile is due: together with what those ask again who are answered now.
+            state.begin_to_gather(Gatherer::Thread);
+        }
         if verdict == Verdict::End {
             self.lose(state);
         }
@@ -305,7 +316,7 @@ impl Link {
         state.is_closed = true;
         self.lose(&mut state);
         let State { desk, told, driven, chain, .. } = &mut *state;
-        told.extend(chain.take());
+        told.extend(chain.take().into_iter().map(Seat::Task));
         desk.dismiss(monotonic_us(), |seat| settle(seat, Err(Error::Closed), (told, driven), None));
         self.release(state);
     }

@@ -3,11 +3,10 @@
 use super::error::Error;
 use super::inbox::Inbox;
 use super::reply::Reply;
+use io::sleepers::Beds;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::thread::Thread;
-use std::time::Duration;
 
 /// What a caller is told.
 pub(crate) type Answer = Result<Reply, Error>;
@@ -36,11 +35,11 @@ impl Seat {
         }
     }
 
-    /// Wakes the caller if he sleeps.
+    /// Wakes the caller if he sleeps. A thread is only noted in `beds`: all are woken at once.
     #[inline]
-    pub fn wake(&self) {
+    pub fn wake(&self, beds: &mut Beds) {
         match self {
-            Seat::Thread(seat) => seat.thread.unpark(),
+            Seat::Thread(seat) => beds.add(seat.bed),
             Seat::Task(seat) => seat.wake(),
             Seat::Inbox(inbox, _) => inbox.wake(),
         }
@@ -52,7 +51,8 @@ pub(crate) struct ThreadSeat {
     /// Twice the number of the call, and one if that is answered.
     state: AtomicU64,
     answer: Mutex<Option<Answer>>,
-    thread: Thread,
+    /// Where it sleeps.
+    pub bed: Beds,
 }
 
 thread_local! {
@@ -61,7 +61,7 @@ thread_local! {
 
 impl ThreadSeat {
     fn new() -> ThreadSeat {
-        ThreadSeat { state: AtomicU64::new(1), answer: Mutex::new(None), thread: std::thread::current() }
+        ThreadSeat { state: AtomicU64::new(1), answer: Mutex::new(None), bed: Beds::next() }
     }
 
     /// The seat of this thread, and the number of the call that it begins with it.
@@ -93,11 +93,6 @@ impl ThreadSeat {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
         self.state.fetch_or(1, Ordering::Release);
     }
-
-    /// The thread itself: sleeps until it is woken, or so long.
-    pub fn sleep(time: Duration) {
-        std::thread::park_timeout(time);
-    }
 }
 
 /// The seat of one future.
@@ -119,7 +114,7 @@ impl TaskSeat {
         self.lock().answer = Some(answer);
     }
 
-    fn wake(&self) {
+    pub fn wake(&self) {
         let waker = self.lock().waker.take();
         if let Some(waker) = waker {
             waker.wake();

@@ -1,7 +1,8 @@
 //! A thread that asks and waits: it sends, reads for everybody until its own reply is there, or sleeps while another one reads.
 
-use super::background::{Core, is_in_hurry};
+use super::background::Core;
 use super::error::Error;
+use super::gathering::{Gatherer, Round};
 use super::link::{Actor, Link, Locked, Reader, State};
 use super::seat::{Answer, Seat, ThreadSeat};
 use client::desk::{Ask, NotAsked};
@@ -24,12 +25,7 @@ impl Link {
         let deadline_us = ask.deadline_us;
         self.asked.fetch_add(1, Ordering::Relaxed);
         let mut state = self.enter(core, ask, &seat)?;
-        if !is_in_hurry(ask.qos) && state.begins_to_gather(true) {
-            self.release(state);
-            std::thread::yield_now();
-            state = self.lock();
-            state.gathering.end();
-        }
+        let round = state.begin_to_gather(Gatherer::Thread);
         loop {
             state = self.act(state, Actor::Thread);
             if !seat.waits(number) {
@@ -44,11 +40,14 @@ impl Link {
                 state = self.read(state, &seat, (now_us, deadline_us));
                 continue;
             }
-            let until_us = state.act_us(now_us).unwrap_or(deadline_us).min(deadline_us);
+            let is_held = state.gathering.holds(now_us) && round.is_none_or(|round| !state.gathering.is_in(round));
+            let act_us = state.act_us(now_us).filter(|_| !is_held);
+            let until_us = act_us.unwrap_or(deadline_us).min(deadline_us);
             state.mind_rest(core);
             state.park(&seat, number);
+            let seen = self.sleepers.look();
             self.release(state);
-            ThreadSeat::sleep(Duration::from_micros(until_us.saturating_sub(now_us)));
+            self.sleepers.sleep(seen, seat.bed, until_us);
             if let Some(answer) = seat.take() {
                 return answer;
             }
@@ -86,8 +85,9 @@ impl Link {
             let until_us = state.act_us(now_us).unwrap_or(ask.deadline_us).min(ask.deadline_us);
             state.mind_rest(core);
             state.crowd.push(Seat::Thread(Arc::clone(seat)));
+            let seen = self.sleepers.look();
             self.release(state);
-            ThreadSeat::sleep(Duration::from_micros(until_us.saturating_sub(now_us)));
+            self.sleepers.sleep(seen, seat.bed, until_us);
             state = self.lock();
         }
     }
@@ -149,11 +149,12 @@ impl Link {
 }
 
 impl State {
-    /// Whether the caller who asked now is to let others ask before it sends.
-    pub fn begins_to_gather(&mut self, is_thread: bool) -> bool {
+    /// Whether whoever asked now, or was answered, is to let others ask before anything is sent; it has to look again then.
+    pub fn begin_to_gather(&mut self, gatherer: Gatherer) -> Option<Round> {
         let now_us = monotonic_us();
         let is_due = self.desk.deadline_us(now_us).is_some_and(|us| us <= now_us);
-        is_due && !self.is_acting && self.unsent.is_none() && self.gathering.begin(now_us, is_thread)
+        let may_gather = is_due && !self.is_acting && self.unsent.is_none();
+        if may_gather { self.gathering.begin(now_us, gatherer) } else { None }
     }
 
     /// Whether a caller may begin to read.
@@ -166,7 +167,7 @@ impl State {
     /// due: then somebody else looks a little later.
     pub(super) fn act_us(&self, now_us: u64) -> Option<u64> {
         if self.gathering.holds(now_us) {
-            return self.gathering.look_us();
+            return self.gathering.until_us();
         }
         let is_busy = self.is_acting || self.unsent.is_some();
         let soonest_us = if is_busy { now_us + LOOK_AGAIN_US } else { 0 };
