@@ -1,6 +1,7 @@
 //! Callers that ask at the same time, each for one key after the other.
 
 use clap::ValueEnum;
+use rustix::time::{ClockId, clock_gettime};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -38,6 +39,8 @@ pub trait Blocking: Send + Sync + 'static {
 pub struct Counted {
     pub operations: u64,
     pub seconds: f64,
+    /// Of this process, all threads.
+    pub cpu_us: f64,
     pub errors: u64,
     pub example: Option<String>,
 }
@@ -99,15 +102,21 @@ impl Crowd {
     }
 
     pub fn ask_for(&self, seconds: f64) -> Counted {
-        let (slice, began) = (Arc::new(Slice::default()), Instant::now());
+        let (slice, cpu_us, began) = (Arc::new(Slice::default()), cpu_us(), Instant::now());
         (self.run)(Arc::clone(&slice), Duration::from_secs_f64(seconds));
         Counted {
             operations: slice.operations.load(Ordering::Relaxed),
             seconds: began.elapsed().as_secs_f64(),
+            cpu_us: self::cpu_us() - cpu_us,
             errors: slice.errors.load(Ordering::Relaxed),
             example: slice.example.lock().ok().and_then(|mut example| example.take()),
         }
     }
+}
+
+fn cpu_us() -> f64 {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    used.tv_sec as f64 * 1e6 + used.tv_nsec as f64 / 1e3
 }
 
 /// The same keys in the same order, whichever client asks for them.

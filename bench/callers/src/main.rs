@@ -83,7 +83,8 @@ fn answer(crowd: Crowd) -> Result<(), String> {
         let seconds: f64 = line.trim().parse().map_err(|_| format!("{line:?} is no number of seconds"))?;
         let counted = crowd.ask_for(seconds);
         let told = serde_json::json!({
-            "operations": counted.operations, "seconds": counted.seconds, "errors": counted.errors, "example": counted.example,
+            "operations": counted.operations, "seconds": counted.seconds, "cpu_us": counted.cpu_us,
+            "errors": counted.errors, "example": counted.example,
         });
         let mut output = std::io::stdout().lock();
         writeln!(output, "{told}").and_then(|()| output.flush()).map_err(|error| error.to_string())?;

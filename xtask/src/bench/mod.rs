@@ -6,6 +6,7 @@
 
 mod amplification;
 mod archive;
+mod callers;
 mod chains;
 mod checkpoint;
 mod cluster_start;
@@ -69,6 +70,11 @@ const COMPARISONS: &[Comparison] = &[
         name: "proxy",
         about: "CPU and latency through the proxy, against Redis alone and through twemproxy",
         run: proxy::run,
+    },
+    Comparison {
+        name: "callers",
+        about: "64 callers of one process by Zerohop's client and by others of Rust and Go: operations per CPU second",
+        run: callers::run,
     },
     Comparison { name: "growth", about: "CPU per GET with 1M and with 8M keys", run: growth::run },
     Comparison {
