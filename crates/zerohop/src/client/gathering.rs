@@ -71,7 +71,9 @@ impl Gathering {
     /// Whether who asked now, when something is due, is to gather those who are still expected.
     #[inline]
     pub fn begin(&mut self, now_us: u64, gatherer: Gatherer) -> Option<Round> {
-        if self.expected == 0 || self.held.is_some() || !self.is_used {
+        // A task has its turn sooner than a thread's time is over.
+        let is_free = self.held.is_none_or(|(other, _)| (other, gatherer) == (Gatherer::Thread, Gatherer::Task));
+        if self.expected == 0 || !is_free || !self.is_used {
             return None;
         }
         if gatherer == Gatherer::Thread && self.skips > 0 {

@@ -264,10 +264,8 @@ impl Link {
             settle(seat, answer, (told, driven), own);
         });
         state.told.append(&mut state.crowd);
-        if own.is_some() {
-            // What others asked meanwhile is due: together with what those ask again who are answered now.
-            state.begin_to_gather(Gatherer::Thread);
-        }
+        // What others asked meanwhile is due: together with what those ask again who are answered now.
+        state.begin_to_gather(Gatherer::Thread);
         if verdict == Verdict::End {
             self.lose(state);
         }
