@@ -283,6 +283,9 @@ pub const LANE_IDLE_US_MAX: u64 = 60_000_000;
 /// Connections of one core of the proxy to its upstream, unless it is told otherwise. Beyond that the one that was not used for the
 /// longest time makes room; one with requests on their way never does.
 pub const UPSTREAM_CONNECTIONS_MAX: usize = 4096;
+
+/// Places where a proxy listens: each is a descriptor of every core.
+pub const PROXY_LISTENERS_MAX: usize = 32;
 /// Requests of one program's client library that wait or are not answered, on one connection; as many replies at most wait to be
 /// taken by who submitted their requests.
 pub const CLIENT_REQUESTS_MAX: usize = 65_536;

@@ -54,6 +54,8 @@ pub struct Entrance {
     pub is_sealed: bool,
     /// To be added to every port that this client is told: those like its own lie so far from the others.
     pub port_shift: i32,
+    /// Its number among those of its owner, where that tells them apart.
+    pub listener: u16,
 }
 
 /// Which door a connection came through; it decides the personality for the connection's life.

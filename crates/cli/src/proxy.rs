@@ -2,18 +2,20 @@
 
 mod glance;
 pub mod in_process;
+mod live;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::proxy::{
-    CONNECTIONS_PER_CORE_MAX, CORES_MAX, PolicyConfig, Proxy, ProxyConfig, Qos, UPSTREAM_CONNECTIONS_MAX, Upstream,
-    read_qos,
+    CONNECTIONS_PER_CORE_MAX, CORES_MAX, ListenerConfig, Place, PolicyConfig, Proxy, ProxyConfig, Qos,
+    UPSTREAM_CONNECTIONS_MAX, Upstream, file::address, read_qos,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::file_limit::raise_to;
-use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request};
+use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request, on_request_or_hangup};
 
 use crate::{exit, say};
 
@@ -26,6 +28,7 @@ Examples:
   zerohop proxy redis://db.internal:6379 --port 7000 --cores 2
   zerohop proxy node1:7000 node2:7000               in front of a cluster; these two say where the others are
   redis-cli -p 6380                                 talks to the store through it
+  zerohop proxy --config proxy.toml                 as the file says; --check only looks whether it is fine
   zerohop proxy --try 127.0.0.1:6379                shows what it would take and cost, and ends";
 
 /// Files of one core beside connections: listeners, ring or epoll.
@@ -40,10 +43,27 @@ pub fn command() -> Command {
         .about("Stand between Redis clients and a store, and give it fewer, fuller requests")
         .arg(
             Arg::new("upstream")
-                .required(true)
+                .required_unless_present("config")
                 .num_args(1..)
                 .value_name("HOST:PORT")
                 .help("The store behind it, or some nodes of a cluster; redis://HOST:PORT is understood, too"),
+        )
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with_all([
+                    "upstream", "port", "bind", "unixsocket", "within", "cores", "connections", "io", "try",
+                ])
+                .help("Everything from this TOML file, with classes for listeners and users; SIGHUP reads it again"),
+        )
+        .arg(
+            Arg::new("check")
+                .long("check")
+                .action(ArgAction::SetTrue)
+                .requires("config")
+                .help("With --config: say whether the file is fine, and end"),
         )
         .arg(
             Arg::new("port")
@@ -107,43 +127,46 @@ pub fn command() -> Command {
 
 /// Runs until it is stopped.
 pub fn run(matches: &ArgMatches) -> ExitCode {
-    let config = match configuration(matches) {
+    let file = matches.get_one::<PathBuf>("config");
+    let config = match file.map_or_else(|| configuration(matches), |path| live::read(path)) {
         Ok(config) => config,
         Err(problem) => return exit::with(exit::USAGE, &problem),
     };
+    if matches.get_flag("check") {
+        say::line(&format!("{} is fine", file.map_or_else(String::new, |path| path.display().to_string())));
+        return ExitCode::SUCCESS;
+    }
     if matches.get_flag("try") {
         return glance::run(config, matches.get_flag("json"));
     }
     let files = CONNECTIONS_PER_CORE_MAX + config.upstream.connections_max + OTHER_FILES_PER_CORE;
     raise_to((config.cores * files) as u64);
-    let proxy = match Proxy::start(&config) {
-        Ok(proxy) => proxy,
+    let (proxy, operator) = match Proxy::start(&config) {
+        Ok(started) => started,
         Err(problem) => return exit::with(exit::FAILED, &problem),
     };
     let handle = proxy.handle();
-    let listening = on_request(move |request| match request {
+    let told = move |request| match request {
         StopRequest::Clean => handle.request_shutdown(),
         StopRequest::Forced => std::process::exit(FORCED_EXIT_CODE),
-    });
+    };
+    let listening = match file {
+        Some(path) => on_request_or_hangup(live::reader(path, operator), told),
+        None => on_request(told),
+    };
     if let Err(error) = listening {
         return exit::with(exit::FAILED, &format!("cannot listen for signals: {error}"));
     }
     let mut places: Vec<String> = proxy.addresses().iter().map(SocketAddr::to_string).collect();
-    places.extend(config.unix_socket.as_ref().map(|path| path.display().to_string()));
+    places.extend(config.listeners.iter().filter_map(|listener| match &listener.place {
+        Place::Tcp(_) => None,
+        Place::Unix(path) => Some(path.display().to_string()),
+    }));
     say::line(&format!("backend: {}", proxy.backend().name()));
     say::line(&format!("ready on {}, before {}", places.join(", "), config.upstream.addresses.join(", ")));
     match proxy.wait() {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => exit::with(exit::FAILED, &problem),
-    }
-}
-
-/// What was named as `host:port` or as a URL of it.
-fn address(told: &str) -> Result<String, String> {
-    let address = told.strip_prefix("redis://").unwrap_or(told).trim_end_matches('/');
-    match address.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(address.to_owned()),
-        _ => Err(format!("'{told}' is no HOST:PORT: write for example 127.0.0.1:6379")),
     }
 }
 
@@ -155,13 +178,14 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
     let qos = within.map_or(Some(Qos::Batch), |time| read_qos(time.as_bytes()));
     let qos = qos
         .ok_or_else(|| format!("--within {}: write a time as 500us, 10ms or 1s", within.map_or("", String::as_str)))?;
+    let bind = *matches.get_one::<IpAddr>("bind").expect("it has a default");
+    let tcp = Place::Tcp(SocketAddr::new(bind, *matches.get_one("port").expect("it has a default")));
+    let unix = matches.get_one::<PathBuf>("unixsocket").cloned().map(Place::Unix);
+    let listeners = [Some(tcp), unix].into_iter().flatten().map(ListenerConfig::from).collect();
     Ok(ProxyConfig {
         qos,
-        listen: vec![SocketAddr::new(
-            *matches.get_one::<IpAddr>("bind").expect("it has a default"),
-            *matches.get_one("port").expect("it has a default"),
-        )],
-        unix_socket: matches.get_one::<PathBuf>("unixsocket").cloned(),
+        listeners,
+        of_users: BTreeMap::new(),
         upstream: Upstream {
             addresses,
             policy: PolicyConfig::SelfClocked,

@@ -117,6 +117,12 @@ impl<M> Mailbox<M> {
         }
     }
 
+    /// Sends from a thread that runs no machine, and whether that arrived; what did not does with the next one.
+    pub fn post(&mut self, target: CoreId, message: M) -> bool {
+        self.deliver(&mut vec![(target, message)]);
+        !self.has_unsent()
+    }
+
     /// Whether messages wait on this side for room on the other.
     pub(crate) fn has_unsent(&self) -> bool {
         self.unsent_count > 0

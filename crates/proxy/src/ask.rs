@@ -109,6 +109,9 @@ impl ProxyMachine {
                 return Verdict::Wait(wait);
             }
         }
+        if self.is_of_old_class(caller) {
+            return Verdict::Wait(Wait::Answers);
+        }
         if self.routes.table.is_cluster() {
             if self.is_behind(caller) {
                 return Verdict::Wait(Wait::Answers);

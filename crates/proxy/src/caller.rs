@@ -72,8 +72,14 @@ pub(crate) struct Caller {
     pub line: Option<usize>,
     /// Requests that are left of its turn at a lane that takes few.
     pub turn_left: u32,
+    /// Which listener it came through.
+    pub listener: u16,
     /// By when it wants its replies.
     pub qos: Qos,
+    /// It said so itself.
+    pub named_class: bool,
+    /// The version of the classes by which that was found; 0: not yet.
+    pub classes_version: u64,
     /// How that was kept.
     pub promises: Promises,
     /// What it called itself.
@@ -94,7 +100,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// One that has just come.
-    pub fn new(id: ConnectionId, qos: Qos) -> Caller {
+    pub fn new(id: ConnectionId, listener: u16) -> Caller {
         Caller {
             id,
             input: Input::default(),
@@ -112,7 +118,10 @@ impl Caller {
             wait: None,
             line: None,
             turn_left: TURN_REQUESTS,
-            qos,
+            listener,
+            qos: Qos::Batch,
+            named_class: false,
+            classes_version: 0,
             promises: Promises::default(),
             name: Vec::new(),
             name_to_be: None,

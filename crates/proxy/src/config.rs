@@ -1,7 +1,10 @@
 //! What a proxy is told before it starts.
 
+use crate::classes::{Changeable, Classes};
 use client::{PolicyConfig, Qos};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// The store behind the proxy.
 #[derive(Clone, Debug)]
@@ -14,21 +17,54 @@ pub struct Upstream {
     pub connections_max: usize,
 }
 
+/// Where clients connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An address; port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// The path of a socket that only this user may connect to.
+    Unix(PathBuf),
+}
+
+/// A place, and who comes through it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerConfig {
+    /// Where.
+    pub place: Place,
+    /// By when they want their replies, unless they or their user say otherwise.
+    pub class: Option<Qos>,
+}
+
+impl From<Place> for ListenerConfig {
+    fn from(place: Place) -> ListenerConfig {
+        ListenerConfig { place, class: None }
+    }
+}
+
 /// One proxy process.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     /// Where clients connect.
-    pub listen: Vec<SocketAddr>,
-    /// A Unix socket for them, beside.
-    pub unix_socket: Option<std::path::PathBuf>,
+    pub listeners: Vec<ListenerConfig>,
     /// The store.
     pub upstream: Upstream,
-    /// By when clients want their replies that do not say it by `ZH.QOS`.
+    /// By when clients want their replies of whom nothing else is said.
     pub qos: Qos,
+    /// The same by the name that they logged in with.
+    pub of_users: BTreeMap<Vec<u8>, Qos>,
     /// Threads, each with connections and lanes of its own.
     pub cores: usize,
     /// io_uring, epoll, or whichever works.
     pub backend: io::Backend,
     /// The first core's CPU; the others follow. `None` leaves it to the system.
     pub first_cpu: Option<usize>,
+}
+
+impl ProxyConfig {
+    /// What of it may change while it runs.
+    pub fn changeable(&self) -> Changeable {
+        let of_listeners = self.listeners.iter().map(|listener| listener.class).collect();
+        let classes = Classes { default: self.qos, of_listeners, of_users: self.of_users.clone() };
+        Changeable { classes, connections_max: self.upstream.connections_max }
+    }
 }

@@ -186,7 +186,7 @@ impl ProxyMachine {
             Wish::OfNodes => self.ask_any(now, caller, request),
             Wish::Within(qos) => {
                 self.leave_group(caller);
-                caller.qos = qos;
+                (caller.qos, caller.named_class) = (qos, true);
                 self.answer_ok(caller)
             }
             Wish::TellQos => {
@@ -201,7 +201,8 @@ impl ProxyMachine {
             }
             Wish::Reset => {
                 self.forget(now, caller, Identity::NOBODY, effects);
-                (caller.name, caller.held, caller.qos) = (Vec::new(), Held::default(), self.qos);
+                (caller.name, caller.held) = (Vec::new(), Held::default());
+                (caller.named_class, caller.classes_version) = (false, 0);
                 (caller.name_to_be, caller.queued) = (None, Vec::new());
                 self.answer_now(caller, wire::reply::RESET);
                 Verdict::Done
@@ -291,7 +292,7 @@ impl ProxyMachine {
     /// A caller's connections are another identity's from now on.
     fn forget(&mut self, now: Now, caller: &mut Caller, identity: Identity, effects: &mut Vec<Effect>) {
         self.leave_group(caller);
-        caller.identity = identity;
+        (caller.identity, caller.classes_version) = (identity, 0);
         if let Some(number) = caller.own.take() {
             self.seats.get(number).is_spoiled |= caller.held != Held::default();
             self.give_up_own(now, number, effects);

@@ -5,15 +5,20 @@
 //!   upstream says
 //! - `caller`, `order`: one client and the order of its replies; `relay`: one that has a connection for itself; `qos`: by when it
 //!   wants them, and how that was kept
+//! - [`Classes`]: what the operator says of listeners and users; [`file`](mod@file): how it is written down
+//! - `routes`, `redirects`: where keys are in a cluster; `nowhere`: where nobody is; `scatter`, `gathers`: requests over several
+//!   slots; `own`: connections of a caller's own; `resume`, `send`, `lost`, `desk`, `groups`: parts of the tick and what they share
 //! - `headroom`: what those without a deadline leave to those with one
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
 //! - [`run`]: the threads around it
 
 pub mod config;
+pub mod file;
 pub mod run;
 
 mod ask;
 mod caller;
+mod classes;
 mod desk;
 mod gathers;
 mod groups;
@@ -37,8 +42,9 @@ mod seats;
 mod send;
 
 pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, UPSTREAM_CONNECTIONS_MAX};
+pub use classes::{Changeable, Classes, Order};
 pub use client::{PolicyConfig, Qos};
-pub use config::{ProxyConfig, Upstream};
+pub use config::{ListenerConfig, Place, ProxyConfig, Upstream};
 pub use machine::ProxyMachine;
 pub use qos::read as read_qos;
-pub use run::Proxy;
+pub use run::{Operator, Proxy};

@@ -2,6 +2,7 @@
 
 use crate::ask::Verdict;
 use crate::caller::Caller;
+use crate::classes::{Classes, Order};
 use crate::config::Upstream;
 use crate::desk::Desk;
 use crate::headroom::Headrooms;
@@ -12,7 +13,7 @@ use crate::seats::Seats;
 use base::ConnectionId;
 use base::limits::SPARE_BUFFERS_MAX;
 use base::street::{Effect, Event, Machine, Now, Span, TickInput, TickOutput};
-use client::{CommandTable, Qos, RetryBudget};
+use client::{CommandTable, RetryBudget};
 use session::Rest;
 use wire::{Arguments, ParseLimits, Parsed};
 
@@ -45,16 +46,17 @@ pub struct ProxyMachine {
     /// Somebody's turn is being taken.
     pub(crate) in_turn: bool,
     pub(crate) retries: RetryBudget,
-    /// What callers want that do not say.
-    pub(crate) qos: Qos,
+    /// What callers want that do not say, and how often that changed; never 0.
+    pub(crate) classes: Classes,
+    pub(crate) classes_version: u64,
     /// Something waits behind a send of this tick.
     pub(crate) awaits_sent: bool,
     is_stopping: bool,
 }
 
 impl ProxyMachine {
-    /// A core in front of `upstream`, for callers that want `qos` unless they say otherwise. `seed` spreads the moments at which connections are dialed again.
-    pub fn new(upstream: Upstream, qos: Qos, seed: u64) -> ProxyMachine {
+    /// A core in front of `upstream`, for callers of these classes unless they say otherwise. `seed` spreads the moments at which connections are dialed again.
+    pub fn new(upstream: Upstream, classes: Classes, seed: u64) -> ProxyMachine {
         ProxyMachine {
             seats: Seats::new(upstream.policy, upstream.connections_max, seed),
             desk: Desk::default(),
@@ -75,7 +77,8 @@ impl ProxyMachine {
             turns: Vec::new(),
             in_turn: false,
             retries: RetryBudget::default(),
-            qos,
+            classes,
+            classes_version: 1,
             awaits_sent: false,
             is_stopping: false,
         }
@@ -85,7 +88,7 @@ impl ProxyMachine {
     fn receive(&mut self, now: Now, received: &[u8], events: &mut Vec<Event>, effects: &mut Vec<Effect>) {
         for event in events.drain(..) {
             match event {
-                Event::Accepted { connection, .. } => self.accepted(connection),
+                Event::Accepted { connection, entrance, .. } => self.accepted(connection, entrance.listener),
                 Event::Received { connection, span } => self.received(now, connection, span.of(received), effects),
                 Event::Dialed { token, connection } => self.dialed(now, token, connection, effects),
                 Event::SendDone { connection, buffer } => self.sent(connection, buffer, effects),
@@ -97,12 +100,12 @@ impl ProxyMachine {
         }
     }
 
-    fn accepted(&mut self, connection: ConnectionId) {
+    fn accepted(&mut self, connection: ConnectionId, listener: u16) {
         let index = connection.index as usize;
         if self.desk.callers.len() <= index {
             self.desk.callers.resize_with(index + 1, || None);
         }
-        self.desk.callers[index] = Some(Box::new(Caller::new(connection, self.qos)));
+        self.desk.callers[index] = Some(Box::new(Caller::new(connection, listener)));
         self.set_role(connection, Role::Caller);
     }
 
@@ -234,10 +237,11 @@ impl ProxyMachine {
 }
 
 impl Machine for ProxyMachine {
-    type Message = ();
+    type Message = Order;
 
-    fn tick(&mut self, input: TickInput<'_, ()>, output: &mut TickOutput<()>) {
+    fn tick(&mut self, mut input: TickInput<'_, Order>, output: &mut TickOutput<Order>) {
         let (now, effects) = (input.now, &mut output.effects);
+        self.take_orders(&mut input);
         self.lift_restraints(now);
         self.receive(now, input.received, input.events, effects);
         self.seats.touch_due(now.monotonic_us);

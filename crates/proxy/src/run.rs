@@ -1,10 +1,14 @@
 //! The proxy's cores as threads, from start to stop.
 
-use crate::config::ProxyConfig;
+use crate::classes::Order;
+use crate::config::{Place, ProxyConfig};
 use crate::machine::ProxyMachine;
-use base::street::Door;
-use io::{ChosenBackend, CoreConfig, Listener, StreetHandle, mesh, run_core};
+use base::CoreId;
+use base::street::{Door, Entrance};
+use io::{ChosenBackend, CoreConfig, Listener, Mailbox, StreetHandle, mesh, run_core};
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// A proxy that runs.
@@ -16,42 +20,36 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Binds, and starts a thread for each core.
+    /// Binds, and starts a thread for each core; who changes it while it runs.
     ///
     /// # Errors
     /// In words for an operator: the port, the socket, the backend, or what else the system refuses.
-    pub fn start(config: &ProxyConfig) -> Result<Proxy, String> {
+    pub fn start(config: &ProxyConfig) -> Result<(Proxy, Operator), String> {
         let (backend, _) = config.backend.choose()?;
-        let bound =
-            config.listen.iter().map(|&address| listen(address, config.cores)).collect::<Result<Vec<_>, _>>()?;
-        let addresses = bound.iter().filter_map(|listeners| listeners[0].address()).collect();
-        let unix = config.unix_socket.as_ref().map(|path| {
-            Listener::unix(path, 0o700, Door::Standalone)
-                .map_err(|error| format!("cannot listen on {}: {error}", path.display()))
-        });
-        let unix = unix.transpose()?;
-        let (mailboxes, handle) = mesh::<()>(config.cores).map_err(|error| error.to_string())?;
         let mut of_cores: Vec<Vec<Listener>> = (0..config.cores).map(|_| Vec::new()).collect();
-        for listeners in bound {
-            of_cores.iter_mut().zip(listeners).for_each(|(core, listener)| core.push(listener));
+        for (number, listener) in config.listeners.iter().enumerate() {
+            let bound = match &listener.place {
+                Place::Tcp(address) => listen(*address, config.cores)?,
+                Place::Unix(path) => listen_unix(path, config.cores)?,
+            };
+            let entrance = Entrance { listener: number as u16, ..Entrance::default() };
+            of_cores.iter_mut().zip(bound).for_each(|(core, listener)| core.push(listener.entered_as(entrance)));
         }
-        if let Some(unix) = unix {
-            for core in &mut of_cores[1..] {
-                core.push(unix.try_clone().map_err(|error| error.to_string())?);
-            }
-            of_cores[0].push(unix);
-        }
+        let addresses = of_cores[0].iter().filter_map(Listener::address).collect();
+        // The last one is the operator's, who is no core.
+        let (mut mailboxes, handle) = mesh::<Order>(config.cores + 1).map_err(|error| error.to_string())?;
+        let operator = mailboxes.pop().ok_or("there is one more mailbox than cores")?;
         let mut threads = Vec::new();
         for (core, (mailbox, listeners)) in mailboxes.into_iter().zip(of_cores).enumerate() {
             let mut street = CoreConfig::new(backend, listeners);
             street.cpu = config.first_cpu.map(|first| first + core);
             let seed = io::thread::random_seed().map_err(|error| error.to_string())?;
-            let machine = ProxyMachine::new(config.upstream.clone(), config.qos, seed);
+            let machine = ProxyMachine::new(config.upstream.clone(), config.changeable().classes, seed);
             let work = move || run_core(street, machine, mailbox).map(drop).map_err(|error| error.to_string());
             let thread = std::thread::Builder::new().name(format!("zerohop-proxy-{core}")).spawn(work);
             threads.push(thread.map_err(|error| error.to_string())?);
         }
-        Ok(Proxy { handle, threads, addresses, backend })
+        Ok((Proxy { handle, threads, addresses, backend }, Operator { config: config.clone(), mailbox: operator }))
     }
 
     /// Where it listens.
@@ -79,6 +77,54 @@ impl Proxy {
         }
         Ok(())
     }
+}
+
+/// Who changes a proxy that runs.
+pub struct Operator {
+    config: ProxyConfig,
+    mailbox: Mailbox<Order>,
+}
+
+impl Operator {
+    /// Makes the proxy be as `wanted` says, from each caller's next request on; what changed, in words.
+    ///
+    /// # Errors
+    /// Something of it cannot change while it runs: then nothing did.
+    pub fn change(&mut self, wanted: ProxyConfig) -> Result<Vec<&'static str>, String> {
+        let before = &self.config;
+        let listeners = |config: &ProxyConfig| config.listeners.iter().map(|one| one.place.clone()).collect::<Vec<_>>();
+        for (what, is_same) in [
+            ("upstream", before.upstream.addresses == wanted.upstream.addresses),
+            ("the listeners' places", listeners(before) == listeners(&wanted)),
+            ("cores", before.cores == wanted.cores),
+            ("io", before.backend == wanted.backend),
+        ] {
+            if !is_same {
+                return Err(format!("{what} cannot change while it runs: start it anew for that"));
+            }
+        }
+        let (old, new) = (before.changeable(), wanted.changeable());
+        let mut changed = Vec::new();
+        changed.extend((old.classes != new.classes).then_some("classes"));
+        changed.extend((old.connections_max != new.connections_max).then_some("max-upstream-connections"));
+        if !changed.is_empty() {
+            let order = Arc::new(new);
+            for core in 0..wanted.cores {
+                self.mailbox.post(CoreId(core as u16), Arc::clone(&order));
+            }
+        }
+        self.config = wanted;
+        Ok(changed)
+    }
+}
+
+/// A Unix socket from which each core takes connections.
+fn listen_unix(path: &Path, cores: usize) -> Result<Vec<Listener>, String> {
+    let failed = |error| format!("cannot listen on {}: {error}", path.display());
+    let first = Listener::unix(path, 0o700, Door::Standalone).map_err(failed)?;
+    let mut all = (1..cores).map(|_| first.try_clone()).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    all.push(first);
+    Ok(all)
 }
 
 /// One socket for each core.

@@ -72,6 +72,11 @@ impl Seats {
         self.places[number].as_mut().expect("a seat is given up only when nobody refers to it")
     }
 
+    /// From now on at most so many connections at a time. Those that are too many go when another one is wanted.
+    pub fn bound(&mut self, connections_max: usize) {
+        self.connections_max = connections_max;
+    }
+
     /// The group of all callers of this identity that are in such a hurry.
     pub fn group(&mut self, identity: &Identity, hurry: Hurry) -> usize {
         self.groups.number(identity, hurry)

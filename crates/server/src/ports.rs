@@ -82,7 +82,7 @@ pub fn bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
 fn try_bind(config: &NodeConfig) -> Result<Vec<Vec<Listener>>, PortError> {
     // Ports that nobody may share come first: another node's shared port would accept us as one of its cores.
     let mut cores: Vec<Vec<Listener>> = Vec::new();
-    let sealed = Entrance { is_sealed: true, port_shift: config.tls_port_shift() };
+    let sealed = Entrance { is_sealed: true, port_shift: config.tls_port_shift(), ..Entrance::default() };
     let kinds = [(config.port, Entrance::default()), (config.tls.port, sealed)];
     let kinds = kinds.into_iter().filter(|(port, _)| *port != 0);
     for core in 0..config.cores {

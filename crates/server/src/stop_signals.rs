@@ -1,5 +1,5 @@
 //! SIGINT, SIGTERM and SIGHUP: the first asks the node to stop cleanly, a second SIGINT ends the process at once. To a node that
-//! serves TLS and was not started at a terminal SIGHUP says, as to other servers, that its files have changed.
+//! serves TLS, or a proxy with a file, and was not started at a terminal SIGHUP says, as to other servers, that its files have changed.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
@@ -26,6 +26,24 @@ pub enum StopRequest {
 /// When the operating system refuses the handlers or the thread.
 pub fn on_request(told: impl FnMut(StopRequest) + Send + 'static) -> std::io::Result<()> {
     listen(|| false, told)
+}
+
+/// As [`on_request`]; SIGHUP calls `read_again` instead, unless the process was started at a terminal, which hung up then.
+///
+/// # Errors
+/// As [`on_request`].
+pub fn on_request_or_hangup(
+    read_again: impl Fn() + Send + 'static,
+    told: impl FnMut(StopRequest) + Send + 'static,
+) -> std::io::Result<()> {
+    let is_at_terminal = std::io::stdin().is_terminal();
+    let hung_up = move || {
+        if !is_at_terminal {
+            read_again();
+        }
+        !is_at_terminal
+    };
+    listen(hung_up, told)
 }
 
 /// As [`on_request`]; `hung_up` says of a SIGHUP whether it meant something else.

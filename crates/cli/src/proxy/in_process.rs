@@ -1,8 +1,9 @@
 //! A proxy in this process, for as long as something is shown.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use ::proxy::{PolicyConfig, Proxy, ProxyConfig, Qos, UPSTREAM_CONNECTIONS_MAX, Upstream};
+use ::proxy::{Place, PolicyConfig, Proxy, ProxyConfig, Qos, UPSTREAM_CONNECTIONS_MAX, Upstream};
 
 /// A proxy on a free port that only this machine reaches. Dropped, it ends.
 pub struct InProcess(Option<Proxy>);
@@ -10,14 +11,14 @@ pub struct InProcess(Option<Proxy>);
 /// As `zerohop proxy` is before `store` when nothing else is said.
 pub fn before(store: SocketAddr) -> ProxyConfig {
     ProxyConfig {
-        listen: Vec::new(),
-        unix_socket: None,
+        listeners: Vec::new(),
         upstream: Upstream {
             addresses: vec![store.to_string()],
             policy: PolicyConfig::SelfClocked,
             connections_max: UPSTREAM_CONNECTIONS_MAX,
         },
         qos: Qos::Batch,
+        of_users: BTreeMap::new(),
         cores: 1,
         backend: io::Backend::Auto,
         first_cpu: None,
@@ -30,8 +31,8 @@ impl InProcess {
     /// # Errors
     /// Why it does not run.
     pub fn start(config: ProxyConfig) -> Result<InProcess, String> {
-        let listen = vec![(Ipv4Addr::LOCALHOST, 0).into()];
-        let proxy = Proxy::start(&ProxyConfig { listen, unix_socket: None, ..config })?;
+        let listeners = vec![Place::Tcp((Ipv4Addr::LOCALHOST, 0).into()).into()];
+        let (proxy, _) = Proxy::start(&ProxyConfig { listeners, ..config })?;
         Ok(InProcess(Some(proxy)))
     }
 

@@ -1,9 +1,13 @@
 //! `zerohop proxy` before a node: what a client sets it reads back, and what goes wrong is said.
 
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
 use ports::PortBlock;
 use rustix::process::Signal;
 
-use crate::process::{Run, Server, run};
+use crate::process::{Run, Scratch, Server, run};
 
 fn before(store: &Server, more: &[&str]) -> Server {
     let address = format!("127.0.0.1:{}", store.port);
@@ -45,6 +49,72 @@ fn a_store_that_is_gone_is_named_and_one_that_is_back_is_used() {
         std::thread::yield_now();
     }
     assert_eq!(proxy.ask(&["get", "a"]), "2");
+}
+
+/// A connection that stays, and speaks lines.
+struct Line(TcpStream, BufReader<TcpStream>);
+
+impl Line {
+    fn to(address: &str) -> Line {
+        let stream = TcpStream::connect(address).unwrap();
+        Line(stream.try_clone().unwrap(), BufReader::new(stream))
+    }
+
+    /// What its class is called.
+    fn class(&mut self) -> String {
+        self.0.write_all(b"ZH.QOS\r\n").unwrap();
+        let mut lines = Vec::new();
+        for _ in 0..11 {
+            let mut line = String::new();
+            self.1.read_line(&mut line).unwrap();
+            lines.push(line.trim_end().to_owned());
+        }
+        lines.swap_remove(4)
+    }
+}
+
+#[test]
+fn a_file_says_who_is_in_which_class_and_is_read_again_while_callers_are_there() {
+    let (store, scratch, block) = (Server::serve(&[]), Scratch::new(), PortBlock::take().unwrap());
+    let (path, port) = (scratch.at("proxy.toml"), block.first());
+    let write = |begin: &str, end: &str| {
+        let text = format!(
+            "upstream = [\"127.0.0.1:{}\"]\n{begin}\n[[listener]]\naddress = \"127.0.0.1:{port}\"\n{end}",
+            store.port
+        );
+        fs::write(&path, text).unwrap();
+    };
+    write("cores = 2", "class = \"fast\"\n[classes]\nfast = { within = \"1ms\" }\n");
+    let checked = run(&["proxy", "--config", &path, "--check"]);
+    assert_eq!((checked.code, checked.output), (0, format!("{path} is fine\n")));
+    let mut proxy = Server::start(&["proxy", "--config", &path]);
+    assert_eq!(proxy.ask(&["set", "a", "1"]), "OK");
+    let mut line = Line::to(&format!("127.0.0.1:{port}"));
+    assert_eq!(line.class(), "1000us");
+
+    write("cores = 2", "class = \"slow\"\n[classes]\nslow = { within = \"50ms\" }\n");
+    let said = proxy.tell(Signal::HUP);
+    assert_eq!(said, format!("SIGHUP: {path} was read again; changed: classes\n"));
+    // Its core takes the order with its next tick, which may be the one of this request.
+    while line.class() == "1000us" {}
+    assert_eq!(line.class(), "50000us", "the connection is the same");
+    assert!(proxy.tell(Signal::HUP).ends_with("nothing changed\n"));
+
+    write("cores = 3", "");
+    let said = proxy.tell(Signal::HUP);
+    assert!(said.contains("everything stays as it was") && said.contains("cores cannot change"), "{said}");
+    write("coers = 3", "");
+    let said = proxy.tell(Signal::HUP);
+    assert!(said.contains("everything stays as it was") && said.contains(&path), "{said}");
+    assert_eq!(line.class(), "50000us");
+    assert_eq!(proxy.ask(&["get", "a"]), "1");
+
+    let checked = run(&["proxy", "--config", &path, "--check"]);
+    assert!(checked.code == 2 && checked.errors.contains("unknown field `coers`"), "{}", checked.errors);
+    let both = run(&["proxy", "127.0.0.1:1", "--config", &path]);
+    assert!(both.code == 2 && both.errors.contains("--config"), "{}", both.errors);
+    let missing = run(&["proxy", "--config", "/no/such/file"]);
+    assert!(missing.code == 2 && missing.errors.contains("/no/such/file"), "{}", missing.errors);
 }
 
 #[test]

@@ -105,6 +105,10 @@ impl Session {
                 out.extend_from_slice(b"+OK\r\n");
             }
             (b"mget" | b"mset" | b"del" | b"exists", rest) => self.run_over_keys(store, (&name, rest), out),
+            (b"auth", [.., password]) => out.extend_from_slice(match *password {
+                b"right" => b"+OK\r\n",
+                _ => b"-WRONGPASS that is not it\r\n",
+            }),
             // As if it had waited and nothing came.
             (b"blpop", [..]) => out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"*-1\r\n" }),
             (b"watch", keys) => {
@@ -206,7 +210,8 @@ impl Store {
 
 /// Its commands, as Redis 7 tells them to RESP2.
 const COMMANDS: &str = concat!(
-    "*24\r\n",
+    "*25\r\n",
+    "*7\r\n$5\r\nreset\r\n:1\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
     "*7\r\n$4\r\nmget\r\n:-2\r\n*1\r\n+readonly\r\n:1\r\n:-1\r\n:1\r\n*0\r\n",
     "*7\r\n$4\r\nmset\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:-1\r\n:2\r\n*0\r\n",
     "*7\r\n$3\r\ndel\r\n:-2\r\n*1\r\n+write\r\n:1\r\n:-1\r\n:1\r\n*0\r\n",

@@ -1,15 +1,17 @@
 //! A street for one machine: clients and stores at the other ends of its connections, and a clock that only the test moves.
 
-use base::ConnectionId;
 use base::street::{Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
-use proxy::{PolicyConfig, ProxyMachine, Qos, Upstream};
+use base::{ConnectionId, CoreId};
+use proxy::{Changeable, Classes, Order, PolicyConfig, ProxyMachine, Qos, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The machine and everything around it.
 pub struct Street {
     machine: ProxyMachine,
     pub now_us: u64,
     events: Vec<Event>,
+    orders: Vec<(CoreId, Order)>,
     /// Sends that are done and cause no tick, because the machine said that nothing waits for them.
     quiet: Vec<Event>,
     received: Vec<u8>,
@@ -37,11 +39,22 @@ impl Street {
     /// The same, with these seeds and a bound for connections.
     pub fn before(seeds: &[&str], policy: PolicyConfig, connections_max: usize) -> Street {
         let addresses = seeds.iter().map(|&seed| seed.to_owned()).collect();
-        let upstream = Upstream { addresses, policy, connections_max };
+        Street::of(ProxyMachine::new(Upstream { addresses, policy, connections_max }, Classes::all(Qos::Batch), 7))
+    }
+
+    /// With a store that answers dials, and callers of these classes.
+    pub fn with_classes(classes: Classes) -> Street {
+        let addresses = vec!["store:6379".to_owned()];
+        let upstream = Upstream { addresses, policy: PolicyConfig::SelfClocked, connections_max: 100 };
+        Street::of(ProxyMachine::new(upstream, classes, 7))
+    }
+
+    fn of(machine: ProxyMachine) -> Street {
         Street {
-            machine: ProxyMachine::new(upstream, Qos::Batch, 7),
+            machine,
             now_us: 1_000_000,
             events: Vec::new(),
+            orders: Vec::new(),
             quiet: Vec::new(),
             received: Vec::new(),
             sent: BTreeMap::new(),
@@ -61,10 +74,22 @@ impl Street {
 
     /// A client connects.
     pub fn client(&mut self) -> ConnectionId {
+        self.client_through(0)
+    }
+
+    /// The same, through that listener.
+    pub fn client_through(&mut self, listener: u16) -> ConnectionId {
         let connection = self.connection();
-        let (peer, local, entrance) = (String::new(), String::new(), Entrance::default());
+        let (peer, local) = (String::new(), String::new());
+        let entrance = Entrance { listener, ..Entrance::default() };
         self.events.push(Event::Accepted { connection, door: Door::Standalone, entrance, peer, local });
         connection
+    }
+
+    /// The operator changes something.
+    pub fn order(&mut self, changeable: Changeable) {
+        self.orders.push((CoreId(1), Arc::new(changeable)));
+        self.tick();
     }
 
     /// Bytes arrive with the next tick.
@@ -105,7 +130,8 @@ impl Street {
         let received = std::mem::take(&mut self.received);
         let now = Now { monotonic_us: self.now_us, unix_ms: self.now_us / 1000 };
         let mut output = TickOutput::default();
-        let input = TickInput { now, received: &received, events: &mut events, hops: &mut Vec::new() };
+        let input =
+            TickInput { now, received: &received, events: &mut events, hops: &mut std::mem::take(&mut self.orders) };
         self.machine.tick(input, &mut output);
         for effect in output.effects {
             self.perform(effect, output.quiet_completions);

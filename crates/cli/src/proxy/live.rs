@@ -1,0 +1,40 @@
+//! A proxy's file, read at the start and again while it runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use ::proxy::{Operator, ProxyConfig, file};
+
+use crate::say;
+
+/// Largest file that is read, bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads it.
+///
+/// # Errors
+/// What is wrong, with the file's name.
+pub fn read(path: &Path) -> Result<ProxyConfig, String> {
+    let named = |problem: &dyn std::fmt::Display| format!("{}: {problem}", path.display());
+    let length = std::fs::metadata(path).map_err(|error| named(&error))?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(named(&format!("{length} bytes are no configuration; at most {FILE_BYTES_MAX} are read")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    file::read(&text).map_err(|problem| named(&problem))
+}
+
+/// What SIGHUP does: the file is read again, and what may change does, or all stays as it was.
+pub fn reader(path: &Path, operator: Operator) -> impl Fn() + Send + use<> {
+    let (path, operator) = (PathBuf::from(path), Mutex::new(operator));
+    move || {
+        let mut operator = operator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let changed = read(&path)
+            .and_then(|wanted| operator.change(wanted).map_err(|problem| format!("{}: {problem}", path.display())));
+        say::line(&match changed {
+            Ok(changed) if changed.is_empty() => format!("SIGHUP: {} was read again; nothing changed", path.display()),
+            Ok(changed) => format!("SIGHUP: {} was read again; changed: {}", path.display(), changed.join(", ")),
+            Err(problem) => format!("SIGHUP: everything stays as it was: {problem}"),
+        });
+    }
+}

@@ -1,0 +1,243 @@
+//! A proxy's configuration as a TOML file. `docs/proxy-file.md` shows all of it.
+//!
+//! ```text
+//!  bytes ─► TOML ─► tables of known keys ─► references and ranges ─► ProxyConfig
+//!             line and column of what is wrong   by name of what is wrong
+//! ```
+
+use crate::config::{ListenerConfig, Place, ProxyConfig, Upstream};
+use base::limits::{CORES_MAX, PROXY_LISTENERS_MAX, UPSTREAM_CONNECTIONS_MAX};
+use client::{PolicyConfig, Qos};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    upstream: Vec<String>,
+    #[serde(default = "one")]
+    cores: usize,
+    #[serde(default)]
+    io: Io,
+    #[serde(default = "connections")]
+    max_upstream_connections: usize,
+    class: Option<String>,
+    listener: Vec<Listening>,
+    #[serde(default, rename = "classes")]
+    classes: BTreeMap<String, Class>,
+    #[serde(default)]
+    users: BTreeMap<String, User>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+enum Io {
+    #[default]
+    Auto,
+    Uring,
+    Epoll,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Listening {
+    address: Option<SocketAddr>,
+    unix_socket: Option<PathBuf>,
+    class: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Class {
+    within: Option<String>,
+    send: Option<Send>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+enum Send {
+    Batch,
+    Single,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct User {
+    class: String,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn connections() -> usize {
+    UPSTREAM_CONNECTIONS_MAX
+}
+
+/// Reads the text of such a file.
+///
+/// # Errors
+/// In words for the operator: where in the file, or of which name, what is wrong, and what is possible.
+pub fn read(text: &str) -> Result<ProxyConfig, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    let classes = file.classes.iter().map(|(name, class)| Ok((name.as_str(), class.qos(name)?)));
+    let classes = Classes(classes.collect::<Result<_, String>>()?);
+    within(file.cores, CORES_MAX, 1, "cores")?;
+    within(file.max_upstream_connections, UPSTREAM_CONNECTIONS_MAX, 2, "max-upstream-connections")?;
+    within(file.listener.len(), PROXY_LISTENERS_MAX, 1, "the number of [[listener]] tables")?;
+    if file.upstream.is_empty() {
+        return Err("upstream names no store: write for example upstream = [\"127.0.0.1:6379\"]".to_owned());
+    }
+    let listeners = file.listener.into_iter().map(|listening| listening.config(&classes));
+    let of_users = file.users.into_iter().map(|(name, user)| {
+        let qos = classes.get(&user.class, &format!("[users.{name}]"))?;
+        Ok((name.into_bytes(), qos))
+    });
+    Ok(ProxyConfig {
+        listeners: listeners.collect::<Result<_, String>>()?,
+        upstream: Upstream {
+            addresses: file.upstream.iter().map(|told| address(told)).collect::<Result<_, String>>()?,
+            policy: PolicyConfig::SelfClocked,
+            connections_max: file.max_upstream_connections,
+        },
+        qos: file.class.map_or(Ok(Qos::Batch), |name| classes.get(&name, "class"))?,
+        of_users: of_users.collect::<Result<_, String>>()?,
+        cores: file.cores,
+        backend: match file.io {
+            Io::Auto => io::Backend::Auto,
+            Io::Uring => io::Backend::Uring,
+            Io::Epoll => io::Backend::Epoll,
+        },
+        first_cpu: None,
+    })
+}
+
+/// What was named as `host:port` or as a URL of it.
+///
+/// # Errors
+/// It is neither.
+pub fn address(told: &str) -> Result<String, String> {
+    let address = told.strip_prefix("redis://").unwrap_or(told).trim_end_matches('/');
+    match address.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(address.to_owned()),
+        _ => Err(format!("'{told}' is no HOST:PORT: write for example 127.0.0.1:6379")),
+    }
+}
+
+fn within(value: usize, most: usize, least: usize, what: &str) -> Result<(), String> {
+    match (least..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(format!("{what}: {value} is not between {least} and {most}")),
+    }
+}
+
+impl Class {
+    fn qos(&self, name: &str) -> Result<Qos, String> {
+        match (&self.within, self.send) {
+            (Some(time), None) => match crate::qos::read(time.as_bytes()) {
+                Some(qos @ Qos::Within { .. }) => Ok(qos),
+                _ => Err(format!("[classes.{name}] within = \"{time}\": write a time as 500us, 10ms or 1s")),
+            },
+            (None, Some(Send::Batch)) => Ok(Qos::Batch),
+            (None, Some(Send::Single)) => Ok(Qos::Single),
+            _ => Err(format!("[classes.{name}] needs either within = \"10ms\" or send = \"batch\" or \"single\"")),
+        }
+    }
+}
+
+struct Classes<'a>(BTreeMap<&'a str, Qos>);
+
+impl Classes<'_> {
+    fn get(&self, name: &str, what: &str) -> Result<Qos, String> {
+        self.0.get(name).copied().ok_or_else(|| {
+            let known: Vec<&str> = self.0.keys().copied().collect();
+            let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
+            format!("{what}: there is no class \"{name}\"; those of [classes] are: {known}")
+        })
+    }
+}
+
+impl Listening {
+    fn config(self, classes: &Classes<'_>) -> Result<ListenerConfig, String> {
+        let place = match (self.address, self.unix_socket) {
+            (Some(address), None) => Place::Tcp(address),
+            (None, Some(path)) => Place::Unix(path),
+            _ => return Err("a [[listener]] needs either address = \"127.0.0.1:6380\" or unix-socket = \"/…\"".into()),
+        };
+        let class = self.class.map(|name| classes.get(&name, "[[listener]]")).transpose()?;
+        Ok(ListenerConfig { place, class })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const LEAST: &str = "upstream = [\"127.0.0.1:6379\"]\n[[listener]]\naddress = \"127.0.0.1:6380\"\n";
+
+    #[test]
+    fn the_least_file_is_as_without_one() {
+        let config = read(LEAST).unwrap();
+        assert_eq!(config.listeners, [Place::Tcp("127.0.0.1:6380".parse().unwrap()).into()]);
+        assert_eq!((config.qos, config.cores, config.backend), (Qos::Batch, 1, io::Backend::Auto));
+        assert_eq!(config.upstream.connections_max, UPSTREAM_CONNECTIONS_MAX);
+        assert_eq!(config.upstream.policy, PolicyConfig::SelfClocked);
+    }
+
+    #[test]
+    fn the_example_of_the_page_is_a_file() {
+        let page = include_str!("../../../docs/proxy-file.md");
+        let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let config = read(example).unwrap();
+        assert!(config.listeners.len() == 3 && config.of_users.len() == 2, "{config:?}");
+        assert!(read(&example.replace("[classes.checkout]", "[classes.other]")).is_err(), "every part of it counts");
+    }
+
+    #[test]
+    fn classes_are_of_listeners_and_users() {
+        let text = "upstream = [\"a:1\", \"redis://b:2/\"]\nclass = \"plain\"\n\
+                    [[listener]]\naddress = \"[::1]:6380\"\nclass = \"fast\"\n[[listener]]\nunix-socket = \"/tmp/s\"\n\
+                    [classes]\nfast = { within = \"1ms\" }\nplain = { send = \"batch\" }\nnow = { send = \"single\" }\n\
+                    [users]\nann = { class = \"now\" }\n";
+        let config = read(text).unwrap();
+        assert_eq!(config.upstream.addresses, ["a:1", "b:2"]);
+        assert_eq!(config.listeners[0].class, Some(Qos::Within { us: 1000 }));
+        assert_eq!(config.listeners[1], Place::Unix("/tmp/s".into()).into());
+        assert_eq!(config.of_users, BTreeMap::from([(b"ann".to_vec(), Qos::Single)]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_possible() {
+        let with = |more: &str| read(&format!("{LEAST}{more}")).unwrap_err();
+        let first = |line: &str| read(&format!("{line}\n{LEAST}")).unwrap_err();
+        for (error, parts) in [
+            (first("core = 2"), ["line 1", "unknown field `core`", "`cores`"]),
+            (first("cores = 0"), ["cores", "0 is not between 1 and", ""]),
+            (first("cores = \"two\""), ["line 1", "invalid type", "usize"]),
+            (first("io = \"kqueue\""), ["line 1", "kqueue", "`epoll`"]),
+            (first("max-upstream-connections = 1"), ["max-upstream-connections", "between 2 and", ""]),
+            (first("class = \"fast\""), ["class", "no class \"fast\"", "there are none"]),
+            (with("class = \"quick\"\n[classes]\nfast = { within = \"1ms\" }"), ["[[listener]]", "\"quick\"", "fast"]),
+            (with("[classes]\nfast = { within = \"soon\" }"), ["[classes.fast]", "soon", "10ms"]),
+            (with("[classes]\nfast = { within = \"batch\" }"), ["[classes.fast]", "batch", "10ms"]),
+            (with("[classes]\nfast = {}"), ["[classes.fast]", "needs either", "within"]),
+            (with("[users]\nann = { class = \"x\" }"), ["[users.ann]", "\"x\"", "there are none"]),
+            (with("unix-socket = \"/tmp/s\""), ["[[listener]]", "either address", "unix-socket"]),
+            (with("[[listener]]\naddress = \"localhost:1\""), ["line 5", "invalid socket address", ""]),
+            (read("upstream = []\n[[listener]]\naddress = \"127.0.0.1:1\"").unwrap_err(), ["upstream", "no store", ""]),
+            (
+                read("upstream = [\"x\"]\n[[listener]]\naddress = \"127.0.0.1:1\"").unwrap_err(),
+                ["'x'", "HOST:PORT", ""],
+            ),
+            (read("upstream = [\"a:1\"]\nlistener = []").unwrap_err(), ["[[listener]]", "0 is not between 1", ""]),
+            (read("upstream = [\"a:1\"]").unwrap_err(), ["missing field `listener`", "", ""]),
+            (read("upstream = ").unwrap_err(), ["line 1", "", ""]),
+        ] {
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}\n{parts:?}");
+        }
+    }
+}
