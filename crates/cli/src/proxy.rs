@@ -49,23 +49,6 @@ pub fn command() -> Command {
                 .help("The store behind it, or some nodes of a cluster; redis://HOST:PORT is understood, too"),
         )
         .arg(
-            Arg::new("config")
-                .long("config")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .conflicts_with_all([
-                    "upstream", "port", "bind", "unixsocket", "within", "cores", "connections", "io", "try",
-                ])
-                .help("Everything from this TOML file, with classes for listeners and users; SIGHUP reads it again"),
-        )
-        .arg(
-            Arg::new("check")
-                .long("check")
-                .action(ArgAction::SetTrue)
-                .requires("config")
-                .help("With --config: say whether the file is fine, and end"),
-        )
-        .arg(
             Arg::new("port")
                 .long("port")
                 .default_value("6380")
@@ -108,21 +91,52 @@ pub fn command() -> Command {
                 .value_parser(["auto", "uring", "epoll"])
                 .help("What it runs on; auto takes io_uring where it works"),
         )
-        .arg(
+        .args(file_options())
+        .args(try_options())
+        .after_help(AFTER)
+}
+
+/// Everything from a file.
+fn file_options() -> [Arg; 2] {
+    [
+        Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .conflicts_with_all([
+                "upstream",
+                "port",
+                "bind",
+                "unixsocket",
+                "within",
+                "cores",
+                "connections",
+                "io",
+                "try",
+            ])
+            .help("Everything from this TOML file, with classes for listeners and users; SIGHUP reads it again"),
+        Arg::new("check")
+            .long("check")
+            .action(ArgAction::SetTrue)
+            .requires("config")
+            .help("With --config: say whether the file is fine, and end"),
+    ]
+}
+
+/// A look at what it would be like.
+fn try_options() -> [Arg; 2] {
+    [
             Arg::new("try")
                 .long("try")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["port", "bind", "unixsocket"])
                 .help("Show latency and processor time directly and proxied, under a few reads of nothing, and end after some seconds"),
-        )
-        .arg(
             Arg::new("json")
                 .long("json")
                 .action(ArgAction::SetTrue)
                 .requires("try")
                 .help("With --try: print what was seen as one JSON object"),
-        )
-        .after_help(AFTER)
+    ]
 }
 
 /// Runs until it is stopped.
@@ -139,7 +153,9 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     if matches.get_flag("try") {
         return glance::run(config, matches.get_flag("json"));
     }
-    let files = CONNECTIONS_PER_CORE_MAX + config.upstream.connections_max + OTHER_FILES_PER_CORE;
+    // A file that is read again may ask for more connections later.
+    let upstream = if file.is_some() { UPSTREAM_CONNECTIONS_MAX } else { config.upstream.connections_max };
+    let files = CONNECTIONS_PER_CORE_MAX + upstream + OTHER_FILES_PER_CORE;
     raise_to((config.cores * files) as u64);
     let (proxy, operator) = match Proxy::start(&config) {
         Ok(started) => started,

@@ -117,10 +117,15 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Sends from a thread that runs no machine, and whether that arrived; what did not does with the next one.
-    pub fn post(&mut self, target: CoreId, message: M) -> bool {
+    /// Sends from a thread that runs no machine. What finds the queue full goes [later](Mailbox::is_behind).
+    pub fn post(&mut self, target: CoreId, message: M) {
         self.deliver(&mut vec![(target, message)]);
-        !self.has_unsent()
+    }
+
+    /// Whether some of what was [posted](Mailbox::post) still finds no room.
+    pub fn is_behind(&mut self) -> bool {
+        self.deliver(&mut Vec::new());
+        self.has_unsent()
     }
 
     /// Whether messages wait on this side for room on the other.

@@ -108,6 +108,9 @@ impl Operator {
         changed.extend((old.classes != new.classes).then_some("classes"));
         changed.extend((old.connections_max != new.connections_max).then_some("max-upstream-connections"));
         if !changed.is_empty() {
+            if self.mailbox.is_behind() {
+                return Err("a core did not take what was changed before: it is busy beyond hope, or dead".to_owned());
+            }
             let order = Arc::new(new);
             for core in 0..wanted.cores {
                 self.mailbox.post(CoreId(core as u16), Arc::clone(&order));
