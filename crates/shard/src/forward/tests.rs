@@ -15,7 +15,7 @@ fn who_lost_a_race_is_sent_to_the_kind_of_port_it_came_by() {
             let mut node = SplitNode::new(3);
             let (owner, slot) = (node.owner(b"key"), placement::slot_of(b"key").number());
             assert_ne!(owner, CoreId(0), "it hops");
-            node.connect(1, Door::Standalone, Entrance { is_sealed: port_shift != 0, port_shift });
+            node.connect(1, Door::Standalone, Entrance { is_sealed: port_shift != 0, port_shift, listener: 0 });
             let table = node.next_table(2, &[]);
             if words[0] == b"BLPOP" {
                 // It waits there.

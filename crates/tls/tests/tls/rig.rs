@@ -118,7 +118,7 @@ impl Rig {
     }
 
     pub fn accept(&mut self, index: u32, is_sealed: bool) {
-        let entrance = Entrance { is_sealed, port_shift: 0 };
+        let entrance = Entrance { is_sealed, ..Entrance::default() };
         let (peer, local) = (format!("peer {index}"), String::new());
         self.events.push(Event::Accepted { connection: id(index), door: Door::Standalone, entrance, peer, local });
     }
