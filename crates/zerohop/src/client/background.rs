@@ -240,7 +240,8 @@ impl Link {
         let next_us = [state.act_us(now_us), state.desk.expiry_us()].into_iter().flatten().min();
         // Tasks that were answered together may gather at once, and rely on this thread without ringing.
         let gather_us = state.gathering.expected_until_us(now_us);
-        let next_us = next_us.filter(|_| state.driven > 0);
+        // Threads have timers of their own, but none for what is held by somebody else: that may have been this thread.
+        let next_us = next_us.filter(|_| state.driven > 0 || state.gathering.holds(now_us));
         let until_us = [next_us, gather_us, state.chain.until_us()].into_iter().flatten().min();
         state.background_until_us = until_us.unwrap_or(u64::MAX);
         let plan = Plan {

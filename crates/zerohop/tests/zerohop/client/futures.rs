@@ -146,6 +146,33 @@ fn a_task_that_gathers_and_is_gone_holds_nobody_up() {
 }
 
 #[test]
+fn a_thread_is_not_held_up_by_a_task_that_asks_no_more() {
+    let puppet = Puppet::new();
+    let client = Client::open(&puppet.address).unwrap();
+    let nobody = &mut Context::from_waker(Waker::noop());
+    assert_eq!(block_on(client.get("before")).unwrap(), None);
+    for round in 0..20 {
+        puppet.hold();
+        let mut task = Box::pin(client.get(format!("task:{round}")));
+        assert!(task.as_mut().poll(nobody).is_pending());
+        puppet.saw(&format!("task:{round}"));
+        let asked = client.traffic().requests;
+        std::thread::scope(|scope| {
+            // It waits behind the task's request, and would be due together with the next one of the task.
+            let thread = scope.spawn(|| client.get("thread").wait());
+            while client.traffic().requests == asked {
+                std::thread::yield_now();
+            }
+            // It is at the desk soon after it was counted.
+            std::thread::sleep(Duration::from_millis(2));
+            puppet.go_on();
+            assert_eq!(thread.join().unwrap().unwrap(), None, "round {round}");
+        });
+        assert_eq!(block_on(task).unwrap(), None);
+    }
+}
+
+#[test]
 fn who_awaits_in_vain_is_told_so() {
     let puppet = Puppet::new();
     let client = Client::open(&puppet.address).unwrap();
