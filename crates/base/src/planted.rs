@@ -86,11 +86,13 @@ pub enum Bug {
     M21RecoveryTrustsTheCache = 21,
     /// The commit of a write answers those that wait for a later one, too (beyond AT-01's list).
     M60CommitAnswersLaterWrites = 60,
+    /// A tick hears of a failed log in its turn, behind requests that it executed already (beyond AT-01's list).
+    M61FailureInItsTurn = 61,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 40] = [
+    pub const ALL: [Bug; 41] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -131,6 +133,7 @@ impl Bug {
         Bug::M11CutOverDropsWrites,
         Bug::M46TornTailTakesOneMore,
         Bug::M60CommitAnswersLaterWrites,
+        Bug::M61FailureInItsTurn,
     ];
 
     /// `M7` -> the bug of that number.

@@ -332,6 +332,14 @@ impl HopBatch {
         std::mem::take(&mut self.long)
     }
 
+    /// Why no log of the node takes anything any more, if it says so.
+    pub fn log_failure(&self) -> Option<&str> {
+        self.controls.iter().find_map(|control| match control {
+            Control::LogFailed { reason } => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
     /// Whether the next reply should wait for the next batch.
     #[inline]
     pub fn is_long(&self) -> bool {

@@ -8,6 +8,7 @@
 //!   from then on   writes are refused · reads go on, but for what was not committed: an error
 //! ```
 //!
+//! A tick hears of it before anything else, so that it is before or behind whatever the tick executes, and never in between.
 //! All cores, because a unit over several of them is undecided for ever when one log takes it and another does not, and
 //! nobody may hear of what came behind it; and no run may be published while one log is not durable.
 //!
@@ -16,12 +17,12 @@
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
-use base::{BlockRange, ConnectionId, LogOrdinal, Promise};
+use base::{BlockRange, ConnectionId, CoreId, Event, LogOrdinal, Promise};
 use wire::{Protocol, Reply};
 
 use crate::connection::Connection;
 use crate::gather::Answer;
-use crate::hop::{Control, Origin};
+use crate::hop::{Control, HopBatch, Origin};
 use crate::shard::Shard;
 
 /// The log group of what a reply saw and no log group will ever have: instead of the reply there is an error.
@@ -30,8 +31,40 @@ pub(crate) const NEVER: Promise = Promise::of_all(LogOrdinal(u64::MAX));
 pub(crate) const LOST: Promise = Promise::of_all(LogOrdinal(u64::MAX - 1));
 
 impl Shard {
+    /// The first that a tick hears of, whichever tick it is told in: records of what was executed before would go with this failure,
+    /// and their replies, which nothing holds in durability `interval`, would leave all the same.
+    pub(crate) fn hear_of_failed_log(&mut self, events: &mut Vec<Event>, hops: &[(CoreId, HopBatch)]) {
+        if is_planted(Bug::M61FailureInItsTurn) {
+            return;
+        }
+        if let Some(place) = events.iter().position(|event| matches!(event, Event::LogFailed { .. })) {
+            let is_of_log = |event: &mut Event| {
+                matches!(event, Event::LogWritten { .. } | Event::LogSynced { .. } | Event::LogFailed { .. })
+            };
+            let heard: Vec<Event> = events.extract_if(..=place, is_of_log).collect();
+            heard.into_iter().for_each(|event| self.on_log_event(event));
+        }
+        if let Some(reason) = hops.iter().find_map(|(_, batch)| batch.log_failure()) {
+            self.end_log(reason);
+        }
+    }
+
+    /// What became of a write or a sync.
+    pub(crate) fn on_log_event(&mut self, event: Event) {
+        match event {
+            Event::LogWritten { ordinal, buffer } => self.log_mut("written").on_log_written(ordinal, buffer),
+            Event::LogSynced { ordinal } => {
+                self.synced_unix_ms = self.now.unix_ms;
+                self.synced_now = true;
+                self.log_mut("synced").on_log_synced(ordinal);
+            }
+            Event::LogFailed { reason } => self.on_log_failed(reason),
+            _ => unreachable!("not about the log"),
+        }
+    }
+
     /// The street wrote or synced in vain.
-    pub(crate) fn on_log_failed(&mut self, reason: String) {
+    fn on_log_failed(&mut self, reason: String) {
         let Some(log) = &self.log else { unreachable!("no log was ever asked for anything") };
         if log.given() > log.written() {
             // The street has withheld the replies of a failed write: nobody here is served any more.

@@ -1,5 +1,6 @@
 //! Receive: what happened outside, one handler per kind of event.
 
+use base::planted::{Bug, is_planted};
 use base::{ConnectionId, CoreId, Door, Entrance, Event, Now, SegmentNumber, Span};
 use session::{Opening, Pressure, Session};
 use storage::Checkpoints;
@@ -20,10 +21,11 @@ pub struct Arrival {
 }
 
 impl Shard {
-    pub(crate) fn begin(&mut self, now: Now) {
+    pub(crate) fn begin(&mut self, now: Now, events: &mut Vec<Event>, hops: &[(CoreId, HopBatch)]) {
         self.statistics.begin_tick();
         self.now = now;
         self.synced_now = false;
+        self.hear_of_failed_log(events, hops);
         self.update_tracking();
         self.update_memory();
         self.checks_writes = self.memory.is_limited() || self.write_refusal().is_some();
@@ -47,13 +49,8 @@ impl Shard {
                 }
                 Event::PeerClosed { connection } => self.on_peer_closing(connection),
                 Event::Closed { connection } => self.on_closed(connection),
-                Event::LogWritten { ordinal, buffer } => {
-                    self.log_mut("written").on_log_written(ordinal, buffer);
-                }
-                Event::LogSynced { ordinal } => {
-                    self.synced_unix_ms = self.now.unix_ms;
-                    self.synced_now = true;
-                    self.log_mut("synced").on_log_synced(ordinal);
+                Event::LogWritten { .. } | Event::LogSynced { .. } | Event::LogFailed { .. } => {
+                    self.on_log_event(event)
                 }
                 Event::SegmentReady { segment } => self.log_mut("extended").on_segment_ready(segment),
                 Event::SegmentFailed { reason, .. } => {
@@ -63,7 +60,6 @@ impl Shard {
                 }
                 Event::RoomReady { segment, bytes } => room = Some(Ok((segment, bytes))),
                 Event::RoomFailed { reason } => room = Some(Err(reason)),
-                Event::LogFailed { reason } => self.on_log_failed(reason),
                 Event::RunWritten { buffer } => self.on_run_written(buffer),
                 Event::RunRead { token, read } => self.on_run_read(token, read),
                 Event::RunsPublished => self.with_checkpoints(Checkpoints::on_runs_published),
@@ -102,7 +98,7 @@ impl Shard {
         }
     }
 
-    fn log_mut(&mut self, what: &str) -> &mut storage::log::LogWriter {
+    pub(crate) fn log_mut(&mut self, what: &str) -> &mut storage::log::LogWriter {
         match &mut self.log {
             Some(log) => log,
             None => unreachable!("no log was ever asked to be {what}"),
@@ -284,7 +280,9 @@ impl Shard {
             | Control::Distrusted { .. } => {
                 unreachable!("only a manager is told")
             }
-            Control::LogFailed { reason } => self.end_log(&reason),
+            Control::LogFailed { reason } if is_planted(Bug::M61FailureInItsTurn) => self.end_log(&reason),
+            // The tick began with it.
+            Control::LogFailed { .. } => {}
             Control::Abandon(connection) => self.abandon(connection),
             Control::Renewed => self.on_renewed(),
             Control::Maintenance(notice) => self.on_notice(from, notice),

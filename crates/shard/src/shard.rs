@@ -288,7 +288,7 @@ impl Machine for Shard {
     type Message = HopBatch;
 
     fn tick(&mut self, input: TickInput<'_, HopBatch>, output: &mut TickOutput<HopBatch>) {
-        self.begin(input.now);
+        self.begin(input.now, input.events, input.hops);
         let mut arrivals = self.receive(input.events);
         self.take_hops(input.hops);
         self.follow(&mut arrivals, input.received);

@@ -36,32 +36,36 @@ pub(crate) fn name(node: u32, core: u16) -> InstanceName {
 impl SplitNode {
     /// With so many cores, which serve everything.
     pub(crate) fn new(cores: u16) -> SplitNode {
+        let mut node = SplitNode::alone(cores, Durability::Commit);
+        node.shards.iter_mut().for_each(|shard| shard.join(1, &Token::new([7; 16])));
+        (0..cores).for_each(|core| node.tell(core, Control::Lease { until_us: u64::MAX }));
+        node.tell_table(1, &[]);
+        node.rest();
+        node
+    }
+
+    /// With so many cores, and no cluster.
+    pub(crate) fn alone(cores: u16, durability: Durability) -> SplitNode {
         let table = Arc::new(NodeTable::even([5; 16], cores, "", 1).unwrap());
         let shard = |core| {
-            let mut shard = Shard::new(ShardConfig {
+            Shard::new(ShardConfig {
                 core: CoreId(core),
                 table: Arc::clone(&table),
                 seed: 1,
-                durability: Durability::Commit,
+                durability,
                 log: Some(LogIdentity { store_id: [5; 16], incarnation: 1, core, cores }),
                 node: NodeState::anonymous(),
-            });
-            shard.join(1, &Token::new([7; 16]));
-            shard
+            })
         };
         let each = || (0..cores).map(|_| Vec::new());
-        let mut node = SplitNode {
+        SplitNode {
             shards: (0..cores).map(shard).collect(),
             events: each().collect(),
             hops: (0..cores).map(|_| Vec::new()).collect(),
             replies: BTreeMap::new(),
             now_us: 0,
             tables: 0,
-        };
-        (0..cores).for_each(|core| node.tell(core, Control::Lease { until_us: u64::MAX }));
-        node.tell_table(1, &[]);
-        node.rest();
-        node
+        }
     }
 
     /// The core that serves a key.
@@ -127,6 +131,12 @@ impl SplitNode {
             self.events[0].push(Event::Received { connection, span: Span { start: 0, len: piece.len() as u32 } });
             self.tick(0, piece);
         }
+    }
+
+    /// A sync of core 0 fails; the others hear of it in their next tick.
+    pub(crate) fn fail_log(&mut self, reason: &str) {
+        self.events[0].push(Event::LogFailed { reason: reason.to_owned() });
+        self.tick(0, b"");
     }
 
     /// What a client of its own is told of one request at that door.

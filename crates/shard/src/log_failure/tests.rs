@@ -1,10 +1,11 @@
 //! One core whose disk refuses a sync: whoever waited for it is told or closed, and reads go on.
 #![allow(clippy::unwrap_used)]
 
-use base::Event;
+use base::{Door, Entrance, Event};
 
 use crate::Durability;
 use crate::one_core::{Core, Segments, request, turn};
+use crate::split_node::SplitNode;
 
 const FAILS: &str = "0.log: disk on fire";
 
@@ -150,5 +151,22 @@ fn a_core_whose_log_failed_logs_nothing_and_sleeps() {
             assert!(!core.more && !core.is_overdue, "{durability:?}: it ticks without end");
         }
         assert_eq!(core.shard.log.as_ref().unwrap().position(), position, "{durability:?}");
+    }
+}
+
+#[test]
+fn who_asked_in_the_tick_that_hears_of_another_cores_failure_is_refused() {
+    let _turn = turn();
+    for durability in [Durability::Interval, Durability::Commit] {
+        let mut node = SplitNode::alone(2, durability);
+        node.connect(1, Door::Standalone, Entrance::default());
+        let away = |key: &&String| node.owner(key.as_bytes()).0 == 1;
+        let key = (0..).map(|number| format!("key:{number}")).find(|key| away(&key)).unwrap();
+        // Two ticks of core 0, one of core 1: it has the request before the news.
+        node.send(1, &request(&[b"SET", key.as_bytes(), b"1"]));
+        node.fail_log(FAILS);
+        node.rest();
+        let told = node.told(1);
+        assert!(told.starts_with("-MISCONF ") && told.contains(FAILS), "{durability:?}: {told}");
     }
 }

@@ -23,8 +23,8 @@ impl Link {
     pub fn call(&self, core: &Arc<Core>, ask: Ask<'_>) -> Answer {
         let (seat, number) = ThreadSeat::begin();
         let deadline_us = ask.deadline_us;
-        self.asked.fetch_add(1, Ordering::Relaxed);
         let mut state = self.enter(core, ask, &seat)?;
+        self.asked.fetch_add(1, Ordering::Relaxed);
         let round = state.begin_to_gather(Gatherer::Thread);
         loop {
             state = self.act(state, Actor::Thread);

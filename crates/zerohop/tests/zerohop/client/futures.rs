@@ -163,8 +163,6 @@ fn a_thread_is_not_held_up_by_a_task_that_asks_no_more() {
             while client.traffic().requests == asked {
                 std::thread::yield_now();
             }
-            // It is at the desk soon after it was counted.
-            std::thread::sleep(Duration::from_millis(2));
             puppet.go_on();
             assert_eq!(thread.join().unwrap().unwrap(), None, "round {round}");
         });
