@@ -239,6 +239,12 @@ impl Caller {
         self.note(Hold::End);
     }
 
+    /// `EXEC` with arguments: any node gives up the transaction and what is watched, if there is either.
+    pub fn abort_transaction(&mut self) {
+        self.end_transaction(false);
+        self.held.watch = false;
+    }
+
     /// The reply to `EXEC` may say that it has a name.
     fn note_exec(&mut self, number: u64, reply: &[u8]) {
         if let Some((_, name)) = self.name_to_be.take_if(|(exec, _)| *exec == Some(number))

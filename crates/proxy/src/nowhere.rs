@@ -49,6 +49,9 @@ impl ProxyMachine {
             Way::Held(Hold::Begin) if is_alone => Some(self.say_here(caller, NESTED)),
             Way::Held(Hold::Watch) if !is_alone => Some(self.say_here(caller, WATCH_INSIDE)),
             Way::Held(Hold::End) if is_alone => self.end_nowhere(caller, arguments),
+            Way::Held(Hold::End) if arguments[0].eq_ignore_ascii_case(b"exec") => {
+                Some(self.abort_nowhere(now, caller, request))
+            }
             Way::Held(Hold::Begin | Hold::Watch | Hold::End) => Some(self.doom(now, caller, request)),
             Way::Sticky => None,
             Way::Caller if ["reset", "quit"].iter().any(|name| arguments[0].eq_ignore_ascii_case(name.as_bytes())) => {
@@ -85,6 +88,17 @@ impl ProxyMachine {
         let node = self.routes.any(caller);
         let verdict = self.ask_lane(now, caller, node, None, request);
         caller.held.doomed |= verdict == Verdict::Done;
+        verdict
+    }
+
+    /// `EXEC` with arguments: refused by any node, in its words, and the transaction is over.
+    fn abort_nowhere(&mut self, now: Now, caller: &mut Caller, request: &[u8]) -> Verdict {
+        let node = self.routes.any(caller);
+        let verdict = self.ask_lane(now, caller, node, None, request);
+        if verdict == Verdict::Done {
+            caller.queued.clear();
+            caller.abort_transaction();
+        }
         verdict
     }
 

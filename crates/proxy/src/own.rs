@@ -83,15 +83,18 @@ impl ProxyMachine {
             self.prepare(now, caller, number, hold);
         }
         let verdict = self.ask_own(now, caller, node, request);
-        // Those with too many arguments or none are refused, and change nothing.
+        // Those with too many arguments or none are refused, and change nothing; but EXEC ends what there is in any case.
+        let is_exec = arguments[0].eq_ignore_ascii_case(b"exec");
         let is_refused = match hold {
+            Hold::End if is_exec => false,
             Hold::Begin | Hold::End | Hold::Unwatch => arguments.len() > 1,
             Hold::Watch => arguments.len() == 1,
             Hold::Wait | Hold::Named => false,
         };
         if verdict == Verdict::Done && !is_refused {
             match hold {
-                Hold::End => caller.end_transaction(arguments[0].eq_ignore_ascii_case(b"exec")),
+                Hold::End if is_exec && arguments.len() > 1 => caller.abort_transaction(),
+                Hold::End => caller.end_transaction(is_exec),
                 _ => caller.note(hold),
             }
         }

@@ -54,6 +54,8 @@ impl Session {
                     "EXECABORT",
                     "Transaction discarded because of: wrong number of arguments for 'exec' command",
                 );
+                // What is watched is so no more, as behind any EXEC, also outside MULTI.
+                self.unwatch();
                 self.transaction = None;
                 self.settle();
                 return Gate::Refused;

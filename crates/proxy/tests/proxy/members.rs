@@ -70,6 +70,29 @@ fn a_transaction_over_two_nodes_is_given_up_and_none_of_it_is_carried_out() {
 }
 
 #[test]
+fn exec_with_arguments_ends_a_transaction_wherever_it_is() {
+    let mut world = world(2, 100);
+    let client = world.street.client();
+    let key = key_of(&world.cluster, 1);
+    for before in [&[][..], &["ECHO x".to_owned()], &[format!("SET {key} 1")]] {
+        assert_eq!(world.ask(client, "MULTI"), "+OK\r\n");
+        for request in before {
+            assert_eq!(world.ask(client, request), "+QUEUED\r\n");
+        }
+        assert!(world.ask(client, "EXEC now").starts_with("-EXECABORT "), "{before:?}");
+        assert_eq!(world.ask(client, "ECHO over"), "$4\r\nover\r\n", "{before:?}");
+        assert_eq!(world.ask(client, &format!("GET {key}")), "$-1\r\n");
+    }
+    // Nothing is watched any more: its own change is none that matters.
+    assert_eq!(world.ask(client, &format!("WATCH {key}")), "+OK\r\n");
+    assert!(world.ask(client, "EXEC now").starts_with("-EXECABORT "));
+    assert_eq!(world.ask(client, &format!("SET {key} 2")), "+OK\r\n");
+    assert_eq!(world.ask(client, "MULTI"), "+OK\r\n");
+    assert_eq!(world.ask(client, &format!("GET {key}")), "+QUEUED\r\n");
+    assert_eq!(world.ask(client, "EXEC"), "*1\r\n$1\r\n2\r\n");
+}
+
+#[test]
 fn a_node_that_names_a_stranger_is_not_believed_and_nothing_is_sent_there() {
     let mut world = world(3, 100);
     let client = world.street.client();

@@ -56,6 +56,11 @@ impl Session {
                 self.queued = Some(Vec::new());
                 out.extend_from_slice(b"+OK\r\n");
             }
+            (b"exec", _) if words.len() > 1 => {
+                (self.queued, self.is_spoiled) = (None, false);
+                self.watched.clear();
+                out.extend_from_slice(b"-EXECABORT Transaction discarded because of: wrong number of arguments\r\n");
+            }
             (b"exec", true) => self.exec(store, out),
             (b"discard", true) => {
                 (self.queued, self.is_spoiled) = (None, false);

@@ -68,6 +68,19 @@ fn discard_forgets_queue_and_watches() {
 }
 
 #[test]
+fn exec_with_arguments_forgets_watches_inside_and_outside() {
+    let mut rig = Rig::standalone();
+    for is_inside in [true, false] {
+        rig.watch("w");
+        if is_inside {
+            rig.say("MULTI");
+        }
+        assert!(rig.say("EXEC now").starts_with("-EXECABORT "));
+        assert!(!rig.session.is_in_transaction() && !rig.session.is_watching(), "inside: {is_inside}");
+    }
+}
+
+#[test]
 fn watch_is_for_the_shard_and_bounded() {
     let mut rig = Rig::standalone();
     assert_eq!(rig.say("WATCH a b"), "");
