@@ -22,6 +22,9 @@ use base::ConnectionId;
 use base::street::Effect;
 use places::Places;
 
+/// The request `ASKING`.
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
+
 /// A request on its way to the desk.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
@@ -33,6 +36,8 @@ pub struct Ask<'a> {
     pub is_read: bool,
     /// When its caller stops to wait, microseconds.
     pub deadline_us: u64,
+    /// It goes behind `ASKING`: another node sent it here, this once.
+    pub is_asking: bool,
     /// Its bytes.
     pub request: &'a [u8],
 }
@@ -122,12 +127,25 @@ impl<S> Desk<S> {
         }
         let place = self.places.take(now_us, ask.deadline_us, seat).ok_or(NotAsked::Full)?;
         let owed = Owed { place: place.index, is_read: ask.is_read };
-        if self.lane.push(now_us, ask.caller, ask.qos, owed, ask.request).is_err() {
+        let is_taken = match ask.is_asking {
+            true => self.push_behind_asking(now_us, &ask, owed),
+            false => self.lane.push(now_us, ask.caller, ask.qos, owed, ask.request).is_ok(),
+        };
+        if !is_taken {
             self.places.leave(place.index);
             return Err(NotAsked::Full);
         }
         self.retries.earn();
         Ok(place)
+    }
+
+    /// Both at once, so that nothing comes between them.
+    fn push_behind_asking(&mut self, now_us: u64, ask: &Ask<'_>, owed: Owed) -> bool {
+        let Some(place) = self.places.take_for_nobody(now_us) else { return false };
+        let nobody = Owed { place: place.index, is_read: false };
+        self.lane.push_again(now_us, ask.caller, Qos::Batch, nobody, ASKING);
+        self.lane.push_again(now_us, ask.caller, Qos::Batch, owed, ask.request);
+        true
     }
 
     /// Its caller waits no longer: the reply will be dropped.

@@ -1,11 +1,17 @@
 //! The client library against a node: threads and tasks that share connections, which others kill under them.
 
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
 
 use zerohop::Client;
 use zerohop::client::{Error, Reply};
 
-use crate::process::{PATIENCE, Server};
+use crate::cluster::Three;
+use crate::process::{PATIENCE, Server, run};
 
 /// What one thread was told: additions that were done, and those of which nobody knows.
 fn live(client: &Client, caller: usize, rounds: usize) -> (i64, i64) {
@@ -102,4 +108,108 @@ fn logins_databases_and_protocols_are_said_first() {
     assert_eq!(ann.command("ACL WHOAMI").query::<String>().wait().unwrap(), "ann");
     let error = Client::open(&format!("redis://ann:wrong@{place}")).unwrap().get("a").wait().unwrap_err();
     assert!(matches!(&error, Error::Refused { error, .. } if error.code() == "WRONGPASS"), "{error}");
+}
+
+/// Adds one to a key, in each of the three ways to ask in turn.
+fn add(client: &Client, round: usize, key: &str) -> Result<i64, Error> {
+    let call = client.incr(key, 1);
+    match round % 3 {
+        0 => call.wait(),
+        1 => block_on(call),
+        _ => call.submit()?.wait().expect("nobody else takes it"),
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn cores_of_a_node_are_asked_straight_after_one_miss() {
+    const KEYS: usize = 300;
+    let node = Server::serve(&["--cores", "2"]);
+    // The port of the first core only: the other one is a node of its own to clients of clusters.
+    let client = Client::options().timeout(PATIENCE).open(&format!("127.0.0.1:{}", node.port + 1)).unwrap();
+    let round = |round| {
+        let before = client.traffic().requests;
+        (0..KEYS)
+            .for_each(|key| assert_eq!(add(&client, round + key, &format!("key:{key}")).unwrap(), round as i64 + 1));
+        client.traffic().requests - before
+    };
+    assert_eq!(round(0), KEYS as u64 + 2, "one miss, and one question");
+    assert_eq!(round(1), KEYS as u64);
+}
+
+/// Ends everybody's work, also when its owner panics.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn every_addition_counts_once_while_slots_move() {
+    const CALLERS: usize = 6;
+    let three = Three::new();
+    three.await_whole();
+    let place = format!("127.0.0.1:{}", three.node(0).port + 1);
+    let client = Client::options().timeout(PATIENCE).open(&place).unwrap();
+    let ends = AtomicBool::new(false);
+    let rounds: Vec<usize> = std::thread::scope(|scope| {
+        let (client, ends) = (&client, &ends);
+        let caller = |caller: usize| {
+            move || {
+                // Who fails ends it for all.
+                let _end = EndOnDrop(ends);
+                let mut rounds = 0;
+                while !ends.load(Ordering::Acquire) {
+                    for key in 0..50 {
+                        let sum = add(client, rounds + key, &format!("{caller}:{key}"));
+                        assert_eq!(sum, Ok(rounds as i64 + 1), "caller {caller}, key {key}");
+                    }
+                    rounds += 1;
+                }
+                rounds
+            }
+        };
+        let callers: Vec<_> = (0..CALLERS).map(|number| scope.spawn(caller(number))).collect();
+        let _end = EndOnDrop(ends);
+        let port = three.node(0).port.to_string();
+        let mut moves = 0;
+        for slots in ["0-5000", "9000-16000", "3000-12000"] {
+            for node in ["1", "2", "3"] {
+                let run = run(&["cluster", "move", slots, "--to", node, "-p", &port]);
+                // Who has which slots at first is the cluster's choice: one of the three may have these.
+                let has_them = run.errors.contains("the destination serves all of these slots already");
+                assert!(run.code == 0 || has_them, "{}{}", run.output, run.errors);
+                moves += usize::from(run.code == 0);
+            }
+        }
+        assert!(moves >= 6, "{moves}");
+        ends.store(true, Ordering::Release);
+        callers.into_iter().map(|caller| caller.join().unwrap()).collect()
+    });
+    let straggler = Client::options().timeout(PATIENCE).open(&place).unwrap();
+    for (caller, rounds) in rounds.into_iter().enumerate() {
+        assert!(rounds > 0);
+        for key in 0..50 {
+            let sum: String = straggler.command("GET").arg(format!("{caller}:{key}")).query().wait().unwrap();
+            assert_eq!(sum, rounds.to_string(), "caller {caller}, key {key}");
+        }
+    }
 }

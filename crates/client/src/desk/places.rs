@@ -40,18 +40,28 @@ impl<S> Places<S> {
 
     /// A place for this caller, unless all are taken.
     pub fn take(&mut self, asked_us: u64, deadline_us: u64, seat: S) -> Option<Place> {
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None if self.all.len() >= CLIENT_REQUESTS_MAX => return None,
-            None => {
-                self.all.push(Taken { seat: None, asked_us, deadline_us, generation: 0 });
-                self.all.len() as u32 - 1
-            }
-        };
+        let index = self.free_place(asked_us)?;
         let place = &mut self.all[index as usize];
         (place.seat, place.asked_us, place.deadline_us) = (Some(seat), asked_us, deadline_us);
         self.expiry_us = self.expiry_us.min(deadline_us);
         Some(Place { index, generation: place.generation })
+    }
+
+    /// A place for a request whose reply nobody wants.
+    pub fn take_for_nobody(&mut self, asked_us: u64) -> Option<Place> {
+        let index = self.free_place(asked_us)?;
+        Some(Place { index, generation: self.all[index as usize].generation })
+    }
+
+    fn free_place(&mut self, asked_us: u64) -> Option<u32> {
+        if let Some(index) = self.free.pop() {
+            return Some(index);
+        }
+        if self.all.len() >= CLIENT_REQUESTS_MAX {
+            return None;
+        }
+        self.all.push(Taken { seat: None, asked_us, deadline_us: NEVER_US, generation: 0 });
+        Some(self.all.len() as u32 - 1)
     }
 
     /// The request of this place is over: who is to be told.

@@ -102,6 +102,7 @@ impl World {
             qos: Qos::Batch,
             is_read,
             deadline_us: self.now_us + PATIENCE_US / if self.is_hasty { 50 } else { 1 },
+            is_asking: false,
             request: request.as_bytes(),
         };
         match self.desk.ask(self.now_us, ask, name.clone()) {

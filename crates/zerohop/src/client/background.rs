@@ -1,5 +1,6 @@
 //! The links of a client in one process, and the thread that drives them while tasks wait and no caller does.
 
+use super::cluster::{Cluster, Way};
 use super::error::Error;
 use super::gathering::{Gatherer, Round};
 use super::link::{Actor, Link, Locked, Reader};
@@ -17,12 +18,15 @@ use std::thread::Builder;
 use std::time::Duration;
 
 /// Links to one server: what is in a hurry does not stand behind a long batch of what is not.
-const HURRIES: usize = 2;
+pub(super) const HURRIES: usize = 2;
 
 /// See the module.
 pub(crate) struct Core {
     pub(super) settings: Arc<Settings>,
     links: [Link; HURRIES],
+    /// Other nodes, once there are any.
+    cluster: OnceLock<Cluster>,
+    seed: u64,
     bell: Bell,
     has_thread: AtomicBool,
     is_closed: AtomicBool,
@@ -60,6 +64,8 @@ impl Core {
             settings: Arc::clone(settings),
             links: [(seed, false), (seed.rotate_left(32), true)]
                 .map(|(seed, hurries)| Link::new(settings, seed, hurries)),
+            cluster: OnceLock::new(),
+            seed,
             bell: Bell::new().map_err(refused)?,
             has_thread: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -81,19 +87,34 @@ impl Core {
         Ok(core)
     }
 
-    /// Which link a request takes. The one place where a node is chosen: for a cluster by the request's key.
+    /// Which link a request takes. The one place where a node is chosen: for a cluster by the request's key, which a plain command
+    /// has behind its name.
     #[inline]
-    pub fn choose(&self, _request: &Request, qos: Qos) -> usize {
-        usize::from(is_in_hurry(qos))
+    pub fn choose(&self, request: &Request, is_plain: bool, qos: Qos) -> Way {
+        let node = self.cluster.get().map_or(0, |cluster| cluster.holder(request, is_plain));
+        Way { link: node * HURRIES + usize::from(is_in_hurry(qos)), is_ask: false }
+    }
+
+    /// The nodes of the cluster that the server turned out to be of.
+    pub(super) fn cluster(&self) -> &Cluster {
+        self.cluster.get_or_init(|| Cluster::new(&self.settings, self.seed))
     }
 
     #[inline]
     pub fn link(&self, number: usize) -> &Link {
-        &self.links[number]
+        match self.links.get(number) {
+            Some(link) => link,
+            None => &self.cluster().links(number / HURRIES)[number % HURRIES],
+        }
     }
 
-    pub fn links(&self) -> &[Link] {
-        &self.links
+    /// All of them, by number.
+    pub fn all_links(&self) -> Vec<(usize, &Link)> {
+        let mut links: Vec<(usize, &Link)> = self.links.iter().enumerate().collect();
+        if let Some(cluster) = self.cluster.get() {
+            cluster.all_links(&mut links);
+        }
+        links
     }
 
     /// A number for one more handle.
@@ -174,7 +195,7 @@ impl Core {
     /// The last handle is gone: the thread ends, and who still waits is told.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-        self.links.iter().for_each(Link::close);
+        self.all_links().into_iter().for_each(|(_, link)| link.close());
         self.bell.ring();
     }
 
@@ -192,9 +213,13 @@ impl Core {
         self.process
     }
 
-    fn run(&self) {
+    fn run(self: &Arc<Core>) {
         while !self.is_closed.load(Ordering::Acquire) {
-            let plans: Vec<Plan> = self.links.iter().map(Link::plan).collect();
+            let links = self.all_links();
+            let plans: Vec<Plan> = links.iter().map(|(_, link)| link.plan()).collect();
+            for (number, link) in &links {
+                self.send_strays_on(*number, link);
+            }
             let until_us = plans.iter().filter_map(|plan| plan.until_us).min();
             let time = until_us.map(|us| Duration::from_micros(us.saturating_sub(monotonic_us())));
             let watches = |plan: &Plan| plan.for_bytes || plan.for_room;
@@ -205,7 +230,7 @@ impl Core {
             };
             let mut watched: Vec<Watched<'_>> = chosen.iter().filter_map(of_plan).collect();
             for &link in &chosen {
-                self.links[link].reads.fetch_add(1, Ordering::Relaxed);
+                links[link].1.reads.fetch_add(1, Ordering::Relaxed);
             }
             if wait(&mut watched, Some(&self.bell), time).is_err() {
                 // No memory for a moment: who waits does so until its time is over.
@@ -214,7 +239,7 @@ impl Core {
             }
             for (link, watched) in chosen.into_iter().zip(watched) {
                 if watched.is_ready {
-                    self.links[link].turn(&plans[link]);
+                    links[link].1.turn(&plans[link]);
                 }
             }
         }

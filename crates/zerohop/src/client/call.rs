@@ -2,6 +2,7 @@
 
 use super::Client;
 use super::background::Core;
+use super::cluster::{SentOn, Way};
 use super::error::Error;
 use super::from_reply::FromReply;
 use super::gathering::Round;
@@ -31,6 +32,8 @@ pub struct Call<'c, T> {
     qos: Qos,
     timeout: Duration,
     asked: Option<Asked>,
+    sent_on: Option<SentOn>,
+    times_sent_on: u8,
     wanted: PhantomData<fn() -> T>,
 }
 
@@ -49,7 +52,17 @@ impl<'c, T: FromReply> Call<'c, T> {
     #[inline]
     pub(super) fn new(client: &'c Client, request: Request, is_read: Option<bool>) -> Call<'c, T> {
         let timeout = client.settings().timeout;
-        Call { client, request, is_read, qos: Qos::Batch, timeout, asked: None, wanted: PhantomData }
+        Call {
+            client,
+            request,
+            is_read,
+            qos: Qos::Batch,
+            timeout,
+            asked: None,
+            sent_on: None,
+            times_sent_on: 0,
+            wanted: PhantomData,
+        }
     }
 
     /// The reply is wanted within that time: the request waits for others only as long as that allows. It is no promise; less than
@@ -73,10 +86,18 @@ impl<'c, T: FromReply> Call<'c, T> {
         let client = self.client;
         let core = client.core()?;
         let is_read = self.is_read()?;
-        let link = core.choose(&self.request, self.qos);
+        let mut way = self.way(core);
         let (qos, timeout) = (self.qos, self.timeout);
-        let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
-        let answer = core.link(link).call(core, ask);
+        let mut ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
+        let mut times = 0;
+        let answer = loop {
+            ask.is_asking = way.is_ask;
+            let answer = core.link(way.link).call(core, ask);
+            match core.sent_on(&answer, way.link, &mut times)? {
+                None => break answer,
+                Some(sent_on) => way = core.follow(&sent_on)?,
+            }
+        };
         self.taken(answer)
     }
 
@@ -88,11 +109,11 @@ impl<'c, T: FromReply> Call<'c, T> {
         let client = self.client;
         let core = client.core()?;
         let is_read = self.is_read()?;
-        let link = core.choose(&self.request, self.qos);
+        let link = self.way(core).link;
         let (qos, timeout) = (self.qos, self.timeout);
         let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
         let inbox = client.inbox();
-        let number = inbox.begin(client.settings().unclaimed_max)?;
+        let number = inbox.begin(client.settings().unclaimed_max, ask.request)?;
         match core.ask(link, ask, Seat::Inbox(Arc::clone(inbox), number)) {
             Ok(_) => Ok(Ticket::new(number, Arc::clone(inbox))),
             Err(error) => {
@@ -102,16 +123,22 @@ impl<'c, T: FromReply> Call<'c, T> {
         }
     }
 
-    fn begin(&mut self) -> Result<Asked, Error> {
+    /// Asks where `way` says, or where the key is.
+    fn begin(&mut self, way: Option<Way>) -> Result<Asked, Error> {
         let client = self.client;
         let core = client.core()?;
         let is_read = self.is_read()?;
-        let link = core.choose(&self.request, self.qos);
+        let Way { link, is_ask } = way.unwrap_or_else(|| self.way(core));
         let (qos, timeout) = (self.qos, self.timeout);
         let seat = Arc::new(TaskSeat::default());
-        let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
+        let ask = Ask { is_asking: is_ask, ..ask(client.caller(), qos, is_read, timeout, self.request.finish()?) };
         let (place, must_look) = core.ask(link, ask, Seat::Task(Arc::clone(&seat)))?;
         Ok(Asked { core: Arc::clone(core), link, place, seat, is_answered: false, must_look })
+    }
+
+    /// Typed calls have their key behind the command's name.
+    fn way(&self, core: &Core) -> Way {
+        core.choose(&self.request, self.is_read.is_some(), self.qos)
     }
 
     fn is_read(&self) -> Result<bool, Error> {
@@ -150,7 +177,7 @@ impl<'c> Call<'c, Reply> {
 #[inline]
 fn ask(caller: u64, qos: Qos, is_read: bool, timeout: Duration, request: &[u8]) -> Ask<'_> {
     let time_us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
-    Ask { caller, qos, is_read, deadline_us: monotonic_us().saturating_add(time_us), request }
+    Ask { caller, qos, is_read, deadline_us: monotonic_us().saturating_add(time_us), is_asking: false, request }
 }
 
 /// Asks when it is polled for the first time.
@@ -158,26 +185,54 @@ impl<T: FromReply> Future for Call<'_, T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
-        if self.asked.is_none() {
-            match self.begin() {
-                Ok(asked) => {
-                    if asked.must_look.is_some() {
-                        context.waker().wake_by_ref();
-                    }
-                    self.asked = Some(asked);
-                }
-                Err(error) => return Poll::Ready(Err(error)),
+        match &mut self.asked {
+            Some(asked) => asked.look(),
+            None => match self.way_later(context) {
+                None => return Poll::Pending,
+                Some(way) => way.and_then(|way| self.ask_by(way, context))?,
+            },
+        }
+        loop {
+            let asked = self.asked.as_mut().expect("it was asked just now, or before");
+            let Some((answer, leads)) = asked.seat.poll(context.waker()) else { return Poll::Pending };
+            asked.is_answered = true;
+            let (core, link) = (Arc::clone(&asked.core), asked.link);
+            if leads {
+                core.link(link).wake_chain();
             }
-        } else if let Some(asked) = &mut self.asked {
-            asked.look();
+            self.sent_on = core.sent_on(&answer, link, &mut self.times_sent_on)?;
+            if self.sent_on.is_none() {
+                return Poll::Ready(self.taken(answer));
+            }
+            self.asked = None;
+            match self.way_later(context) {
+                None => return Poll::Pending,
+                Some(way) => way.and_then(|way| self.ask_by(way, context))?,
+            }
         }
-        let asked = self.asked.as_mut().expect("it was asked just now, or before");
-        let Some((answer, leads)) = asked.seat.poll(context.waker()) else { return Poll::Pending };
-        asked.is_answered = true;
-        if leads {
-            asked.core.link(asked.link).wake_chain();
+    }
+}
+
+impl<T: FromReply> Call<'_, T> {
+    /// By which way it goes that a node sent on, if that is known by now; of any other the key says it.
+    fn way_later(&mut self, context: &Context<'_>) -> Option<Result<Option<Way>, Error>> {
+        let Some(sent_on) = &self.sent_on else { return Some(Ok(None)) };
+        let core = match self.client.core() {
+            Ok(core) => core,
+            Err(error) => return Some(Err(error)),
+        };
+        let way = core.follow_later(sent_on, context.waker())?;
+        self.sent_on = None;
+        Some(way.map(Some))
+    }
+
+    fn ask_by(&mut self, way: Option<Way>, context: &Context<'_>) -> Result<(), Error> {
+        let asked = self.begin(way)?;
+        if asked.must_look.is_some() {
+            context.waker().wake_by_ref();
         }
-        Poll::Ready(self.taken(answer))
+        self.asked = Some(asked);
+        Ok(())
     }
 }
 

@@ -76,6 +76,15 @@ pub enum Error {
     },
     /// The system has no descriptor or no thread to give.
     System(String),
+    /// A node of a cluster sent the request to another place, and it cannot go there. It was not carried out.
+    SentAstray {
+        /// Which node.
+        address: String,
+        /// To which place.
+        place: String,
+        /// Why it cannot go there.
+        problem: &'static str,
+    },
     /// The last handle of the client was dropped while the request was on its way: as [`Error::Unknown`].
     Closed,
 }
@@ -166,6 +175,10 @@ impl fmt::Display for Error {
             Error::Address { given, problem } => {
                 write!(formatter, "{given:?} is no address: {problem}; write redis://127.0.0.1:6379 or 127.0.0.1:6379")
             }
+            Error::SentAstray { address, place, problem } => write!(
+                formatter,
+                "{address} sent the request on to {place}: {problem}; it was not carried out: look at CLUSTER NODES of both"
+            ),
             Error::System(text) => write!(formatter, "the system refuses: {text}"),
             Error::Closed => formatter.write_str(
                 "the client was closed before the reply: a write may have been carried out or not; keep a handle of the client",

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::from_reply::FromReply;
 use super::seat::Answer;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -48,7 +48,7 @@ impl<T: FromReply> Ticket<T> {
             if let Some(answer) = shelf.ready.remove(&self.number) {
                 return Some(answer.and_then(T::from_reply));
             }
-            if !shelf.pending.contains(&self.number) {
+            if !shelf.pending.contains_key(&self.number) {
                 return None;
             }
             shelf.sleepers += 1;
@@ -68,9 +68,17 @@ pub(crate) struct Inbox {
 #[derive(Debug, Default)]
 struct Shelf {
     submitted: u64,
-    pending: BTreeSet<u64>,
+    pending: BTreeMap<u64, Pending>,
     ready: BTreeMap<u64, Answer>,
     sleepers: usize,
+}
+
+/// A request that is not answered.
+#[derive(Debug)]
+struct Pending {
+    /// Its bytes: it may have to be asked elsewhere.
+    request: Vec<u8>,
+    times_sent_on: u8,
 }
 
 impl Inbox {
@@ -79,15 +87,28 @@ impl Inbox {
     }
 
     /// The number of one more request; unless as many as `most` are on their way, or were answered and not taken.
-    pub fn begin(&self, most: usize) -> Result<u64, Error> {
+    pub fn begin(&self, most: usize, request: &[u8]) -> Result<u64, Error> {
         let mut shelf = self.lock();
         if shelf.pending.len() + shelf.ready.len() >= most {
             return Err(Error::Unclaimed { most });
         }
         let number = shelf.submitted;
         shelf.submitted += 1;
-        shelf.pending.insert(number);
+        shelf.pending.insert(number, Pending { request: request.to_vec(), times_sent_on: 0 });
         Ok(number)
+    }
+
+    /// That request is sent on; how often it was before.
+    pub fn sent_on(&self, number: u64) -> u8 {
+        let mut shelf = self.lock();
+        let Some(pending) = shelf.pending.get_mut(&number) else { return 0 };
+        pending.times_sent_on = pending.times_sent_on.saturating_add(1);
+        pending.times_sent_on - 1
+    }
+
+    /// Its bytes, if it is not answered.
+    pub fn request(&self, number: u64) -> Option<Vec<u8>> {
+        self.lock().pending.get(&number).map(|pending| pending.request.clone())
     }
 
     /// That request was not even asked.

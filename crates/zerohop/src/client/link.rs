@@ -18,6 +18,7 @@ use super::gathering::{Gatherer, Gathering};
 use super::options::Settings;
 use super::reply::Reply;
 use super::seat::{Answer, Seat, ThreadSeat};
+use super::stray::Stray;
 use base::ConnectionId;
 use base::limits::{CLIENT_RECEIVE_BYTES, LANE_BATCH_BYTES_MAX};
 use base::street::Effect;
@@ -70,6 +71,8 @@ pub(super) struct State {
     pub chain: Chain,
     /// Whether what is due waits for others.
     pub gathering: Gathering,
+    /// Submitted requests that another node is to be asked.
+    pub strays: Vec<Stray>,
     /// Who was told something, and is to be woken when the lock is released.
     pub told: Vec<Seat>,
     pub effects: Vec<Effect>,
@@ -126,6 +129,7 @@ impl Link {
             is_closed: false,
             chain: Chain::default(),
             gathering: Gathering::new(!hurries),
+            strays: Vec::new(),
             told: Vec::new(),
             effects: Vec::new(),
             buffer: Vec::new(),
@@ -252,11 +256,18 @@ impl Link {
             Received::Nothing => return,
             Received::End => return self.lose(state),
         };
-        let State { desk, told, driven, gathering, .. } = state;
+        let State { desk, told, driven, gathering, strays, .. } = state;
         let address = &self.settings.address;
         let verdict = desk.received(monotonic_us(), &bytes[..count], |seat, outcome| {
             let answer = match outcome {
-                Outcome::Reply(reply) => Reply::read(reply),
+                Outcome::Reply(reply) => {
+                    if let Some(stray) = Stray::of(&seat, reply) {
+                        strays.push(stray);
+                        *driven -= 1;
+                        return;
+                    }
+                    Reply::read(reply)
+                }
                 Outcome::Refused(error) => Err(refused(address, error)),
                 _ => Err(Error::Unknown { address: address.clone() }),
             };
@@ -313,8 +324,9 @@ impl Link {
         let mut state = self.lock();
         state.is_closed = true;
         self.lose(&mut state);
-        let State { desk, told, driven, chain, .. } = &mut *state;
+        let State { desk, told, driven, chain, strays, .. } = &mut *state;
         told.extend(chain.take().into_iter().map(Seat::Task));
+        strays.drain(..).for_each(|stray| told.push(stray.end(Err(Error::Closed))));
         desk.dismiss(monotonic_us(), |seat| settle(seat, Err(Error::Closed), (told, driven), None));
         self.release(state);
     }

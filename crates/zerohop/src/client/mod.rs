@@ -66,6 +66,13 @@
 //! [`Error::NotShared`] before they are sent. A command that this version does not know, as those of modules, is sent as it is: it has to
 //! leave nothing behind on its connection.
 //!
+//! # A cluster
+//!
+//! One address of one node is enough. The first request that a node sends on (`MOVED`) makes the client learn who has which slots;
+//! from then on each request goes straight to the holder of its key, on connections that are opened when they are used first. Slots that
+//! move cost one such miss each; who is sent on six times, or to a place that the nodes do not name as one of theirs, hears
+//! [`Error::SentAstray`]. A command with keys of several slots is refused by the nodes, in their words (`CROSSSLOT`).
+//!
 //! # Children of fork
 //!
 //! In a child process every handle begins anew, with connections of its own. Futures and tickets of the parent are the parent's.
@@ -74,6 +81,7 @@ mod address;
 mod background;
 mod call;
 mod chain;
+mod cluster;
 mod error;
 mod from_reply;
 mod gathering;
@@ -83,6 +91,7 @@ mod options;
 mod reply;
 mod request;
 mod seat;
+mod stray;
 mod strings;
 mod waiting;
 
@@ -160,7 +169,7 @@ impl Client {
     /// What went over the connections of all handles so far.
     pub fn traffic(&self) -> Traffic {
         let Ok(core) = self.core() else { return Traffic::default() };
-        core.links().iter().fold(Traffic::default(), |sum, link| Traffic {
+        core.all_links().into_iter().fold(Traffic::default(), |sum, (_, link)| Traffic {
             requests: sum.requests + link.asked.load(Ordering::Relaxed),
             writes: sum.writes + link.writes.load(Ordering::Relaxed),
             reads: sum.reads + link.reads.load(Ordering::Relaxed),

@@ -101,6 +101,11 @@ impl Options {
 }
 
 impl Settings {
+    /// The same for another node.
+    pub fn of_node(&self, address: &str) -> Settings {
+        Settings { address: address.to_owned(), ..self.clone() }
+    }
+
     /// What a new connection says first.
     pub fn greeting(&self) -> Greeting {
         let mut greeting = Greeting::default();

@@ -120,16 +120,38 @@ impl Request {
     /// Whether it only reads, if a connection that others use may carry it. A command that this version does not know is taken for
     /// one that writes.
     pub fn is_shared_read(&self) -> Result<bool, Error> {
-        static TABLE: OnceLock<CommandTable> = OnceLock::new();
         let mut words = self.words();
         let (name, second) = (words.next().unwrap_or_default(), words.next());
-        let known = TABLE.get_or_init(CommandTable::own).look_up(name, second);
+        let known = own_commands().look_up(name, second);
         match known {
             None if is_client(name) => Err(not_shared(name, second)),
             None if is_holding(name) || self.has_word(b"BLOCK") => Err(not_shared(name, None)),
             None => Ok(false),
             Some(known) if self.may_share(&known) => Ok(known.is_read),
             Some(known) => Err(not_shared(name, second.filter(|_| known.has_subcommands || is_client(name)))),
+        }
+    }
+
+    /// The first key, if there is one: of a plain command, and of one that is not known, the word behind its name.
+    pub fn first_key(&self, is_plain: bool) -> Option<&[u8]> {
+        if is_plain {
+            return self.words().nth(1);
+        }
+        let mut words = self.words();
+        let (name, second) = (words.next()?, words.next());
+        match own_commands().look_up(name, second).map(|known| known.first_key) {
+            None => second,
+            Some(FirstKey::None) => None,
+            Some(FirstKey::At(index)) => self.words().nth(index),
+            Some(FirstKey::Counted(index)) => {
+                let count = wire::number::parse_integer(self.words().nth(index)?)?;
+                (count > 0).then(|| self.words().nth(index + 1)).flatten()
+            }
+            Some(FirstKey::Behind(word, from)) => {
+                let is_word = |other: &&[u8]| other.eq_ignore_ascii_case(word);
+                let at = self.words().skip(from).position(|other| is_word(&other))?;
+                self.words().nth(from + at + 1)
+            }
         }
     }
 
@@ -146,6 +168,11 @@ impl Request {
             Way::Caller | Way::Hint | Way::Sticky => false,
         }
     }
+}
+
+fn own_commands() -> &'static CommandTable {
+    static TABLE: OnceLock<CommandTable> = OnceLock::new();
+    TABLE.get_or_init(CommandTable::own)
 }
 
 /// Commands of Redis and Valkey that hold or change their connection and that our own nodes may not have.

@@ -38,6 +38,9 @@ impl Link {
             }
             if state.may_read() {
                 state = self.read(state, &seat, (now_us, deadline_us));
+                if !state.strays.is_empty() {
+                    core.wake_background();
+                }
                 continue;
             }
             let is_held = state.gathering.holds(now_us) && round.is_none_or(|round| !state.gathering.is_in(round));

@@ -1,5 +1,6 @@
 //! The client against a server that does what a test wants.
 
+mod cluster;
 mod futures;
 mod lives;
 mod lonely;

@@ -22,6 +22,10 @@ struct Stage {
     losses: usize,
     /// After so many more requests the connection is cut, before the reply to the last one.
     cut_after: Option<usize>,
+    /// Keys of this prefix are somewhere else: by which word of a cluster, and where.
+    elsewhere: Option<(&'static str, &'static str, String)>,
+    /// What it says of the nodes of its cluster.
+    nodes: String,
 }
 
 /// See the module.
@@ -81,6 +85,26 @@ impl Puppet {
 
     pub fn is_about_to_cut(&self) -> bool {
         self.stage().cut_after.is_some()
+    }
+
+    /// Keys of this prefix are at another place: it says `MOVED`, or `ASK`.
+    pub fn sends_on(&self, prefix: &'static str, word: &'static str, place: &str) {
+        self.change(|stage| stage.elsewhere = Some((prefix, word, place.to_owned())));
+    }
+
+    /// These are the members of its cluster; the first one has all slots.
+    pub fn knows(&self, members: &[&str]) {
+        let line = |(number, address): (usize, &&str)| {
+            let slots = if number == 0 { " 0-16383" } else { "" };
+            format!("n{number} {address}@1 master - 0 0 {number} connected{slots}\n")
+        };
+        let nodes = members.iter().enumerate().map(line).collect();
+        self.change(|stage| stage.nodes = nodes);
+    }
+
+    /// What arrived, in order.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.stage().seen.clone()
     }
 
     /// Waits until a request with that word arrived; its connection.
@@ -171,7 +195,14 @@ impl Stage {
             Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
             None => b"$-1\r\n".to_vec(),
         };
+        if let (Some((prefix, word, place)), Some(key)) = (&self.elsewhere, words.get(1))
+            && key.starts_with(prefix.as_bytes())
+        {
+            return format!("-{word} {} {place}\r\n", placement::slot_of(key).number()).into_bytes();
+        }
         match (words[0].as_slice(), &words[1..]) {
+            (b"ASKING", []) => b"+OK\r\n".to_vec(),
+            (b"CLUSTER", _) => bulk(Some(&self.nodes.clone().into_bytes())),
             (b"GET", [key]) => bulk(self.values.get(key)),
             (b"SET", [key, value, ..]) => {
                 self.values.insert(key.clone(), value.clone());
