@@ -192,6 +192,10 @@ pub const BATCH_ITEMS_UNJUDGED: usize = 256;
 pub const BATCH_SPARES_MAX: usize = 4;
 /// Callers that wait for collapsed writes to one destination of a client: as many as a core has waiters.
 pub const COLLAPSE_WAITERS_MAX: usize = WAITERS_MAX;
+/// Prefixes of keys whose writes a proxy collapses: each `SET` and `GET` is compared with all of them.
+pub const COLLAPSE_PREFIXES_MAX: usize = 64;
+/// Longest interval that an operator may give a batching policy, microseconds: longer than any client waits.
+pub const POLICY_INTERVAL_US_MAX: u64 = 1_000_000;
 
 const _: () = assert!(BULK_UNAUTHENTICATED_MAX <= INLINE_BYTES_MAX);
 const _: () = assert!(OUTPUT_BYTES_MAX > VALUE_BYTES_MAX);

@@ -70,6 +70,13 @@ pub fn command() -> Command {
                 .help("By when clients want their replies that do not say it by ZH.QOS, for example 10ms; unset: as soon as batches go"),
         )
         .arg(
+            Arg::new("collapse")
+                .long("collapse")
+                .value_name("PREFIX")
+                .action(ArgAction::Append)
+                .help("Of the plain SETs of a key with this beginning that wait at the same time only the newest is sent; may be given again"),
+        )
+        .arg(
             Arg::new("cores")
                 .long("cores")
                 .default_value("1")
@@ -109,6 +116,7 @@ fn file_options() -> [Arg; 2] {
                 "bind",
                 "unixsocket",
                 "within",
+                "collapse",
                 "cores",
                 "connections",
                 "io",
@@ -202,6 +210,12 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
         qos,
         listeners,
         of_users: BTreeMap::new(),
+        collapse: matches
+            .get_many::<String>("collapse")
+            .into_iter()
+            .flatten()
+            .map(|told| told.clone().into_bytes())
+            .collect(),
         upstream: Upstream {
             addresses,
             policy: PolicyConfig::SelfClocked,

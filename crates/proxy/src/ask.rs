@@ -112,10 +112,14 @@ impl ProxyMachine {
         if self.is_of_old_class(caller) {
             return Verdict::Wait(Wait::Answers);
         }
-        if self.routes.table.is_cluster() {
-            if self.is_behind(caller) {
-                return Verdict::Wait(Wait::Answers);
-            }
+        let is_cluster = self.routes.table.is_cluster();
+        if is_cluster && self.is_behind(caller) {
+            return Verdict::Wait(Wait::Answers);
+        }
+        if let Some(verdict) = self.ask_collapsing(now, caller, known, arguments, request) {
+            return verdict;
+        }
+        if is_cluster {
             let spread = known.filter(|_| !caller.held.transaction).map_or(Spread::Key, |known| known.spread);
             if let Some(verdict) = self.ask_several(now, caller, spread, known, arguments, request) {
                 return verdict;

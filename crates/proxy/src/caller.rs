@@ -55,6 +55,8 @@ pub(crate) struct Caller {
     pub identity: Identity,
     /// The group of lanes that it shares; right as long as its identity and its hurry stay.
     pub group: Option<usize>,
+    /// Among what it is owed may be requests that wait for others' commits.
+    pub has_collapsed: bool,
     /// The version of the routing table by which its requests on their way were sent.
     pub table_version: u64,
     /// Of a transaction that no key says where to begin, what came so far.
@@ -108,6 +110,7 @@ impl Caller {
             order: Order::default(),
             identity: Identity::NOBODY,
             group: None,
+            has_collapsed: false,
             table_version: 0,
             queued: Vec::new(),
             detours: 0,

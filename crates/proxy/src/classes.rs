@@ -44,6 +44,8 @@ pub struct Changeable {
     pub classes: Classes,
     /// Connections of one core to the store.
     pub connections_max: usize,
+    /// Beginnings of keys whose writes are collapsed.
+    pub collapse: Vec<Vec<u8>>,
 }
 
 /// What a core is told from outside.
@@ -55,6 +57,7 @@ impl ProxyMachine {
     pub(crate) fn take_orders(&mut self, input: &mut TickInput<'_, Order>) {
         for (_, order) in input.hops.drain(..) {
             self.seats.bound(order.connections_max);
+            self.collapses.set_prefixes(&order.collapse);
             self.classes = order.classes.clone();
             self.classes_version += 1;
         }
@@ -69,7 +72,8 @@ impl ProxyMachine {
         }
         let qos = self.classes.of(caller);
         let is_other = qos != caller.qos && !caller.named_class;
-        if is_other && caller.order.owed() > 0 {
+        // Whether a request may pass those that are collapsed is told by the prefixes that held for them.
+        if (is_other || caller.has_collapsed) && caller.order.owed() > 0 {
             return true;
         }
         caller.classes_version = self.classes_version;

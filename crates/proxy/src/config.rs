@@ -52,6 +52,8 @@ pub struct ProxyConfig {
     pub qos: Qos,
     /// The same by the name that they logged in with.
     pub of_users: BTreeMap<Vec<u8>, Qos>,
+    /// Beginnings of keys whose writes are collapsed: of those that wait only the newest is sent.
+    pub collapse: Vec<Vec<u8>>,
     /// Threads, each with connections and lanes of its own.
     pub cores: usize,
     /// io_uring, epoll, or whichever works.
@@ -65,6 +67,6 @@ impl ProxyConfig {
     pub fn changeable(&self) -> Changeable {
         let of_listeners = self.listeners.iter().map(|listener| listener.class).collect();
         let classes = Classes { default: self.qos, of_listeners, of_users: self.of_users.clone() };
-        Changeable { classes, connections_max: self.upstream.connections_max }
+        Changeable { classes, connections_max: self.upstream.connections_max, collapse: self.collapse.clone() }
     }
 }

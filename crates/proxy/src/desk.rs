@@ -1,6 +1,7 @@
 //! The desk: callers, and where replies are handed out to them.
 
 use crate::caller::Caller;
+use crate::collapse::Ended;
 use crate::gathers::Gathers;
 use crate::redirects::Redirected;
 use crate::seat::{Owed, OwedTo};
@@ -19,6 +20,8 @@ pub(crate) struct Desk {
     pub done_alone: Vec<ConnectionId>,
     /// Replies that send their requests elsewhere.
     pub redirected: Vec<Redirected>,
+    /// How it ended what was sent for many.
+    pub collapsed: Vec<(u32, Ended)>,
     /// What was said to the question for the routing table.
     pub table_replies: Vec<Option<Vec<u8>>>,
 }
@@ -46,6 +49,7 @@ impl Desk {
                 let (of, reply) = self.gathers.answer(gather, part, reply)?;
                 return self.answer(of.caller, of.number, took_us(of.asked_us), &reply);
             }
+            OwedTo::Collapsed { place } => self.collapsed.push((place, Ended::Reply(now_us, reply.to_vec()))),
             OwedTo::Begun { caller } if reply[0] == b'-' => self.end(caller),
             OwedTo::Begun { .. } => {}
             OwedTo::Table => self.table_replies.push(now_us.map(|_| reply.to_vec())),

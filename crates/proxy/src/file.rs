@@ -6,7 +6,10 @@
 //! ```
 
 use crate::config::{ListenerConfig, Place, ProxyConfig, Upstream};
-use base::limits::{CORES_MAX, PROXY_LISTENERS_MAX, UPSTREAM_CONNECTIONS_MAX};
+use base::limits::{
+    COLLAPSE_PREFIXES_MAX, CORES_MAX, POLICY_INTERVAL_US_MAX, PROXY_LISTENERS_MAX, UPSTREAM_CONNECTIONS_MAX,
+};
+use client::batch::{EdfConfig, FixedConfig, StoutConfig};
 use client::{PolicyConfig, Qos};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -25,6 +28,10 @@ struct File {
     #[serde(default = "connections")]
     max_upstream_connections: usize,
     class: Option<String>,
+    #[serde(default)]
+    policy: Policy,
+    #[serde(default)]
+    collapse: Vec<String>,
     listener: Vec<Listening>,
     #[serde(default, rename = "classes")]
     classes: BTreeMap<String, Class>,
@@ -39,6 +46,18 @@ enum Io {
     Auto,
     Uring,
     Epoll,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+enum Policy {
+    #[default]
+    SelfClocked,
+    Immediate,
+    Edf,
+    Stout,
+    Fixed(String),
+    StopAndWait(String),
 }
 
 #[derive(Deserialize)]
@@ -100,11 +119,12 @@ pub fn read(text: &str) -> Result<ProxyConfig, String> {
         listeners: listeners.collect::<Result<_, String>>()?,
         upstream: Upstream {
             addresses: file.upstream.iter().map(|told| address(told)).collect::<Result<_, String>>()?,
-            policy: PolicyConfig::SelfClocked,
+            policy: file.policy.config()?,
             connections_max: file.max_upstream_connections,
         },
         qos: file.class.map_or(Ok(Qos::Batch), |name| classes.get(&name, "class"))?,
         of_users: of_users.collect::<Result<_, String>>()?,
+        collapse: prefixes(file.collapse)?,
         cores: file.cores,
         backend: match file.io {
             Io::Auto => io::Backend::Auto,
@@ -113,6 +133,12 @@ pub fn read(text: &str) -> Result<ProxyConfig, String> {
         },
         first_cpu: None,
     })
+}
+
+/// Beginnings of keys.
+fn prefixes(told: Vec<String>) -> Result<Vec<Vec<u8>>, String> {
+    within(told.len(), COLLAPSE_PREFIXES_MAX, 0, "the number of prefixes in collapse")?;
+    Ok(told.into_iter().map(String::into_bytes).collect())
 }
 
 /// What was named as `host:port` or as a URL of it.
@@ -131,6 +157,25 @@ fn within(value: usize, most: usize, least: usize, what: &str) -> Result<(), Str
     match (least..=most).contains(&value) {
         true => Ok(()),
         false => Err(format!("{what}: {value} is not between {least} and {most}")),
+    }
+}
+
+impl Policy {
+    fn config(self) -> Result<PolicyConfig, String> {
+        let interval_us = |told: &str| match crate::qos::read(told.as_bytes()) {
+            Some(Qos::Within { us }) if us <= POLICY_INTERVAL_US_MAX => Ok(us),
+            _ => {
+                Err(format!("policy: \"{told}\" is no interval: write a time as 500us or 20ms, of one second at most"))
+            }
+        };
+        Ok(match self {
+            Policy::SelfClocked => PolicyConfig::SelfClocked,
+            Policy::Immediate => PolicyConfig::Immediate,
+            Policy::Edf => PolicyConfig::Edf(EdfConfig::default()),
+            Policy::Stout => PolicyConfig::Stout(StoutConfig::default()),
+            Policy::Fixed(told) => PolicyConfig::Fixed(FixedConfig::pipelined(interval_us(&told)?)),
+            Policy::StopAndWait(told) => PolicyConfig::Fixed(FixedConfig::stop_and_wait(interval_us(&told)?)),
+        })
     }
 }
 
@@ -208,6 +253,28 @@ mod tests {
         assert_eq!(config.listeners[0].class, Some(Qos::Within { us: 1000 }));
         assert_eq!(config.listeners[1], Place::Unix("/tmp/s".into()).into());
         assert_eq!(config.of_users, BTreeMap::from([(b"ann".to_vec(), Qos::Single)]));
+    }
+
+    #[test]
+    fn policies_have_the_names_of_the_page() {
+        let of = |told: &str| read(&format!("policy = {told}\n{LEAST}")).map(|config| config.upstream.policy);
+        assert_eq!(of("\"immediate\"").unwrap(), PolicyConfig::Immediate);
+        assert_eq!(of("\"stout\"").unwrap(), PolicyConfig::Stout(StoutConfig::default()));
+        assert_eq!(of("\"edf\"").unwrap(), PolicyConfig::Edf(EdfConfig::default()));
+        assert_eq!(of("{ fixed = \"20ms\" }").unwrap(), PolicyConfig::Fixed(FixedConfig::pipelined(20_000)));
+        let waiting = PolicyConfig::Fixed(FixedConfig::stop_and_wait(500));
+        assert_eq!(of("{ stop-and-wait = \"500us\" }").unwrap(), waiting);
+        for wrong in ["\"fast\"", "{ fixed = \"soon\" }", "{ fixed = \"2s\" }", "\"fixed\""] {
+            assert!(of(wrong).unwrap_err().contains(if wrong.starts_with('{') { "20ms" } else { "line 1" }), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_collapsed_is_told_by_prefixes() {
+        let config = read(&format!("collapse = [\"doc:\", \"\"]\n{LEAST}")).unwrap();
+        assert_eq!(config.changeable().collapse, [b"doc:".to_vec(), Vec::new()]);
+        let many = vec!["\"x\""; COLLAPSE_PREFIXES_MAX + 1].join(",");
+        assert!(read(&format!("collapse = [{many}]\n{LEAST}")).unwrap_err().contains("prefixes in collapse"));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! - [`Classes`]: what the operator says of listeners and users; [`file`](mod@file): how it is written down
 //! - `routes`, `redirects`: where keys are in a cluster; `nowhere`: where nobody is; `scatter`, `gathers`: requests over several
 //!   slots; `own`: connections of a caller's own; `resume`, `send`, `lost`, `desk`, `groups`: parts of the tick and what they share
+//! - `collapse`: of the writes that wait for one key only the newest is sent
 //! - `headroom`: what those without a deadline leave to those with one
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
 //! - [`run`]: the threads around it
@@ -19,6 +20,7 @@ pub mod run;
 mod ask;
 mod caller;
 mod classes;
+mod collapse;
 mod desk;
 mod gathers;
 mod groups;

@@ -1,5 +1,6 @@
 //! Connections that are gone, and what becomes of the requests that were on them.
 
+use crate::collapse::Ended;
 use crate::machine::ProxyMachine;
 use crate::seat::{Owed, OwedTo, Role, Whose};
 use base::ConnectionId;
@@ -82,6 +83,7 @@ impl ProxyMachine {
                 let error = format!("-ERR the connection to {} was lost\r\n", self.seats.get(number).lane.address());
                 self.desk.deliver(Some(now.monotonic_us), owed, error.as_bytes());
             }
+            OwedTo::Collapsed { place } => self.desk.collapsed.push((place, Ended::Unknown)),
             OwedTo::Table => self.desk.deliver(None, owed, b""),
             OwedTo::Nobody => {}
         }
@@ -94,7 +96,7 @@ impl ProxyMachine {
     }
 
     /// Closes a caller at once.
-    fn abandon(&mut self, connection: ConnectionId, effects: &mut Vec<Effect>) {
+    pub(crate) fn abandon(&mut self, connection: ConnectionId, effects: &mut Vec<Effect>) {
         if let Some(caller) = self.desk.caller(connection)
             && !std::mem::replace(&mut caller.is_abandoned, true)
         {

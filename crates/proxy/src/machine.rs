@@ -3,6 +3,7 @@
 use crate::ask::Verdict;
 use crate::caller::Caller;
 use crate::classes::{Classes, Order};
+use crate::collapse::Collapses;
 use crate::config::Upstream;
 use crate::desk::Desk;
 use crate::headroom::Headrooms;
@@ -49,6 +50,8 @@ pub struct ProxyMachine {
     /// What callers want that do not say, and how often that changed; never 0.
     pub(crate) classes: Classes,
     pub(crate) classes_version: u64,
+    /// Writes of which only the newest is sent.
+    pub(crate) collapses: Collapses,
     /// Something waits behind a send of this tick.
     pub(crate) awaits_sent: bool,
     is_stopping: bool,
@@ -79,9 +82,15 @@ impl ProxyMachine {
             retries: RetryBudget::default(),
             classes,
             classes_version: 1,
+            collapses: Collapses::new(Vec::new()),
             awaits_sent: false,
             is_stopping: false,
         }
+    }
+
+    /// Of the writes that wait for a key with one of these prefixes only the newest is sent.
+    pub fn collapse(&mut self, prefixes: &[Vec<u8>]) {
+        self.collapses.set_prefixes(prefixes);
     }
 
     /// Takes what happened: bytes of callers become requests on seats, bytes of seats become replies.

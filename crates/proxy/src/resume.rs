@@ -9,7 +9,7 @@ impl ProxyMachine {
     /// Those whose wait is over go on where they stopped.
     pub(crate) fn resume(&mut self, now: Now, effects: &mut Vec<Effect>) {
         loop {
-            while let Some(connection) = self.next_resumed() {
+            while let Some(connection) = self.next_resumed(now, effects) {
                 self.resume_one(now, connection, effects);
             }
             let Some(number) = self.turns.pop() else { break };
@@ -19,11 +19,15 @@ impl ProxyMachine {
     }
 
     /// One whose wait is over, also by what could not be sent.
-    fn next_resumed(&mut self) -> Option<ConnectionId> {
-        for (owed, error) in self.later.drain(..) {
-            self.desk.deliver(None, owed, &error);
+    fn next_resumed(&mut self, now: Now, effects: &mut Vec<Effect>) -> Option<ConnectionId> {
+        loop {
+            for (owed, error) in self.later.drain(..) {
+                self.desk.deliver(None, owed, &error);
+            }
+            if !self.settle_collapsed(now, effects) {
+                return self.desk.resumed.pop();
+            }
         }
-        self.desk.resumed.pop()
     }
 
     pub(crate) fn resume_one(&mut self, now: Now, connection: ConnectionId, effects: &mut Vec<Effect>) {

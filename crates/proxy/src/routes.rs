@@ -51,9 +51,15 @@ impl Routes {
     /// A node that can answer what names no key: always the same for one caller, as long as that one lives.
     #[inline]
     pub fn any(&self, caller: &Caller) -> NodeNumber {
+        self.somebody(caller.id.index as usize + caller.detours)
+    }
+
+    /// The same for whoever has that number.
+    #[inline]
+    pub fn somebody(&self, number: usize) -> NodeNumber {
         match self.table.holders() {
             [] => self.table.seeds().nth(self.seed).expect("a proxy has a seed"),
-            holders => holders[(caller.id.index as usize + caller.detours) % holders.len()],
+            holders => holders[number % holders.len()],
         }
     }
 

@@ -44,7 +44,8 @@ impl Proxy {
             let mut street = CoreConfig::new(backend, listeners);
             street.cpu = config.first_cpu.map(|first| first + core);
             let seed = io::thread::random_seed().map_err(|error| error.to_string())?;
-            let machine = ProxyMachine::new(config.upstream.clone(), config.changeable().classes, seed);
+            let mut machine = ProxyMachine::new(config.upstream.clone(), config.changeable().classes, seed);
+            machine.collapse(&config.collapse);
             let work = move || run_core(street, machine, mailbox).map(drop).map_err(|error| error.to_string());
             let thread = std::thread::Builder::new().name(format!("zerohop-proxy-{core}")).spawn(work);
             threads.push(thread.map_err(|error| error.to_string())?);
@@ -95,6 +96,7 @@ impl Operator {
         let listeners = |config: &ProxyConfig| config.listeners.iter().map(|one| one.place.clone()).collect::<Vec<_>>();
         for (what, is_same) in [
             ("upstream", before.upstream.addresses == wanted.upstream.addresses),
+            ("policy", before.upstream.policy == wanted.upstream.policy),
             ("the listeners' places", listeners(before) == listeners(&wanted)),
             ("cores", before.cores == wanted.cores),
             ("io", before.backend == wanted.backend),
@@ -107,6 +109,7 @@ impl Operator {
         let mut changed = Vec::new();
         changed.extend((old.classes != new.classes).then_some("classes"));
         changed.extend((old.connections_max != new.connections_max).then_some("max-upstream-connections"));
+        changed.extend((old.collapse != new.collapse).then_some("collapse"));
         if !changed.is_empty() {
             if self.mailbox.is_behind() {
                 return Err("a core did not take what was changed before: it is busy beyond hope, or dead".to_owned());

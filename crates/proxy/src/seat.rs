@@ -28,6 +28,8 @@ pub(crate) enum OwedTo {
     Caller { caller: ConnectionId, number: u64 },
     /// A part of one.
     Part { gather: u32, part: u32 },
+    /// That of all who wait for the commit of what was sent.
+    Collapsed { place: u32 },
     /// The proxy's, which said `MULTI` for a caller that was told it is done.
     Begun { caller: ConnectionId },
     /// The proxy's: who is where.
@@ -44,7 +46,7 @@ impl Owed {
     pub fn caller_number(&self) -> u64 {
         match self.to {
             OwedTo::Caller { caller, .. } | OwedTo::Begun { caller } => caller.as_u64(),
-            OwedTo::Part { .. } | OwedTo::Table | OwedTo::Nobody => 0,
+            OwedTo::Part { .. } | OwedTo::Collapsed { .. } | OwedTo::Table | OwedTo::Nobody => 0,
         }
     }
 }

@@ -19,6 +19,7 @@ pub fn before(store: SocketAddr) -> ProxyConfig {
         },
         qos: Qos::Batch,
         of_users: BTreeMap::new(),
+        collapse: Vec::new(),
         cores: 1,
         backend: io::Backend::Auto,
         first_cpu: None,

@@ -51,6 +51,26 @@ fn a_store_that_is_gone_is_named_and_one_that_is_back_is_used() {
     assert_eq!(proxy.ask(&["get", "a"]), "2");
 }
 
+#[test]
+fn of_writes_that_wait_only_the_newest_reaches_the_store() {
+    const WRITERS: usize = 20;
+    let store = Server::serve(&[]);
+    let proxy = before(&store, &["--collapse", "doc:"]);
+    assert_eq!(store.ask(&["client", "pause", "600000", "write"]), "OK");
+    let mut writers: Vec<Line> = (0..WRITERS).map(|_| Line::to(&format!("127.0.0.1:{}", proxy.port))).collect();
+    for (number, writer) in writers.iter_mut().enumerate() {
+        // The proxy answers the first one itself, in the moment in which it takes the second one.
+        writer.0.write_all(format!("CLIENT GETNAME\r\nSET doc:1 {number}\r\n").as_bytes()).unwrap();
+        assert_eq!(writer.line(), "$-1");
+    }
+    assert_eq!(store.ask(&["client", "unpause"]), "OK");
+    assert!(writers.iter_mut().all(|writer| writer.line() == "+OK"));
+    // Its version counts the writes of the slot.
+    let value_and_version = store.ask(&["zh.get", "doc:1"]);
+    let lines: Vec<&str> = value_and_version.lines().map(str::trim).collect();
+    assert_eq!(lines, [(WRITERS - 1).to_string().as_str(), "2"], "the first one and the newest");
+}
+
 /// A connection that stays, and speaks lines.
 struct Line(TcpStream, BufReader<TcpStream>);
 
@@ -60,14 +80,18 @@ impl Line {
         Line(stream.try_clone().unwrap(), BufReader::new(stream))
     }
 
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.1.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
     /// What its class is called.
     fn class(&mut self) -> String {
         self.0.write_all(b"ZH.QOS\r\n").unwrap();
         let mut lines = Vec::new();
         for _ in 0..11 {
-            let mut line = String::new();
-            self.1.read_line(&mut line).unwrap();
-            lines.push(line.trim_end().to_owned());
+            lines.push(self.line());
         }
         lines.swap_remove(4)
     }

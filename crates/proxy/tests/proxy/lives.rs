@@ -72,12 +72,17 @@ impl World {
 
 fn proxied(seed: u64, lives: &[Vec<u8>], policy: PolicyConfig) -> Vec<Vec<u8>> {
     let mut rng = Rng::new(seed);
+    let is_collapsing = seed % 4 >= 2;
     let mut world = World {
         street: Street::new(policy),
         store: Store::default(),
         sessions: BTreeMap::new(),
         owed: BTreeMap::new(),
     };
+    if is_collapsing {
+        // All keys: who has keys of its own hears the same.
+        world.street.collapse("");
+    }
     let clients: Vec<ConnectionId> = lives.iter().map(|_| world.street.client()).collect();
     let mut unsent: Vec<&[u8]> = lives.iter().map(Vec::as_slice).collect();
     let mut heard = vec![Vec::new(); lives.len()];

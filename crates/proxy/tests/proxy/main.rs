@@ -3,7 +3,11 @@
 
 mod classes;
 mod cluster;
+mod collapse;
+mod collapse_histories;
 mod headroom;
+#[path = "../../../client/tests/client/history.rs"]
+mod history;
 mod learn;
 mod lives;
 mod members;

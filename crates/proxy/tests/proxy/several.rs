@@ -156,6 +156,9 @@ fn judge(seed: u64, weather: Weather) -> usize {
     // With few connections they are opened and closed all the time.
     let connections_max = if seed.is_multiple_of(3) { CALLERS + 1 } else { 100 };
     let mut world = World::new(NODES, policy, connections_max);
+    if seed % 4 >= 2 {
+        world.street.collapse("");
+    }
     let clients: Vec<ConnectionId> = lives.iter().map(|_| world.street.client()).collect();
     let mut unsent: Vec<&[u8]> = lives.iter().map(Vec::as_slice).collect();
     let mut heard = vec![Vec::new(); lives.len()];

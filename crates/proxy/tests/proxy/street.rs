@@ -49,6 +49,18 @@ impl Street {
         Street::of(ProxyMachine::new(upstream, classes, 7))
     }
 
+    /// With a store that answers dials, before which writes of keys with this prefix are collapsed.
+    pub fn collapsing(prefix: &str) -> Street {
+        let mut street = Street::new(PolicyConfig::SelfClocked);
+        street.collapse(prefix);
+        street
+    }
+
+    /// From now on writes of keys with this prefix are collapsed.
+    pub fn collapse(&mut self, prefix: &str) {
+        self.machine.collapse(&[prefix.as_bytes().to_vec()]);
+    }
+
     fn of(machine: ProxyMachine) -> Street {
         Street {
             machine,
