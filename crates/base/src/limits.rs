@@ -290,6 +290,15 @@ pub const UPSTREAM_CONNECTIONS_MAX: usize = 4096;
 
 /// Places where a proxy listens: each is a descriptor of every core.
 pub const PROXY_LISTENERS_MAX: usize = 32;
+
+/// Classes of callers that one proxy tells apart, those of earlier versions of its file included: each is a set of counters of every
+/// core, and some fifty lines of what a collector reads.
+pub const PROXY_CLASSES_MAX: usize = 256;
+
+/// Largest weight of a class, against the 1 of one of which nothing is said. More would let the others wait for longer than what may
+/// lie at the store takes.
+pub const PROXY_WEIGHT_MAX: u32 = 100;
+
 /// Requests of one program's client library that wait or are not answered, on one connection; as many replies at most wait to be
 /// taken by who submitted their requests.
 pub const CLIENT_REQUESTS_MAX: usize = 65_536;

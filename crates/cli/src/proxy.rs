@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::proxy::{
-    CONNECTIONS_PER_CORE_MAX, CORES_MAX, ListenerConfig, Place, PolicyConfig, Proxy, ProxyConfig, Qos,
-    UPSTREAM_CONNECTIONS_MAX, Upstream, file::address, read_qos,
+    CONNECTIONS_PER_CORE_MAX, CORES_MAX, Class, ClassNumber, ListenerConfig, Place, PolicyConfig, Proxy, ProxyConfig,
+    Qos, UPSTREAM_CONNECTIONS_MAX, Upstream, file::address, read_qos,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::file_limit::raise_to;
@@ -207,7 +207,8 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
     let unix = matches.get_one::<PathBuf>("unixsocket").cloned().map(Place::Unix);
     let listeners = [Some(tcp), unix].into_iter().flatten().map(ListenerConfig::from).collect();
     Ok(ProxyConfig {
-        qos,
+        classes: vec![Class { qos, ..Class::default() }],
+        class: ClassNumber::DEFAULT,
         listeners,
         of_users: BTreeMap::new(),
         collapse: matches

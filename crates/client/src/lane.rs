@@ -166,6 +166,12 @@ impl<T: Copy> Lane<T> {
         self.batcher.work_us()
     }
 
+    /// What waits and what is out: requests, and their bytes.
+    #[inline]
+    pub fn load(&self) -> (usize, usize) {
+        self.batcher.load()
+    }
+
     /// Adds requests that were taken once already, ahead of what waits: they were asked earlier. Room is found for them.
     pub fn push_first(&mut self, now_us: u64, again: Vec<(u64, T, Vec<u8>)>, caller_of: impl Fn(&T) -> u64) {
         let waiting = self.take_waiting_requests(now_us);

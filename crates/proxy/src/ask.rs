@@ -285,6 +285,9 @@ impl ProxyMachine {
         is_read: bool,
         request: &[u8],
     ) -> Verdict {
+        if self.is_held_back(caller, number) && !self.seats.get(number).lane.is_down(now.monotonic_us) {
+            return Verdict::Wait(self.wait_at(caller, number));
+        }
         let seat = self.seats.get(number);
         if seat.lane.is_down(now.monotonic_us) {
             let error = self.down_error(number);
@@ -296,16 +299,11 @@ impl ProxyMachine {
         }
         let to = OwedTo::Caller { caller: caller.id, number: caller.order.next() };
         let owed = Owed { to, is_read, is_bound: caller.is_held(), redirects: 0, asked_us: now.monotonic_us };
-        if self.in_turn && caller.turn_left == 0 {
-            return Verdict::Wait(self.wait_at(caller, number));
-        }
         match seat.lane.push(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, request) {
             Ok(()) => {
                 seat.used_us = now.monotonic_us;
-                let node = seat.node;
-                self.headroom.of(node).asked(now.monotonic_us, caller.qos);
+                self.note_request(now, number, caller, request.len());
                 caller.order.ask();
-                caller.turn_left -= u32::from(self.in_turn);
                 self.seats.touch(number);
                 Verdict::Done
             }
@@ -316,7 +314,8 @@ impl ProxyMachine {
     /// A caller stands in line for a seat, once.
     pub(crate) fn wait_at(&mut self, caller: &mut Caller, number: usize) -> Wait {
         if caller.line != Some(number) {
-            self.seats.get(number).waiting.push(caller.id);
+            let weight = self.classes.get(caller.class).weight;
+            self.seats.get(number).line.join(caller.class, caller.id, weight);
             caller.line = Some(number);
         }
         Wait::Seat(number)

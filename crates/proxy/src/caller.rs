@@ -1,8 +1,9 @@
 //! One client of the proxy.
 
-use crate::headroom::TURN_REQUESTS;
+use crate::classes::ClassNumber;
 use crate::identify::is_name;
 use crate::identity::Identity;
+use crate::line::TURN_REQUESTS;
 use crate::order::Order;
 use crate::qos::Promises;
 use crate::relay::Relay;
@@ -76,10 +77,12 @@ pub(crate) struct Caller {
     pub turn_left: u32,
     /// Which listener it came through.
     pub listener: u16,
+    /// Its class.
+    pub class: ClassNumber,
     /// By when it wants its replies.
     pub qos: Qos,
     /// It said so itself.
-    pub named_class: bool,
+    pub named_qos: bool,
     /// The version of the classes by which that was found; 0: not yet.
     pub classes_version: u64,
     /// How that was kept.
@@ -122,8 +125,9 @@ impl Caller {
             line: None,
             turn_left: TURN_REQUESTS,
             listener,
+            class: ClassNumber::DEFAULT,
             qos: Qos::Batch,
-            named_class: false,
+            named_qos: false,
             classes_version: 0,
             promises: Promises::default(),
             name: Vec::new(),

@@ -160,7 +160,7 @@ impl ProxyMachine {
         }
         let node = self.routes.holder(slot_of(key), caller);
         let lane = self.lane_of(now, caller, node);
-        if !self.seats.get(lane).lane.has_room(caller.qos) {
+        if self.is_held_back(caller, lane) || !self.seats.get(lane).lane.has_room(caller.qos) {
             return Some(Verdict::Wait(self.wait_at(caller, lane)));
         }
         let key: GroupKey = (self.group_of(caller), Arc::from(key));
@@ -185,6 +185,8 @@ impl ProxyMachine {
                 caller.order.ask();
                 caller.has_collapsed = true;
                 self.retries.earn();
+                // Also what is never sent: who asks without end is not to keep the turn.
+                self.note_request(now, lane, caller, request.len());
                 if let Some(send) = send {
                     self.send_collapsed(now, key, send, (caller.id.as_u64(), caller.qos));
                 }

@@ -1,7 +1,7 @@
 //! What a proxy is told before it starts.
 
-use crate::classes::{Changeable, Classes};
-use client::{PolicyConfig, Qos};
+use crate::classes::{Changeable, Class, ClassNumber, Classes};
+use client::PolicyConfig;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -31,8 +31,8 @@ pub enum Place {
 pub struct ListenerConfig {
     /// Where.
     pub place: Place,
-    /// By when they want their replies, unless they or their user say otherwise.
-    pub class: Option<Qos>,
+    /// Their class, unless their user has one.
+    pub class: Option<ClassNumber>,
 }
 
 impl From<Place> for ListenerConfig {
@@ -48,10 +48,12 @@ pub struct ProxyConfig {
     pub listeners: Vec<ListenerConfig>,
     /// The store.
     pub upstream: Upstream,
-    /// By when clients want their replies of whom nothing else is said.
-    pub qos: Qos,
+    /// The classes of clients, by number; see [`Classes::all`].
+    pub classes: Vec<Class>,
+    /// That of clients of whom nothing else is said.
+    pub class: ClassNumber,
     /// The same by the name that they logged in with.
-    pub of_users: BTreeMap<Vec<u8>, Qos>,
+    pub of_users: BTreeMap<Vec<u8>, ClassNumber>,
     /// Beginnings of keys whose writes are collapsed: of those that wait only the newest is sent.
     pub collapse: Vec<Vec<u8>>,
     /// Threads, each with connections and lanes of its own.
@@ -66,7 +68,8 @@ impl ProxyConfig {
     /// What of it may change while it runs.
     pub fn changeable(&self) -> Changeable {
         let of_listeners = self.listeners.iter().map(|listener| listener.class).collect();
-        let classes = Classes { default: self.qos, of_listeners, of_users: self.of_users.clone() };
+        let (all, of_users) = (self.classes.clone(), self.of_users.clone());
+        let classes = Classes { all, default: self.class, of_listeners, of_users };
         Changeable { classes, connections_max: self.upstream.connections_max, collapse: self.collapse.clone() }
     }
 }

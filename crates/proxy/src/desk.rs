@@ -1,12 +1,21 @@
 //! The desk: callers, and where replies are handed out to them.
 
 use crate::caller::Caller;
+use crate::classes::ClassNumber;
 use crate::collapse::Ended;
 use crate::gathers::Gathers;
 use crate::redirects::Redirected;
 use crate::seat::{Owed, OwedTo};
 use base::ConnectionId;
 use client::Qos;
+
+/// What is known of a reply that was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivered {
+    pub class: ClassNumber,
+    /// Whether its deadline was kept, if there was one.
+    pub was_kept: Option<bool>,
+}
 
 /// Callers, and what is to be done about them before the tick ends.
 #[derive(Default)]
@@ -39,9 +48,9 @@ impl Desk {
         self.deliver_judged(now_us, owed, reply);
     }
 
-    /// The same: whether a deadline was kept, if there was one.
+    /// The same: who heard it, if it was the whole reply of somebody who is there.
     #[inline]
-    pub fn deliver_judged(&mut self, now_us: Option<u64>, owed: Owed, reply: &[u8]) -> Option<bool> {
+    pub fn deliver_judged(&mut self, now_us: Option<u64>, owed: Owed, reply: &[u8]) -> Option<Delivered> {
         let took_us = |asked_us: u64| now_us.map(|now_us| now_us.saturating_sub(asked_us));
         match owed.to {
             OwedTo::Caller { caller, number } => return self.answer(caller, number, took_us(owed.asked_us), reply),
@@ -75,7 +84,13 @@ impl Desk {
 
     /// The reply to a caller's request; who has something to send, and whose wait may be over, is noted.
     #[inline]
-    fn answer(&mut self, connection: ConnectionId, number: u64, took_us: Option<u64>, reply: &[u8]) -> Option<bool> {
+    fn answer(
+        &mut self,
+        connection: ConnectionId,
+        number: u64,
+        took_us: Option<u64>,
+        reply: &[u8],
+    ) -> Option<Delivered> {
         let Desk { callers, dirty, resumed, done_alone, .. } = self;
         let caller = callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut)?;
         if caller.id != connection {
@@ -95,6 +110,6 @@ impl Desk {
         if caller.own.is_some() {
             done_alone.push(connection);
         }
-        was_kept
+        Some(Delivered { class: caller.class, was_kept })
     }
 }

@@ -5,9 +5,11 @@
 //!             line and column of what is wrong   by name of what is wrong
 //! ```
 
+use crate::classes::{Class, ClassNumber};
 use crate::config::{ListenerConfig, Place, ProxyConfig, Upstream};
 use base::limits::{
-    COLLAPSE_PREFIXES_MAX, CORES_MAX, POLICY_INTERVAL_US_MAX, PROXY_LISTENERS_MAX, UPSTREAM_CONNECTIONS_MAX,
+    COLLAPSE_PREFIXES_MAX, CORES_MAX, POLICY_INTERVAL_US_MAX, PROXY_CLASSES_MAX, PROXY_LISTENERS_MAX, PROXY_WEIGHT_MAX,
+    UPSTREAM_CONNECTIONS_MAX,
 };
 use client::batch::{EdfConfig, FixedConfig, StoutConfig};
 use client::{PolicyConfig, Qos};
@@ -34,7 +36,7 @@ struct File {
     collapse: Vec<String>,
     listener: Vec<Listening>,
     #[serde(default, rename = "classes")]
-    classes: BTreeMap<String, Class>,
+    classes: BTreeMap<String, Described>,
     #[serde(default)]
     users: BTreeMap<String, User>,
 }
@@ -70,9 +72,10 @@ struct Listening {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Class {
+struct Described {
     within: Option<String>,
     send: Option<Send>,
+    weight: Option<u32>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -102,8 +105,8 @@ fn connections() -> usize {
 /// In words for the operator: where in the file, or of which name, what is wrong, and what is possible.
 pub fn read(text: &str) -> Result<ProxyConfig, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-    let classes = file.classes.iter().map(|(name, class)| Ok((name.as_str(), class.qos(name)?)));
-    let classes = Classes(classes.collect::<Result<_, String>>()?);
+    within(file.classes.len(), PROXY_CLASSES_MAX - 1, 0, "the number of [classes]")?;
+    let classes = Named::of(&file.classes)?;
     within(file.cores, CORES_MAX, 1, "cores")?;
     within(file.max_upstream_connections, UPSTREAM_CONNECTIONS_MAX, 2, "max-upstream-connections")?;
     within(file.listener.len(), PROXY_LISTENERS_MAX, 1, "the number of [[listener]] tables")?;
@@ -112,8 +115,8 @@ pub fn read(text: &str) -> Result<ProxyConfig, String> {
     }
     let listeners = file.listener.into_iter().map(|listening| listening.config(&classes));
     let of_users = file.users.into_iter().map(|(name, user)| {
-        let qos = classes.get(&user.class, &format!("[users.{name}]"))?;
-        Ok((name.into_bytes(), qos))
+        let class = classes.get(&user.class, &format!("[users.{name}]"))?;
+        Ok((name.into_bytes(), class))
     });
     Ok(ProxyConfig {
         listeners: listeners.collect::<Result<_, String>>()?,
@@ -122,9 +125,10 @@ pub fn read(text: &str) -> Result<ProxyConfig, String> {
             policy: file.policy.config()?,
             connections_max: file.max_upstream_connections,
         },
-        qos: file.class.map_or(Ok(Qos::Batch), |name| classes.get(&name, "class"))?,
+        class: file.class.map_or(Ok(ClassNumber::DEFAULT), |name| classes.get(&name, "class"))?,
         of_users: of_users.collect::<Result<_, String>>()?,
         collapse: prefixes(file.collapse)?,
+        classes: classes.0,
         cores: file.cores,
         backend: match file.io {
             Io::Auto => io::Backend::Auto,
@@ -179,7 +183,13 @@ impl Policy {
     }
 }
 
-impl Class {
+impl Described {
+    fn class(&self, name: &str) -> Result<Class, String> {
+        let weight = self.weight.unwrap_or(1);
+        within(weight as usize, PROXY_WEIGHT_MAX as usize, 1, &format!("[classes.{name}] weight"))?;
+        Ok(Class { name: name.to_owned(), qos: self.qos(name)?, weight })
+    }
+
     fn qos(&self, name: &str) -> Result<Qos, String> {
         match (&self.within, self.send) {
             (Some(time), None) => match crate::qos::read(time.as_bytes()) {
@@ -188,25 +198,41 @@ impl Class {
             },
             (None, Some(Send::Batch)) => Ok(Qos::Batch),
             (None, Some(Send::Single)) => Ok(Qos::Single),
-            _ => Err(format!("[classes.{name}] needs either within = \"10ms\" or send = \"batch\" or \"single\"")),
+            (None, None) if self.weight.is_some() => Ok(Qos::Batch),
+            _ => Err(format!(
+                "[classes.{name}] needs either within = \"10ms\" or send = \"batch\" or \"single\"; or weight = 2 alone"
+            )),
         }
     }
 }
 
-struct Classes<'a>(BTreeMap<&'a str, Qos>);
+/// The classes by number: first the one of those of whom nothing is said, which the file may describe, too.
+struct Named(Vec<Class>);
 
-impl Classes<'_> {
-    fn get(&self, name: &str, what: &str) -> Result<Qos, String> {
-        self.0.get(name).copied().ok_or_else(|| {
-            let known: Vec<&str> = self.0.keys().copied().collect();
-            let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
-            format!("{what}: there is no class \"{name}\"; those of [classes] are: {known}")
+impl Named {
+    fn of(described: &BTreeMap<String, Described>) -> Result<Named, String> {
+        let mut all = vec![Class::default()];
+        for (name, class) in described {
+            let class = class.class(name)?;
+            match name.as_str() {
+                Class::DEFAULT => all[0] = class,
+                _ => all.push(class),
+            }
+        }
+        Ok(Named(all))
+    }
+
+    fn get(&self, name: &str, what: &str) -> Result<ClassNumber, String> {
+        let place = self.0.iter().position(|class| class.name == name);
+        place.map(|place| ClassNumber(place as u16)).ok_or_else(|| {
+            let known: Vec<&str> = self.0.iter().map(|class| class.name.as_str()).collect();
+            format!("{what}: there is no class \"{name}\"; those that there are: {}", known.join(", "))
         })
     }
 }
 
 impl Listening {
-    fn config(self, classes: &Classes<'_>) -> Result<ListenerConfig, String> {
+    fn config(self, classes: &Named) -> Result<ListenerConfig, String> {
         let place = match (self.address, self.unix_socket) {
             (Some(address), None) => Place::Tcp(address),
             (None, Some(path)) => Place::Unix(path),
@@ -228,7 +254,8 @@ mod tests {
     fn the_least_file_is_as_without_one() {
         let config = read(LEAST).unwrap();
         assert_eq!(config.listeners, [Place::Tcp("127.0.0.1:6380".parse().unwrap()).into()]);
-        assert_eq!((config.qos, config.cores, config.backend), (Qos::Batch, 1, io::Backend::Auto));
+        assert_eq!((config.classes, config.class), (vec![Class::default()], ClassNumber::DEFAULT));
+        assert_eq!((config.cores, config.backend), (1, io::Backend::Auto));
         assert_eq!(config.upstream.connections_max, UPSTREAM_CONNECTIONS_MAX);
         assert_eq!(config.upstream.policy, PolicyConfig::SelfClocked);
     }
@@ -246,13 +273,26 @@ mod tests {
     fn classes_are_of_listeners_and_users() {
         let text = "upstream = [\"a:1\", \"redis://b:2/\"]\nclass = \"plain\"\n\
                     [[listener]]\naddress = \"[::1]:6380\"\nclass = \"fast\"\n[[listener]]\nunix-socket = \"/tmp/s\"\n\
-                    [classes]\nfast = { within = \"1ms\" }\nplain = { send = \"batch\" }\nnow = { send = \"single\" }\n\
+                    [classes]\nfast = { within = \"1ms\", weight = 3 }\nplain = { weight = 100 }\nnow = { send = \"single\" }\n\
                     [users]\nann = { class = \"now\" }\n";
         let config = read(text).unwrap();
         assert_eq!(config.upstream.addresses, ["a:1", "b:2"]);
-        assert_eq!(config.listeners[0].class, Some(Qos::Within { us: 1000 }));
+        let class = |name: &str, qos, weight| Class { name: name.to_owned(), qos, weight };
+        let fast = class("fast", Qos::Within { us: 1000 }, 3);
+        let all = [Class::default(), fast, class("now", Qos::Single, 1), class("plain", Qos::Batch, 100)];
+        assert_eq!((config.classes, config.class), (all.to_vec(), ClassNumber(3)));
+        assert_eq!(config.listeners[0].class, Some(ClassNumber(1)));
         assert_eq!(config.listeners[1], Place::Unix("/tmp/s".into()).into());
-        assert_eq!(config.of_users, BTreeMap::from([(b"ann".to_vec(), Qos::Single)]));
+        assert_eq!(config.of_users, BTreeMap::from([(b"ann".to_vec(), ClassNumber(2))]));
+    }
+
+    #[test]
+    fn those_of_whom_nothing_is_said_are_in_the_default_class_which_the_file_may_describe() {
+        let config =
+            read(&format!("{LEAST}[classes]\ndefault = {{ send = \"single\", weight = 2 }}\na = {{ weight = 1 }}"));
+        let config = config.unwrap();
+        assert_eq!((config.class, config.classes.len()), (ClassNumber::DEFAULT, 2));
+        assert_eq!((config.classes[0].qos, config.classes[0].weight), (Qos::Single, 2));
     }
 
     #[test]
@@ -287,12 +327,15 @@ mod tests {
             (first("cores = \"two\""), ["line 1", "invalid type", "usize"]),
             (first("io = \"kqueue\""), ["line 1", "kqueue", "`epoll`"]),
             (first("max-upstream-connections = 1"), ["max-upstream-connections", "between 2 and", ""]),
-            (first("class = \"fast\""), ["class", "no class \"fast\"", "there are none"]),
+            (first("class = \"fast\""), ["class", "no class \"fast\"", "there are: default"]),
             (with("class = \"quick\"\n[classes]\nfast = { within = \"1ms\" }"), ["[[listener]]", "\"quick\"", "fast"]),
             (with("[classes]\nfast = { within = \"soon\" }"), ["[classes.fast]", "soon", "10ms"]),
             (with("[classes]\nfast = { within = \"batch\" }"), ["[classes.fast]", "batch", "10ms"]),
             (with("[classes]\nfast = {}"), ["[classes.fast]", "needs either", "within"]),
-            (with("[users]\nann = { class = \"x\" }"), ["[users.ann]", "\"x\"", "there are none"]),
+            (with("[classes]\nfast = { weight = 0 }"), ["[classes.fast] weight", "0 is not between 1 and 100", ""]),
+            (with("[classes]\nfast = { weight = 101 }"), ["[classes.fast] weight", "101 is not between", ""]),
+            (with("[classes]\nfast = { weight = -1 }"), ["line 5", "invalid value", "u32"]),
+            (with("[users]\nann = { class = \"x\" }"), ["[users.ann]", "\"x\"", "default"]),
             (with("unix-socket = \"/tmp/s\""), ["[[listener]]", "either address", "unix-socket"]),
             (with("[[listener]]\naddress = \"localhost:1\""), ["line 5", "invalid socket address", ""]),
             (read("upstream = []\n[[listener]]\naddress = \"127.0.0.1:1\"").unwrap_err(), ["upstream", "no store", ""]),

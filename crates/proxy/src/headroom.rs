@@ -9,18 +9,17 @@
 //! A store works on one request after the other. An urgent one stands behind all that lies there, in whichever connection; so what
 //! lies there is kept small, and what is held back waits in its callers' connections.
 
+use crate::classes::ClassNumber;
+use crate::line::cost;
 use crate::machine::ProxyMachine;
+use crate::rivals::Rivals;
 use crate::seat::{Hurry, Whose};
-use base::ConnectionId;
-use base::street::{Effect, Now};
+use base::street::Now;
 use client::Qos;
 use client::cluster::NodeNumber;
-use std::collections::VecDeque;
 
 /// A deadline counts for this long after it was asked for, and for twice as long at most, microseconds.
 const REMEMBERED_US: u64 = 1_000_000;
-/// A relaxed lane that was not looked at for so long has nothing to be shared with, microseconds.
-const BUSY_US: u64 = 100_000;
 /// Shares are counted in parts of the shortest deadline.
 const PARTS: u64 = 64;
 /// At first: a quarter.
@@ -31,10 +30,23 @@ const SHARE_MAX: u64 = PARTS / 2;
 const SHARE_MIN: u64 = PARTS / 16;
 /// Work that may lie at the store however short a deadline is, microseconds: about a round trip. Less would leave the store idle.
 const WORK_US_MIN: u64 = 50;
-/// Requests of one turn among callers that wait for the same lane.
-pub(crate) const TURN_REQUESTS: u32 = 16;
+/// Work that may lie at the store while several classes ask something of it, microseconds: what one of them finds there before its own
+/// however much the others want. A store to which it is half as long to go and come back is never idle for that.
+const RIVALS_WORK_US_MAX: u64 = 1000;
 /// Answers by which the share is judged: of so many one may be late.
 const WINDOW: u32 = 100;
+
+/// A lane whose callers can wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Relaxed {
+    pub seat: usize,
+    /// Who asked something of it last.
+    pub class: ClassNumber,
+    /// What it has at the store, as it estimates that, microseconds.
+    pub work_us: u64,
+    /// The same as a sum that is estimated by nobody, see [`cost`].
+    pub cost: u64,
+}
 
 /// That of one store.
 #[derive(Debug)]
@@ -46,8 +58,7 @@ pub(crate) struct Headroom {
     share: u64,
     kept: u32,
     late: u32,
-    /// Relaxed lanes with work at the store, and when they were looked at.
-    busy: Vec<(usize, u64)>,
+    rivals: Rivals,
     /// Seats whose lanes were told a limit.
     restrained: Vec<usize>,
 }
@@ -60,16 +71,17 @@ impl Default for Headroom {
             share: SHARE_START,
             kept: 0,
             late: 0,
-            busy: Vec::new(),
+            rivals: Rivals::default(),
             restrained: Vec::new(),
         }
     }
 }
 
 impl Headroom {
-    /// A request came whose reply is wanted so.
+    /// A request came, of whom, and whose reply is wanted so.
     #[inline]
-    pub fn asked(&mut self, now_us: u64, qos: Qos) {
+    pub fn asked(&mut self, now_us: u64, class: ClassNumber, qos: Qos) {
+        self.rivals.asked(now_us, class);
         if let Qos::Within { us } = qos {
             self.turn(now_us);
             let shortest_us = self.shortest_us[0].get_or_insert(us);
@@ -92,21 +104,28 @@ impl Headroom {
         (self.kept, self.late) = (0, 0);
     }
 
-    /// Work that may lie at the store for the relaxed lane on seat `number`, which has `work_us` there; `None` without deadlines.
-    pub fn limit_us(&mut self, now_us: u64, number: usize, work_us: u64) -> Option<u64> {
-        let Some(shortest_us) = self.shortest_us(now_us) else {
-            self.busy.clear();
+    /// Work that may lie at the store for a relaxed lane; `None` with neither deadlines nor rivals.
+    pub fn limit_us(&mut self, now_us: u64, relaxed: Relaxed, weight_of: impl Fn(ClassNumber) -> u32) -> Option<u64> {
+        let Some(all_us) = self.work_us_max(now_us) else {
+            self.rivals.forget_work();
             return None;
         };
-        if !self.restrained.contains(&number) {
-            self.restrained.push(number);
+        let seat = relaxed.seat;
+        if !self.restrained.contains(&seat) {
+            self.restrained.push(seat);
         }
-        self.busy.retain(|&(other, looked_us)| other != number && now_us.saturating_sub(looked_us) < BUSY_US);
-        if work_us > 0 {
-            self.busy.push((number, now_us));
-        }
-        let all_us = (shortest_us * self.share / PARTS).max(WORK_US_MIN);
-        Some(all_us / self.busy.len().max(1) as u64)
+        self.rivals.look(now_us, relaxed);
+        let part_us = self.rivals.part_of(all_us, seat, weight_of);
+        Some(if self.rivals.are_there(now_us) { self.rivals.own_us(part_us, seat) } else { part_us })
+    }
+
+    /// Work that may lie at the store for all relaxed lanes.
+    #[inline]
+    fn work_us_max(&mut self, now_us: u64) -> Option<u64> {
+        let share = self.share;
+        let for_deadlines = self.shortest_us(now_us).map(|us| (us * share / PARTS).max(WORK_US_MIN));
+        let for_rivals = self.rivals.are_there(now_us).then_some(RIVALS_WORK_US_MAX);
+        for_deadlines.into_iter().chain(for_rivals).min()
     }
 
     /// The shortest deadline that counts.
@@ -116,10 +135,10 @@ impl Headroom {
         self.shortest_us.into_iter().flatten().min()
     }
 
-    /// Seats whose lanes have a limit though no deadline counts any more.
+    /// Seats whose lanes have a limit though nothing asks for one any more.
     #[inline]
     fn unrestrained(&mut self, now_us: u64) -> Vec<usize> {
-        if self.restrained.is_empty() || self.shortest_us(now_us).is_some() {
+        if self.restrained.is_empty() || self.work_us_max(now_us).is_some() {
             return Vec::new();
         }
         std::mem::take(&mut self.restrained)
@@ -145,7 +164,7 @@ pub(crate) struct Headrooms {
 }
 
 impl Headrooms {
-    /// Lanes that no deadline restrains any more.
+    /// Lanes that nothing restrains any more.
     #[inline]
     pub fn unrestrained(&mut self, now_us: u64) -> Vec<usize> {
         if !self.is_in_use {
@@ -172,14 +191,17 @@ impl ProxyMachine {
     pub(crate) fn restrain(&mut self, now: Now, number: usize) {
         let Whose::Shared(group) = self.seats.get(number).whose else { return };
         if self.seats.groups.get(group).hurry == Hurry::Relaxed {
-            let seat = self.seats.get(number);
-            let limit_us = self.headroom.of(seat.node).limit_us(now.monotonic_us, number, seat.lane.work_us());
+            let (seat, classes) = (self.seats.get(number), &self.classes);
+            let ((requests, bytes), work_us) = (seat.lane.load(), seat.lane.work_us());
+            let relaxed = Relaxed { seat: number, class: seat.class, work_us, cost: cost(requests, bytes) as u64 };
+            let weight_of = |class| classes.get(class).weight;
+            let limit_us = self.headroom.of(seat.node).limit_us(now.monotonic_us, relaxed, weight_of);
             seat.lane.restrain(limit_us);
             self.headroom.is_in_use |= limit_us.is_some();
         }
     }
 
-    /// Without deadlines nothing is held back, from the first request on.
+    /// With neither deadlines nor rivals nothing is held back, from the first request on.
     #[inline]
     pub(crate) fn lift_restraints(&mut self, now: Now) {
         for number in self.headroom.unrestrained(now.monotonic_us) {
@@ -189,42 +211,18 @@ impl ProxyMachine {
             }
         }
     }
-
-    /// Callers that wait for a restrained lane go on one after the other until it takes no more: so many requests each, the rest of a
-    /// turn that was cut short comes first the next time (deficit round robin, Shreedhar and Varghese 1995).
-    pub(crate) fn take_turns(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
-        if !self.seats.holds(number) {
-            return;
-        }
-        let mut turns = VecDeque::from(std::mem::take(&mut self.seats.get(number).waiting));
-        self.in_turn = true;
-        while self.seats.get(number).lane.has_room(Qos::Batch) {
-            if turns.is_empty() {
-                turns.extend(self.seats.get(number).waiting.drain(..));
-            }
-            let Some(connection) = turns.pop_front() else { break };
-            self.desk.leave_line(connection, number);
-            self.resume_one(now, connection, effects);
-            self.end_turn(number, connection, &mut turns);
-        }
-        self.in_turn = false;
-        self.seats.get(number).waiting.splice(..0, turns);
-    }
-
-    fn end_turn(&mut self, number: usize, connection: ConnectionId, turns: &mut VecDeque<ConnectionId>) {
-        let Some(caller) = self.desk.caller(connection) else { return };
-        if caller.turn_left == 0 {
-            caller.turn_left = TURN_REQUESTS;
-        } else if self.seats.get(number).waiting.last() == Some(&connection) {
-            turns.extend(self.seats.get(number).waiting.pop());
-            turns.rotate_right(1);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const A: ClassNumber = ClassNumber::DEFAULT;
+    const B: ClassNumber = ClassNumber(1);
+
+    fn limit_us(headroom: &mut Headroom, now_us: u64, seat: usize, work_us: u64) -> Option<u64> {
+        headroom.limit_us(now_us, Relaxed { seat, class: A, work_us, cost: 10_000 }, |_| 1)
+    }
 
     fn after(answers: &[(bool, u32)]) -> u64 {
         let mut headroom = Headroom::default();
@@ -247,30 +245,45 @@ mod tests {
     #[test]
     fn the_shortest_deadline_counts_until_it_was_not_asked_for_in_a_second_or_two() {
         let mut headroom = Headroom::default();
-        assert_eq!(headroom.limit_us(5, 0, 100), None);
-        headroom.asked(10, Qos::Single);
-        headroom.asked(10, Qos::Batch);
-        assert_eq!(headroom.limit_us(10, 0, 100), None, "neither has a deadline");
-        headroom.asked(20, Qos::Within { us: 4000 });
-        headroom.asked(30, Qos::Within { us: 8000 });
-        assert_eq!(headroom.limit_us(40, 0, 100), Some(1000));
-        headroom.asked(1_500_000, Qos::Within { us: 8000 });
-        assert_eq!(headroom.limit_us(1_600_000, 0, 100), Some(1000), "the shorter one is of the second before");
-        assert_eq!(headroom.limit_us(2_600_000, 0, 100), Some(2000));
-        assert_eq!(headroom.limit_us(4_700_000, 0, 100), None);
-        headroom.asked(4_800_000, Qos::Within { us: 1 });
-        assert_eq!(headroom.limit_us(4_900_000, 0, 100), Some(WORK_US_MIN), "something always gets on");
+        assert_eq!(limit_us(&mut headroom, 5, 0, 100), None);
+        headroom.asked(10, A, Qos::Single);
+        headroom.asked(10, A, Qos::Batch);
+        assert_eq!(limit_us(&mut headroom, 10, 0, 100), None, "neither has a deadline");
+        headroom.asked(20, A, Qos::Within { us: 4000 });
+        headroom.asked(30, A, Qos::Within { us: 8000 });
+        assert_eq!(limit_us(&mut headroom, 40, 0, 100), Some(1000));
+        headroom.asked(1_500_000, A, Qos::Within { us: 8000 });
+        assert_eq!(limit_us(&mut headroom, 1_600_000, 0, 100), Some(1000), "the shorter one is of the second before");
+        assert_eq!(limit_us(&mut headroom, 2_600_000, 0, 100), Some(2000));
+        assert_eq!(limit_us(&mut headroom, 4_700_000, 0, 100), None);
+        headroom.asked(4_800_000, A, Qos::Within { us: 1 });
+        assert_eq!(limit_us(&mut headroom, 4_900_000, 0, 100), Some(WORK_US_MIN), "something always gets on");
     }
 
     #[test]
     fn lanes_of_one_store_share_what_may_lie_there() {
         let mut headroom = Headroom::default();
-        headroom.asked(0, Qos::Within { us: 4000 });
-        assert_eq!(headroom.limit_us(0, 1, 100), Some(1000));
-        assert_eq!(headroom.limit_us(10, 2, 100), Some(500));
-        assert_eq!(headroom.limit_us(20, 1, 100), Some(500));
-        assert_eq!(headroom.limit_us(30, 3, 0), Some(500), "it has nothing there yet");
-        assert_eq!(headroom.limit_us(40, 1, 0), Some(1000), "nor has this one any more");
-        assert_eq!(headroom.limit_us(40 + BUSY_US, 3, 100), Some(1000), "nobody knows what became of the second");
+        headroom.asked(0, A, Qos::Within { us: 4000 });
+        assert_eq!(limit_us(&mut headroom, 0, 1, 100), Some(1000));
+        assert_eq!(limit_us(&mut headroom, 10, 2, 100), Some(500));
+        assert_eq!(limit_us(&mut headroom, 20, 1, 100), Some(500));
+        assert_eq!(limit_us(&mut headroom, 30, 3, 0), Some(500), "it has nothing there yet");
+        assert_eq!(limit_us(&mut headroom, 40, 1, 0), Some(1000), "nor has this one any more");
+        assert_eq!(limit_us(&mut headroom, 100_040, 3, 100), Some(1000), "nobody knows what became of the second");
+    }
+
+    #[test]
+    fn rivals_are_held_to_a_millisecond_and_to_less_where_a_deadline_asks_for_it() {
+        let mut headroom = Headroom::default();
+        headroom.asked(0, A, Qos::Batch);
+        assert_eq!(limit_us(&mut headroom, 0, 1, 100), None, "a class alone");
+        headroom.asked(10, B, Qos::Batch);
+        assert_eq!(limit_us(&mut headroom, 20, 1, 100), Some(RIVALS_WORK_US_MAX));
+        headroom.asked(30, B, Qos::Within { us: 100_000 });
+        assert_eq!(limit_us(&mut headroom, 40, 1, 100), Some(RIVALS_WORK_US_MAX), "a quarter of it would be more");
+        headroom.asked(50, B, Qos::Within { us: 1000 });
+        assert_eq!(limit_us(&mut headroom, 60, 1, 100), Some(250));
+        assert_eq!(headroom.unrestrained(9_000_000), [], "the deadlines are gone, the rivals are not");
+        assert_eq!(headroom.unrestrained(10_000_010), [1]);
     }
 }

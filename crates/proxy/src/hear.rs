@@ -2,9 +2,10 @@
 
 use crate::caller::Wait;
 use crate::identity::ABOUT_STORE;
+use crate::line::cost;
 use crate::machine::ProxyMachine;
 use crate::redirects::{Redirected, sends_on};
-use crate::seat::{Role, Whose};
+use crate::seat::{Role, Seat, Whose};
 use base::ConnectionId;
 use base::limits::OUTPUT_PAUSE_BYTES;
 use base::street::{Effect, Now};
@@ -37,14 +38,20 @@ impl ProxyMachine {
         // What blocks on a caller's own connection is late for no want of room.
         let is_shared = matches!(whose, Whose::Shared(_));
         let mut turn = None;
-        seat.lane.received(now.monotonic_us, bytes, |heard| match heard {
+        let Seat { lane, line, .. } = seat;
+        lane.received(now.monotonic_us, bytes, |heard| match heard {
             Heard::Reply { item, request, reply } if is_cluster && sends_on(reply) => {
                 let (request, error) = (request.map(<[u8]>::to_vec), reply.to_vec());
                 desk.redirected.push(Redirected { owed: item, request, error, node, seat: number, whose });
             }
             Heard::Reply { item, reply, .. } => {
-                let was_kept = desk.deliver_judged(Some(now.monotonic_us), item, reply);
-                was_kept.filter(|_| is_shared).into_iter().for_each(|was_kept| headroom.of(node).answered(was_kept));
+                let Some(delivered) = desk.deliver_judged(Some(now.monotonic_us), item, reply) else { return };
+                if !line.is_empty() {
+                    line.charge(delivered.class, cost(0, reply.len()));
+                }
+                if let Some(was_kept) = delivered.was_kept.filter(|_| is_shared) {
+                    headroom.of(node).answered(was_kept);
+                }
             }
             Heard::Greeted(replies) => turn = Some(Turn::Greeted(replies.to_vec())),
             Heard::Refused(error) => turn = Some(Turn::Refused(error.to_vec())),
@@ -86,15 +93,20 @@ impl ProxyMachine {
 
     /// Those that wait for a seat look again.
     pub(crate) fn let_go_on(&mut self, number: usize) {
-        if self.seats.get(number).lane.is_restrained() {
-            return self.turns.push(number);
+        let seat = self.seats.get(number);
+        if seat.line.is_empty() {
+            return;
         }
-        self.dissolve_line(number);
+        match seat.lane.is_open() && matches!(seat.whose, Whose::Shared(_)) {
+            true => self.turns.push(number),
+            // Nobody is served, so nobody can be served more than others; one caller's own connection is its alone.
+            false => self.dissolve_line(number),
+        }
     }
 
     /// All that wait for a seat go on.
     pub(crate) fn dissolve_line(&mut self, number: usize) {
-        for connection in std::mem::take(&mut self.seats.get(number).waiting) {
+        for connection in self.seats.get(number).line.take_all() {
             self.desk.leave_line(connection, number);
             self.desk.resumed.push(connection);
         }

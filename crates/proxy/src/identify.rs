@@ -186,7 +186,7 @@ impl ProxyMachine {
             Wish::OfNodes => self.ask_any(now, caller, request),
             Wish::Within(qos) => {
                 self.leave_group(caller);
-                (caller.qos, caller.named_class) = (qos, true);
+                (caller.qos, caller.named_qos) = (qos, true);
                 self.answer_ok(caller)
             }
             Wish::TellQos => {
@@ -202,7 +202,7 @@ impl ProxyMachine {
             Wish::Reset => {
                 self.forget(now, caller, Identity::NOBODY, effects);
                 (caller.name, caller.held) = (Vec::new(), Held::default());
-                (caller.named_class, caller.classes_version) = (false, 0);
+                (caller.named_qos, caller.classes_version) = (false, 0);
                 (caller.name_to_be, caller.queued) = (None, Vec::new());
                 self.answer_now(caller, wire::reply::RESET);
                 Verdict::Done

@@ -9,7 +9,8 @@
 //! - `routes`, `redirects`: where keys are in a cluster; `nowhere`: where nobody is; `scatter`, `gathers`: requests over several
 //!   slots; `own`: connections of a caller's own; `resume`, `send`, `lost`, `desk`, `groups`: parts of the tick and what they share
 //! - `collapse`: of the writes that wait for one key only the newest is sent
-//! - `headroom`: what those without a deadline leave to those with one
+//! - `headroom`: what those without a deadline leave to those with one, and tenants to each other; `rivals`, `line`, `turns`: in
+//!   which proportion, and who goes on when a lane takes no more
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
 //! - [`run`]: the threads around it
 
@@ -28,6 +29,7 @@ mod headroom;
 mod hear;
 mod identify;
 mod identity;
+mod line;
 mod lost;
 mod machine;
 mod nowhere;
@@ -37,14 +39,16 @@ mod qos;
 mod redirects;
 mod relay;
 mod resume;
+mod rivals;
 mod routes;
 mod scatter;
 mod seat;
 mod seats;
 mod send;
+mod turns;
 
 pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, UPSTREAM_CONNECTIONS_MAX};
-pub use classes::{Changeable, Classes, Order};
+pub use classes::{Changeable, Class, ClassNumber, Classes, Order};
 pub use client::{PolicyConfig, Qos};
 pub use config::{ListenerConfig, Place, ProxyConfig, Upstream};
 pub use machine::ProxyMachine;

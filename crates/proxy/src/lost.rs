@@ -132,7 +132,7 @@ impl ProxyMachine {
             self.seats.get(number).refusal = None;
             if let Whose::Shared(group) = self.seats.get(number).whose
                 && self.seats.groups.get(group).is_deserted()
-                && self.seats.get(number).waiting.is_empty()
+                && self.seats.get(number).line.is_empty()
             {
                 self.remove_seat(now, number, effects);
             }

@@ -7,6 +7,7 @@ use crate::collapse::Collapses;
 use crate::config::Upstream;
 use crate::desk::Desk;
 use crate::headroom::Headrooms;
+use crate::line::Turn;
 use crate::redirects::Redirected;
 use crate::routes::Routes;
 use crate::seat::{Owed, Role};
@@ -41,11 +42,11 @@ pub struct ProxyMachine {
     spare: Vec<Vec<u8>>,
     spans: Vec<Span>,
     pub(crate) scratch: Vec<u8>,
-    /// What relaxed lanes leave to those in a hurry, and those of them whose callers take turns.
+    /// What relaxed lanes leave to those in a hurry and to each other, and lanes whose callers take turns.
     pub(crate) headroom: Headrooms,
     pub(crate) turns: Vec<usize>,
-    /// Somebody's turn is being taken.
-    pub(crate) in_turn: bool,
+    /// Whose turn it is, at which seat.
+    pub(crate) turn: Option<(usize, Turn)>,
     pub(crate) retries: RetryBudget,
     /// What callers want that do not say, and how often that changed; never 0.
     pub(crate) classes: Classes,
@@ -78,7 +79,7 @@ impl ProxyMachine {
             scratch: Vec::new(),
             headroom: Headrooms::default(),
             turns: Vec::new(),
-            in_turn: false,
+            turn: None,
             retries: RetryBudget::default(),
             classes,
             classes_version: 1,

@@ -1,6 +1,6 @@
 //! The proxy's cores as threads, from start to stop.
 
-use crate::classes::Order;
+use crate::classes::{Changeable, Order};
 use crate::config::{Place, ProxyConfig};
 use crate::machine::ProxyMachine;
 use base::CoreId;
@@ -50,7 +50,8 @@ impl Proxy {
             let thread = std::thread::Builder::new().name(format!("zerohop-proxy-{core}")).spawn(work);
             threads.push(thread.map_err(|error| error.to_string())?);
         }
-        Ok((Proxy { handle, threads, addresses, backend }, Operator { config: config.clone(), mailbox: operator }))
+        let operator = Operator { config: config.clone(), told: config.changeable(), mailbox: operator };
+        Ok((Proxy { handle, threads, addresses, backend }, operator))
     }
 
     /// Where it listens.
@@ -83,6 +84,8 @@ impl Proxy {
 /// Who changes a proxy that runs.
 pub struct Operator {
     config: ProxyConfig,
+    /// What the cores were told last.
+    told: Changeable,
     mailbox: Mailbox<Order>,
 }
 
@@ -105,7 +108,8 @@ impl Operator {
                 return Err(format!("{what} cannot change while it runs: start it anew for that"));
             }
         }
-        let (old, new) = (before.changeable(), wanted.changeable());
+        let (old, mut new) = (&self.told, wanted.changeable());
+        new.classes = new.classes.numbered_after(&old.classes)?;
         let mut changed = Vec::new();
         changed.extend((old.classes != new.classes).then_some("classes"));
         changed.extend((old.connections_max != new.connections_max).then_some("max-upstream-connections"));
@@ -114,12 +118,12 @@ impl Operator {
             if self.mailbox.is_behind() {
                 return Err("a core did not take what was changed before: it is busy beyond hope, or dead".to_owned());
             }
-            let order = Arc::new(new);
+            let order = Arc::new(new.clone());
             for core in 0..wanted.cores {
                 self.mailbox.post(CoreId(core as u16), Arc::clone(&order));
             }
         }
-        self.config = wanted;
+        (self.config, self.told) = (wanted, new);
         Ok(changed)
     }
 }

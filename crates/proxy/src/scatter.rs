@@ -107,8 +107,7 @@ impl ProxyMachine {
             }
             let seat = self.seats.get(number);
             seat.used_us = now.monotonic_us;
-            let node = seat.node;
-            self.headroom.of(node).asked(now.monotonic_us, caller.qos);
+            self.note_request(now, number, caller, request.len());
             let seat = self.seats.get(number);
             seat.lane.push_again(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, &request);
             self.seats.touch(number);

@@ -1,6 +1,8 @@
 //! A seat: a connection to a node of the upstream, or the wish for one, with those who want something of it.
 
+use crate::classes::ClassNumber;
 use crate::identity::Identity;
+use crate::line::Line;
 use base::ConnectionId;
 use base::limits::HURRY_US_MAX;
 use client::cluster::NodeNumber;
@@ -91,7 +93,9 @@ pub(crate) struct Seat {
     pub identity: Identity,
     pub whose: Whose,
     /// Callers that wait until it is open, down, or has room.
-    pub waiting: Vec<ConnectionId>,
+    pub line: Line,
+    /// The class that asked something of it last.
+    pub class: ClassNumber,
     /// The error with which its greeting was refused, until those that waited for it have heard it.
     pub refusal: Option<Vec<u8>>,
     /// It was told a caller's name.
@@ -111,7 +115,7 @@ pub(crate) struct Seat {
 impl Seat {
     /// Whether its connection can be closed and nobody would notice: open, and nothing waits or is on its way.
     pub fn is_at_rest(&self) -> bool {
-        let is_in_use = matches!(self.whose, Whose::Own(_)) || !self.waiting.is_empty() || self.is_closing;
+        let is_in_use = matches!(self.whose, Whose::Own(_)) || !self.line.is_empty() || self.is_closing;
         !is_in_use && self.lane.is_open() && !self.lane.is_sending() && self.lane.owed() == 0
     }
 }

@@ -1,7 +1,9 @@
 //! All seats of one core: found by group and node when they are shared, by number otherwise; and the connections that they may have.
 
+use crate::classes::ClassNumber;
 use crate::groups::Groups;
 use crate::identity::Identity;
+use crate::line::Line;
 use crate::seat::{Hurry, Owed, Seat, Whose};
 use base::ConnectionId;
 use base::limits::{self, IDLE_OWN_CONNECTIONS_MAX, LANE_IDLE_US_MAX};
@@ -138,7 +140,8 @@ impl Seats {
             node,
             identity: identity.clone(),
             whose,
-            waiting: Vec::new(),
+            line: Line::default(),
+            class: ClassNumber::DEFAULT,
             refusal: None,
             is_named: false,
             is_spoiled: false,
@@ -286,7 +289,7 @@ impl Seats {
         }
         match seat.whose {
             Whose::Shared(group) if seat.lane.connection().is_none() => {
-                seat.lane.owed() == 0 && seat.waiting.is_empty() && self.groups.get(group).is_deserted()
+                seat.lane.owed() == 0 && seat.line.is_empty() && self.groups.get(group).is_deserted()
             }
             _ => seat.is_at_rest(),
         }

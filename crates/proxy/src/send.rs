@@ -25,7 +25,7 @@ impl ProxyMachine {
         }
         let seat = self.seats.get(number);
         seat.is_dirty = false;
-        if !seat.lane.wants_dial(now.monotonic_us, !seat.waiting.is_empty()) {
+        if !seat.lane.wants_dial(now.monotonic_us, !seat.line.is_empty()) {
             self.restrain(now, number);
             self.seats.get(number).lane.send_due(now.monotonic_us, effects);
         } else if self.seats.may_dial() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use ::proxy::{Place, PolicyConfig, Proxy, ProxyConfig, Qos, UPSTREAM_CONNECTIONS_MAX, Upstream};
+use ::proxy::{Class, ClassNumber, Place, PolicyConfig, Proxy, ProxyConfig, UPSTREAM_CONNECTIONS_MAX, Upstream};
 
 /// A proxy on a free port that only this machine reaches. Dropped, it ends.
 pub struct InProcess(Option<Proxy>);
@@ -17,7 +17,8 @@ pub fn before(store: SocketAddr) -> ProxyConfig {
             policy: PolicyConfig::SelfClocked,
             connections_max: UPSTREAM_CONNECTIONS_MAX,
         },
-        qos: Qos::Batch,
+        classes: vec![Class::default()],
+        class: ClassNumber::DEFAULT,
         of_users: BTreeMap::new(),
         collapse: Vec::new(),
         cores: 1,

@@ -45,7 +45,14 @@ impl<T> Batcher<T> {
     /// What waits and what is out as work of the destination, microseconds as estimated.
     #[inline]
     pub fn work_us(&self) -> u64 {
-        self.model.work_us(self.items(), self.waiting_bytes() + self.in_flight.bytes)
+        let (items, bytes) = self.load();
+        self.model.work_us(items, bytes)
+    }
+
+    /// What waits and what is out: requests, and their bytes.
+    #[inline]
+    pub fn load(&self) -> (usize, usize) {
+        (self.items(), self.waiting_bytes() + self.in_flight.bytes)
     }
 
     /// Whether the destination has more to work on than anybody should wait for.

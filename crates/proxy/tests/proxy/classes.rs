@@ -4,7 +4,7 @@ use crate::store::{Session, Store};
 use crate::street::Street;
 use base::ConnectionId;
 use client::Qos;
-use proxy::{Changeable, Classes};
+use proxy::{Changeable, Class, ClassNumber, Classes};
 use std::collections::BTreeMap;
 
 const FAST: Qos = Qos::Within { us: 1_000 };
@@ -59,9 +59,16 @@ impl World {
     }
 }
 
+/// Those classes, one for each place where one is named.
 fn classes(of_listeners: &[Option<Qos>], of_users: &[(&str, Qos)]) -> Classes {
-    let of_users = of_users.iter().map(|(user, qos)| (user.as_bytes().to_vec(), *qos)).collect();
-    Classes { default: Qos::Batch, of_listeners: of_listeners.to_vec(), of_users }
+    let mut all = vec![Class::default()];
+    let mut number = |qos: Qos| {
+        all.push(Class { name: all.len().to_string(), qos, weight: 1 });
+        ClassNumber(all.len() as u16 - 1)
+    };
+    let of_listeners = of_listeners.iter().map(|qos| qos.map(&mut number)).collect();
+    let of_users = of_users.iter().map(|(user, qos)| (user.as_bytes().to_vec(), number(*qos))).collect();
+    Classes { of_listeners, of_users, all, ..Classes::default() }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::store::{Session, Store};
 use crate::street::Street;
 use base::ConnectionId;
-use proxy::{Changeable, Classes, Qos};
+use proxy::{Changeable, Classes};
 
 /// A proxy that collapses what begins with `doc:`, and a store that answers when the test says so.
 struct World {
@@ -219,7 +219,7 @@ fn prefixes_that_change_hold_behind_what_was_asked_before() {
     let client = world.street.client();
     world.say(client, "SET doc:1 1");
     world.say(client, "SET doc:1 2");
-    let classes = Classes::all(Qos::Batch);
+    let classes = Classes::default();
     world.street.order(Changeable { classes, connections_max: 100, collapse: Vec::new() });
     world.say(client, "GET doc:1");
     assert_eq!(world.serve_once(), set("doc:1", "1"));

@@ -1,19 +1,12 @@
 //! A bulk load that saturates the store, and a tenant beside it that wants its replies within a millisecond.
 
-use crate::store::{Session, Store};
+use crate::busy::BusyStore;
 use crate::street::Street;
 use base::ConnectionId;
 use base::rng::Rng;
 use proxy::PolicyConfig;
-use std::collections::{BTreeMap, VecDeque};
 use wire::request::encode;
 
-/// The store works on one request after the other, whichever connection brought it.
-const REQUEST_US: u64 = 4;
-/// From here to there.
-const WAY_US: u64 = 30;
-/// The store's replies leave when it has worked on so many requests of a connection.
-const TURN: usize = 32;
 const STEP_US: u64 = 10;
 const BULK_CALLERS: usize = 16;
 /// Requests that each of them has on their way.
@@ -27,12 +20,7 @@ const EVERY_US: u64 = 2000;
 struct World {
     street: Street,
     rng: Rng,
-    store: Store,
-    sessions: BTreeMap<ConnectionId, Session>,
-    /// Requests on their way, as bytes, and replies.
-    coming: VecDeque<(u64, ConnectionId, Vec<u8>)>,
-    going: VecDeque<(u64, ConnectionId, Vec<u8>)>,
-    free_us: u64,
+    store: BusyStore,
     /// Everything that arrived at the store since the last look.
     heard: Vec<(u64, Vec<u8>)>,
     tenant: ConnectionId,
@@ -63,11 +51,7 @@ impl World {
         World {
             street,
             rng: Rng::new(5),
-            store: Store::default(),
-            sessions: BTreeMap::new(),
-            coming: VecDeque::new(),
-            going: VecDeque::new(),
-            free_us: 0,
+            store: BusyStore::default(),
             heard: Vec::new(),
             tenant,
             tenant_asked_us: None,
@@ -103,33 +87,11 @@ impl World {
 
     fn step(&mut self) {
         let now_us = self.street.now_us;
-        self.work(now_us);
-        while let Some((_, connection, replies)) = self.going.pop_front_if(|(at_us, ..)| *at_us <= now_us) {
-            self.street.arrive(connection, &replies);
-        }
+        self.store.work(&mut self.street);
         self.ask(now_us);
         self.street.pass(STEP_US);
-        let mut heard = Vec::new();
-        for connection in self.street.upstream.clone() {
-            let bytes = self.street.take(connection);
-            if !bytes.is_empty() {
-                heard.push((now_us, bytes.clone()));
-                self.coming.push_back((now_us + WAY_US, connection, bytes));
-            }
-        }
-        self.heard.append(&mut heard);
-    }
-
-    /// The store, as far as it comes.
-    fn work(&mut self, now_us: u64) {
-        while let Some((_, connection, bytes)) = self.coming.pop_front_if(|(at_us, ..)| *at_us <= now_us) {
-            let replies = self.sessions.entry(connection).or_default().take(&mut self.store, &bytes);
-            for replies in replies.chunks(TURN * NIL.len()) {
-                let count = replies.len().div_ceil(NIL.len()).min(TURN) as u64;
-                self.free_us = self.free_us.max(now_us) + count * REQUEST_US;
-                self.going.push_back((self.free_us + WAY_US, connection, replies.to_vec()));
-            }
-        }
+        let taken = self.store.take(&mut self.street);
+        self.heard.extend(taken.into_iter().map(|(_, bytes)| (now_us, bytes)));
     }
 
     /// The callers.

@@ -1,6 +1,7 @@
 //! The proxy's machine on a street of the tests' own: whole lives of callers, connections and stores.
 #![allow(clippy::unwrap_used)]
 
+mod busy;
 mod classes;
 mod cluster;
 mod collapse;
@@ -14,4 +15,5 @@ mod members;
 mod several;
 mod store;
 mod street;
+mod tenants;
 mod turns;

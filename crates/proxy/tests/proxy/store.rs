@@ -139,6 +139,7 @@ impl Session {
                     format!("{open}{count}\r\n$5\r\nproto\r\n:{}\r\n", protocol[0] - b'0').as_bytes(),
                 );
             }
+            (b"keys", [_]) => store.tell_keys(out),
             (b"ping", []) => out.extend_from_slice(b"+PONG\r\n"),
             (b"echo", [text]) => {
                 out.extend_from_slice(format!("${}\r\n", text.len()).as_bytes());
@@ -201,6 +202,14 @@ impl Store {
     fn delete(&mut self, database: u32, key: &[u8]) -> bool {
         self.version += 1;
         self.databases.get_mut(&database).is_some_and(|keys| keys.remove(key).is_some())
+    }
+
+    fn tell_keys(&self, out: &mut Vec<u8>) {
+        let keys = self.keys();
+        out.extend_from_slice(format!("*{}\r\n", keys.len()).as_bytes());
+        for key in keys {
+            out.extend_from_slice(format!("${}\r\n{}\r\n", key.len(), key.escape_ascii()).as_bytes());
+        }
     }
 
     /// All keys of the first database.

@@ -2,7 +2,7 @@
 
 use base::street::{Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
 use base::{ConnectionId, CoreId};
-use proxy::{Changeable, Classes, Order, PolicyConfig, ProxyMachine, Qos, Upstream};
+use proxy::{Changeable, Classes, Order, PolicyConfig, ProxyMachine, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Street {
     /// The same, with these seeds and a bound for connections.
     pub fn before(seeds: &[&str], policy: PolicyConfig, connections_max: usize) -> Street {
         let addresses = seeds.iter().map(|&seed| seed.to_owned()).collect();
-        Street::of(ProxyMachine::new(Upstream { addresses, policy, connections_max }, Classes::all(Qos::Batch), 7))
+        Street::of(ProxyMachine::new(Upstream { addresses, policy, connections_max }, Classes::default(), 7))
     }
 
     /// With a store that answers dials, and callers of these classes.
