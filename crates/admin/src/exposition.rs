@@ -10,12 +10,12 @@
 
 use std::fmt::{Display, Write};
 
-use crate::registry::{Kind, Metric, Read, all};
+use crate::registry::{Kind, Read, Unit, all};
 use crate::sample::Sample;
 
 /// How the text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// `text/plain; version=0.0.4`.
     Prometheus,
     /// `application/openmetrics-text; version=1.0.0`.
@@ -28,6 +28,7 @@ impl Format {
         if accept.contains("application/openmetrics-text") { Format::OpenMetrics } else { Format::Prometheus }
     }
 
+    /// As HTTP calls it.
     pub fn content_type(self) -> &'static str {
         match self {
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -61,32 +62,82 @@ impl Value {
     }
 }
 
+/// What a metric's lines have in common.
+#[derive(Clone, Copy)]
+pub struct Family {
+    /// Its name, without what a kind puts behind it.
+    pub name: &'static str,
+    /// What it does.
+    pub kind: Kind,
+    /// What it counts.
+    pub unit: Unit,
+    /// One sentence.
+    pub help: &'static str,
+    /// Names of its labels.
+    pub labels: &'static [&'static str],
+}
+
 /// Where the lines of one metric go.
 pub struct Series<'a> {
-    metric: &'a Metric,
+    family: Family,
     out: &'a mut String,
 }
 
-impl Series<'_> {
+impl<'a> Series<'a> {
+    /// Writes the head of a metric; its lines come next.
+    pub fn begin(family: Family, format: Format, out: &'a mut String) -> Series<'a> {
+        let Family { name, kind, unit, help, .. } = family;
+        let suffix = if format == Format::Prometheus { kind.suffix() } else { "" };
+        let written = write!(out, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {}\n", kind.word());
+        written.expect("writing to a String cannot fail");
+        if let (Format::OpenMetrics, Some(unit)) = (format, unit.word()) {
+            writeln!(out, "# UNIT {name} {unit}").expect("writing to a String cannot fail");
+        }
+        Series { family, out }
+    }
+
     /// A line; `labels` are the values of the metric's labels, in their order.
     ///
     /// # Panics
     /// When there are not as many as the registry says.
     pub fn put(&mut self, labels: &[&dyn Display], value: Value) {
-        assert_eq!(labels.len(), self.metric.labels.len(), "the labels of {}", self.metric.name);
+        self.line(self.family.kind.suffix(), labels, None, value);
+    }
+
+    /// The lines of a histogram: how many were at most as long as each bound, and longer; bounds and their sum in microseconds.
+    pub fn put_histogram(&mut self, labels: &[&dyn Display], buckets: &[(u64, u64)], longer: u64, sum_us: u64) {
+        let mut count = 0;
+        for (bound_us, more) in buckets {
+            count += more;
+            let mut bound = String::new();
+            Value::Micros(*bound_us).write(&mut bound);
+            self.line("_bucket", labels, Some(&bound), Value::Whole(count));
+        }
+        count += longer;
+        self.line("_bucket", labels, Some("+Inf"), Value::Whole(count));
+        self.line("_sum", labels, None, Value::Micros(sum_us));
+        self.line("_count", labels, None, Value::Whole(count));
+    }
+
+    fn line(&mut self, suffix: &str, labels: &[&dyn Display], bound: Option<&str>, value: Value) {
+        let Family { name, labels: names, .. } = self.family;
+        assert_eq!(labels.len(), names.len(), "the labels of {name}");
         if value == Value::Absent {
             return;
         }
-        self.out.push_str(self.metric.name);
-        self.out.push_str(self.metric.kind.suffix());
-        for (number, (name, label)) in self.metric.labels.iter().zip(labels).enumerate() {
-            self.out.push(if number == 0 { '{' } else { ',' });
+        self.out.push_str(name);
+        self.out.push_str(suffix);
+        let mut begin = '{';
+        let named = names.iter().copied().zip(labels.iter().map(ToString::to_string));
+        for (name, label) in named.chain(bound.map(|bound| ("le", bound.to_owned()))) {
+            self.out.push(begin);
             self.out.push_str(name);
             self.out.push_str("=\"");
-            escape(&label.to_string(), self.out);
+            escape(&label, self.out);
             self.out.push('"');
+            begin = ',';
         }
-        self.out.push_str(if labels.is_empty() { " " } else { "} " });
+        self.out.push_str(if begin == '{' { " " } else { "} " });
         value.write(self.out);
         self.out.push('\n');
     }
@@ -108,17 +159,7 @@ fn escape(text: &str, out: &mut String) {
 pub(crate) fn write(sample: &Sample, format: Format) -> String {
     let mut out = String::new();
     for metric in all() {
-        let family = match (format, metric.kind) {
-            (Format::Prometheus, Kind::Counter) => format!("{}_total", metric.name),
-            _ => metric.name.to_owned(),
-        };
-        let (help, kind) = (metric.help, metric.kind.word());
-        let written = write!(out, "# HELP {family} {help}\n# TYPE {family} {kind}\n");
-        written.expect("writing to a String cannot fail");
-        if let (Format::OpenMetrics, Some(unit)) = (format, metric.unit.word()) {
-            writeln!(out, "# UNIT {family} {unit}").expect("writing to a String cannot fail");
-        }
-        let mut series = Series { metric, out: &mut out };
+        let mut series = Series::begin(metric.family(), format, &mut out);
         match metric.read {
             Read::Core(read) => {
                 sample.answered().for_each(|(core, standing)| series.put(&[&core], read(standing)));

@@ -4,7 +4,7 @@ use base::limits::{ADMIN_HEAD_BYTES_MAX, ADMIN_HEADERS_MAX};
 
 /// What somebody wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub struct Request {
     /// The path, without a query.
     pub path: String,
     /// What it takes, as far as it says so.
@@ -26,12 +26,18 @@ pub(crate) enum Head {
 
 /// Status of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub enum Status {
+    /// 200
     Ok,
+    /// 400
     BadRequest,
+    /// 404
     NotFound,
+    /// 405
     MethodNotAllowed,
+    /// 431
     HeadTooLong,
+    /// 503
     Unhealthy,
 }
 
@@ -78,9 +84,12 @@ fn whole(request: &httparse::Request<'_, '_>) -> Head {
 
 /// An answer, whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Response {
+pub struct Response {
+    /// How it went.
     pub status: Status,
+    /// What the body is.
     pub content_type: &'static str,
+    /// All of it.
     pub body: String,
 }
 

@@ -8,13 +8,16 @@
 //!  docs/metrics.md ◄─ reference ◄─ registry
 //! ```
 //!
+//! `port`, `http` and `exposition` know nothing of nodes: the proxy serves its own numbers by them.
+//!
 //! It does nothing itself: time, bytes and answers come in with a tick, effects and hops go out. The design is
 //! docs/internals/metrics.md.
 
 mod admin;
-mod exposition;
+pub mod exposition;
 mod health;
-mod http;
+pub mod http;
+pub mod port;
 pub mod reference;
 pub mod registry;
 #[cfg(test)]

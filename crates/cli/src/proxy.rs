@@ -17,6 +17,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::file_limit::raise_to;
 use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request, on_request_or_hangup};
 
+use crate::serve::ADMIN_LINE;
 use crate::{exit, say};
 
 const AFTER: &str = "\
@@ -98,9 +99,27 @@ pub fn command() -> Command {
                 .value_parser(["auto", "uring", "epoll"])
                 .help("What it runs on; auto takes io_uring where it works"),
         )
+        .args(admin_options())
         .args(file_options())
         .args(try_options())
         .after_help(AFTER)
+}
+
+/// Who reads how it stands.
+fn admin_options() -> [Arg; 2] {
+    [
+        Arg::new("admin-port")
+            .long("admin-port")
+            .value_name("PORT")
+            .value_parser(value_parser!(u16))
+            .help("Serve /metrics and /healthz there, for collectors and `zerohop top`; unset: nowhere"),
+        Arg::new("admin-bind")
+            .long("admin-bind")
+            .value_name("ADDRESS")
+            .default_value("127.0.0.1")
+            .value_parser(value_parser!(IpAddr))
+            .help("The address of --admin-port"),
+    ]
 }
 
 /// Everything from a file.
@@ -120,6 +139,8 @@ fn file_options() -> [Arg; 2] {
                 "cores",
                 "connections",
                 "io",
+                "admin-port",
+                "admin-bind",
                 "try",
             ])
             .help("Everything from this TOML file, with classes for listeners and users; SIGHUP reads it again"),
@@ -137,7 +158,7 @@ fn try_options() -> [Arg; 2] {
             Arg::new("try")
                 .long("try")
                 .action(ArgAction::SetTrue)
-                .conflicts_with_all(["port", "bind", "unixsocket"])
+                .conflicts_with_all(["port", "bind", "unixsocket", "admin-port", "admin-bind"])
                 .help("Show latency and processor time directly and proxied, under a few reads of nothing, and end after some seconds"),
             Arg::new("json")
                 .long("json")
@@ -187,6 +208,9 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Place::Unix(path) => Some(path.display().to_string()),
     }));
     say::line(&format!("backend: {}", proxy.backend().name()));
+    if let Some(address) = proxy.admin_address() {
+        say::line(&format!("{ADMIN_LINE}http://{address}/metrics and /healthz"));
+    }
     say::line(&format!("ready on {}, before {}", places.join(", "), config.upstream.addresses.join(", ")));
     match proxy.wait() {
         Ok(()) => ExitCode::SUCCESS,
@@ -204,6 +228,9 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
         .ok_or_else(|| format!("--within {}: write a time as 500us, 10ms or 1s", within.map_or("", String::as_str)))?;
     let bind = *matches.get_one::<IpAddr>("bind").expect("it has a default");
     let tcp = Place::Tcp(SocketAddr::new(bind, *matches.get_one("port").expect("it has a default")));
+    let admin_port = matches.get_one::<u16>("admin-port").copied();
+    let admin_bind = *matches.get_one::<IpAddr>("admin-bind").expect("it has a default");
+    let admin = admin_port.map(|port| SocketAddr::new(admin_bind, port));
     let unix = matches.get_one::<PathBuf>("unixsocket").cloned().map(Place::Unix);
     let listeners = [Some(tcp), unix].into_iter().flatten().map(ListenerConfig::from).collect();
     Ok(ProxyConfig {
@@ -228,6 +255,7 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
             "epoll" => io::Backend::Epoll,
             _ => io::Backend::Auto,
         },
+        admin,
         first_cpu: None,
     })
 }

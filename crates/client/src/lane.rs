@@ -10,6 +10,7 @@
 //! ```
 
 use crate::batch::{BatchAnswer, BatchOutcome, Batcher, BatcherConfig, Qos};
+use crate::counts::LaneCounts;
 use crate::heard::{Greeting, Heard};
 use crate::out::{Length, Out};
 use crate::redial::Redial;
@@ -63,7 +64,7 @@ pub struct Lane<T> {
     /// is a batch.
     outgoing: VecDeque<Vec<u8>>,
     sends: VecDeque<Option<u64>>,
-    batches_sent: u64,
+    counts: LaneCounts,
     /// The beginning of a reply.
     partial: Vec<u8>,
     scan: ReplyScan,
@@ -83,7 +84,7 @@ impl<T: Copy> Lane<T> {
             out: VecDeque::new(),
             outgoing: VecDeque::new(),
             sends: VecDeque::new(),
-            batches_sent: 0,
+            counts: LaneCounts::default(),
             partial: Vec::new(),
             scan: ReplyScan::default(),
             greeted: Vec::new(),
@@ -140,7 +141,9 @@ impl<T: Copy> Lane<T> {
     #[inline]
     pub fn push(&mut self, now_us: u64, caller: u64, qos: Qos, item: T, request: &[u8]) -> Result<(), LaneFull> {
         let asked = Asked { item, bytes: request.len() as u32 };
-        self.batcher.push(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request)).map_err(|_| LaneFull)
+        let pushed = self.batcher.push(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request));
+        self.counts.requests += u64::from(pushed.is_ok());
+        pushed.map_err(|_| LaneFull)
     }
 
     /// See [`Batcher::restrain`].
@@ -172,6 +175,17 @@ impl<T: Copy> Lane<T> {
         self.batcher.load()
     }
 
+    /// What it counted.
+    pub fn counts(&self) -> LaneCounts {
+        self.counts
+    }
+
+    /// What is kept of all requests that wait or are out.
+    pub fn items(&self) -> impl Iterator<Item = &T> {
+        let out = self.out.iter().flat_map(Out::items_owed);
+        out.chain(self.batcher.items_waiting()).map(|asked| &asked.item)
+    }
+
     /// Adds requests that were taken once already, ahead of what waits: they were asked earlier. Room is found for them.
     pub fn push_first(&mut self, now_us: u64, again: Vec<(u64, T, Vec<u8>)>, caller_of: impl Fn(&T) -> u64) {
         let waiting = self.take_waiting_requests(now_us);
@@ -185,6 +199,7 @@ impl<T: Copy> Lane<T> {
     pub fn push_again(&mut self, now_us: u64, caller: u64, qos: Qos, item: T, request: &[u8]) {
         let asked = Asked { item, bytes: request.len() as u32 };
         self.batcher.push_again(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request));
+        self.counts.requests += 1;
     }
 
     /// Whether it is to dial, because somebody waits or the owner wants it.
@@ -210,6 +225,7 @@ impl<T: Copy> Lane<T> {
             return self.take_waiting(now_us);
         }
         self.state = State::Greeting;
+        self.counts.connections += 1;
         if self.greeting.count == 0 {
             self.open(now_us);
         } else {
@@ -229,9 +245,12 @@ impl<T: Copy> Lane<T> {
     pub fn send_due(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
         while self.state == State::Open {
             let Some(batch) = self.batcher.due(now_us) else { break };
-            self.batches_sent += 1;
-            self.out.push_back(Out::new(self.batches_sent, batch.items, batch.ticket));
-            self.send(batch.bytes, Some(self.batches_sent), effects);
+            self.counts.batches_sent += 1;
+            self.counts.requests_sent += batch.items.len() as u64;
+            self.counts.bytes_sent += batch.bytes.len() as u64;
+            let number = self.counts.batches_sent;
+            self.out.push_back(Out::new(number, batch.items, batch.ticket));
+            self.send(batch.bytes, Some(number), effects);
         }
     }
 
@@ -295,10 +314,14 @@ impl<T: Copy> Lane<T> {
             hear(Heard::Nonsense);
             return false;
         };
-        let (asked, request) = out.next();
+        let (asked, request) = out.next(now_us);
+        self.counts.replies += 1;
         hear(Heard::Reply { item: asked.item, request, reply });
         if out.owed() == 0 {
-            let (ticket, buffer, items) = self.out.pop_front().expect("it is there").end();
+            let (ticket, buffer, items, first_us) = self.out.pop_front().expect("it is there").end();
+            self.counts.batches_done += 1;
+            self.counts.first_reply_us += first_us.saturating_sub(ticket.sent_us);
+            self.counts.done_us += now_us.saturating_sub(ticket.sent_us);
             self.batcher.answered(now_us, BatchAnswer { ticket, outcome: BatchOutcome::Answered });
             self.batcher.recycle(buffer.unwrap_or_default(), items);
         }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! - [`commands`]: what a node's commands mean for somebody who shares a connection
-//! - [`lane`]: one connection that many callers share; `out`: what of it is owed replies; `redial`: when it is dialed again
+//! - [`lane`]: one connection that many callers share; `out`: what of it is owed replies; `redial`: when it is dialed again;
+//!   `counts`: what it counted
 //! - [`desk`]: whose reply a reply is, for the threads and tasks of one program
 //! - [`batch`]: when what waits for a destination is sent, and how much of it at once
 //! - [`cluster`]: which node has a key, and what corrects that
@@ -23,12 +24,14 @@ pub mod lane;
 pub mod retry;
 pub mod spread;
 
+mod counts;
 mod heard;
 mod out;
 mod redial;
 
 pub use batch::{PolicyConfig, Qos};
 pub use commands::{CommandTable, FirstKey, Hold, Known, Way};
+pub use counts::LaneCounts;
 pub use desk::Desk;
 pub use heard::{Greeting, Heard};
 pub use lane::{Lane, LaneFull};

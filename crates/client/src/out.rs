@@ -18,12 +18,14 @@ pub(crate) struct Out<I> {
     /// Where in it the next request that is owed a reply begins.
     at: usize,
     ticket: BatchTicket,
+    /// When its first reply came.
+    first_us: u64,
 }
 
 impl<I: Length> Out<I> {
     /// The batch of that number has left.
     pub fn new(number: u64, items: Vec<I>, ticket: BatchTicket) -> Out<I> {
-        Out { number, items, answered: 0, buffer: None, at: 0, ticket }
+        Out { number, items, answered: 0, buffer: None, at: 0, ticket, first_us: 0 }
     }
 
     /// Which it is.
@@ -42,25 +44,37 @@ impl<I: Length> Out<I> {
         self.buffer = Some(buffer);
     }
 
-    /// Whose reply comes next, and its request if that is known.
+    /// Whose reply came now, and its request if that is known.
     #[inline]
-    pub fn next(&mut self) -> (I, Option<&[u8]>) {
+    pub fn next(&mut self, now_us: u64) -> (I, Option<&[u8]>) {
+        if self.answered == 0 {
+            self.first_us = now_us;
+        }
+        self.take_next()
+    }
+
+    fn take_next(&mut self) -> (I, Option<&[u8]>) {
         let (item, begin) = (self.items[self.answered], self.at);
         self.answered += 1;
         self.at += item.bytes();
         (item, self.buffer.as_ref().map(|buffer| &buffer[begin..self.at]))
     }
 
-    /// The last reply was there: what the batcher wants to know, and what can be used again.
-    pub fn end(self) -> (BatchTicket, Option<Vec<u8>>, Vec<I>) {
-        (self.ticket, self.buffer, self.items)
+    /// Those whose replies are owed.
+    pub fn items_owed(&self) -> &[I] {
+        &self.items[self.answered..]
+    }
+
+    /// The last reply was there: what the batcher wants to know, what can be used again, and when the first one was there.
+    pub fn end(self) -> (BatchTicket, Option<Vec<u8>>, Vec<I>, u64) {
+        (self.ticket, self.buffer, self.items, self.first_us)
     }
 
     /// The connection was lost: what is owed, with the requests where they are known.
     pub fn lost(mut self) -> Vec<(I, Option<Vec<u8>>)> {
         let mut lost = Vec::with_capacity(self.owed());
         while self.owed() > 0 {
-            let (item, request) = self.next();
+            let (item, request) = self.take_next();
             let request = request.map(<[u8]>::to_vec);
             lost.push((item, request));
         }

@@ -44,7 +44,9 @@ impl ProxyMachine {
         effects: &mut Vec<Effect>,
     ) -> Verdict {
         if request[0] == b'*' && !caller.input.has_long() {
-            return self.ask(now, caller, arguments, request, effects);
+            let verdict = self.ask(now, caller, arguments, request, effects);
+            self.note_asked(caller, verdict, request.len());
+            return verdict;
         }
         let mut whole = std::mem::take(&mut self.scratch);
         whole.clear();
@@ -54,6 +56,7 @@ impl ProxyMachine {
         let words: Vec<&[u8]> = arguments.iter().enumerate().map(|(index, argument)| word(index, argument)).collect();
         encode(words.iter().copied(), &mut whole);
         let verdict = self.ask_encoded(now, caller, &whole, effects);
+        self.note_asked(caller, verdict, whole.len());
         if matches!(verdict, Verdict::Wait(_)) && !long.is_empty() {
             caller.long_request = Some(whole);
         } else {
@@ -81,7 +84,17 @@ impl ProxyMachine {
         let mut whole = Vec::new();
         let words: Vec<&[u8]> = Arguments::new(&text, &spans).iter().collect();
         encode(words.iter().copied(), &mut whole);
-        self.ask_encoded(now, caller, &whole, effects)
+        let verdict = self.ask_encoded(now, caller, &whole, effects);
+        self.note_asked(caller, verdict, whole.len());
+        verdict
+    }
+
+    /// A request counts when it is taken; it may have had to wait before.
+    #[inline]
+    fn note_asked(&mut self, caller: &Caller, verdict: Verdict, bytes: usize) {
+        if !matches!(verdict, Verdict::Wait(_)) {
+            self.desk.counts[caller.class.index()].asked(bytes);
+        }
     }
 
     fn ask_encoded(&mut self, now: Now, caller: &mut Caller, request: &[u8], effects: &mut Vec<Effect>) -> Verdict {
@@ -324,6 +337,7 @@ impl ProxyMachine {
     /// A reply that is made here.
     pub(crate) fn answer_now(&mut self, caller: &mut Caller, reply: &[u8]) {
         let number = caller.order.ask();
+        self.desk.counts[caller.class.index()].answered_here(reply.len());
         if caller.answer(number, reply) {
             self.desk.dirty.push(caller.id);
         }

@@ -8,7 +8,9 @@
 //! A class is a tenant: all its callers together have one weight, and `ZH.QOS` leaves nobody's class.
 
 use crate::caller::Caller;
+use crate::counts::ClassCounts;
 use crate::machine::ProxyMachine;
+use crate::standing::Word;
 use base::limits::PROXY_CLASSES_MAX;
 use base::street::TickInput;
 use client::Qos;
@@ -138,14 +140,22 @@ pub struct Changeable {
 pub type Order = Arc<Changeable>;
 
 impl ProxyMachine {
-    /// Takes what the operator changed. Callers notice with their next request.
+    /// Takes what the operator changed, which callers notice with their next request, and who asks how the core stands.
     #[inline]
-    pub(crate) fn take_orders(&mut self, input: &mut TickInput<'_, Order>) {
-        for (_, order) in input.hops.drain(..) {
-            self.seats.bound(order.connections_max);
-            self.collapses.set_prefixes(&order.collapse);
-            self.classes = order.classes.clone();
-            self.classes_version += 1;
+    pub(crate) fn take_orders(&mut self, input: &mut TickInput<'_, Word>) {
+        for (from, word) in input.hops.drain(..) {
+            match word {
+                Word::Order(order) => {
+                    self.seats.bound(order.connections_max);
+                    self.collapses.set_prefixes(&order.collapse);
+                    self.classes = order.classes.clone();
+                    self.classes_version += 1;
+                    self.desk.counts.resize_with(self.classes.all.len(), ClassCounts::default);
+                }
+                Word::Ask => self.asked_by.push(from),
+                // Cores ask nobody.
+                Word::Standing(_) => {}
+            }
         }
     }
 

@@ -60,6 +60,8 @@ pub struct ProxyConfig {
     pub cores: usize,
     /// io_uring, epoll, or whichever works.
     pub backend: io::Backend,
+    /// Where collectors and people read how it stands; `None`: nowhere.
+    pub admin: Option<SocketAddr>,
     /// The first core's CPU; the others follow. `None` leaves it to the system.
     pub first_cpu: Option<usize>,
 }

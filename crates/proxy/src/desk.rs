@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use crate::classes::ClassNumber;
 use crate::collapse::Ended;
+use crate::counts::ClassCounts;
 use crate::gathers::Gathers;
 use crate::redirects::Redirected;
 use crate::seat::{Owed, OwedTo};
@@ -22,6 +23,8 @@ pub(crate) struct Delivered {
 pub(crate) struct Desk {
     pub callers: Vec<Option<Box<Caller>>>,
     pub gathers: Gathers,
+    /// What was counted of each class, by number.
+    pub counts: Vec<ClassCounts>,
     /// Callers with replies to send, and those whose wait may be over.
     pub dirty: Vec<ConnectionId>,
     pub resumed: Vec<ConnectionId>,
@@ -91,7 +94,7 @@ impl Desk {
         took_us: Option<u64>,
         reply: &[u8],
     ) -> Option<Delivered> {
-        let Desk { callers, dirty, resumed, done_alone, .. } = self;
+        let Desk { callers, dirty, resumed, done_alone, counts, .. } = self;
         let caller = callers.get_mut(connection.index as usize).and_then(Option::as_deref_mut)?;
         if caller.id != connection {
             return None;
@@ -100,6 +103,7 @@ impl Desk {
             Qos::Within { us } => Some(took_us.is_some_and(|took_us| took_us <= us)),
             Qos::Batch | Qos::Single => None,
         };
+        counts[caller.class.index()].answered(reply.len(), took_us, was_kept);
         was_kept.into_iter().for_each(|was_kept| caller.promises.note(was_kept));
         if caller.answer(number, reply) {
             dirty.push(connection);

@@ -30,6 +30,7 @@ struct File {
     #[serde(default = "connections")]
     max_upstream_connections: usize,
     class: Option<String>,
+    admin: Option<SocketAddr>,
     #[serde(default)]
     policy: Policy,
     #[serde(default)]
@@ -135,6 +136,7 @@ pub fn read(text: &str) -> Result<ProxyConfig, String> {
             Io::Uring => io::Backend::Uring,
             Io::Epoll => io::Backend::Epoll,
         },
+        admin: file.admin,
         first_cpu: None,
     })
 }

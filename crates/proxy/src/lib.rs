@@ -12,16 +12,19 @@
 //! - `headroom`: what those without a deadline leave to those with one, and tenants to each other; `rivals`, `line`, `turns`: in
 //!   which proportion, and who goes on when a lane takes no more
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
+//! - `counts`, `standing`: what is counted, and how a core stands; `admin`: who reads that, over HTTP
 //! - [`run`]: the threads around it
 
 pub mod config;
 pub mod file;
 pub mod run;
 
+mod admin;
 mod ask;
 mod caller;
 mod classes;
 mod collapse;
+mod counts;
 mod desk;
 mod gathers;
 mod groups;
@@ -45,12 +48,16 @@ mod scatter;
 mod seat;
 mod seats;
 mod send;
+mod standing;
 mod turns;
 
+pub use admin::page as metrics_page;
 pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, UPSTREAM_CONNECTIONS_MAX};
 pub use classes::{Changeable, Class, ClassNumber, Classes, Order};
 pub use client::{PolicyConfig, Qos};
 pub use config::{ListenerConfig, Place, ProxyConfig, Upstream};
+pub use counts::{ClassCounts, Histogram};
 pub use machine::ProxyMachine;
 pub use qos::read as read_qos;
 pub use run::{Operator, Proxy};
+pub use standing::{ClassStanding, CoreStanding, DestinationStanding, Outstanding, Word};

@@ -51,7 +51,10 @@ impl ProxyMachine {
         for (owed, request) in unknown {
             let may_again = owed.is_read && matches!(whose, Whose::Shared(_));
             match request.filter(|_| may_again && self.retries.spend()) {
-                Some(request) => again.push((owed.caller_number(), owed, request)),
+                Some(request) => {
+                    self.seats.counts_of(node).retries += 1;
+                    again.push((owed.caller_number(), owed, request));
+                }
                 None => self.fate_unknown(now, number, owed, effects),
             }
         }

@@ -2,9 +2,10 @@
 
 use crate::ask::Verdict;
 use crate::caller::Caller;
-use crate::classes::{Classes, Order};
+use crate::classes::Classes;
 use crate::collapse::Collapses;
 use crate::config::Upstream;
+use crate::counts::ClassCounts;
 use crate::desk::Desk;
 use crate::headroom::Headrooms;
 use crate::line::Turn;
@@ -12,9 +13,10 @@ use crate::redirects::Redirected;
 use crate::routes::Routes;
 use crate::seat::{Owed, Role};
 use crate::seats::Seats;
-use base::ConnectionId;
+use crate::standing::Word;
 use base::limits::SPARE_BUFFERS_MAX;
 use base::street::{Effect, Event, Machine, Now, Span, TickInput, TickOutput};
+use base::{ConnectionId, CoreId};
 use client::{CommandTable, RetryBudget};
 use session::Rest;
 use wire::{Arguments, ParseLimits, Parsed};
@@ -53,6 +55,8 @@ pub struct ProxyMachine {
     pub(crate) classes_version: u64,
     /// Writes of which only the newest is sent.
     pub(crate) collapses: Collapses,
+    /// Who asked how it stands.
+    pub(crate) asked_by: Vec<CoreId>,
     /// Something waits behind a send of this tick.
     pub(crate) awaits_sent: bool,
     is_stopping: bool,
@@ -63,7 +67,7 @@ impl ProxyMachine {
     pub fn new(upstream: Upstream, classes: Classes, seed: u64) -> ProxyMachine {
         ProxyMachine {
             seats: Seats::new(upstream.policy, upstream.connections_max, seed),
-            desk: Desk::default(),
+            desk: Desk { counts: vec![ClassCounts::default(); classes.all.len()], ..Desk::default() },
             routes: Routes::new(&upstream.addresses),
             roles: Vec::new(),
             table: CommandTable::own(),
@@ -84,6 +88,7 @@ impl ProxyMachine {
             classes,
             classes_version: 1,
             collapses: Collapses::new(Vec::new()),
+            asked_by: Vec::new(),
             awaits_sent: false,
             is_stopping: false,
         }
@@ -247,9 +252,9 @@ impl ProxyMachine {
 }
 
 impl Machine for ProxyMachine {
-    type Message = Order;
+    type Message = Word;
 
-    fn tick(&mut self, mut input: TickInput<'_, Order>, output: &mut TickOutput<Order>) {
+    fn tick(&mut self, mut input: TickInput<'_, Word>, output: &mut TickOutput<Word>) {
         let (now, effects) = (input.now, &mut output.effects);
         self.take_orders(&mut input);
         self.lift_restraints(now);
@@ -262,11 +267,12 @@ impl Machine for ProxyMachine {
         self.send(now, effects);
         self.sweep(now, effects);
         self.reply(effects);
+        self.tell(now, output);
         let dues_us = [self.seats.deadline_us(now.monotonic_us), self.routes.deadline_us()];
         output.deadline_us = dues_us.into_iter().flatten().min();
         output.quiet_completions = !std::mem::take(&mut self.awaits_sent);
         if self.is_stopping {
-            effects.push(Effect::Stop);
+            output.effects.push(Effect::Stop);
         }
     }
 }

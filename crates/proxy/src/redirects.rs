@@ -47,6 +47,7 @@ impl ProxyMachine {
     /// Requests that were sent on go to whom they were sent.
     pub(crate) fn follow(&mut self, now: Now, effects: &mut Vec<Effect>) {
         for redirected in std::mem::take(&mut self.desk.redirected) {
+            self.seats.counts_of(redirected.node).redirects += 1;
             self.follow_one(now, redirected, effects);
         }
     }

@@ -1,10 +1,13 @@
 //! The proxy's cores as threads, from start to stop.
 
-use crate::classes::{Changeable, Order};
+use crate::admin::Admin;
+use crate::classes::Changeable;
 use crate::config::{Place, ProxyConfig};
 use crate::machine::ProxyMachine;
+use crate::standing::Word;
 use base::CoreId;
-use base::street::{Door, Entrance};
+use base::limits::ADMIN_CONNECTIONS_MAX;
+use base::street::{Door, Entrance, Machine};
 use io::{ChosenBackend, CoreConfig, Listener, Mailbox, StreetHandle, mesh, run_core};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,6 +19,7 @@ pub struct Proxy {
     handle: StreetHandle,
     threads: Vec<JoinHandle<Result<(), String>>>,
     addresses: Vec<SocketAddr>,
+    admin_address: Option<SocketAddr>,
     backend: ChosenBackend,
 }
 
@@ -35,28 +39,39 @@ impl Proxy {
             let entrance = Entrance { listener: number as u16, ..Entrance::default() };
             of_cores.iter_mut().zip(bound).for_each(|(core, listener)| core.push(listener.entered_as(entrance)));
         }
+        let admin_listener = config.admin.map(listen_admin).transpose()?;
+        let admin_address = admin_listener.as_ref().and_then(Listener::address);
         let addresses = of_cores[0].iter().filter_map(Listener::address).collect();
-        // The last one is the operator's, who is no core.
-        let (mut mailboxes, handle) = mesh::<Order>(config.cores + 1).map_err(|error| error.to_string())?;
+        // Behind the cores the admin port, if there is one; the last one is the operator's, who is no core.
+        let others = 1 + usize::from(admin_listener.is_some());
+        let (mut mailboxes, handle) = mesh::<Word>(config.cores + others).map_err(|error| error.to_string())?;
         let operator = mailboxes.pop().ok_or("there is one more mailbox than cores")?;
         let mut threads = Vec::new();
+        if let Some(listener) = admin_listener {
+            let mailbox = mailboxes.pop().ok_or("there is a mailbox for the admin port")?;
+            let machine = Admin::new(config.cores, backend.name());
+            threads.push(spawn("zerohop-proxy-admin".to_owned(), admin_street(listener), machine, mailbox)?);
+        }
         for (core, (mailbox, listeners)) in mailboxes.into_iter().zip(of_cores).enumerate() {
             let mut street = CoreConfig::new(backend, listeners);
             street.cpu = config.first_cpu.map(|first| first + core);
             let seed = io::thread::random_seed().map_err(|error| error.to_string())?;
             let mut machine = ProxyMachine::new(config.upstream.clone(), config.changeable().classes, seed);
             machine.collapse(&config.collapse);
-            let work = move || run_core(street, machine, mailbox).map(drop).map_err(|error| error.to_string());
-            let thread = std::thread::Builder::new().name(format!("zerohop-proxy-{core}")).spawn(work);
-            threads.push(thread.map_err(|error| error.to_string())?);
+            threads.push(spawn(format!("zerohop-proxy-{core}"), street, machine, mailbox)?);
         }
         let operator = Operator { config: config.clone(), told: config.changeable(), mailbox: operator };
-        Ok((Proxy { handle, threads, addresses, backend }, operator))
+        Ok((Proxy { handle, threads, addresses, admin_address, backend }, operator))
     }
 
     /// Where it listens.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where collectors and people read how it stands, if anywhere.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_address
     }
 
     /// What it runs on.
@@ -86,7 +101,7 @@ pub struct Operator {
     config: ProxyConfig,
     /// What the cores were told last.
     told: Changeable,
-    mailbox: Mailbox<Order>,
+    mailbox: Mailbox<Word>,
 }
 
 impl Operator {
@@ -103,6 +118,7 @@ impl Operator {
             ("the listeners' places", listeners(before) == listeners(&wanted)),
             ("cores", before.cores == wanted.cores),
             ("io", before.backend == wanted.backend),
+            ("admin", before.admin == wanted.admin),
         ] {
             if !is_same {
                 return Err(format!("{what} cannot change while it runs: start it anew for that"));
@@ -120,12 +136,35 @@ impl Operator {
             }
             let order = Arc::new(new.clone());
             for core in 0..wanted.cores {
-                self.mailbox.post(CoreId(core as u16), Arc::clone(&order));
+                self.mailbox.post(CoreId(core as u16), Word::Order(Arc::clone(&order)));
             }
         }
         (self.config, self.told) = (wanted, new);
         Ok(changed)
     }
+}
+
+/// A thread that runs a machine on a street until it is asked to stop.
+fn spawn<M: Machine<Message = Word> + Send + 'static>(
+    name: String,
+    street: CoreConfig,
+    machine: M,
+    mailbox: Mailbox<Word>,
+) -> Result<JoinHandle<Result<(), String>>, String> {
+    let work = move || run_core(street, machine, mailbox).map(drop).map_err(|error| error.to_string());
+    std::thread::Builder::new().name(name).spawn(work).map_err(|error| error.to_string())
+}
+
+/// The admin port's street, which is epoll wherever it runs, with room for those that are being ended.
+fn admin_street(listener: Listener) -> CoreConfig {
+    let mut street = CoreConfig::new(ChosenBackend::Epoll, vec![listener]);
+    street.connections_max = 4 * ADMIN_CONNECTIONS_MAX;
+    street
+}
+
+fn listen_admin(address: SocketAddr) -> Result<Listener, String> {
+    Listener::tcp(address, Door::Standalone, false)
+        .map_err(|error| format!("cannot listen on {address} for the admin port: {error}; choose another one with --admin-port, or admin = in the file"))
 }
 
 /// A Unix socket from which each core takes connections.

@@ -9,7 +9,7 @@ use base::ConnectionId;
 use base::limits::{self, IDLE_OWN_CONNECTIONS_MAX, LANE_IDLE_US_MAX};
 use client::batch::{BatchBounds, BatcherConfig};
 use client::cluster::NodeNumber;
-use client::{Lane, PolicyConfig, Qos};
+use client::{Lane, LaneCounts, PolicyConfig, Qos};
 use std::collections::BTreeMap;
 use wire::request::encode;
 
@@ -46,6 +46,19 @@ pub(crate) struct Seats {
     timed: Vec<usize>,
     /// When connections that nobody uses are looked for next.
     sweep_us: u64,
+    /// By node.
+    nodes: Vec<NodeCounts>,
+}
+
+/// What is counted of a node beside its lanes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NodeCounts {
+    /// Which it is, if something was counted.
+    pub node: Option<NodeNumber>,
+    /// What lanes counted that are gone.
+    pub lanes: LaneCounts,
+    pub redirects: u64,
+    pub retries: u64,
 }
 
 impl Seats {
@@ -65,6 +78,7 @@ impl Seats {
             dirty: Vec::new(),
             timed: Vec::new(),
             sweep_us: LANE_IDLE_US_MAX,
+            nodes: Vec::new(),
         }
     }
 
@@ -187,6 +201,7 @@ impl Seats {
     /// Nobody refers to it any more.
     pub fn remove(&mut self, number: usize) -> Seat {
         let seat = self.places[number].take().expect("a seat is given up once");
+        self.counts_of(seat.node).lanes += seat.lane.counts();
         self.idle.retain(|&idle| idle != number);
         self.dials.retain(|_, &mut dialed| dialed != number);
         self.timed.retain(|&timed| timed != number);
@@ -232,6 +247,26 @@ impl Seats {
         if !std::mem::replace(&mut seat.is_dirty, true) {
             self.dirty.push(number);
         }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Seat> {
+        self.places.iter().flatten()
+    }
+
+    /// What is counted of a node beside its lanes.
+    pub fn counts_of(&mut self, node: NodeNumber) -> &mut NodeCounts {
+        if self.nodes.len() <= node.index() {
+            self.nodes.resize(node.index() + 1, NodeCounts::default());
+        }
+        let counts = &mut self.nodes[node.index()];
+        counts.node = Some(node);
+        counts
+    }
+
+    /// All of that.
+    pub fn counts_of_nodes(&self) -> &[NodeCounts] {
+        &self.nodes
     }
 
     /// Whether there is one of that number.

@@ -12,6 +12,7 @@ mod requests;
 use shard::beside::CoreStanding;
 use shard::node::{Counters, Gauges};
 
+use crate::exposition::Family;
 pub use crate::exposition::{Series, Value};
 use crate::sample::Sample;
 
@@ -22,6 +23,8 @@ pub enum Kind {
     Counter,
     /// It goes up and down.
     Gauge,
+    /// How many were at most as long as each of some bounds.
+    Histogram,
 }
 
 impl Kind {
@@ -30,6 +33,7 @@ impl Kind {
         match self {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
         }
     }
 
@@ -37,7 +41,7 @@ impl Kind {
     pub fn suffix(self) -> &'static str {
         match self {
             Kind::Counter => "_total",
-            Kind::Gauge => "",
+            Kind::Gauge | Kind::Histogram => "",
         }
     }
 }
@@ -95,6 +99,12 @@ impl Metric {
         Metric { name, kind, unit: unit_of(name), labels: &[], info: "", help, read: Read::Node(|_, _| ()) }
     }
 
+    /// What its lines have in common.
+    pub(crate) fn family(&self) -> Family {
+        let Metric { name, kind, unit, help, labels, .. } = *self;
+        Family { name, kind, unit, help, labels }
+    }
+
     /// INFO has it under this name.
     const fn info(self, info: &'static str) -> Metric {
         Metric { info, ..self }
@@ -118,7 +128,7 @@ const fn gauge(name: &'static str, help: &'static str) -> Metric {
 }
 
 /// The name says it, as it should.
-const fn unit_of(name: &str) -> Unit {
+pub const fn unit_of(name: &str) -> Unit {
     match (ends_with(name, b"_bytes"), ends_with(name, b"_seconds")) {
         (true, _) => Unit::Bytes,
         (_, true) => Unit::Seconds,

@@ -23,6 +23,7 @@ pub fn before(store: SocketAddr) -> ProxyConfig {
         collapse: Vec::new(),
         cores: 1,
         backend: io::Backend::Auto,
+        admin: None,
         first_cpu: None,
     }
 }

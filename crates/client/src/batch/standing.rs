@@ -19,6 +19,11 @@ impl<T> Batcher<T> {
         self.relaxed.items.len() + self.urgent.items.len()
     }
 
+    /// Those that wait.
+    pub fn items_waiting(&self) -> impl Iterator<Item = &T> {
+        self.relaxed.items.iter().chain(&self.urgent.items)
+    }
+
     /// Whether answers come later than expected: deadlines are kept as well as possible, and no longer guaranteed.
     pub fn is_best_effort(&self) -> bool {
         self.tuner.is_best_effort()

@@ -6,6 +6,7 @@ mod classes;
 mod cluster;
 mod collapse;
 mod collapse_histories;
+mod counts;
 mod headroom;
 #[path = "../../../client/tests/client/history.rs"]
 mod history;

@@ -2,7 +2,7 @@
 
 use base::street::{Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
 use base::{ConnectionId, CoreId};
-use proxy::{Changeable, Classes, Order, PolicyConfig, ProxyMachine, Upstream};
+use proxy::{Changeable, Classes, CoreStanding, PolicyConfig, ProxyMachine, Upstream, Word};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ pub struct Street {
     machine: ProxyMachine,
     pub now_us: u64,
     events: Vec<Event>,
-    orders: Vec<(CoreId, Order)>,
+    words: Vec<(CoreId, Word)>,
+    standing: Option<CoreStanding>,
     /// Sends that are done and cause no tick, because the machine said that nothing waits for them.
     quiet: Vec<Event>,
     received: Vec<u8>,
@@ -66,7 +67,8 @@ impl Street {
             machine,
             now_us: 1_000_000,
             events: Vec::new(),
-            orders: Vec::new(),
+            words: Vec::new(),
+            standing: None,
             quiet: Vec::new(),
             received: Vec::new(),
             sent: BTreeMap::new(),
@@ -100,8 +102,15 @@ impl Street {
 
     /// The operator changes something.
     pub fn order(&mut self, changeable: Changeable) {
-        self.orders.push((CoreId(1), Arc::new(changeable)));
+        self.words.push((CoreId(1), Word::Order(Arc::new(changeable))));
         self.tick();
+    }
+
+    /// How the machine stands, as the admin port is told.
+    pub fn standing(&mut self) -> CoreStanding {
+        self.words.push((CoreId(1), Word::Ask));
+        self.tick();
+        self.standing.take().expect("who asks is answered in the same tick")
     }
 
     /// Bytes arrive with the next tick.
@@ -143,8 +152,13 @@ impl Street {
         let now = Now { monotonic_us: self.now_us, unix_ms: self.now_us / 1000 };
         let mut output = TickOutput::default();
         let input =
-            TickInput { now, received: &received, events: &mut events, hops: &mut std::mem::take(&mut self.orders) };
+            TickInput { now, received: &received, events: &mut events, hops: &mut std::mem::take(&mut self.words) };
         self.machine.tick(input, &mut output);
+        for (to, word) in output.hops {
+            let Word::Standing(standing) = word else { panic!("a core asks nobody") };
+            assert_eq!(to, CoreId(1), "who asked");
+            self.standing = Some(*standing);
+        }
         for effect in output.effects {
             self.perform(effect, output.quiet_completions);
         }
