@@ -14,6 +14,7 @@ Start here:
   zerohop restore copy --to again                  brings it back
   zerohop bench                    measures it
   zerohop up --nodes 3             three processes as one store; `zerohop cluster status` shows it
+  zerohop top                      shows what a node or a proxy does, behind its --admin-port
   zerohop demo failover            kills a node under counters, beside Valkey
   zerohop demo deadlines           a bulk job and a tenant in a hurry, before and behind `zerohop proxy`
 
@@ -38,6 +39,7 @@ pub fn command() -> Command {
         .subcommand(crate::backup::command())
         .subcommand(crate::restore::command())
         .subcommand(crate::proxy::command())
+        .subcommand(crate::top::command())
         .subcommand(crate::demo::command())
         .subcommand(BenchArguments::augment_args(Command::new("bench")))
         .subcommand(Command::new("version").about("Print the version"))

@@ -17,6 +17,7 @@ mod running;
 mod say;
 mod serve;
 mod tls_options;
+mod top;
 mod up;
 mod up_nodes;
 
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Some(("backup", matches)) => backup::run(matches),
         Some(("restore", matches)) => restore::run(matches),
         Some(("proxy", matches)) => proxy::run(matches),
+        Some(("top", matches)) => top::run(matches),
         Some(("demo", matches)) => demo::run(matches),
         Some(("bench", matches)) => help::bench(matches),
         Some(("version", _)) => {

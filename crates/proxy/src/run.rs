@@ -49,7 +49,7 @@ impl Proxy {
         let mut threads = Vec::new();
         if let Some(listener) = admin_listener {
             let mailbox = mailboxes.pop().ok_or("there is a mailbox for the admin port")?;
-            let machine = Admin::new(config.cores, backend.name());
+            let machine = Admin::new(config.cores, backend.name(), io::clock::monotonic_us());
             threads.push(spawn("zerohop-proxy-admin".to_owned(), admin_street(listener), machine, mailbox)?);
         }
         for (core, (mailbox, listeners)) in mailboxes.into_iter().zip(of_cores).enumerate() {

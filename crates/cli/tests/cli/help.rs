@@ -20,7 +20,9 @@ fn long_options(text: &str, is_definition: impl Fn(&str) -> bool) -> BTreeSet<St
 fn every_option_is_on_the_page_and_nothing_else() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
     let page = std::fs::read_to_string(page).unwrap();
-    for subcommand in ["up", "serve", "join", "cli", "check", "backup", "restore", "bench", "proxy", "demo failover"] {
+    for subcommand in
+        ["up", "serve", "join", "cli", "check", "backup", "restore", "bench", "proxy", "top", "demo failover"]
+    {
         let words: Vec<&str> = subcommand.split(' ').chain(["--help"]).collect();
         let help = run(&words).output;
         let in_help = long_options(&help, |line| {
@@ -38,7 +40,8 @@ fn every_option_is_on_the_page_and_nothing_else() {
 #[test]
 fn help_names_every_subcommand_and_version_is_told() {
     let help = run(&["--help"]).output;
-    for subcommand in ["up", "serve", "join", "cli", "check", "backup", "restore", "bench", "proxy", "demo", "version"]
+    for subcommand in
+        ["up", "serve", "join", "cli", "check", "backup", "restore", "bench", "proxy", "top", "demo", "version"]
     {
         assert!(help.lines().any(|line| line.trim_start().starts_with(&format!("{subcommand} "))), "{help}");
     }

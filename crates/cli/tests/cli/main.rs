@@ -22,5 +22,6 @@ mod refusals;
 mod running;
 mod save;
 mod tls;
+mod top;
 mod tour;
 mod up_nodes;

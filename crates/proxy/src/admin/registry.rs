@@ -52,7 +52,7 @@ macro_rules! of_destination {
     };
 }
 
-static OF_PROXY: [Metric; 3] = [
+static OF_PROXY: [Metric; 4] = [
     metric(
         Kind::Gauge,
         ("zerohop_proxy_info", "Always 1; the labels say what runs."),
@@ -72,6 +72,9 @@ static OF_PROXY: [Metric; 3] = [
             }
         },
     ),
+    metric(Kind::Gauge, ("zerohop_proxy_uptime_seconds", "How long the proxy has run."), &[], |sample, series| {
+        series.put(&[], Value::Micros(sample.uptime_us))
+    }),
     metric(
         Kind::Counter,
         ("zerohop_proxy_admin_requests", "Requests to the admin port, of whatever kind."),

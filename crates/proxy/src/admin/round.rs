@@ -29,6 +29,8 @@ enum Page {
 pub(crate) struct Admin {
     port: Port<Page>,
     backend: &'static str,
+    /// When the proxy began to run, microseconds.
+    started_us: u64,
     /// By core: since when it owes an answer, microseconds.
     owed_since_us: Vec<Option<u64>>,
     /// Of the round under way, and when it began.
@@ -38,11 +40,12 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Beside so many cores, which run on that.
-    pub fn new(cores: usize, backend: &'static str) -> Admin {
+    /// Beside so many cores, which run on that since then.
+    pub fn new(cores: usize, backend: &'static str, started_us: u64) -> Admin {
         Admin {
             port: Port::new(find),
             backend,
+            started_us,
             owed_since_us: vec![None; cores],
             answers: Vec::new(),
             began_us: None,
@@ -70,6 +73,7 @@ impl Admin {
         self.began_us = None;
         let owed = self.owed_since_us.iter().map(|owed| owed.map_or(0, |since_us| now_us.saturating_sub(since_us)));
         let sample = Sample {
+            uptime_us: now_us.saturating_sub(self.started_us),
             backend: self.backend,
             owed_us: owed.collect(),
             cores: std::mem::take(&mut self.answers),

@@ -7,6 +7,8 @@ use crate::standing::CoreStanding;
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
+    /// How long the proxy has run, microseconds.
+    pub uptime_us: u64,
     /// What the cores run on.
     pub backend: &'static str,
     /// By core; `None`: it has not answered in time.

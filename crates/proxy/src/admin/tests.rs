@@ -20,7 +20,13 @@ struct Rig {
 
 impl Rig {
     fn new(cores: usize) -> Rig {
-        Rig { admin: Admin::new(cores, "epoll"), now_us: 1_000_000, clients: 0, asked: Vec::new(), answers: Vec::new() }
+        Rig {
+            admin: Admin::new(cores, "epoll", 400_000),
+            now_us: 1_000_000,
+            clients: 0,
+            asked: Vec::new(),
+            answers: Vec::new(),
+        }
     }
 
     fn tick(&mut self, mut events: Vec<Event>, received: &[u8], mut hops: Vec<(CoreId, Word)>) {
@@ -82,6 +88,7 @@ fn a_scrape_has_what_each_core_counted() {
     rig.answer(1, standing(1, 0));
     let page = &rig.answers[0];
     for line in [
+        "zerohop_proxy_uptime_seconds 0.600000",
         "zerohop_proxy_core_up{core=\"1\"} 1",
         "zerohop_proxy_class_weight{class=\"a\\\"b\",core=\"0\"} 3",
         "zerohop_proxy_class_replies_late_total{class=\"a\\\"b\",core=\"1\"} 1",
