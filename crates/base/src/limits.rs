@@ -304,3 +304,20 @@ pub const PROXY_WEIGHT_MAX: u32 = 100;
 pub const CLIENT_REQUESTS_MAX: usize = 65_536;
 /// Bytes that the client library takes from a connection at once.
 pub const CLIENT_RECEIVE_BYTES: usize = 64 << 10;
+
+/// Bytes of an application's protocol that may be no whole request (`zerohop::serve`), unless it says otherwise: twice the 8 KiB
+/// that servers of HTTP commonly allow for a head. All of them are looked at again with each piece that comes.
+pub const SERVED_REQUEST_BYTES_MAX: usize = 16 << 10;
+/// Time that a client of an application may take for a request, and be silent between two, microseconds.
+pub const SERVED_SILENCE_US_MAX: u64 = 60_000_000;
+/// Requests of one client of an application that are on their way; no more is read from it until one is answered.
+pub const SERVED_PIPELINE_MAX: usize = 64;
+/// Asks to the store of one round of one request of an application.
+pub const ASKS_PER_REQUEST_MAX: usize = 4096;
+/// Asks to the store of one core that are on their way, above which requests that ask more are refused: what one lane has places for.
+pub const ASKS_PER_CORE_MAX: usize = CLIENT_REQUESTS_MAX;
+/// Bytes of replies to requests of one core that are not answered, above which further ones are refused; half of the longest value,
+/// so that a long one among many short ones does not refuse anybody.
+pub const SERVED_REPLY_BYTES_MAX: usize = 256 << 20;
+/// Replies that complete nothing and are handled in one tick: at a microsecond each a quarter of a tick's time.
+pub const REPLIES_MERGED_PER_TICK_MAX: usize = 256;

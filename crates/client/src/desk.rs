@@ -117,6 +117,12 @@ impl<S> Desk<S> {
         self.places.taken()
     }
 
+    /// Whether something waits for the street to have sent what it was handed.
+    #[inline]
+    pub fn awaits_sent(&self) -> bool {
+        self.lane.awaits_sent()
+    }
+
     /// Takes a request; its place, until `seat` was told the outcome or the caller [gave up](Desk::give_up).
     ///
     /// # Errors

@@ -68,6 +68,7 @@ mod keeper;
 mod long_put;
 mod options;
 mod partition;
+pub mod serve;
 mod store;
 #[doc(hidden)]
 pub mod testing;

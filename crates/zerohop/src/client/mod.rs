@@ -77,7 +77,7 @@
 //!
 //! In a child process every handle begins anew, with connections of its own. Futures and tickets of the parent are the parent's.
 
-mod address;
+pub(crate) mod address;
 mod background;
 mod call;
 mod chain;
@@ -87,9 +87,9 @@ mod from_reply;
 mod gathering;
 mod inbox;
 mod link;
-mod options;
+pub(crate) mod options;
 mod reply;
-mod request;
+pub(crate) mod request;
 mod seat;
 mod stray;
 mod strings;

@@ -11,7 +11,7 @@ use wire::request::encode;
 /// How a [`Client`] works; made by [`Client::options`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
 }
 
 /// What all parts of a client know.
@@ -94,13 +94,18 @@ impl Options {
     pub fn open(mut self, address: &str) -> Result<Client, Error> {
         let Address { host_and_port, login, database } = Address::parse(address)?;
         self.settings.address = host_and_port;
-        self.settings.login = login.or(self.settings.login);
-        self.settings.database = database.unwrap_or(self.settings.database);
+        self.settings.log_in(login, database);
         Client::begin(self.settings)
     }
 }
 
 impl Settings {
+    /// What the address says of user and database goes before what was said elsewhere.
+    pub fn log_in(&mut self, login: Option<Login>, database: Option<u32>) {
+        self.login = login.or(self.login.take());
+        self.database = database.unwrap_or(self.database);
+    }
+
     /// The same for another node.
     pub fn of_node(&self, address: &str) -> Settings {
         Settings { address: address.to_owned(), ..self.clone() }

@@ -1,0 +1,7 @@
+//! The machine on a virtual street: every event by hand, a clock that stands unless it is moved, nodes that say what a test wants.
+
+mod bounds;
+mod failing;
+mod lines;
+mod order;
+mod rig;
