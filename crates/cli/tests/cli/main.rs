@@ -11,6 +11,7 @@ mod deadlines;
 mod demo;
 mod directories;
 mod embedded;
+mod fan_out;
 mod grow;
 mod help;
 mod library;

@@ -94,6 +94,7 @@ fn who_is_silent_or_slow_is_closed() {
     rig.say("n0:1", "$-1\r\n");
     rig.settle();
     assert_eq!(rig.sent(busy), "a nil\n");
+    assert!(!rig.closed.contains(&busy), "its silence begins with its answer");
 }
 
 /// Who sends much at once is read from again when it was answered.
@@ -167,6 +168,7 @@ fn a_connection_ends_behind_its_last_answer() {
     rig.settle();
     assert_eq!((rig.sent(closes).as_str(), rig.sent(half_closed).as_str()), ("a nil\n", "c nil\nd nil\n"));
     assert_eq!(rig.closed.len(), 2);
+    assert!(!rig.journal().contains(&"read b".to_owned()));
 }
 
 #[test]
@@ -174,7 +176,8 @@ fn a_server_ends_when_its_requests_are_answered_or_their_time_is_over() {
     for is_answered in [true, false] {
         let mut rig = rig(|_| {});
         let client = rig.connect();
-        rig.send(client, &format!("a {}\n", key_on(0, 0)));
+        // Its own time is longer than the server's end.
+        rig.send(client, &format!("a long {}\n", key_on(0, 0)));
         rig.settle();
         rig.tell(Event::ShutdownRequested);
         rig.send(client, "b\n");

@@ -87,6 +87,16 @@ fn a_request_that_is_sent_on_goes_to_members_only() {
     rig.send(client, &format!("r {moved} {astray}\n"));
     rig.settle();
     assert_eq!((rig.asked("n1:1").len(), rig.asked("n2:1").len(), rig.asked("n0:1").len()), (1, 1, 0));
+    // A cluster that is known sends on to a stranger: it is asked whether that is one of its own.
+    rig.say("n1:1", &bulk("b"));
+    rig.say("n2:1", "-MOVED 11000 stranger:1\r\n");
+    rig.now_us += base::limits::TABLE_ASKED_US_MIN;
+    rig.settle();
+    assert_eq!(rig.asked("n2:1"), ["CLUSTER NODES"]);
+    rig.say("n2:1", &bulk(THREE));
+    rig.settle();
+    let answer = rig.sent(client);
+    assert!(answer.contains("stranger:1") && answer.contains(problem) && rig.dials.is_empty(), "{answer}");
 }
 
 #[test]

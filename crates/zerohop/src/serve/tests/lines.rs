@@ -9,7 +9,8 @@ use std::time::Duration;
 pub type Journal = Arc<Mutex<Vec<String>>>;
 
 /// See the module. Words of a request that are no keys: `close` ends the connection behind the answer, `hello` is answered at once,
-/// `soon` asks for what follows within a millisecond, `brief` waits a millisecond for it, `then:KEY` asks in a second round.
+/// `soon` asks for what follows within a millisecond, `brief` waits a millisecond for it and `long` an hour, `then:KEY` asks in a
+/// second round.
 #[derive(Default)]
 pub struct Lines {
     pub journal: Journal,
@@ -48,13 +49,13 @@ impl Handler for Lines {
         let mut words = text.split(' ');
         let mut line = Line { name: words.next().unwrap_or_default().to_owned(), ..Line::default() };
         self.note(format!("read {}", line.name));
-        let time = Duration::from_millis(1);
-        let (mut is_soon, mut is_brief) = (false, false);
+        let (mut is_soon, mut timeout) = (false, None);
         for word in words {
             match word {
                 "close" => turn.close(),
                 "soon" => is_soon = true,
-                "brief" => is_brief = true,
+                "brief" => timeout = Some(Duration::from_millis(1)),
+                "long" => timeout = Some(Duration::from_secs(3600)),
                 "hello" => {
                     turn.answer().extend_from_slice(format!("hello {requests}\n").as_bytes());
                     return Taken::Answered { bytes: end + 1 };
@@ -62,8 +63,11 @@ impl Handler for Lines {
                 _ if word.starts_with("then:") => line.then = Some(word["then:".len()..].to_owned()),
                 key => {
                     let ask = if key.starts_with("set:") { Ask::set(key, "v") } else { Ask::get(key) };
-                    let ask = if is_soon { ask.within(time) } else { ask };
-                    let number = turn.ask(if is_brief { ask.timeout(time) } else { ask });
+                    let ask = if is_soon { ask.within(Duration::from_millis(1)) } else { ask };
+                    let number = turn.ask(match timeout {
+                        Some(time) => ask.timeout(time),
+                        None => ask,
+                    });
                     assert_eq!(number, line.results.len());
                     line.results.push(String::new());
                 }
