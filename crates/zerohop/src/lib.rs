@@ -22,6 +22,9 @@
 //! # }
 //! ```
 //!
+//! Two more doors to the same data: [`Client`] for a server that runs elsewhere, and [`serve`](mod@serve) for a program that serves its own
+//! protocol from one.
+//!
 //! # Keys and values
 //!
 //! Keys are 0 to 65,535 bytes, values 0 to 512 MiB ([`limits`]); both are any bytes. All data lives in memory as well. The
