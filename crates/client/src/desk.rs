@@ -128,6 +128,24 @@ impl<S> Desk<S> {
     /// # Errors
     /// [`NotAsked`]; nothing was kept.
     pub fn ask(&mut self, now_us: u64, ask: Ask<'_>, seat: S) -> Result<Place, NotAsked> {
+        self.take(now_us, ask, seat, false)
+    }
+
+    /// As [`Desk::ask`], however much waits: for one of several that belong together, for the first of which there
+    /// [was room](Desk::has_room).
+    ///
+    /// # Errors
+    /// [`NotAsked::Unreachable`], or [`NotAsked::Full`] when all places are taken; nothing was kept.
+    pub fn ask_in_any_case(&mut self, now_us: u64, ask: Ask<'_>, seat: S) -> Result<Place, NotAsked> {
+        self.take(now_us, ask, seat, true)
+    }
+
+    /// Whether another request of that class would be taken.
+    pub fn has_room(&self, qos: Qos) -> bool {
+        self.lane.has_room(qos)
+    }
+
+    fn take(&mut self, now_us: u64, ask: Ask<'_>, seat: S, in_any_case: bool) -> Result<Place, NotAsked> {
         if self.lane.is_down(now_us) {
             return Err(NotAsked::Unreachable);
         }
@@ -135,6 +153,10 @@ impl<S> Desk<S> {
         let owed = Owed { place: place.index, is_read: ask.is_read };
         let is_taken = match ask.is_asking {
             true => self.push_behind_asking(now_us, &ask, owed),
+            false if in_any_case => {
+                self.lane.push_again(now_us, ask.caller, ask.qos, owed, ask.request);
+                true
+            }
             false => self.lane.push(now_us, ask.caller, ask.qos, owed, ask.request).is_ok(),
         };
         if !is_taken {

@@ -81,6 +81,10 @@ fn whole(length: usize, request: &httparse::Request<'_, '_>) -> Head {
     let connection = value_of("connection").unwrap_or_default();
     let says = |word: &str| connection.split(',').any(|other| other.trim() == word);
     let stays = if is_of_one { !says("close") } else { says("keep-alive") };
+    if request.method != Some("GET") {
+        // The answer to a HEAD has no body, so that nothing can follow ours.
+        return Head::Refused { bytes: None, status: Status::MethodNotAllowed, problem: "keys can be got only" };
+    }
     match keys(request) {
         Ok(keys) => Head::Keys { bytes: length, keys, stays },
         Err((status, problem)) => Head::Refused { bytes: stays.then_some(length), status, problem },
@@ -92,9 +96,6 @@ fn keys(request: &httparse::Request<'_, '_>) -> Result<Vec<String>, (Status, &'s
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if path != "/keys" {
         return Err((Status::NotFound, "there is /keys?k=KEY&k=KEY only"));
-    }
-    if request.method != Some("GET") {
-        return Err((Status::MethodNotAllowed, "keys can be got only"));
     }
     let words = query.split('&').filter_map(|pair| pair.strip_prefix("k="));
     let keys: Option<Vec<String>> = words.map(decoded).collect();

@@ -5,7 +5,8 @@ use crate::client::request::Request;
 use client::Qos;
 use std::time::Duration;
 
-/// One request to the store, which goes to the holder of its first key. What would change or hold a connection that others share is
+/// One request to the store, which goes to the holder of its first key. Asks that are on their way at the same time are carried out in
+/// any order: who needs one, asks in another round ([`Handler::complete`](super::Handler::complete)). What would change or hold a connection that others share is
 /// refused as it is for a [`Client`](crate::Client).
 #[derive(Clone, Debug)]
 pub struct Ask {

@@ -171,7 +171,7 @@ impl<C> Connection<C> {
         if self.is_last && self.owed.is_empty() && self.output.is_empty() {
             self.close(effects);
         }
-        self.pace(bounds, effects)
+        !self.is_closing && self.pace(bounds, effects)
     }
 
     /// Stops reading from who has too much on its way, and reads again from who has not.

@@ -14,6 +14,7 @@ use super::upstream::{Seat, Told};
 use crate::client::{Error, Reply};
 use base::limits::{REDIRECTS_HELD_MAX, REDIRECTS_MAX};
 use client::cluster::{NodeNumber, Redirect};
+use std::time::Duration;
 
 /// An ask that a node sent on to a place that nobody knows.
 pub(super) struct SentOn {
@@ -21,6 +22,8 @@ pub(super) struct SentOn {
     redirect: Redirect,
     /// Who said so.
     node: NodeNumber,
+    /// When its time is over, microseconds.
+    pub deadline_us: u64,
 }
 
 impl<H: Handler> ServeMachine<H> {
@@ -33,9 +36,12 @@ impl<H: Handler> ServeMachine<H> {
             }
             match seat {
                 Seat::Table => self.table_said(node, &answer),
-                Seat::Ask(number) => match self.redirect(node, &answer) {
-                    Some(redirect) => self.follow(now_us, SentOn { number, redirect, node }),
-                    None => self.requests.settle(number, answer, bytes),
+                Seat::Ask(number) => match (self.redirect(node, &answer), self.requests.asked(number)) {
+                    (Some(redirect), Some(asked)) => {
+                        let deadline_us = asked.deadline_us;
+                        self.follow(now_us, SentOn { number, redirect, node, deadline_us });
+                    }
+                    _ => self.requests.settle(number, answer, bytes),
                 },
             }
         }
@@ -95,10 +101,18 @@ impl<H: Handler> ServeMachine<H> {
         if let Some(node) = self.upstream.learning.ask(now_us, &self.upstream.table) {
             self.upstream.ask_for_table(now_us, node);
         }
-        if !self.upstream.learning.rests() {
-            return;
-        }
+        let rests = self.upstream.learning.rests();
         for sent_on in std::mem::take(&mut self.held) {
+            if sent_on.deadline_us <= now_us {
+                let address = self.upstream.table.address(sent_on.node).to_owned();
+                let late = Error::TimedOut { address, after: Duration::ZERO };
+                self.requests.settle(sent_on.number, Err(late), 0);
+                continue;
+            }
+            if !rests {
+                self.held.push(sent_on);
+                continue;
+            }
             match self.upstream.table.member(&sent_on.redirect.place) {
                 Some(_) => self.follow(now_us, sent_on),
                 None => self.astray(&sent_on, "that is no node of its cluster, and nothing was sent there"),

@@ -268,11 +268,14 @@ impl<H: Handler> ServeMachine<H> {
 
     fn deadline_us(&self, now_us: u64) -> Option<u64> {
         let sweep_us = (self.clients > 0).then_some(self.sweep_us);
-        [self.upstream.deadline_us(now_us), sweep_us, self.ends_us].into_iter().flatten().min()
+        let held_us = self.held.iter().map(|sent_on| sent_on.deadline_us).min();
+        [self.upstream.deadline_us(now_us), held_us, sweep_us, self.ends_us].into_iter().flatten().min()
     }
 
+    /// Whether it is to end, and everything is answered and handed to the street, or may not wait longer.
     fn is_done(&self, now_us: u64) -> bool {
-        self.ends_us.is_some_and(|ends_us| ends_us <= now_us || self.requests.is_empty())
+        let has_unsent = || self.connections.iter().flatten().any(|client| client.awaits_sent());
+        self.ends_us.is_some_and(|ends_us| ends_us <= now_us || (self.requests.is_empty() && !has_unsent()))
     }
 }
 
@@ -286,10 +289,10 @@ impl<H: Handler> Machine for ServeMachine<H> {
         self.expire(now_us, effects);
         self.take_told(now_us);
         let finished = self.finish(now_us);
-        let read = match self.ends_us {
-            None => self.read(now_us),
-            Some(_) => Work::Nothing,
-        };
+        if self.ends_us.is_some() {
+            self.readable.clear();
+        }
+        let read = self.read(now_us);
         if (finished, read) == (Work::Nothing, Work::Nothing) {
             self.merge();
         }

@@ -47,7 +47,7 @@ impl<H: Handler> ServeMachine<H> {
             }
             Taken::Asked { bytes, request } => {
                 client.take(bytes, now_us);
-                match self.refusal(asks.len(), *asks_on_their_way) {
+                match self.refusal(&asks, *asks_on_their_way) {
                     Some(refusal) => client.answer_now(self.phrase(refusal), closes),
                     None => {
                         *asks_on_their_way += asks.len();
@@ -65,15 +65,19 @@ impl<H: Handler> ServeMachine<H> {
         true
     }
 
-    /// Whether so many more asks are too many. Who asks nothing costs the store nothing.
-    fn refusal(&self, asks: usize, asks_on_their_way: usize) -> Option<Refusal> {
+    /// Whether these asks are too many. Either all are taken, or none: a request is not refused in part. Who asks nothing costs the
+    /// store nothing.
+    fn refusal(&self, asks: &[Ask], asks_on_their_way: usize) -> Option<Refusal> {
         let bounds = &self.bounds;
-        let is_busy =
-            asks_on_their_way + asks > bounds.asks_max || self.requests.reply_bytes() > bounds.reply_bytes_max;
-        match asks {
+        let has_room = || {
+            asks_on_their_way + asks.len() <= bounds.asks_max
+                && self.requests.reply_bytes() <= bounds.reply_bytes_max
+                && self.upstream.has_room(asks)
+        };
+        match asks.len() {
             0 => None,
-            _ if asks > bounds.asks_per_request_max => Some(Refusal::TooWide),
-            _ => is_busy.then_some(Refusal::Busy),
+            count if count > bounds.asks_per_request_max => Some(Refusal::TooWide),
+            _ => (!has_room()).then_some(Refusal::Busy),
         }
     }
 

@@ -5,9 +5,11 @@
 //!  told ◄─ answers; or it is to be asked elsewhere ◄─ replies, losses, times that are over
 //! ```
 
+use super::ask as handler;
 use super::learning::Learning;
 use super::requests::{Answer, AskNumber, Asked};
 use crate::client::options::Settings;
+use crate::client::request::Request;
 use crate::client::{Error, Reply, ServerError};
 use base::limits::{HURRY_US_MAX, LANE_BATCH_BYTES_MAX};
 use base::rng::mix;
@@ -69,6 +71,11 @@ fn bounds() -> BatchBounds {
     }
 }
 
+/// Whether who wants that does not stand behind others in their connection.
+fn is_urgent(qos: Qos) -> bool {
+    matches!(qos, Qos::Single | Qos::Within { us: ..=HURRY_US_MAX })
+}
+
 fn microseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -99,8 +106,8 @@ impl Upstream {
         self.counters.iter().map(|counter| counter.desk.owed()).sum()
     }
 
-    /// Who has a key, as far as is known.
-    pub fn holder(&self, slot: Option<Slot>) -> NodeNumber {
+    /// Who has a slot, as far as is known; of no slot anybody.
+    fn holder(&self, slot: Option<Slot>) -> NodeNumber {
         let seed = || self.table.seeds().next().expect("a server has a store");
         slot.and_then(|slot| self.table.holder(slot))
             .or_else(|| self.table.holders().first().copied())
@@ -125,10 +132,26 @@ impl Upstream {
         self.counters.len() - 1
     }
 
+    /// Whether every one of these has room at the lane that it goes to.
+    pub fn has_room(&self, asks: &[handler::Ask]) -> bool {
+        let is_full = |counter: &Counter| !counter.desk.has_room(Qos::Batch);
+        if !self.counters.iter().any(is_full) {
+            return true;
+        }
+        asks.iter().all(|ask| {
+            let place = (self.holder_of(&ask.request), is_urgent(ask.qos));
+            self.of_nodes.get(&place).is_none_or(|&counter| !is_full(&self.counters[counter]))
+        })
+    }
+
+    /// Who has a request's key, as far as is known.
+    fn holder_of(&self, request: &Request) -> NodeNumber {
+        self.holder(request.first_key(false).map(slot_of))
+    }
+
     /// Asks the holder of the ask's key; or whom a node named, `behind_asking` if only this once. What cannot be asked is told so.
     pub fn ask(&mut self, now_us: u64, number: AskNumber, asked: &mut Asked, sent_to: Option<(NodeNumber, bool)>) {
-        let key_holder = || self.holder(asked.request.first_key(false).map(slot_of));
-        let (node, is_asking) = sent_to.unwrap_or_else(|| (key_holder(), false));
+        let (node, is_asking) = sent_to.unwrap_or_else(|| (self.holder_of(&asked.request), false));
         let seat = Seat::Ask(number);
         let is_read = match asked.request.is_shared_read() {
             Ok(is_read) => is_read,
@@ -153,10 +176,9 @@ impl Upstream {
     }
 
     fn put(&mut self, now_us: u64, node: NodeNumber, ask: Ask<'_>, seat: Seat) {
-        let is_urgent = matches!(ask.qos, Qos::Single | Qos::Within { us: ..=HURRY_US_MAX });
-        let counter = self.counter(now_us, node, is_urgent);
+        let counter = self.counter(now_us, node, is_urgent(ask.qos));
         let desk = &mut self.counters[counter].desk;
-        let Err(why) = desk.ask(now_us, ask, seat) else { return };
+        let Err(why) = desk.ask_in_any_case(now_us, ask, seat) else { return };
         let address = desk.address().to_owned();
         let error = match why {
             NotAsked::Full => Error::Full { address },

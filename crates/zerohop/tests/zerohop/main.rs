@@ -9,4 +9,5 @@ mod fixture;
 mod model;
 mod reading;
 mod sequence;
+mod serve;
 mod threads;

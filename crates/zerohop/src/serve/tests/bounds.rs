@@ -28,6 +28,28 @@ fn too_many_asks_are_refused_before_they_leave() {
     assert_eq!((rig.asked("n0:1").len(), rig.closed.len()), (2, 0));
 }
 
+/// A node that is behind: a request is taken as a whole or not at all, and others' nodes are not concerned.
+#[test]
+fn a_lane_that_is_full_refuses_whole_requests() {
+    let mut rig = rig(|_| {});
+    let client = rig.connect();
+    let long = "x".repeat(base::limits::BATCHES_WAITING_BYTES_MAX / 8);
+    let keys = |node: usize, count: usize| vec![format!("{}{long}", key_on(node, 0)); count].join(" ");
+    rig.send(client, &format!("a {}\nb {}\nc {}\n", keys(0, 10), keys(0, 1), key_on(1, 0)));
+    rig.settle();
+    rig.say("n1:1", "$-1\r\n");
+    for _ in 0..10 {
+        rig.say("n0:1", "$-1\r\n");
+        rig.settle();
+    }
+    assert_eq!(rig.sent(client), format!("a{}\nrefused Busy\nc nil\n", " nil".repeat(10)));
+    rig.send(client, &format!("b {}\n", keys(0, 1)));
+    rig.settle();
+    rig.say("n0:1", "$-1\r\n");
+    rig.settle();
+    assert_eq!(rig.sent(client), "b nil\n");
+}
+
 /// Replies that are kept until their request is complete are bounded, too.
 #[test]
 fn too_many_bytes_of_replies_are_waited_for() {
@@ -184,6 +206,8 @@ fn a_server_ends_when_its_requests_are_answered_or_their_time_is_over() {
         let late = rig.connect();
         rig.tick();
         rig.tick();
+        // What is not read any more is no work.
+        assert!(!rig.has_more);
         assert_eq!((rig.has_stopped, rig.sent(late).as_str()), (false, "refused Ending\n"));
         match is_answered {
             true => rig.say("n0:1", "$-1\r\n"),

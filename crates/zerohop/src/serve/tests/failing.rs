@@ -99,6 +99,21 @@ fn a_request_that_is_sent_on_goes_to_members_only() {
     assert!(answer.contains("stranger:1") && answer.contains(problem) && rig.dials.is_empty(), "{answer}");
 }
 
+/// Who waits to hear whether a place is a member's waits no longer than its time.
+#[test]
+fn an_ask_that_waits_for_the_table_gives_up_too() {
+    let mut rig = Rig::new(Bounds::default());
+    let client = rig.connect();
+    rig.send(client, &format!("r brief {}\n", key_on(1, 0)));
+    rig.settle();
+    rig.say("n0:1", "-MOVED 6000 n1:1\r\n");
+    rig.settle();
+    rig.now_us += 1_000;
+    assert_eq!(rig.deadline_us, Some(rig.now_us));
+    rig.settle();
+    assert_eq!(rig.sent(client), "r (TimedOut { address: \"n0:1\", after: 1ms })\n");
+}
+
 #[test]
 fn ask_is_followed_once_and_behind_asking() {
     let mut rig = Rig::of_cluster();

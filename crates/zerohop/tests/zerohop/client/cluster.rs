@@ -16,8 +16,11 @@ fn pair(word: &'static str) -> (Puppet, Puppet, Client) {
     (home, away, client)
 }
 
-/// Sets a key in each of the ways to ask.
-const WAYS: [fn(&Client, &str) -> Result<(), Error>; 3] = [
+/// Sets a key.
+type Way = fn(&Client, &str) -> Result<(), Error>;
+
+/// The ways to ask.
+const WAYS: [Way; 3] = [
     |client, key| client.set(key, "v").wait(),
     |client, key| block_on(client.set(key, "v")),
     |client, key| client.set(key, "v").submit()?.wait().expect("nobody else takes it"),

@@ -4,6 +4,6 @@ mod cluster;
 mod futures;
 mod lives;
 mod lonely;
-mod puppet;
+pub mod puppet;
 mod submitted;
 mod trouble;
