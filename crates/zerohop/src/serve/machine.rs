@@ -300,7 +300,8 @@ impl<H: Handler> Machine for ServeMachine<H> {
         self.sweep(now_us);
         self.upstream.act(now_us, effects);
         let awaits_sent = self.reply(now_us, effects) || self.upstream.awaits_sent();
-        output.quiet_completions = !awaits_sent;
+        // At the end the street waits for sends that are under way, so it has to hear of them.
+        output.quiet_completions = !awaits_sent && self.ends_us.is_none();
         // What could not be asked was told so by now; what was answered at once made room.
         let has_left = self.requests.has_complete() || self.requests.first_partial().is_some();
         output.more = has_left || !self.readable.is_empty() || !self.upstream.told.is_empty();
