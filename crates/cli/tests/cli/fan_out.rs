@@ -14,10 +14,12 @@ use zerohop::Client;
 use crate::cluster::Three;
 use crate::process::{PATIENCE, Server, eventually};
 
-/// The example, which Cargo builds beside these tests.
+/// The example, which Cargo builds beside these tests unless it is told to build or run some of them only.
 fn example() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    tests.ancestors().nth(2).unwrap().join("examples/http_fan_out")
+    let path = tests.ancestors().nth(2).unwrap().join("examples/http_fan_out");
+    assert!(path.exists(), "build it first: cargo build -p cli --example http_fan_out");
+    path
 }
 
 /// The example before a store; ends with the test.
