@@ -3,5 +3,6 @@
 mod bounds;
 mod failing;
 mod lines;
+mod lives;
 mod order;
 mod rig;

@@ -39,7 +39,7 @@ pub struct Rig {
     next_index: u32,
     pub dials: VecDeque<(u64, String)>,
     /// Addresses of the connections to nodes.
-    nodes: BTreeMap<ConnectionId, String>,
+    pub nodes: BTreeMap<ConnectionId, String>,
     sent: BTreeMap<ConnectionId, Vec<u8>>,
     pub closed: Vec<ConnectionId>,
     pub paused: Vec<ConnectionId>,
@@ -129,7 +129,11 @@ impl Rig {
 
     /// The words of requests that a node got on its newest connection since it was asked last, one line each.
     pub fn asked(&mut self, address: &str) -> Vec<String> {
-        let connection = self.node(address);
+        self.asked_on(self.node(address))
+    }
+
+    /// The same of any connection to a node.
+    pub fn asked_on(&mut self, connection: ConnectionId) -> Vec<String> {
         let text = self.sent(connection);
         let requests = text.split('*').skip(1);
         let words = |request: &str| request.split("\r\n").skip(2).step_by(2).collect::<Vec<_>>().join(" ");
@@ -166,14 +170,21 @@ impl Rig {
         }
     }
 
+    /// The oldest dial is answered.
+    pub fn accept_dial(&mut self) {
+        if let Some((token, address)) = self.dials.pop_front() {
+            let connection = self.new_id();
+            self.nodes.insert(connection, address);
+            self.events.push(Event::Dialed { token, connection: Some(connection) });
+        }
+    }
+
     /// Ticks until nothing is left to do; dials are answered.
     pub fn settle(&mut self) {
         for _ in 0..100 {
             self.tick();
-            while let Some((token, address)) = self.dials.pop_front() {
-                let connection = self.new_id();
-                self.nodes.insert(connection, address);
-                self.events.push(Event::Dialed { token, connection: Some(connection) });
+            while !self.dials.is_empty() {
+                self.accept_dial();
             }
             if self.events.is_empty() && !self.has_more {
                 return;
