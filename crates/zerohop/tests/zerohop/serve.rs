@@ -136,6 +136,21 @@ fn a_write_that_was_on_its_way_is_unknown_and_not_sent_twice() {
     assert_eq!(puppet.count("SET"), 1);
 }
 
+/// A store that does not know the server's password is asked again by the next request, and says so again.
+#[test]
+fn a_login_that_is_refused_is_every_keys_error() {
+    let puppet = Puppet::new();
+    let options = Options::new(&format!("redis://:word@{}", puppet.address)).unwrap();
+    let server = options.start("127.0.0.1:0", |_core| Lines).unwrap();
+    let mut client = connect(&server);
+    for _ in 0..2 {
+        say(&mut client, "a b\n");
+        let answer = line(&mut client);
+        assert_eq!(answer.matches("Err(Refused").count(), 2, "{answer}");
+    }
+    assert_eq!(puppet.count("GET"), 0);
+}
+
 #[test]
 fn what_cannot_begin_is_said() {
     let nowhere = Options::new("redis://h/x").unwrap_err();
