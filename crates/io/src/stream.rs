@@ -38,7 +38,7 @@ pub struct Stream {
 pub enum Received {
     /// So many bytes, one at least.
     Bytes(usize),
-    /// None, in the time there was.
+    /// None, in the time there was or until a signal came.
     Nothing,
     /// The other end sends no more, or the connection broke.
     End,
@@ -81,14 +81,11 @@ impl Stream {
     }
 
     fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> Received {
-        loop {
-            match recv(&self.socket, &mut *buffer, flags) {
-                Ok((0, _)) => return Received::End,
-                Ok((count, _)) => return Received::Bytes(count),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Received::Nothing,
-                Err(_) => return Received::End,
-            }
+        match recv(&self.socket, &mut *buffer, flags) {
+            Ok((0, _)) => Received::End,
+            Ok((count, _)) => Received::Bytes(count),
+            Err(Errno::INTR | Errno::AGAIN) => Received::Nothing,
+            Err(_) => Received::End,
         }
     }
 

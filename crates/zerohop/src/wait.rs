@@ -191,6 +191,21 @@ impl Store {
     /// becomes a list counts as absent), [`Error::Closed`] when the store is closed meanwhile; in durability `Commit`,
     /// [`Error::LogFailed`] if it would show what may not survive.
     pub fn wait(&self, key: &[u8], condition: Condition<'_>, timeout: Duration) -> Result<Waited, Error> {
+        self.wait_unless(key, condition, timeout, None)
+    }
+
+    /// As [`Store::wait`], and gives up as if the time were over once `is_interrupted` says so, which is asked every tenth of a second
+    /// and without a lock: for hosts whose handlers of signals run on the thread that waits.
+    ///
+    /// # Errors
+    /// Those of [`Store::wait`].
+    pub fn wait_unless(
+        &self,
+        key: &[u8],
+        condition: Condition<'_>,
+        timeout: Duration,
+        is_interrupted: Option<&dyn Fn() -> bool>,
+    ) -> Result<Waited, Error> {
         check_key(key)?;
         // A timeout beyond what the clock can count is none.
         let deadline = Instant::now().checked_add(timeout);
@@ -223,7 +238,7 @@ impl Store {
         }
         engine.waiters.add(hashed.hash, &waiter);
         drop(guard);
-        let end = await_end(&waiter, deadline);
+        let end = await_end(&waiter, deadline, is_interrupted);
         let mut engine = self.shared().lock();
         // It may have been fired between the end of its time and now.
         match end.or_else(|| waiter.end.lock().expect(POISONED).take()) {
@@ -240,18 +255,31 @@ impl Store {
     }
 }
 
-fn await_end(waiter: &Waiter, deadline: Option<Instant>) -> Option<End> {
+/// Between two questions whether a wait is to go on.
+const LOOK: Duration = Duration::from_millis(100);
+
+fn await_end(waiter: &Waiter, deadline: Option<Instant>, is_interrupted: Option<&dyn Fn() -> bool>) -> Option<End> {
+    let mut look = Instant::now() + LOOK;
     let mut end = waiter.end.lock().expect(POISONED);
     while end.is_none() {
-        let Some(deadline) = deadline else {
-            end = waiter.ended.wait(end).expect(POISONED);
-            continue;
-        };
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let now = Instant::now();
+        if deadline.is_some_and(|deadline| deadline <= now) {
             return None;
         }
-        end = waiter.ended.wait_timeout(end, left).expect(POISONED).0;
+        if let Some(is_interrupted) = is_interrupted.filter(|_| look <= now) {
+            drop(end);
+            if is_interrupted() {
+                return None;
+            }
+            look = Instant::now() + LOOK;
+            end = waiter.end.lock().expect(POISONED);
+            continue;
+        }
+        let until = [deadline, is_interrupted.map(|_| look)].into_iter().flatten().min();
+        end = match until {
+            Some(until) => waiter.ended.wait_timeout(end, until - now).expect(POISONED).0,
+            None => waiter.ended.wait(end).expect(POISONED),
+        };
     }
     end.take()
 }

@@ -85,6 +85,9 @@ pub enum Error {
         /// Why it cannot go there.
         problem: &'static str,
     },
+    /// What was given to [`Options::interrupted_by`](super::Options::interrupted_by) ended the wait. A write may have been carried out, and
+    /// may still be. A reply that comes late is dropped.
+    Interrupted,
     /// The last handle of the client was dropped while the request was on its way: as [`Error::Unknown`].
     Closed,
 }
@@ -180,6 +183,8 @@ impl fmt::Display for Error {
                 "{address} sent the request on to {place}: {problem}; it was not carried out: look at CLUSTER NODES of both"
             ),
             Error::System(text) => write!(formatter, "the system refuses: {text}"),
+            Error::Interrupted => formatter
+                .write_str("the wait was interrupted: a write may have been carried out, or still be; read before you send it again"),
             Error::Closed => formatter.write_str(
                 "the client was closed before the reply: a write may have been carried out or not; keep a handle of the client",
             ),

@@ -220,7 +220,7 @@ impl Link {
         (state.is_to_dial, state.is_acting) = (false, true);
         self.release(state);
         let settings = &self.settings;
-        let stream = Stream::connect(&settings.address, settings.connect_timeout, settings.timeout);
+        let stream = Stream::connect(&settings.address, settings.connect_timeout, settings.wait_max());
         let mut state = self.lock();
         state.is_acting = false;
         state.dials += 1;

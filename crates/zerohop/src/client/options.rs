@@ -8,6 +8,9 @@ use client::{Greeting, PolicyConfig};
 use std::time::Duration;
 use wire::request::encode;
 
+/// A thread that waits looks so often whether it is to go on, if anybody can tell, microseconds.
+pub(super) const LOOK_US: u64 = 100_000;
+
 /// How a [`Client`] works; made by [`Client::options`].
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -22,6 +25,7 @@ pub(crate) struct Settings {
     pub connect_timeout: Duration,
     pub policy: PolicyConfig,
     pub unclaimed_max: usize,
+    pub interrupted: Option<fn() -> bool>,
     login: Option<Login>,
     database: u32,
     protocol: u8,
@@ -36,6 +40,7 @@ impl Default for Options {
                 connect_timeout: Duration::from_secs(2),
                 policy: PolicyConfig::default(),
                 unclaimed_max: CLIENT_REQUESTS_MAX,
+                interrupted: None,
                 login: None,
                 database: 0,
                 protocol: 2,
@@ -87,6 +92,13 @@ impl Options {
         self
     }
 
+    /// What a thread that [waits](super::Call::wait) is to ask every tenth of a second: `true` ends its wait with
+    /// [`Error::Interrupted`]. No lock is held meanwhile. For hosts whose handlers of signals run on that very thread, as Python's do.
+    pub fn interrupted_by(mut self, is_interrupted: fn() -> bool) -> Options {
+        self.settings.interrupted = Some(is_interrupted);
+        self
+    }
+
     /// A client of the server at `address`, as [`Client::open`].
     ///
     /// # Errors
@@ -104,6 +116,12 @@ impl Settings {
     pub fn log_in(&mut self, login: Option<Login>, database: Option<u32>) {
         self.login = login.or(self.login.take());
         self.database = database.unwrap_or(self.database);
+    }
+
+    /// How long the socket lets a thread wait at a time.
+    pub fn wait_max(&self) -> Duration {
+        let look_max = self.interrupted.map_or(Duration::MAX, |_| Duration::from_micros(LOOK_US));
+        self.timeout.min(look_max)
     }
 
     /// The same for another node.

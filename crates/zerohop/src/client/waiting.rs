@@ -4,8 +4,9 @@ use super::background::Core;
 use super::error::Error;
 use super::gathering::{Gatherer, Round};
 use super::link::{Actor, Link, Locked, Reader, State};
+use super::options::{LOOK_US, Settings};
 use super::seat::{Answer, Seat, ThreadSeat};
-use client::desk::{Ask, NotAsked};
+use client::desk::{Ask, NotAsked, Place};
 use io::clock::monotonic_us;
 use io::stream::{Received, Watched, wait};
 use std::sync::Arc;
@@ -18,12 +19,42 @@ const PARKED_MIN: usize = 64;
 /// When to look again whether what is due was sent, if somebody else is sending, microseconds.
 const LOOK_AGAIN_US: u64 = 1_000;
 
+/// For how long a thread waits.
+struct Patience {
+    deadline_us: u64,
+    /// When to ask next whether the thread is to go on.
+    look_us: u64,
+    is_interrupted: bool,
+}
+
+impl Patience {
+    fn new(settings: &Settings, deadline_us: u64) -> Patience {
+        let look_us = settings.interrupted.map_or(u64::MAX, |_| monotonic_us() + LOOK_US);
+        Patience { deadline_us, look_us, is_interrupted: false }
+    }
+
+    /// Until when it may wait at a time.
+    fn until_us(&self) -> u64 {
+        self.deadline_us.min(self.look_us)
+    }
+
+    /// Asks whether it is to go on, if it is time: never under a lock, because whoever answers may wait for somebody who wants it.
+    fn look(&mut self, settings: &Settings) {
+        let Some(is_interrupted) = settings.interrupted else { return };
+        let now_us = monotonic_us();
+        if now_us >= self.look_us {
+            self.look_us = now_us + LOOK_US;
+            self.is_interrupted = is_interrupted();
+        }
+    }
+}
+
 impl Link {
     /// Asks, and returns with what came of it.
     pub fn call(&self, core: &Arc<Core>, ask: Ask<'_>) -> Answer {
         let (seat, number) = ThreadSeat::begin();
-        let deadline_us = ask.deadline_us;
-        let mut state = self.enter(core, ask, &seat)?;
+        let mut patience = Patience::new(&self.settings, ask.deadline_us);
+        let (mut state, place) = self.enter(core, ask, &seat, &mut patience)?;
         self.asked.fetch_add(1, Ordering::Relaxed);
         let round = state.begin_to_gather(Gatherer::Thread);
         loop {
@@ -31,13 +62,19 @@ impl Link {
             if !seat.waits(number) {
                 break;
             }
+            if patience.is_interrupted {
+                state.desk.give_up(place);
+                self.hand_over(core, &mut state);
+                self.release(state);
+                return Err(Error::Interrupted);
+            }
             let now_us = monotonic_us();
-            if now_us >= deadline_us {
+            if now_us >= ask.deadline_us {
                 self.expire(&mut state);
                 continue;
             }
             if state.may_read() {
-                state = self.read(state, &seat, (now_us, deadline_us));
+                state = self.read(state, &seat, now_us, &mut patience);
                 if !state.strays.is_empty() {
                     core.wake_background();
                 }
@@ -45,12 +82,9 @@ impl Link {
             }
             let is_held = state.gathering.holds(now_us) && round.is_none_or(|round| !state.gathering.is_in(round));
             let act_us = state.act_us(now_us).filter(|_| !is_held);
-            let until_us = act_us.unwrap_or(deadline_us).min(deadline_us);
             state.mind_rest(core);
             state.park(&seat, number);
-            let seen = self.sleepers.look();
-            self.release(state);
-            self.sleepers.sleep(seen, seat.bed, until_us);
+            self.sleep(state, &seat, act_us.unwrap_or(u64::MAX), &mut patience);
             if let Some(answer) = seat.take() {
                 return answer;
             }
@@ -63,36 +97,48 @@ impl Link {
     }
 
     /// Takes a place at the desk. A thread that finds too much there waits until there is less: it is asked for nothing else meanwhile.
-    fn enter<'a>(&'a self, core: &Arc<Core>, ask: Ask<'_>, seat: &Arc<ThreadSeat>) -> Result<Locked<'a>, Error> {
+    fn enter<'a>(
+        &'a self,
+        core: &Arc<Core>,
+        ask: Ask<'_>,
+        seat: &Arc<ThreadSeat>,
+        patience: &mut Patience,
+    ) -> Result<(Locked<'a>, Place), Error> {
         let mut state = self.lock();
         loop {
             let now_us = monotonic_us();
-            match state.desk.ask(now_us, ask, Seat::Thread(Arc::clone(seat))) {
-                Ok(_) => {
+            let error = match state.desk.ask(now_us, ask, Seat::Thread(Arc::clone(seat))) {
+                Ok(place) => {
                     state.gathering.asked();
-                    return Ok(state);
+                    return Ok((state, place));
                 }
-                Err(NotAsked::Full) if now_us < ask.deadline_us => {}
-                Err(why) => {
-                    let error = self.refusal(&state, why);
-                    self.hand_over(core, &mut state);
-                    self.release(state);
-                    return Err(error);
-                }
+                Err(NotAsked::Full) if patience.is_interrupted => Some(Error::Interrupted),
+                Err(NotAsked::Full) if now_us < ask.deadline_us => None,
+                Err(why) => Some(self.refusal(&state, why)),
+            };
+            if let Some(error) = error {
+                self.hand_over(core, &mut state);
+                self.release(state);
+                return Err(error);
             }
             state = self.act(state, Actor::Thread);
             if state.may_read() {
-                state = self.read(state, seat, (now_us, ask.deadline_us));
+                state = self.read(state, seat, now_us, patience);
                 continue;
             }
-            let until_us = state.act_us(now_us).unwrap_or(ask.deadline_us).min(ask.deadline_us);
+            let until_us = state.act_us(now_us).unwrap_or(ask.deadline_us);
             state.mind_rest(core);
             state.crowd.push(Seat::Thread(Arc::clone(seat)));
-            let seen = self.sleepers.look();
-            self.release(state);
-            self.sleepers.sleep(seen, seat.bed, until_us);
+            self.sleep(state, seat, until_us, patience);
             state = self.lock();
         }
+    }
+
+    fn sleep(&self, state: Locked<'_>, seat: &Arc<ThreadSeat>, until_us: u64, patience: &mut Patience) {
+        let seen = self.sleepers.look();
+        self.release(state);
+        self.sleepers.sleep(seen, seat.bed, until_us.min(patience.until_us()));
+        patience.look(&self.settings);
     }
 
     /// Reads once, or until there is something else to do.
@@ -100,17 +146,19 @@ impl Link {
         &'a self,
         mut state: Locked<'a>,
         own: &Arc<ThreadSeat>,
-        (now_us, deadline_us): (u64, u64),
+        now_us: u64,
+        patience: &mut Patience,
     ) -> Locked<'a> {
         let Some(stream) = state.stream.clone() else { return state };
         let connection = state.dials;
         let mut buffer = state.take_buffer();
         state.reader = Reader::Caller;
         let (for_room, act_us) = (state.unsent.is_some(), state.act_us(now_us));
-        let left = Duration::from_micros(deadline_us - now_us);
+        let left = Duration::from_micros(patience.until_us().saturating_sub(now_us));
         self.release(state);
-        // The socket itself wakes the reader after the client's timeout: with about that long to go nothing else has to.
-        let is_patient = left >= self.settings.timeout - self.settings.timeout / 16;
+        // The socket itself wakes the reader after that time: with about that long to go nothing else has to.
+        let wait_max = self.settings.wait_max();
+        let is_patient = left >= wait_max - wait_max / 16;
         let is_ready = (is_patient && act_us.is_none() && !for_room) || {
             let left = act_us.map_or(left, |act_us| left.min(Duration::from_micros(act_us.saturating_sub(now_us))));
             let mut watched = [Watched::new(&stream, true, for_room)];
@@ -123,6 +171,9 @@ impl Link {
             () => stream.receive(&mut buffer),
         };
         self.reads.fetch_add(u64::from(is_ready), Ordering::Relaxed);
+        if received == Received::Nothing {
+            patience.look(&self.settings);
+        }
         let mut state = self.lock();
         state.reader = Reader::Nobody;
         self.hear(&mut state, connection, received, &buffer, Some(own));

@@ -161,3 +161,15 @@ fn a_batch_is_seen_whole() {
         }
     });
 }
+
+#[test]
+fn a_wait_that_is_interrupted_leaves_nothing_behind_and_one_that_is_not_goes_on() {
+    let store = Store::in_memory().unwrap();
+    let waited = store.wait_unless(b"never", Condition::Exists, Duration::MAX, Some(&|| true)).unwrap();
+    assert!(matches!(waited, Waited::TimedOut));
+    let writer = store.clone();
+    // It is asked while the wait is under way: what is written then is seen.
+    let write = move || writer.put(b"now", b"1").is_err();
+    let waited = store.wait_unless(b"now", Condition::Exists, Duration::MAX, Some(&write)).unwrap();
+    assert_eq!(met(waited), Some(b"1".to_vec()));
+}

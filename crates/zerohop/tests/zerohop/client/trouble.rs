@@ -1,6 +1,7 @@
 //! Servers that are not there, say nothing, or say no; and children of fork.
 
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::puppet::Puppet;
@@ -104,4 +105,31 @@ fn a_child_of_fork_has_a_connection_of_its_own() {
     assert_eq!(told, Some(1));
     assert_eq!(client.incr("n", 1).wait().unwrap(), 22);
     assert_eq!(puppet.connections(), 2);
+}
+
+/// Whether those who wait in the test below are to give up.
+static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn who_reads_and_who_sleeps_are_interrupted_and_replies_stay_their_owners() {
+    let puppet = Puppet::new();
+    let options = Client::options().timeout(Duration::from_secs(60));
+    let client = options.interrupted_by(|| IS_INTERRUPTED.load(Ordering::Relaxed)).open(&puppet.address).unwrap();
+    puppet.hold();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| client.incr("first", 1).wait());
+        puppet.saw("first");
+        let second = scope.spawn(|| client.incr("second", 1).wait());
+        while client.traffic().requests < 2 {
+            std::thread::yield_now();
+        }
+        IS_INTERRUPTED.store(true, Ordering::Relaxed);
+        assert_eq!(first.join().unwrap(), Err(Error::Interrupted));
+        assert_eq!(second.join().unwrap(), Err(Error::Interrupted));
+    });
+    IS_INTERRUPTED.store(false, Ordering::Relaxed);
+    puppet.go_on();
+    // Their replies come first, on the same connection.
+    assert_eq!(client.incr("third", 1).wait(), Ok(1));
+    assert_eq!((client.incr("first", 1).wait(), puppet.connections()), (Ok(2), 1));
 }
