@@ -41,7 +41,9 @@ impl Form {
     pub fn of<'py>(self, py: Python<'py>, answer: Result<Reply, Error>) -> PyResult<Bound<'py, PyAny>> {
         let reply = answer.map_err(|error| errors::of_client(py, &error))?;
         match (self.shape, &reply) {
-            (Shape::Flag, Reply::Nil | Reply::Int(0) | Reply::Boolean(false)) => Ok(false.into_pyobject(py)?.to_owned().into_any()),
+            (Shape::Flag, Reply::Nil | Reply::Int(0) | Reply::Boolean(false)) => {
+                Ok(false.into_pyobject(py)?.to_owned().into_any())
+            }
             (Shape::Flag, _) => Ok(true.into_pyobject(py)?.to_owned().into_any()),
             (Shape::Float, Reply::BulkString(bytes)) => {
                 Ok(py.get_type::<pyo3::types::PyFloat>().call1((PyBytes::new(py, bytes),))?)

@@ -15,7 +15,8 @@ pub fn with_bytes<R>(word: &Bound<'_, PyAny>, take: impl FnOnce(&[u8]) -> R) -> 
     if let Ok(text) = word.cast::<PyString>() {
         return Ok(take(text.to_str()?.as_bytes()));
     }
-    let is_number = (word.is_instance_of::<PyInt>() && !word.is_instance_of::<PyBool>()) || word.is_instance_of::<PyFloat>();
+    let is_number =
+        (word.is_instance_of::<PyInt>() && !word.is_instance_of::<PyBool>()) || word.is_instance_of::<PyFloat>();
     if is_number {
         return Ok(take(word.repr()?.to_str()?.as_bytes()));
     }
@@ -66,7 +67,8 @@ impl Words {
 
 /// A time that Python counts in `unit`s.
 pub fn duration(py: Python<'_>, what: &str, count: f64, unit: Duration) -> PyResult<Duration> {
-    let wrong = || errors::exception(py, "DataError", &format!("{what} is {count}: give a number that is not negative"));
+    let wrong =
+        || errors::exception(py, "DataError", &format!("{what} is {count}: give a number that is not negative"));
     match count {
         _ if count.is_nan() || count < 0.0 => Err(wrong()),
         // For ever.

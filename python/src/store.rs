@@ -146,8 +146,7 @@ impl Store {
         new: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let py = key.py();
-        let (key, expected, new) =
-            (to_vec(key)?, expected.map(to_vec).transpose()?, new.map(to_vec).transpose()?);
+        let (key, expected, new) = (to_vec(key)?, expected.map(to_vec).transpose()?, new.map(to_vec).transpose()?);
         let swap = |store: &zerohop::Store| store.compare_and_swap(&key, expected.as_deref(), new.as_deref());
         Ok(self.with(py, swap)?.is_ok())
     }
@@ -182,9 +181,8 @@ impl Store {
         let wanted = Wanted::of(py, exists, equals, differs)?;
         let time = timeout.map_or(Ok(Duration::MAX), |time| duration(py, "the timeout", time, SECOND))?;
         let key = to_vec(key)?;
-        let waited = self.with(py, |store| {
-            store.wait_unless(&key, wanted.condition(), time, Some(&signals::is_interrupted))
-        })?;
+        let waited =
+            self.with(py, |store| store.wait_unless(&key, wanted.condition(), time, Some(&signals::is_interrupted)))?;
         match waited {
             Waited::Met(value) => value.map(|value| to_bytes(py, &value)).transpose(),
             Waited::TimedOut => Err(signals::take_raised().unwrap_or_else(|| {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, bench, campaign, deny, dist, fixture, fuzz, peers, sim, test, tidy};
+use crate::{Outcome, bench, campaign, deny, dist, fixture, fuzz, peers, sim, test, tidy, wheel};
 
 /// One chore of `cargo x`.
 pub struct Chore {
@@ -71,6 +71,12 @@ const CHORES: &[Chore] = &[
         usage: "[--check]",
         about: "the static binary and the Debian package; --check starts each in an empty root",
         run: dist::run,
+    },
+    Chore {
+        name: "wheel",
+        usage: "",
+        about: "the Python package with the program in it, as a wheel for any Linux with glibc 2.28 or newer",
+        run: wheel::run,
     },
     Chore {
         name: "bench",

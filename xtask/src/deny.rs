@@ -12,7 +12,7 @@ use crate::{Outcome, process, workspace};
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// The workspaces whose lock files are judged.
-const WORKSPACES: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
+const WORKSPACES: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "python/Cargo.toml"];
 
 #[derive(Debug, Deserialize)]
 struct Package {

@@ -42,6 +42,20 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
 
 /// Builds both artefacts into `target/dist`.
 pub fn build() -> Outcome<Artefacts> {
+    let (binary, output) = (build_binary()?, folder()?);
+    let package = debian_package::build(&binary, &output)?;
+    Ok(Artefacts { binary, package })
+}
+
+/// Where what strangers download is put.
+pub fn folder() -> Outcome<PathBuf> {
+    let folder = workspace::target_folder().join("dist");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Builds the static binary into `target/dist`.
+pub fn build_binary() -> Outcome<PathBuf> {
     let target_folder = workspace::tools_folder().join("static");
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--release", "--locked", "--package", "cli", "--bin", "zerohop", "--target", TARGET]);
@@ -49,13 +63,10 @@ pub fn build() -> Outcome<Artefacts> {
     if !process::shown(&mut cargo)? {
         return Err("the static binary does not build; see above".to_owned());
     }
-    let output = workspace::target_folder().join("dist");
-    std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
-    let binary = output.join("zerohop");
+    let binary = folder()?.join("zerohop");
     let built = target_folder.join(TARGET).join("release/zerohop");
     std::fs::copy(&built, &binary).map_err(|error| format!("{}: {error}", built.display()))?;
-    let package = debian_package::build(&binary, &output)?;
-    Ok(Artefacts { binary, package })
+    Ok(binary)
 }
 
 /// The binary is a static-pie, and each artefact starts in an empty root and answers.

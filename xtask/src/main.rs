@@ -23,6 +23,7 @@ mod suites;
 mod test;
 mod tidy;
 mod watchdog;
+mod wheel;
 mod workspace;
 
 use std::process::ExitCode;

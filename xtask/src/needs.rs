@@ -24,8 +24,8 @@ pub enum Source {
     Peers(&'static [&'static str]),
     /// The guest of the power campaign, unpacked beside the peers without root.
     Guest,
-    /// Python packages with versions, installed into a virtual environment under `target/xtask`.
-    Python(&'static [&'static str]),
+    /// Python packages with versions, installed into the virtual environment of this name under `target/xtask`.
+    Python(&'static str, &'static [&'static str]),
     /// A component of the Rust toolchain, added by rustup.
     Toolchain(&'static str),
     /// Nothing we may install; the text says how a person gets it.
@@ -67,8 +67,22 @@ pub const PYTHON: Need =
 pub const REDIS_PY: Need = Need {
     name: "redis-py, valkey-glide and pytest",
     program: "python3",
-    source: Source::Python(&["redis==8.1.0", "valkey-glide-sync==2.5.3", "pytest>=8,<10", "pytest-asyncio>=0.24,<2"]),
+    source: Source::Python(
+        CLIENTS_ENVIRONMENT,
+        &["redis==8.1.0", "valkey-glide-sync==2.5.3", "pytest>=8,<10", "pytest-asyncio>=0.24,<2"],
+    ),
 };
+const CLIENTS_ENVIRONMENT: &str = "python";
+/// What builds and judges the Python package, in an environment of its own; needs [`PYTHON`] before it.
+pub const WHEEL_TOOLS: Need = Need {
+    name: "maturin, ziglang, pytest and mypy",
+    program: "python3",
+    source: Source::Python(
+        WHEEL_ENVIRONMENT,
+        &["maturin==1.16.0", "ziglang==0.17.1", "pytest>=8,<10", "mypy>=1.18,<3"],
+    ),
+};
+const WHEEL_ENVIRONMENT: &str = "wheel";
 /// Go with modules.
 pub const GO: Need = Need { name: "Go 1.21 or newer", program: "go", source: Source::Debian(&["golang-go"]) };
 /// Node with npm.
@@ -86,8 +100,8 @@ impl Need {
     /// Whether the machine has it.
     pub fn is_met(&self) -> bool {
         match self.source {
-            Source::Python(packages) => {
-                std::fs::read_to_string(python_stamp()).is_ok_and(|stamp| stamp == packages.join("\n"))
+            Source::Python(environment, packages) => {
+                std::fs::read_to_string(python_stamp(environment)).is_ok_and(|stamp| stamp == packages.join("\n"))
             }
             Source::Peers(names) => names.iter().all(|name| peers::is_here(name)),
             Source::Guest => debian_guest::find().is_ok(),
@@ -101,7 +115,7 @@ impl Need {
             Source::Debian(packages) => format!("apt-get install {}", packages.join(" ")),
             Source::Guest => "cargo x campaign power, which fetches it from this machine's Debian sources".to_owned(),
             Source::Peers(_) => "cargo x peers, which says what it lacks".to_owned(),
-            Source::Python(packages) => format!("cargo x test installs {} with pip", packages.join(", ")),
+            Source::Python(_, packages) => format!("cargo x test installs {} with pip", packages.join(", ")),
             Source::Toolchain(component) => format!("rustup component add {component}"),
             Source::ByHand(how) => (*how).to_owned(),
         }
@@ -115,11 +129,20 @@ pub fn find(program: &str) -> Option<PathBuf> {
 
 /// The interpreter of the virtual environment that [`REDIS_PY`] makes.
 pub fn python() -> PathBuf {
-    workspace::tools_folder().join("python/bin/python3")
+    python_of(CLIENTS_ENVIRONMENT)
 }
 
-fn python_stamp() -> PathBuf {
-    workspace::tools_folder().join("python/packages.txt")
+/// The interpreter of the one that [`WHEEL_TOOLS`] makes.
+pub fn wheel_python() -> PathBuf {
+    python_of(WHEEL_ENVIRONMENT)
+}
+
+fn python_of(environment: &str) -> PathBuf {
+    workspace::tools_folder().join(environment).join("bin/python3")
+}
+
+fn python_stamp(environment: &str) -> PathBuf {
+    workspace::tools_folder().join(environment).join("packages.txt")
 }
 
 /// Tries to meet what is not met; prints each step. What is still missing afterwards is asked again by the caller.
@@ -135,7 +158,7 @@ pub fn install(missing: &[&Need]) -> Outcome<()> {
     }
     for need in missing {
         match need.source {
-            Source::Python(packages) => install_python(packages)?,
+            Source::Python(environment, packages) => install_python(environment, packages)?,
             Source::Peers(names) => fetch_peers(names),
             Source::Guest => fetch_guest(),
             Source::Toolchain(component) => add_component(component)?,
@@ -192,14 +215,16 @@ fn install_debian(packages: &[&str]) -> Outcome<()> {
     Ok(())
 }
 
-fn install_python(packages: &[&str]) -> Outcome<()> {
-    println!("installing into target/xtask/python: {}", packages.join(" "));
+fn install_python(environment: &str, packages: &[&str]) -> Outcome<()> {
+    println!("installing into target/xtask/{environment}: {}", packages.join(" "));
     let Some(python3) = find("python3") else { return Ok(()) };
-    let environment = workspace::tools_folder().join("python");
-    let done = process::shown(Command::new(python3).args(["-m", "venv"]).arg(&environment))?
-        && process::shown(Command::new(python()).args(["-m", "pip", "install", "-q"]).args(packages))?;
+    let folder = workspace::tools_folder().join(environment);
+    let python = python_of(environment);
+    let done = process::shown(Command::new(python3).args(["-m", "venv"]).arg(&folder))?
+        && process::shown(Command::new(python).args(["-m", "pip", "install", "-q"]).args(packages))?;
     if done {
-        std::fs::write(python_stamp(), packages.join("\n")).map_err(|error| format!("target/xtask/python: {error}"))?;
+        std::fs::write(python_stamp(environment), packages.join("\n"))
+            .map_err(|error| format!("target/xtask/{environment}: {error}"))?;
     }
     Ok(())
 }

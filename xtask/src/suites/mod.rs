@@ -14,6 +14,7 @@ mod outside;
 mod planted;
 mod power;
 mod proxy;
+mod python;
 mod simulator;
 
 use std::path::PathBuf;
@@ -109,6 +110,7 @@ pub const SUITES: &[Suite] = &[
     simulator::SEEDS,
     fuzz::FUZZ,
     dist::ARTEFACTS,
+    python::PYTHON,
     demo::DEMO,
     faults::FAULTS_REST,
     power::POWER_REST,

@@ -171,9 +171,11 @@ pub fn check_all() -> Outcome<(usize, usize)> {
 
 /// Whether every Rust file is formatted.
 pub fn is_formatted() -> Outcome<bool> {
-    let fuzz = ["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"];
-    Ok(process::shown(workspace::cargo().args(["fmt", "--all", "--check"]))?
-        && process::shown(workspace::cargo().args(fuzz))?)
+    let is_formatted = |rest: &[&str]| process::shown(workspace::cargo().args(["fmt", "--check"]).args(rest));
+    // Those that are no members of the workspace stand for themselves.
+    Ok(is_formatted(&["--all"])?
+        && is_formatted(&["--manifest-path", "fuzz/Cargo.toml"])?
+        && is_formatted(&["--manifest-path", "python/Cargo.toml"])?)
 }
 
 #[cfg(test)]
