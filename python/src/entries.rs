@@ -4,7 +4,7 @@ use crate::errors;
 use crate::owned::Owned;
 use crate::store::{of_another_process, to_bytes};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyType};
 use std::sync::{Mutex, PoisonError};
 
 /// What is wanted of each entry.
@@ -37,6 +37,12 @@ impl Entries {
 impl Entries {
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
+    }
+
+    /// As that of `Pending`.
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
+        class.clone().unbind()
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {

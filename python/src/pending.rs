@@ -5,6 +5,7 @@ use crate::owned::Owned;
 use crate::replies::Form;
 use crate::request::Words;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -85,6 +86,12 @@ impl Pending {
             py.detach(|| self.bell.wait(LOOK));
             py.check_signals()?;
         }
+    }
+
+    /// `Pending[int]`, which means something to those who check types only.
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, _result: &Bound<'_, PyAny>) -> Py<PyType> {
+        class.clone().unbind()
     }
 
     /// Whether the reply is there.

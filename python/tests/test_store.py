@@ -150,7 +150,7 @@ def test_expiry():
         assert store.wait("a", exists=False) is None
         store.put("a", b"x", ttl=1000)
         assert store["a"] == b"x"
-        with pytest.raises(zerohop.DataError, match="ttl is nan"):
+        with pytest.raises(zerohop.DataError, match="ttl is NaN"):
             store.put("a", b"x", ttl=float("nan"))
 
 
@@ -162,7 +162,7 @@ def test_a_directory_has_one_holder_and_damage_is_told(tmp_path):
     (tmp_path / "other" / "MANIFEST").write_bytes(b"no manifest at all")
     with pytest.raises(zerohop.DamagedError):
         zerohop.open(tmp_path / "other")
-    with pytest.raises(zerohop.DataError, match="no durability is called 'most'"):
+    with pytest.raises(zerohop.DataError, match='no durability is called "most"'):
         zerohop.open(tmp_path / "third", durability="most")
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(zerohop.StoreError, match="file"):

@@ -8,7 +8,7 @@ from ._zerohop import Connection
 Value = TypeVar("Value", bytes, str)
 
 
-class Connected(Commands, Generic[Value]):
+class _Connected(Commands, Generic[Value]):
     """A client of a Zerohop, Redis or Valkey server, for all threads and tasks of a process. It connects when something is asked."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Connected(Commands, Generic[Value]):
         return self._connection.traffic()
 
 
-class Client(Connected[Value]):
+class Client(_Connected[Value]):
     """A client whose calls wait for their replies."""
 
     def _ask(self, words, form, within_ms):

@@ -13,13 +13,13 @@
 from asyncio import get_running_loop
 from weakref import WeakKeyDictionary
 
-from ._client import Connected, Value
+from ._client import Value, _Connected
 from ._zerohop import Tasks
 
 __all__ = ["Client"]
 
 
-class Client(Connected[Value]):
+class Client(_Connected[Value]):
     """A client whose calls return awaitables. Tasks of several event loops may share it."""
 
     def _open(self, address, **options):
