@@ -163,12 +163,14 @@ def test_others_run_while_one_waits():
         go_on.wait()
         return b"+OK\r\n"
 
+    told = []
     with Puppet(answer) as puppet, zerohop.Client("127.0.0.1", puppet.port, socket_timeout=60) as client:
-        thread = threading.Thread(target=client.set, args=("a", "b"))
+        thread = threading.Thread(target=lambda: told.append(client.set("a", "b")))
         thread.start()
         asked.wait()
         go_on.set()
         thread.join()
+    assert told == [True]
 
 
 def test_values_of_any_size_and_kind(client):

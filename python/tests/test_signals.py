@@ -34,7 +34,7 @@ class Interrupting(Puppet):
 
 
 def test_a_wait_for_a_reply_is_interrupted_and_the_client_goes_on():
-    with Interrupting() as puppet, zerohop.Client("127.0.0.1", puppet.port, socket_timeout=600) as client:
+    with Interrupting() as puppet, zerohop.Client("127.0.0.1", puppet.port, socket_timeout=60) as client:
         assert client.get("a") == b"else"
         with pytest.raises(KeyboardInterrupt):
             client.get("signal")
@@ -43,7 +43,7 @@ def test_a_wait_for_a_reply_is_interrupted_and_the_client_goes_on():
 
 
 def test_a_wait_for_a_submitted_request_is_interrupted():
-    with Interrupting() as puppet, zerohop.Client("127.0.0.1", puppet.port, socket_timeout=600) as client:
+    with Interrupting() as puppet, zerohop.Client("127.0.0.1", puppet.port, socket_timeout=60) as client:
         with pytest.raises(KeyboardInterrupt):
             # The signal may come before the wait.
             pending = client.submit("GET", "signal")
@@ -63,7 +63,7 @@ def test_a_handler_that_raises_nothing_ends_nothing():
         return b"$1\r\nx\r\n"
 
     try:
-        with Puppet(answer) as puppet, zerohop.Client("127.0.0.1", puppet.port, socket_timeout=600) as client:
+        with Puppet(answer) as puppet, zerohop.Client("127.0.0.1", puppet.port, socket_timeout=60) as client:
             assert client.get("a") == b"x"
     finally:
         signal.signal(signal.SIGUSR1, before)
@@ -80,6 +80,6 @@ def test_a_wait_for_a_key_is_interrupted():
         threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             about_to_wait.set()
-            store.wait("never", exists=True)
+            store.wait("never", exists=True, timeout=60)
         store["never"] = b"now"
         assert store.wait("never", exists=True) == b"now"
