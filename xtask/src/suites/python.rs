@@ -28,7 +28,9 @@ fn run(context: &Context) -> Outcome<Counts> {
     let installed = install(&wheel)?;
     let block = PortBlock::take().map_err(|error| error.to_string())?;
     let mut tests = context.command(&needs::wheel_python().display().to_string());
-    tests.args(["-m", "pytest", "--port", &block.first().to_string(), "--program"]).arg(installed.join("bin/zerohop"));
+    let program = installed.join("bin/zerohop");
+    // In one word each: pytest takes a path that stands alone for a folder of tests.
+    tests.args(["-m", "pytest", &format!("--port={}", block.first()), &format!("--program={}", program.display())]);
     // Not the folder of the sources, which has no extension module: the tests are to find what was installed.
     tests.current_dir(context.root.join("python/tests")).env("PYTHONPATH", &installed);
     tests.env("PYTHONDONTWRITEBYTECODE", "1");
