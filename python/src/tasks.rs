@@ -12,6 +12,7 @@ use crate::client::Connection;
 use crate::errors;
 use crate::pending::Asked;
 use crate::replies::Form;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ struct Waiting {
 }
 
 /// The requests of one event loop.
-#[pyclass(frozen, module = "zerohop._zerohop")]
+#[pyclass(frozen, weakref, module = "zerohop._zerohop")]
 pub struct Tasks {
     ready: Arc<Ready>,
     reader: PipeReader,
@@ -121,6 +122,22 @@ impl Tasks {
         };
         let waker = Waker::from(Arc::new(NumberedWaker { number, ready: Arc::clone(&self.ready) }));
         self.step(py, number, Task { asked, waker, future, form })
+    }
+
+    /// The futures that have no result yet.
+    fn waiting(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.lock().tasks.values().map(|task| task.future.clone_ref(py)).collect()
+    }
+
+    /// Futures know who awaits them, and those the client: of a loop that ended in the middle all of it is one ring.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(waiting) = self.waiting.try_lock() else { return Ok(()) };
+        waiting.tasks.values().try_for_each(|task| visit.call(&task.future))
+    }
+
+    fn __clear__(&self) {
+        let tasks = std::mem::take(&mut self.lock().tasks);
+        drop(tasks);
     }
 
     /// Gives those their results who have been answered.

@@ -1,7 +1,9 @@
 """The client for asyncio."""
 
 import asyncio
+import gc
 import threading
+import weakref
 
 import pytest
 from puppet import Puppet
@@ -105,6 +107,40 @@ def test_who_is_cancelled_disturbs_nobody():
                 assert await shared.get("c") == b"x"
 
     asyncio.run(main())
+
+
+def test_the_end_waits_for_replies_and_leaves_nothing_in_the_loop(client, port):
+    async def main():
+        shared = connect(port)
+        pending = [asyncio.ensure_future(shared.incr("n")) for _ in range(10)]
+        tasks = shared._tasks[asyncio.get_running_loop()]
+        watched = weakref.ref(tasks)
+        await shared.aclose()
+        await shared.aclose()
+        assert [future.result() for future in pending] == list(range(1, 11))
+        assert tasks.waiting() == []
+        del shared, tasks
+        return watched() is None
+
+    assert asyncio.run(main())
+
+
+def test_a_loop_that_ends_in_the_middle_is_forgotten():
+    with Puppet(lambda _: b"") as puppet:
+
+        async def ask(shared):
+            await shared.get("a")
+
+        loop = asyncio.new_event_loop()
+        shared = connect(puppet.port)
+        asked = loop.create_task(ask(shared))
+        loop.run_until_complete(asyncio.sleep(0))
+        asked._log_destroy_pending = False
+        forgotten = weakref.ref(asked)
+        loop.close()
+        del loop, asked, shared
+        gc.collect()
+        assert forgotten() is None
 
 
 def test_one_client_serves_several_loops(client, port):

@@ -10,7 +10,7 @@
 '100'
 """
 
-from asyncio import get_running_loop
+from asyncio import get_running_loop, wait
 from weakref import WeakKeyDictionary
 
 from ._client import Value, _Connected
@@ -20,7 +20,8 @@ __all__ = ["Client"]
 
 
 class Client(_Connected[Value]):
-    """A client whose calls return awaitables. Tasks of several event loops may share it."""
+    """A client whose calls return awaitables. Tasks of several event loops may share it; each has a pipe of its own until ``aclose``
+    there, or its end."""
 
     def _open(self, address, **options):
         super()._open(address, **options)
@@ -46,8 +47,14 @@ class Client(_Connected[Value]):
         return tasks
 
     async def aclose(self):
-        """Takes no more requests, and closes the connections when what is on its way is answered."""
+        """Takes no more requests, and returns when those of this loop are answered."""
         self._connection.close()
+        loop = get_running_loop()
+        tasks = self._tasks.pop(loop, None)
+        if tasks is not None:
+            if waiting := tasks.waiting():
+                await wait(waiting)
+            loop.remove_reader(tasks.fileno())
 
     async def __aenter__(self):
         return self

@@ -15,7 +15,7 @@ const WHEEL_BYTES_MAX: u64 = 15_000_000;
 pub const PYTHON: Suite = Suite {
     name: "python",
     about: "the Python package: a wheel of at most 15 MB for manylinux_2_28; its tests, types and examples, on the program in it",
-    needs: &[&needs::COMPILER, &needs::PYTHON, &needs::WHEEL_TOOLS],
+    needs: &[&needs::CLIPPY, &needs::COMPILER, &needs::PYTHON, &needs::WHEEL_TOOLS],
     budget_seconds: 180,
     turn: Turn::Shard("artefacts"),
     run,
