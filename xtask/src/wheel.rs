@@ -47,6 +47,8 @@ pub fn build() -> Outcome<PathBuf> {
     maturin.arg("--out").arg(&output).current_dir(&package);
     // Beside what others build: the linker is another one.
     maturin.env("CARGO_TARGET_DIR", workspace::tools_folder().join("wheel-build"));
+    // Places in messages are told from the root, not from that of the machine that builds.
+    maturin.env("RUSTFLAGS", format!("--remap-path-prefix={}/=", workspace::root().display()));
     if !process::shown(&mut maturin)? {
         return Err("the wheel does not build; see above".to_owned());
     }
