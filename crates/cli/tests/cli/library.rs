@@ -162,6 +162,21 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
+/// Whether slots went to a node that did not have all of them. On a busy machine moves are called off: they are ordered again.
+fn has_moved(slots: &str, node: &str, port: &str) -> bool {
+    loop {
+        let run = run(&["cluster", "move", slots, "--to", node, "-p", port]);
+        if run.code == 0 {
+            return true;
+        }
+        // Who has which slots at first is the cluster's choice: one of the three may have these.
+        if run.errors.contains("the destination serves all of these slots already") {
+            return false;
+        }
+        assert!(run.errors.contains("a move was called off"), "{}{}", run.output, run.errors);
+    }
+}
+
 #[test]
 fn every_addition_counts_once_while_slots_move() {
     const CALLERS: usize = 6;
@@ -193,11 +208,7 @@ fn every_addition_counts_once_while_slots_move() {
         let mut moves = 0;
         for slots in ["0-5000", "9000-16000", "3000-12000"] {
             for node in ["1", "2", "3"] {
-                let run = run(&["cluster", "move", slots, "--to", node, "-p", &port]);
-                // Who has which slots at first is the cluster's choice: one of the three may have these.
-                let has_them = run.errors.contains("the destination serves all of these slots already");
-                assert!(run.code == 0 || has_them, "{}{}", run.output, run.errors);
-                moves += usize::from(run.code == 0);
+                moves += usize::from(has_moved(slots, node, &port));
             }
         }
         assert!(moves >= 6, "{moves}");
