@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use server::stop_signals::{FORCED_EXIT_CODE, on_request};
+use server::stop_signals::on_request;
 
 use super::frame::Frame;
 use super::text;
@@ -35,7 +35,7 @@ impl Screen {
         // Whoever ends us from outside is to find the terminal as it was, too.
         on_request(move |_| {
             restore(&before);
-            std::process::exit(FORCED_EXIT_CODE);
+            std::process::exit(0);
         })?;
         write(ENTER)?;
         Ok(screen)
