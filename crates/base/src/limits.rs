@@ -257,6 +257,9 @@ pub const LONG_REQUEST_BYTES: usize = 64 << 10;
 pub const IDLE_OWN_CONNECTIONS_MAX: usize = 16;
 /// Buffers that a core of the proxy keeps for its next replies.
 pub const SPARE_BUFFERS_MAX: usize = 256;
+/// Host names that a process looks up at the same time, each on a thread that ends with it: the system may take half a minute for one
+/// that nobody answers for. 64 stacks of which little is touched.
+pub const LOOKUPS_MAX: usize = 64;
 /// Shortest and longest wait before a node that did not answer is dialed again, microseconds.
 pub const REDIAL_US_MIN: u64 = 10_000;
 /// See [`REDIAL_US_MIN`].
@@ -274,6 +277,19 @@ pub const TABLE_ASKED_US_MIN: u64 = 100_000;
 
 /// So long the answer to such a question is waited for before another node is asked, microseconds.
 pub const TABLE_ANSWER_US_MAX: u64 = 2_000_000;
+
+/// How long a sentinel, or the server that it names, may take to be dialed and to answer before the next sentinel is asked,
+/// microseconds. A name's look-up and a dial take [`TABLE_ANSWER_US_MAX`] at most.
+pub const SENTINEL_ANSWER_US_MAX: u64 = 2_500_000;
+/// Shortest time between two searches for a master, microseconds.
+pub const SENTINEL_ASKED_US_MIN: u64 = 100_000;
+/// When the sentinels are asked again of whom none led to the master, microseconds.
+pub const SENTINEL_AGAIN_US: u64 = 1_000_000;
+/// After so long without a word a sentinel that is watched is asked whether it is there, and after as long again given up,
+/// microseconds.
+pub const SENTINEL_QUIET_US_MAX: u64 = 5_000_000;
+/// Bytes of one answer of a sentinel; an address, a role with some replicas or a message has fewer.
+pub const SENTINEL_REPLY_BYTES_MAX: usize = 64 << 10;
 
 /// Requests that wait for an answer to such a question.
 pub const REDIRECTS_HELD_MAX: usize = 16_384;

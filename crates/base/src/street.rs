@@ -89,8 +89,8 @@ pub enum Event {
     Dialed {
         /// The effect's number.
         token: u64,
-        /// The new connection; `None`: nobody answered.
-        connection: Option<ConnectionId>,
+        /// The new connection, or why there is none, in words for people.
+        connection: Result<ConnectionId, String>,
     },
     /// Bytes of a connection; several per tick are possible and come in order.
     Received {
@@ -203,6 +203,9 @@ pub enum Event {
     ShutdownRequested,
 }
 
+/// What a [`Effect::Dial`]'s address begins with that is the path of a Unix socket.
+pub const UNIX_PREFIX: &str = "unix:";
+
 /// What stands behind the name of a run, of a recycled segment or of a replaced file, until it is whole.
 pub const UNFINISHED_SUFFIX: &str = ".new";
 
@@ -216,11 +219,11 @@ pub enum Effect {
         /// What; not empty.
         buffer: Vec<u8>,
     },
-    /// Connect to another node. [`Event::Dialed`] follows, after a while if nobody answers.
+    /// Connect to somebody. [`Event::Dialed`] follows, after a while if nobody answers.
     Dial {
         /// The asker's number for it.
         token: u64,
-        /// `host:port`.
+        /// `host:port`, or [`UNIX_PREFIX`] and a path.
         address: String,
     },
     /// Close once a [`Effect::Send`] under way is done. [`Event::Closed`] follows.

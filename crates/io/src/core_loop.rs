@@ -99,7 +99,9 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             files.collect(events);
         }
         while let Some((token, socket)) = self.dialer.ended() {
-            let connection = socket.and_then(|socket| self.driver.admit(socket));
+            let connection = socket.and_then(|socket| {
+                self.driver.admit(socket).ok_or_else(|| String::from("this core has no room for it"))
+            });
             events.push(Event::Dialed { token, connection });
         }
         if self.mailbox.doorbell().take_shutdown() {

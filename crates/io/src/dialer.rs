@@ -1,8 +1,8 @@
 //! Connections to other nodes. Each is made on a thread of its own, which ends with it: looking a name up may take seconds, and a
 //! host that is gone answers nothing; neither stops the core, or another dial.
 
+use crate::connect::connect;
 use crate::doorbell::Doorbell;
-use crate::stream::connect;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use std::time::Duration;
 
 /// Dials of one core that may be under way; one more is told at once that nobody answered.
 const DIALS_MAX: usize = 64;
-/// How long an address may take to answer.
+/// How long an address may take to answer, its name's look-up included.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
-/// What became of a dial: its number, and the socket if somebody answered.
-type Ended = (u64, Option<OwnedFd>);
+/// What became of a dial: its number, and the socket if somebody answered, or why not.
+type Ended = (u64, Result<OwnedFd, String>);
 
 /// The dials of one core.
 pub(crate) struct Dialer {
@@ -25,7 +25,7 @@ pub(crate) struct Dialer {
     results: Receiver<Ended>,
     under_way: usize,
     /// Those that were not even begun.
-    refused: VecDeque<u64>,
+    refused: VecDeque<(u64, String)>,
 }
 
 impl Dialer {
@@ -35,18 +35,21 @@ impl Dialer {
         Dialer { doorbell, done, results, under_way: 0, refused: VecDeque::new() }
     }
 
-    /// Begins to dial `host:port`.
+    /// Begins to dial `host:port` or `unix:/path`.
     pub fn dial(&mut self, token: u64, address: String) {
         let (done, doorbell) = (self.done.clone(), Arc::clone(&self.doorbell));
         let work = move || {
             // A channel that is gone: so is its core.
-            done.send((token, connect(&address, ANSWER_MAX).ok())).ok();
+            done.send((token, connect(&address, ANSWER_MAX).map_err(|error| error.to_string()))).ok();
             doorbell.ring();
         };
-        let may_begin = self.under_way < DIALS_MAX;
-        match may_begin && Builder::new().name("zerohop-dial".to_owned()).spawn(work).is_ok() {
-            true => self.under_way += 1,
-            false => self.refused.push_back(token),
+        let begun = match self.under_way < DIALS_MAX {
+            true => Builder::new().name("zerohop-dial".to_owned()).spawn(work).map_err(|error| error.to_string()),
+            false => Err(format!("{DIALS_MAX} connections are being opened already")),
+        };
+        match begun {
+            Ok(_) => self.under_way += 1,
+            Err(reason) => self.refused.push_back((token, reason)),
         }
     }
 
@@ -57,8 +60,8 @@ impl Dialer {
 
     /// The next dial that is over.
     pub fn ended(&mut self) -> Option<Ended> {
-        if let Some(token) = self.refused.pop_front() {
-            return Some((token, None));
+        if let Some((token, reason)) = self.refused.pop_front() {
+            return Some((token, Err(reason)));
         }
         let ended = (self.under_way > 0).then(|| self.results.try_recv().ok()).flatten()?;
         self.under_way -= 1;

@@ -12,7 +12,7 @@
 //!
 //! Read in this order: [`backend`] (the choice and [`run_core`]), `core_loop` (the loop), `driver` (what a backend
 //! must do), `epoll` and `uring` (how each does it), `connection_table`, `acceptor`; then `mailbox` and `doorbell`
-//! (between threads), [`stream`] (sockets without a core), `log_files` and `disk_thread` (the log), `log_street` (the log without a core), `named_files` (files of a
+//! (between threads), `dialer`, `connect` and `lookup` (who calls whom), [`stream`] (sockets without a core), `log_files` and `disk_thread` (the log), `log_street` (the log without a core), `named_files` (files of a
 //! machine without a log); at last the helpers of start-up: [`listener`],
 //! [`files`], [`thread`], [`process`], [`clock`].
 //!
@@ -34,6 +34,7 @@ pub mod thread;
 
 mod acceptor;
 mod batch_size;
+mod connect;
 mod connection_table;
 mod core_loop;
 mod dialer;
@@ -46,6 +47,7 @@ mod event_list;
 mod gap_watch;
 mod log_files;
 mod log_street;
+mod lookup;
 mod named_files;
 mod receive_slab;
 mod run_files;

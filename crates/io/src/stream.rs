@@ -1,31 +1,13 @@
 //! A socket of whoever waits for it himself: no core, no backend, one system call for each thing that is done.
 
+use crate::connect::connect;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
-
-/// Connects to `host:port`: the first of its addresses that answers within `answer_max`.
-///
-/// # Errors
-/// What the last address, or the look-up of the name, failed with.
-pub fn connect(address: &str, answer_max: Duration) -> io::Result<OwnedFd> {
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, answer_max) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                return Ok(OwnedFd::from(stream));
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
 
 /// A connected socket that several threads use: any of them may send, one of them receives.
 #[derive(Debug)]
@@ -45,10 +27,11 @@ pub enum Received {
 }
 
 impl Stream {
-    /// Connects as [`connect`] does; [`Stream::receive`] will wait `receive_max` at most.
+    /// Connects to `host:port`, the first of its addresses that answers, or to `unix:/path`, within `answer_max`;
+    /// [`Stream::receive`] will wait `receive_max` at most.
     ///
     /// # Errors
-    /// As [`connect`].
+    /// What the look-up of the name, or each address, failed with.
     pub fn connect(address: &str, answer_max: Duration, receive_max: Duration) -> io::Result<Stream> {
         let socket = connect(address, answer_max)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(receive_max))?;
@@ -176,7 +159,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::{Read, Write};
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     fn pair() -> (Stream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

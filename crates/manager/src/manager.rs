@@ -130,7 +130,7 @@ impl Manager {
         for event in input.events.drain(..) {
             match event {
                 Event::Accepted { connection, peer, .. } => self.peers.on_accepted(now_us, connection, peer),
-                Event::Dialed { token, connection } => self.on_dialed(now_us, token, connection),
+                Event::Dialed { token, connection } => self.on_dialed(now_us, token, connection.ok()),
                 Event::Received { connection, span } => {
                     self.peers.receive(now_us, connection, span.of(input.received));
                 }

@@ -67,7 +67,7 @@ impl Shard {
                     self.end_pin_for_room(&reason);
                     self.with_checkpoints(|runs, view| runs.on_run_failed(reason, view.now));
                 }
-                Event::Dialed { token, connection } => self.on_dialed(token, connection),
+                Event::Dialed { token, connection } => self.on_dialed(token, connection.ok()),
                 Event::FileDurable { token } => self.on_acl_saved(token, None),
                 Event::FileFailed { token, reason } => self.on_acl_saved(token, Some(reason)),
                 Event::FileRead { token, read } => self.on_acl_read(token, read),

@@ -44,7 +44,7 @@ impl<N: Node> Street<N> {
             Effect::Send { connection, buffer } => self.send(core, connection, buffer),
             Effect::Dial { token, address } => match &mut self.dials {
                 Some(dials) => dials.push(Dial { core, token, address }),
-                None => self.tell(core, Event::Dialed { token, connection: None }),
+                None => self.tell(core, Event::Dialed { token, connection: Err(String::from("nobody answers")) }),
             },
             Effect::Close { connection } => {
                 if let Some(socket) = self.socket_of(core, connection) {

@@ -3,6 +3,7 @@
 use super::node_lines::node_lines;
 use super::place::Place;
 use base::limits::ROUTED_NODES_MAX;
+use base::street::UNIX_PREFIX;
 use base::{SLOT_COUNT, Slot};
 use std::collections::BTreeMap;
 
@@ -164,7 +165,12 @@ impl RoutingTable {
 
     /// Its host, for what it says of itself without naming one.
     pub fn host(&self, node: NodeNumber) -> &str {
-        let host = self.address(node).rsplit_once(':').map_or("", |(host, _)| host);
+        let address = self.address(node);
+        if address.starts_with(UNIX_PREFIX) {
+            // A socket of this machine.
+            return "127.0.0.1";
+        }
+        let host = address.rsplit_once(':').map_or("", |(host, _)| host);
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
     }
 

@@ -266,8 +266,8 @@ impl LineMachine {
             }
             Event::Dialed { token, connection } => {
                 let asker = self.dialers[token as usize];
-                self.reply(asker, if connection.is_some() { b"dialed" } else { b"nobody" });
-                if let Some(connection) = connection {
+                self.reply(asker, if connection.is_ok() { b"dialed" } else { b"nobody" });
+                if let Ok(connection) = connection {
                     assert!(self.clients.insert(connection, Client::default()).is_none());
                     self.reply(connection, format!("token {token}").as_bytes());
                 }

@@ -44,14 +44,14 @@ impl<N: Node> Street<N> {
         let id = self.cores[usize::from(core)].ids.take();
         self.connections.push(Connection::new(id, core, Door::Node, self.boot, 1));
         self.trace.note(self.agenda.now_us(), "dialed", &[u64::from(core), socket.0 as u64], &[]);
-        self.tell(core, Event::Dialed { token, connection: Some(id) });
+        self.tell(core, Event::Dialed { token, connection: Ok(id) });
         socket
     }
 
     /// Nobody answered.
     pub fn dial_failed(&mut self, core: u16, token: u64) {
         self.trace.note(self.agenda.now_us(), "unanswered", &[u64::from(core), token], &[]);
-        self.tell(core, Event::Dialed { token, connection: None });
+        self.tell(core, Event::Dialed { token, connection: Err(String::from("nobody answers")) });
     }
 
     /// Somebody of this node who is not one of its cores tells a core something.

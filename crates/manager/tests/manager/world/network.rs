@@ -86,7 +86,8 @@ impl World {
     }
 
     pub(super) fn on_dialed(&mut self, id: usize, life: u64, token: u64, link: Option<usize>) {
-        let connection = link.map(|link| self.links[link].ends[0].connection);
+        let connection =
+            link.map(|link| self.links[link].ends[0].connection).ok_or_else(|| String::from("nobody answers"));
         self.tell(id, life, Input::Event(Event::Dialed { token, connection }));
     }
 

@@ -595,14 +595,14 @@ impl Town {
         let port: u16 = address.rsplit_once(':').unwrap().1.parse().unwrap();
         let to = usize::from(port - PORT - 10_001) / 10;
         if !self.nodes[to].is_up {
-            self.nodes[number].events.push(Event::Dialed { token, connection: None });
+            self.nodes[number].events.push(Event::Dialed { token, connection: Err(String::from("nobody answers")) });
             return;
         }
         let (near, far) = (self.nodes[number].next_connection(), self.nodes[to].accept(Door::Node));
         let pipe = |to| Pipe { to, bytes: VecDeque::new(), is_closed: false };
         self.nodes[number].pipes.insert(near, pipe((to, far)));
         self.nodes[to].pipes.insert(far, pipe((number, near)));
-        self.nodes[number].events.push(Event::Dialed { token, connection: Some(near) });
+        self.nodes[number].events.push(Event::Dialed { token, connection: Ok(near) });
     }
 }
 
