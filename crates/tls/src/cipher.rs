@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use base::limits::TLS_UNOPENED_BYTES_MAX;
-use rustls::ServerConfig;
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus, WriteTraffic};
+use rustls::{ClientConfig, Error, ServerConfig};
 
 /// What a record adds at most to its up to 16 KiB: head, explicit nonce, type and tag, and room to spare.
 const RECORD_OVERHEAD_BYTES: usize = 64;
@@ -27,9 +29,17 @@ pub enum Step {
     PeerClosed,
 }
 
+/// Which end of the connection this is.
+enum End {
+    Server(UnbufferedServerConnection),
+    Client(UnbufferedClientConnection),
+}
+
 /// See the module.
 pub struct Cipher {
-    rustls: UnbufferedServerConnection,
+    rustls: End,
+    /// What rustls said when it could not go on.
+    fault: Option<Error>,
     /// Received and not opened: the beginning of a record or message, or what found no room.
     unopened: Vec<u8>,
     /// Of that, what is done with.
@@ -45,13 +55,32 @@ impl Cipher {
     /// # Errors
     /// When rustls refuses the configuration, which it accepted before.
     pub fn new(config: Arc<ServerConfig>) -> Result<Cipher, Broken> {
-        let rustls = UnbufferedServerConnection::new(config).map_err(|_| Broken)?;
-        Ok(Cipher { rustls, unopened: Vec::new(), spent: 0, opened: Vec::new(), peer_closed: false })
+        Ok(Cipher::of(End::Server(UnbufferedServerConnection::new(config).map_err(|_| Broken)?)))
+    }
+
+    /// A connection that was just made to a server whose certificate has to have this name. [`Cipher::step`] begins.
+    ///
+    /// # Errors
+    /// When rustls refuses the configuration, which it accepted before.
+    pub fn calling(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Cipher, Broken> {
+        Ok(Cipher::of(End::Client(UnbufferedClientConnection::new(config, name).map_err(|_| Broken)?)))
+    }
+
+    fn of(rustls: End) -> Cipher {
+        Cipher { rustls, fault: None, unopened: Vec::new(), spent: 0, opened: Vec::new(), peer_closed: false }
     }
 
     /// Whether both ends have not yet agreed on keys.
     pub fn is_handshaking(&self) -> bool {
-        self.rustls.is_handshaking()
+        match &self.rustls {
+            End::Server(rustls) => rustls.is_handshaking(),
+            End::Client(rustls) => rustls.is_handshaking(),
+        }
+    }
+
+    /// Why it could not go on, if that is so and rustls said why.
+    pub fn fault(&self) -> Option<&Error> {
+        self.fault.as_ref()
     }
 
     /// Keeps received bytes for [`Cipher::step`].
@@ -89,30 +118,16 @@ impl Cipher {
 
     /// Until a record was opened (then true), or there is nothing to do but to write, or to wait.
     fn advance(&mut self, own: &mut Vec<u8>, write: Option<Write<'_>>) -> Result<bool, Broken> {
+        let Cipher { rustls, fault, unopened, spent, opened, peer_closed } = self;
+        let mut taking = Taking { own, write, fault, opened, peer_closed };
         loop {
             // All that is unopened each time, because rustls remembers where in it a message lies.
-            let UnbufferedStatus { discard, state } = self.rustls.process_tls_records(&mut self.unopened[self.spent..]);
-            let mut end = None;
-            match state {
-                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
-                    while let Some(record) = traffic.next_record() {
-                        self.opened.extend_from_slice(record.map_err(|_| Broken)?.payload);
-                    }
-                    end = write.is_none().then_some(Ok(true));
-                }
-                Ok(ConnectionState::EncodeTlsData(mut message)) => encode(own, |room| message.encode(room)),
-                Ok(ConnectionState::TransmitTlsData(sent)) => sent.done(),
-                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
-                Ok(ConnectionState::WriteTraffic(traffic)) => {
-                    end = Some(write.map_or(Ok(()), |write| write.perform(traffic, own)).map(|()| false));
-                }
-                Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) if write.is_none() => {
-                    end = Some(Ok(false));
-                }
-                // Early data is not offered, and nothing else is known.
-                Ok(_) | Err(_) => end = Some(Err(Broken)),
-            }
-            self.spent += discard;
+            let rest = &mut unopened[*spent..];
+            let (discard, end) = match rustls {
+                End::Server(rustls) => taking.take(rustls.process_tls_records(rest)),
+                End::Client(rustls) => taking.take(rustls.process_tls_records(rest)),
+            };
+            *spent += discard;
             if let Some(end) = end {
                 return end;
             }
@@ -131,9 +146,10 @@ impl Cipher {
     /// Collects the alert that says why. Once only, and with all that is unopened: an alert that waits comes before anything is
     /// looked at; rustls must not meet what it refused a second time, nor miss a message that it remembers.
     fn fail(&mut self, own: &mut Vec<u8>) -> Result<Step, Broken> {
-        let alert = self.rustls.process_tls_records(&mut self.unopened[self.spent..]).state;
-        if let Ok(ConnectionState::EncodeTlsData(mut message)) = alert {
-            encode(own, |room| message.encode(room));
+        let rest = &mut self.unopened[self.spent..];
+        match &mut self.rustls {
+            End::Server(rustls) => encode_alert(rustls.process_tls_records(rest), own),
+            End::Client(rustls) => encode_alert(rustls.process_tls_records(rest), own),
         }
         Err(Broken)
     }
@@ -156,6 +172,64 @@ impl Cipher {
         let written = self.advance(out, Some(Write::End));
         self.forget_spent();
         written.map(|_| ())
+    }
+}
+
+/// Where the steps of one call leave what they bring.
+struct Taking<'a, 'w> {
+    own: &'a mut Vec<u8>,
+    write: Option<Write<'w>>,
+    fault: &'a mut Option<Error>,
+    opened: &'a mut Vec<u8>,
+    peer_closed: &'a mut bool,
+}
+
+impl Taking<'_, '_> {
+    /// One step: how many of the unopened bytes it used up, and how the call ends if it does.
+    fn take<D>(&mut self, status: UnbufferedStatus<'_, '_, D>) -> (usize, Option<Result<bool, Broken>>) {
+        let UnbufferedStatus { discard, state } = status;
+        let end = match state {
+            Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                while let Some(record) = traffic.next_record() {
+                    match record {
+                        Ok(record) => self.opened.extend_from_slice(record.payload),
+                        Err(error) => return (discard, Some(self.broken(Some(error)))),
+                    }
+                }
+                self.write.is_none().then_some(Ok(true))
+            }
+            Ok(ConnectionState::EncodeTlsData(mut message)) => {
+                encode(self.own, |room| message.encode(room));
+                None
+            }
+            Ok(ConnectionState::TransmitTlsData(sent)) => {
+                sent.done();
+                None
+            }
+            Ok(ConnectionState::PeerClosed) => {
+                *self.peer_closed = true;
+                None
+            }
+            Ok(ConnectionState::WriteTraffic(traffic)) => {
+                Some(self.write.map_or(Ok(()), |write| write.perform(traffic, self.own)).map(|()| false))
+            }
+            Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) if self.write.is_none() => Some(Ok(false)),
+            // Early data is not offered, and nothing else is known.
+            Ok(_) => Some(self.broken(None)),
+            Err(error) => Some(self.broken(Some(error))),
+        };
+        (discard, end)
+    }
+
+    fn broken(&mut self, error: Option<Error>) -> Result<bool, Broken> {
+        *self.fault = error;
+        Err(Broken)
+    }
+}
+
+fn encode_alert<D>(status: UnbufferedStatus<'_, '_, D>, own: &mut Vec<u8>) {
+    if let Ok(ConnectionState::EncodeTlsData(mut message)) = status.state {
+        encode(own, |room| message.encode(room));
     }
 }
 

@@ -1,10 +1,11 @@
-//! The other end, for `zerohop cli`: a blocking stream with a cipher.
+//! The other end: whom it trusts and as whom it comes, and for `zerohop cli` a blocking stream with a cipher.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::dials::{server_name, told};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -19,7 +20,7 @@ const SYSTEM_AUTHORITIES: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// Whom a client trusts, and as whom it comes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientFiles {
     /// Authorities that make a server's certificate good; `None`: those of the system.
     pub authorities: Option<PathBuf>,
@@ -40,16 +41,15 @@ impl ClientFiles {
     /// # Errors
     /// A file that cannot be used, or why the two do not agree, for people.
     pub fn connect(&self, mut stream: TcpStream, name: &str) -> Result<ClientStream, String> {
-        let server = ServerName::try_from(name.to_owned())
-            .map_err(|_| format!("`{name}` is no name that a certificate could have; give one with --sni"))?;
-        let mut connection = ClientConnection::new(Arc::new(self.configuration()?), server).map_err(told)?;
+        let configuration = Arc::new(self.configuration()?);
+        let mut connection = ClientConnection::new(configuration, server_name(name)?).map_err(|error| told(&error))?;
         while connection.is_handshaking() {
             connection.complete_io(&mut stream).map_err(|error| explained(error).to_string())?;
         }
         Ok(ClientStream(StreamOwned::new(connection, stream)))
     }
 
-    fn configuration(&self) -> Result<ClientConfig, String> {
+    pub(crate) fn configuration(&self) -> Result<ClientConfig, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match self.is_insecure {
             true => Arc::new(Anybody(Arc::clone(&provider))),
@@ -91,20 +91,9 @@ impl ClientFiles {
 fn explained(error: io::Error) -> io::Error {
     let kind = error.kind();
     match error.downcast::<Error>() {
-        Ok(error) => io::Error::new(kind, told(error)),
+        Ok(error) => io::Error::new(kind, told(&error)),
         Err(error) => error,
     }
-}
-
-/// What went wrong between the two, and what may help.
-fn told(error: Error) -> String {
-    let hint = match &error {
-        Error::InvalidMessage(_) => "; does the server speak TLS on this port?",
-        Error::InvalidCertificate(_) => "; give its authority with --cacert FILE, its name with --sni, or --insecure",
-        Error::AlertReceived(_) => "; a server may want a certificate: --cert FILE --key FILE",
-        _ => "",
-    };
-    format!("TLS: {error}{hint}")
 }
 
 fn certificates(path: &Path, option: &str) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -11,12 +11,24 @@ use base::{ConnectionId, Door, Effect, Entrance, Event};
 
 use crate::cipher::{Broken, Cipher};
 
-/// What [`Event::Accepted`] tells, kept until the client has agreed on keys.
-pub(crate) struct Introduction {
-    pub door: Door,
-    pub entrance: Entrance,
-    pub peer: String,
-    pub local: String,
+/// What the machine is told once both ends have agreed on keys, and kept until then.
+pub(crate) enum Introduction {
+    /// What [`Event::Accepted`] tells of a client.
+    Client { door: Door, entrance: Entrance, peer: String, local: String },
+    /// Of whom the machine dialed, the number of the dial.
+    Dialed { token: u64 },
+}
+
+impl Introduction {
+    /// The event that tells the machine.
+    pub fn event(self, connection: ConnectionId) -> Event {
+        match self {
+            Introduction::Client { door, entrance, peer, local } => {
+                Event::Accepted { connection, door, entrance, peer, local }
+            }
+            Introduction::Dialed { token } => Event::Dialed { token, connection: Ok(connection) },
+        }
+    }
 }
 
 /// How far the end is.
@@ -38,6 +50,8 @@ pub(crate) struct Connection {
     pub introduction: Option<Introduction>,
     /// Bytes received before that.
     pub handshake_bytes: usize,
+    /// Why it failed, if that was found.
+    pub fault: Option<String>,
     /// It waits for its turn among handshakes, or for room.
     pub is_put_off: bool,
     /// Nothing more comes from the street.
@@ -60,6 +74,7 @@ impl Connection {
             id,
             cipher,
             introduction: Some(introduction),
+            fault: None,
             handshake_bytes: 0,
             is_put_off: false,
             is_cut_off: false,
@@ -70,6 +85,11 @@ impl Connection {
             end: End::No,
             sends_done: 0,
         }
+    }
+
+    /// Whether it is a client's that has not agreed on keys yet.
+    pub fn is_new_client(&self) -> bool {
+        matches!(self.introduction, Some(Introduction::Client { .. }))
     }
 
     /// Whether what is received is still wanted.

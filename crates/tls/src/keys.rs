@@ -24,7 +24,7 @@ pub enum ClientCertificates {
 }
 
 /// Where everything lies, in PEM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFiles {
     /// The node's certificate, and behind it those that lead to an authority.
     pub certificate: PathBuf,

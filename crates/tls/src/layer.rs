@@ -1,6 +1,6 @@
 //! The layer: a machine that has a machine, and keeps the cipher of its connections from it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use base::limits::{
     TLS_CLOSE_MS_MAX, TLS_HANDSHAKE_BYTES_MAX, TLS_HANDSHAKE_MS_MAX, TLS_HANDSHAKE_STEPS_PER_TICK_MAX, TLS_SEAL_BYTES,
@@ -10,19 +10,29 @@ use base::{ConnectionId, Effect, Event, Machine, Now, Span, TickInput, TickOutpu
 
 use crate::cipher::{Broken, Cipher, Step};
 use crate::connection::{Connection, Introduction};
+use crate::dials::{Dials, told};
 use crate::keys::Keys;
 
 /// What every handshake begins with: the type of its record (RFC 8446, 5.1).
 const HANDSHAKE_TYPE: u8 = 22;
 /// What a client hears that speaks without a cipher; in its own protocol, because it understands no other.
 const NO_CIPHER: &[u8] = b"-ERR this port speaks TLS only: connect with TLS, or to the port without it\r\n";
+/// Why a dial failed, in words for people; see [`told`] for what rustls finds.
+const ENDED: &str = "TLS: it ended the connection in the handshake; does it speak TLS on this port?";
+/// See [`ENDED`].
+const LATE: &str = "TLS: it did not end the handshake in time; does it speak TLS on this port?";
 /// Entries of lists beyond two per connection before those of connections that are gone are taken out.
 const LISTED_SPARE: usize = 64;
 
 /// See the module.
 pub struct Layer<M> {
     machine: M,
-    keys: Keys,
+    /// For clients; `None`: there is no listener for them.
+    keys: Option<Keys>,
+    /// For those whom the machine dials; `None`: they are spoken with as the machine does.
+    dials: Option<Dials>,
+    /// Dials that are under way, and where they lead.
+    dialing: BTreeMap<u64, String>,
     /// By the street's index; `None`: a connection without a cipher, or none.
     connections: Vec<Option<Box<Connection>>>,
     count: usize,
@@ -50,9 +60,16 @@ struct Opening<'a> {
 impl<M> Layer<M> {
     /// A machine behind the layer.
     pub fn new(machine: M, keys: Keys) -> Layer<M> {
+        Layer::between(machine, Some(keys), None)
+    }
+
+    /// A machine with the layer before it, where there are keys for clients, and behind it, for all whom it dials.
+    pub fn between(machine: M, keys: Option<Keys>, dials: Option<Dials>) -> Layer<M> {
         Layer {
             machine,
             keys,
+            dials,
+            dialing: BTreeMap::new(),
             connections: Vec::new(),
             count: 0,
             handshakes: VecDeque::new(),
@@ -83,8 +100,9 @@ impl<M> Layer<M> {
     fn take_event(&mut self, event: Event, received: &[u8], opening: &mut Opening<'_>) {
         match event {
             Event::Accepted { connection, door, entrance, peer, local } if entrance.is_sealed => {
-                self.on_accepted(connection, Introduction { door, entrance, peer, local }, opening.now);
+                self.on_accepted(connection, Introduction::Client { door, entrance, peer, local }, opening.now);
             }
+            Event::Dialed { token, connection } if self.dials.is_some() => self.on_dialed(token, connection, opening),
             Event::Received { connection, span } if self.get(connection).is_some() => {
                 self.on_received(connection, span.of(received), opening);
             }
@@ -104,9 +122,34 @@ impl<M> Layer<M> {
     }
 
     fn on_accepted(&mut self, id: ConnectionId, introduction: Introduction, now: Now) {
-        let Ok(cipher) = Cipher::new(self.keys.current()) else {
-            return self.effects.push(Effect::Close { connection: id });
+        let cipher = self.keys.as_ref().and_then(|keys| Cipher::new(keys.current()).ok());
+        match cipher {
+            Some(cipher) => self.insert(id, cipher, introduction, now),
+            None => self.effects.push(Effect::Close { connection: id }),
+        }
+    }
+
+    /// Somebody answered, or nobody: the machine hears of who did when both have agreed on keys.
+    fn on_dialed(&mut self, token: u64, dialed: Result<ConnectionId, String>, opening: &mut Opening<'_>) {
+        let address = self.dialing.remove(&token).unwrap_or_default();
+        let id = match dialed {
+            Ok(id) => id,
+            Err(reason) => return self.events.push(Event::Dialed { token, connection: Err(reason) }),
         };
+        let dials = self.dials.as_ref().expect("nobody else comes here");
+        match dials.cipher(&address) {
+            Ok(cipher) => {
+                self.insert(id, cipher, Introduction::Dialed { token }, opening.now);
+                self.go_on(id, opening);
+            }
+            Err(reason) => {
+                self.effects.push(Effect::Close { connection: id });
+                self.events.push(Event::Dialed { token, connection: Err(reason) });
+            }
+        }
+    }
+
+    fn insert(&mut self, id: ConnectionId, cipher: Cipher, introduction: Introduction, now: Now) {
         let index = id.index as usize;
         if self.connections.len() <= index {
             self.connections.resize_with(index + 1, || None);
@@ -124,7 +167,10 @@ impl<M> Layer<M> {
     fn on_received(&mut self, id: ConnectionId, bytes: &[u8], opening: &mut Opening<'_>) {
         let Some(connection) = self.get(id).filter(|connection| connection.is_open()) else { return };
         if connection.introduction.is_some() {
-            if connection.handshake_bytes == 0 && bytes.first().is_some_and(|first| *first != HANDSHAKE_TYPE) {
+            if connection.is_new_client()
+                && connection.handshake_bytes == 0
+                && bytes.first().is_some_and(|first| *first != HANDSHAKE_TYPE)
+            {
                 connection.own.extend_from_slice(NO_CIPHER);
                 return self.fail(id);
             }
@@ -157,12 +203,13 @@ impl<M> Layer<M> {
         let is_over = step == Ok(Step::PeerClosed) || (connection.is_cut_off && !connection.is_put_off);
         let has_ended = is_over && !std::mem::replace(&mut connection.peer_closed, true);
         let must_fail = step == Err(Broken) || connection.has_too_much_to_say();
+        if must_fail && connection.fault.is_none() {
+            connection.fault = connection.cipher.fault().map(told);
+        }
         if connection.is_put_off {
             self.put_off.push(id);
         }
-        if let Some(Introduction { door, entrance, peer, local }) = introduction {
-            self.events.push(Event::Accepted { connection: id, door, entrance, peer, local });
-        }
+        self.events.extend(introduction.map(|introduction| introduction.event(id)));
         if opening.used > start {
             let span = Span { start: opening.room.start + start as u32, len: (opening.used - start) as u32 };
             self.events.push(Event::Received { connection: id, span });
@@ -189,7 +236,7 @@ impl<M> Layer<M> {
     fn tell_peer_closed(&mut self, id: ConnectionId) {
         let Some(connection) = self.get(id) else { return };
         match connection.introduction.is_some() {
-            true => self.fail(id),
+            true => self.fail_with(id, ENDED),
             false => self.events.push(Event::PeerClosed { connection: id }),
         }
     }
@@ -197,9 +244,14 @@ impl<M> Layer<M> {
     fn on_closed(&mut self, id: ConnectionId) {
         let closed = self.connections[id.index as usize].take().expect("the caller found it there");
         self.count -= 1;
-        if closed.introduction.is_none() {
-            self.events.push(Event::Closed { connection: id });
-        }
+        self.events.extend(match closed.introduction {
+            None => Some(Event::Closed { connection: id }),
+            Some(Introduction::Client { .. }) => None,
+            Some(Introduction::Dialed { token }) => {
+                let reason = closed.fault.unwrap_or_else(|| ENDED.to_owned());
+                Some(Event::Dialed { token, connection: Err(reason) })
+            }
+        });
     }
 
     fn pump(&mut self, id: ConnectionId, seal_bytes_max: usize) {
@@ -220,6 +272,14 @@ impl<M> Layer<M> {
         self.effects = effects;
     }
 
+    /// The same, and for whoever asks: why.
+    fn fail_with(&mut self, id: ConnectionId, reason: &str) {
+        if let Some(connection) = self.get(id) {
+            connection.fault.get_or_insert_with(|| reason.to_owned());
+        }
+        self.fail(id);
+    }
+
     /// Ends handshakes and closings that take too long.
     fn end_late_ones(&mut self, now_us: u64) {
         while let Some(&(until_us, id)) = self.handshakes.front() {
@@ -229,7 +289,7 @@ impl<M> Layer<M> {
             }
             self.handshakes.pop_front();
             if is_handshake {
-                self.fail(id);
+                self.fail_with(id, LATE);
             }
         }
         while let Some(&(until_us, id, sends_done)) = self.closings.front() {
@@ -265,6 +325,12 @@ impl<M> Layer<M> {
                     self.watch_closing(connection, now);
                 }
             },
+            Effect::Dial { token, address } => {
+                if self.dials.is_some() {
+                    self.dialing.insert(token, address.clone());
+                }
+                self.effects.push(Effect::Dial { token, address });
+            }
             Effect::Stop => self.stop(),
             other => self.effects.push(other),
         }
@@ -298,15 +364,20 @@ fn close_until_us(now_us: u64) -> u64 {
     now_us + TLS_CLOSE_MS_MAX * 1000
 }
 
-fn is_sealed_client(event: &Event) -> bool {
-    matches!(event, Event::Accepted { entrance, .. } if entrance.is_sealed)
+/// Whether an event may begin a connection of the layer's.
+fn begins(event: &Event) -> bool {
+    match event {
+        Event::Accepted { entrance, .. } => entrance.is_sealed,
+        Event::Dialed { .. } => true,
+        _ => false,
+    }
 }
 
 impl<M: Machine> Machine for Layer<M> {
     type Message = M::Message;
 
     fn open(&mut self, now: Now, received: &[u8], room: LayerRoom<'_>, events: &mut Vec<Event>) {
-        if self.count == 0 && !events.iter().any(is_sealed_client) {
+        if self.count == 0 && !events.iter().any(begins) {
             return;
         }
         let handshake_steps = TLS_HANDSHAKE_STEPS_PER_TICK_MAX;
@@ -324,7 +395,7 @@ impl<M: Machine> Machine for Layer<M> {
     fn tick(&mut self, input: TickInput<'_, M::Message>, output: &mut TickOutput<M::Message>) {
         let now = input.now;
         self.machine.tick(input, output);
-        if self.count == 0 && self.effects.is_empty() {
+        if self.count == 0 && self.effects.is_empty() && self.dials.is_none() {
             return;
         }
         for effect in output.effects.drain(..) {
