@@ -10,15 +10,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::proxy::{
-    CONNECTIONS_PER_CORE_MAX, CORES_MAX, Class, ClassNumber, ListenerConfig, Place, PolicyConfig, Proxy, ProxyConfig,
-    Qos, UPSTREAM_CONNECTIONS_MAX, Upstream, file::address, read_qos,
+    CONNECTIONS_PER_CORE_MAX, CORES_MAX, Class, ClassNumber, ListenerConfig, Place, Proxy, ProxyConfig, Qos,
+    UPSTREAM_CONNECTIONS_MAX, Upstream, UpstreamTls, check, read_qos,
 };
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::file_limit::raise_to;
 use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request, on_request_or_hangup};
+use tls::{ClientCertificates, KeyFiles};
 
 use crate::serve::ADMIN_LINE;
-use crate::{exit, say};
+use crate::{exit, say, tls_options};
 
 const AFTER: &str = "\
 Clients connect to it as they would to the store itself; replies, their order and errors are the same.
@@ -29,6 +31,8 @@ Examples:
   zerohop proxy redis://db.internal:6379 --port 7000 --cores 2
   zerohop proxy node1:7000 node2:7000               in front of a cluster; these two say where the others are
   redis-cli -p 6380                                 talks to the store through it
+  zerohop proxy rediss://db.internal:6380 --cacert ca.pem                 with TLS
+  zerohop proxy sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster         the master that these name
   zerohop proxy --config proxy.toml                 as the file says; --check only looks whether it is fine
   zerohop proxy --try 127.0.0.1:6379                shows what it would take and cost, and ends";
 
@@ -46,8 +50,8 @@ pub fn command() -> Command {
             Arg::new("upstream")
                 .required_unless_present("config")
                 .num_args(1..)
-                .value_name("HOST:PORT")
-                .help("The store behind it, or some nodes of a cluster; redis://HOST:PORT is understood, too"),
+                .value_name("STORE")
+                .help("The store behind it, or some nodes of a cluster: HOST:PORT, redis://, rediss:// (TLS), unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME"),
         )
         .arg(
             Arg::new("port")
@@ -100,6 +104,9 @@ pub fn command() -> Command {
                 .help("What it runs on; auto takes io_uring where it works"),
         )
         .args(admin_options())
+        .args(tls_options::beside_urls())
+        .args(sentinel_options())
+        .args(listener_tls_options())
         .args(file_options())
         .args(try_options())
         .after_help(AFTER)
@@ -119,6 +126,47 @@ fn admin_options() -> [Arg; 2] {
             .default_value("127.0.0.1")
             .value_parser(value_parser!(IpAddr))
             .help("The address of --admin-port"),
+    ]
+}
+
+/// As whom sentinels are asked.
+fn sentinel_options() -> [Arg; 2] {
+    [
+        Arg::new("sentinel-user")
+            .long("sentinel-user")
+            .value_name("NAME")
+            .requires("sentinel-password-file")
+            .help("User of the sentinels themselves, where they have users"),
+        Arg::new("sentinel-password-file")
+            .long("sentinel-password-file")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help("File with the password of the sentinels themselves"),
+    ]
+}
+
+/// TLS to clients, by the names of `zerohop serve`.
+fn listener_tls_options() -> [Arg; 5] {
+    let file = |name: &'static str| {
+        Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf)).requires("tls-port")
+    };
+    [
+        Arg::new("tls-port")
+            .long("tls-port")
+            .value_name("PORT")
+            .value_parser(value_parser!(u16))
+            .requires("tls-cert-file")
+            .requires("tls-key-file")
+            .help("Where clients connect that speak TLS"),
+        file("tls-cert-file").help("The proxy's certificate for them (PEM)"),
+        file("tls-key-file").help("Its private key (PEM)"),
+        file("tls-ca-cert-file").help("Authorities (PEM) whose client certificates are good"),
+        Arg::new("tls-auth-clients")
+            .long("tls-auth-clients")
+            .requires("tls-port")
+            .value_parser(["yes", "no", "optional"])
+            .default_value("yes")
+            .help("Whether they need a certificate"),
     ]
 }
 
@@ -142,6 +190,13 @@ fn file_options() -> [Arg; 2] {
                 "admin-port",
                 "admin-bind",
                 "try",
+                "tls",
+                "cacert",
+                "cert",
+                "sni",
+                "insecure",
+                "sentinel-password-file",
+                "tls-port",
             ])
             .help("Everything from this TOML file, with classes for listeners and users; SIGHUP reads it again"),
         Arg::new("check")
@@ -176,6 +231,9 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         Err(problem) => return exit::with(exit::USAGE, &problem),
     };
     if matches.get_flag("check") {
+        if let Err(problem) = check(&config) {
+            return exit::with(exit::USAGE, &problem);
+        }
         say::line(&format!("{} is fine", file.map_or_else(String::new, |path| path.display().to_string())));
         return ExitCode::SUCCESS;
     }
@@ -211,28 +269,65 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     if let Some(address) = proxy.admin_address() {
         say::line(&format!("{ADMIN_LINE}http://{address}/metrics and /healthz"));
     }
-    say::line(&format!("ready on {}, before {}", places.join(", "), config.upstream.addresses.join(", ")));
+    say::line(&format!("ready on {}, before {}", places.join(", "), config.upstream));
     match proxy.wait() {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => exit::with(exit::FAILED, &problem),
     }
 }
 
+fn is_given(matches: &ArgMatches, name: &str) -> bool {
+    matches.value_source(name) == Some(ValueSource::CommandLine)
+}
+
+/// The store, and how to speak with it.
+fn upstream(matches: &ArgMatches) -> Result<Upstream, String> {
+    let told: Vec<String> = matches.get_many::<String>("upstream").expect("it is required").cloned().collect();
+    let mut upstream = Upstream::named(&told)?;
+    upstream.connections_max = *matches.get_one::<u32>("connections").expect("it has a default") as usize;
+    if matches.get_flag("tls") || upstream.tls.is_some() {
+        let (files, name) = tls_options::files_and_name(matches);
+        upstream.tls = Some(UpstreamTls { files, name });
+    } else if let Some(option) = ["cacert", "cert", "sni", "insecure"].iter().find(|name| is_given(matches, name)) {
+        return Err(format!("--{option} is for TLS: name the store with rediss://, or add --tls"));
+    }
+    if let Some(path) = matches.get_one::<PathBuf>("sentinel-password-file") {
+        upstream.set_login(matches.get_one("sentinel-user").cloned(), live::password(path)?)?;
+    }
+    Ok(upstream)
+}
+
+/// What clients with TLS are shown.
+fn listener_keys(matches: &ArgMatches) -> Option<KeyFiles> {
+    let file = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    matches.get_one::<u16>("tls-port").is_some().then(|| KeyFiles {
+        certificate: file("tls-cert-file").expect("it is required"),
+        key: file("tls-key-file").expect("it is required"),
+        authorities: file("tls-ca-cert-file"),
+        clients: match matches.get_one::<String>("tls-auth-clients").map(String::as_str) {
+            Some("no") => ClientCertificates::No,
+            Some("optional") => ClientCertificates::Optional,
+            _ => ClientCertificates::Yes,
+        },
+    })
+}
+
 fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
-    let told = matches.get_many::<String>("upstream").expect("it is required");
-    let addresses = told.map(|told| address(told)).collect::<Result<Vec<String>, String>>()?;
+    let upstream = upstream(matches)?;
     let io: &String = matches.get_one("io").expect("it has a default");
     let within = matches.get_one::<String>("within");
     let qos = within.map_or(Some(Qos::Batch), |time| read_qos(time.as_bytes()));
     let qos = qos
         .ok_or_else(|| format!("--within {}: write a time as 500us, 10ms or 1s", within.map_or("", String::as_str)))?;
     let bind = *matches.get_one::<IpAddr>("bind").expect("it has a default");
-    let tcp = Place::Tcp(SocketAddr::new(bind, *matches.get_one("port").expect("it has a default")));
     let admin_port = matches.get_one::<u16>("admin-port").copied();
     let admin_bind = *matches.get_one::<IpAddr>("admin-bind").expect("it has a default");
     let admin = admin_port.map(|port| SocketAddr::new(admin_bind, port));
-    let unix = matches.get_one::<PathBuf>("unixsocket").cloned().map(Place::Unix);
-    let listeners = [Some(tcp), unix].into_iter().flatten().map(ListenerConfig::from).collect();
+    let tcp = |port: u16| ListenerConfig::from(Place::Tcp(SocketAddr::new(bind, port)));
+    let plain = tcp(*matches.get_one("port").expect("it has a default"));
+    let unix = matches.get_one::<PathBuf>("unixsocket").cloned().map(Place::Unix).map(ListenerConfig::from);
+    let sealed = matches.get_one::<u16>("tls-port").map(|port| ListenerConfig { is_sealed: true, ..tcp(*port) });
+    let listeners = [Some(plain), unix, sealed].into_iter().flatten().collect();
     Ok(ProxyConfig {
         classes: vec![Class { qos, ..Class::default() }],
         class: ClassNumber::DEFAULT,
@@ -244,11 +339,8 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
             .flatten()
             .map(|told| told.clone().into_bytes())
             .collect(),
-        upstream: Upstream {
-            addresses,
-            policy: PolicyConfig::SelfClocked,
-            connections_max: *matches.get_one::<u32>("connections").expect("it has a default") as usize,
-        },
+        tls: listener_keys(matches),
+        upstream,
         cores: usize::from(*matches.get_one::<u16>("cores").expect("it has a default")),
         backend: match io.as_str() {
             "uring" => io::Backend::Uring,

@@ -108,6 +108,11 @@ impl<T: Copy> Lane<T> {
         self.state == State::Open
     }
 
+    /// Whether its greeting was sent, or is about to be, and is not answered.
+    pub fn is_greeting(&self) -> bool {
+        self.state == State::Greeting
+    }
+
     /// The replies to its greeting; empty until it is open.
     pub fn greeted(&self) -> &[Vec<u8>] {
         &self.greeted

@@ -17,6 +17,7 @@ pub mod package_index;
 pub mod power;
 pub mod process;
 pub mod reply;
+pub mod sentinel;
 pub mod sequence;
 pub mod soak;
 pub mod split;

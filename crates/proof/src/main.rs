@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use proof::{acl, commands, faults, nemesis};
+use proof::{acl, commands, faults, nemesis, sentinel};
 
 #[derive(Parser)]
 #[command(about = "Holds a running server against oracles, hostile peers and real data")]
@@ -34,6 +34,8 @@ enum What {
     Nemesis(nemesis::command::NemesisArguments),
     /// A machine of its own that loses its power under load, again and again on one disk.
     Power(commands::PowerArguments),
+    /// The proxy before a Redis that its sentinels watch, while the master changes.
+    Sentinel(sentinel::SentinelArguments),
     /// The real binary under mixed load and connections that come and go: what it holds must not grow.
     Soak(commands::SoakArguments),
     /// Any command that prints its counts, beside a server of its own.
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         What::Kill(arguments) => commands::kill(&arguments),
         What::Nemesis(arguments) => nemesis::command::nemesis(&arguments),
         What::Power(arguments) => commands::power(&arguments),
+        What::Sentinel(arguments) => sentinel::sentinel(&arguments),
         What::Soak(arguments) => commands::soak(&arguments),
         What::WithServer(arguments) => commands::with_server(&arguments),
         What::Split(arguments) => commands::split(&arguments),

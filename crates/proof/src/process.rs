@@ -70,6 +70,30 @@ impl Server {
         Ok(server)
     }
 
+    /// Starts one of the sentinels of the master at that port: `quorum` of them decide that it is gone, half a second after they
+    /// last heard of it.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not say that it is ready.
+    pub fn start_sentinel(binary: &str, (name, master): (&str, u16), quorum: usize) -> io::Result<Server> {
+        let (block, directory, binary) = (PortBlock::take()?, new_directory()?, absolute(binary)?);
+        let file = directory.join("sentinel.conf");
+        let text = format!(
+            "port {}\nbind 127.0.0.1\nsentinel monitor {name} 127.0.0.1 {master} {quorum}\n\
+             sentinel down-after-milliseconds {name} 500\nsentinel failover-timeout {name} 5000\n",
+            block.first()
+        );
+        fs::write(&file, text)?;
+        let mut command = Command::new(&binary);
+        command.arg(&file).arg("--sentinel");
+        if let Some(libraries) = libraries_beside(&binary) {
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
+        let mut server = Server::spawn(command, directory, block)?;
+        server.wait_until_answering()?;
+        Ok(server)
+    }
+
     /// Starts a cluster of so many of them, each with its share of the slots.
     ///
     /// # Errors

@@ -1,21 +1,11 @@
 //! What a proxy is told before it starts.
 
 use crate::classes::{Changeable, Class, ClassNumber, Classes};
-use client::PolicyConfig;
+use crate::upstream::Upstream;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-
-/// The store behind the proxy.
-#[derive(Clone, Debug)]
-pub struct Upstream {
-    /// `host:port`: of one server, or of some nodes of a cluster, which say where the others are. Not empty.
-    pub addresses: Vec<String>,
-    /// When requests that wait for it leave.
-    pub policy: PolicyConfig,
-    /// Connections of one core at a time.
-    pub connections_max: usize,
-}
+use tls::KeyFiles;
 
 /// Where clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,13 +21,15 @@ pub enum Place {
 pub struct ListenerConfig {
     /// Where.
     pub place: Place,
+    /// They speak TLS.
+    pub is_sealed: bool,
     /// Their class, unless their user has one.
     pub class: Option<ClassNumber>,
 }
 
 impl From<Place> for ListenerConfig {
     fn from(place: Place) -> ListenerConfig {
-        ListenerConfig { place, class: None }
+        ListenerConfig { place, is_sealed: false, class: None }
     }
 }
 
@@ -46,6 +38,8 @@ impl From<Place> for ListenerConfig {
 pub struct ProxyConfig {
     /// Where clients connect.
     pub listeners: Vec<ListenerConfig>,
+    /// What those listeners that speak TLS show; `None` if none does.
+    pub tls: Option<KeyFiles>,
     /// The store.
     pub upstream: Upstream,
     /// The classes of clients, by number; see [`Classes::all`].

@@ -6,7 +6,8 @@
 //! ```
 
 use crate::classes::{Class, ClassNumber};
-use crate::config::{ListenerConfig, Place, ProxyConfig, Upstream};
+use crate::config::{ListenerConfig, Place, ProxyConfig};
+use crate::upstream::{Upstream, UpstreamTls};
 use base::limits::{
     COLLAPSE_PREFIXES_MAX, CORES_MAX, POLICY_INTERVAL_US_MAX, PROXY_CLASSES_MAX, PROXY_LISTENERS_MAX, PROXY_WEIGHT_MAX,
     UPSTREAM_CONNECTIONS_MAX,
@@ -16,13 +17,18 @@ use client::{PolicyConfig, Qos};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use tls::client::ClientFiles;
+use tls::{ClientCertificates, KeyFiles};
 
 /// The whole file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     upstream: Vec<String>,
+    upstream_tls: Option<UpstreamKeys>,
+    sentinel: Option<Login>,
+    tls: Option<ListenerKeys>,
     #[serde(default = "one")]
     cores: usize,
     #[serde(default)]
@@ -68,7 +74,49 @@ enum Policy {
 struct Listening {
     address: Option<SocketAddr>,
     unix_socket: Option<PathBuf>,
+    #[serde(default)]
+    tls: bool,
     class: Option<String>,
+}
+
+/// TLS to the store, by the names of `zerohop cli`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct UpstreamKeys {
+    cacert: Option<PathBuf>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    sni: Option<String>,
+    #[serde(default)]
+    insecure: bool,
+}
+
+/// TLS to callers, by the names of `zerohop serve`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ListenerKeys {
+    cert_file: PathBuf,
+    key_file: PathBuf,
+    ca_cert_file: Option<PathBuf>,
+    #[serde(default)]
+    auth_clients: AuthClients,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+enum AuthClients {
+    No,
+    Optional,
+    #[default]
+    Yes,
+}
+
+/// As whom the sentinels are asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Login {
+    user: Option<String>,
+    password_file: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -100,32 +148,35 @@ fn connections() -> usize {
     UPSTREAM_CONNECTIONS_MAX
 }
 
-/// Reads the text of such a file.
+/// Reads the text of such a file; `password_of` reads what lies in a file with a password.
 ///
 /// # Errors
 /// In words for the operator: where in the file, or of which name, what is wrong, and what is possible.
-pub fn read(text: &str) -> Result<ProxyConfig, String> {
+pub fn read(text: &str, password_of: &dyn Fn(&Path) -> Result<String, String>) -> Result<ProxyConfig, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     within(file.classes.len(), PROXY_CLASSES_MAX - 1, 0, "the number of [classes]")?;
     let classes = Named::of(&file.classes)?;
     within(file.cores, CORES_MAX, 1, "cores")?;
     within(file.max_upstream_connections, UPSTREAM_CONNECTIONS_MAX, 2, "max-upstream-connections")?;
     within(file.listener.len(), PROXY_LISTENERS_MAX, 1, "the number of [[listener]] tables")?;
-    if file.upstream.is_empty() {
-        return Err("upstream names no store: write for example upstream = [\"127.0.0.1:6379\"]".to_owned());
+    let mut upstream = Upstream::named(&file.upstream)?;
+    upstream.connections_max = file.max_upstream_connections;
+    upstream.policy = file.policy.config()?;
+    if let Some(keys) = file.upstream_tls {
+        upstream.tls = Some(keys.config());
     }
-    let listeners = file.listener.into_iter().map(|listening| listening.config(&classes));
+    if let Some(login) = file.sentinel {
+        upstream.set_login(login.user, password_of(&login.password_file)?)?;
+    }
+    let listeners = file.listener.into_iter().map(|listening| listening.config(&classes, file.tls.is_some()));
     let of_users = file.users.into_iter().map(|(name, user)| {
         let class = classes.get(&user.class, &format!("[users.{name}]"))?;
         Ok((name.into_bytes(), class))
     });
     Ok(ProxyConfig {
         listeners: listeners.collect::<Result<_, String>>()?,
-        upstream: Upstream {
-            addresses: file.upstream.iter().map(|told| address(told)).collect::<Result<_, String>>()?,
-            policy: file.policy.config()?,
-            connections_max: file.max_upstream_connections,
-        },
+        tls: file.tls.map(ListenerKeys::config),
+        upstream,
         class: file.class.map_or(Ok(ClassNumber::DEFAULT), |name| classes.get(&name, "class"))?,
         of_users: of_users.collect::<Result<_, String>>()?,
         collapse: prefixes(file.collapse)?,
@@ -145,18 +196,6 @@ pub fn read(text: &str) -> Result<ProxyConfig, String> {
 fn prefixes(told: Vec<String>) -> Result<Vec<Vec<u8>>, String> {
     within(told.len(), COLLAPSE_PREFIXES_MAX, 0, "the number of prefixes in collapse")?;
     Ok(told.into_iter().map(String::into_bytes).collect())
-}
-
-/// What was named as `host:port` or as a URL of it.
-///
-/// # Errors
-/// It is neither.
-pub fn address(told: &str) -> Result<String, String> {
-    let address = told.strip_prefix("redis://").unwrap_or(told).trim_end_matches('/');
-    match address.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(address.to_owned()),
-        _ => Err(format!("'{told}' is no HOST:PORT: write for example 127.0.0.1:6379")),
-    }
 }
 
 fn within(value: usize, most: usize, least: usize, what: &str) -> Result<(), String> {
@@ -182,6 +221,29 @@ impl Policy {
             Policy::Fixed(told) => PolicyConfig::Fixed(FixedConfig::pipelined(interval_us(&told)?)),
             Policy::StopAndWait(told) => PolicyConfig::Fixed(FixedConfig::stop_and_wait(interval_us(&told)?)),
         })
+    }
+}
+
+impl UpstreamKeys {
+    fn config(self) -> UpstreamTls {
+        let UpstreamKeys { cacert, cert, key, sni, insecure } = self;
+        let files = ClientFiles { authorities: cacert, certificate: cert, key, is_insecure: insecure };
+        UpstreamTls { files, name: sni }
+    }
+}
+
+impl ListenerKeys {
+    fn config(self) -> KeyFiles {
+        KeyFiles {
+            certificate: self.cert_file,
+            key: self.key_file,
+            authorities: self.ca_cert_file,
+            clients: match self.auth_clients {
+                AuthClients::No => ClientCertificates::No,
+                AuthClients::Optional => ClientCertificates::Optional,
+                AuthClients::Yes => ClientCertificates::Yes,
+            },
+        }
     }
 }
 
@@ -234,14 +296,19 @@ impl Named {
 }
 
 impl Listening {
-    fn config(self, classes: &Named) -> Result<ListenerConfig, String> {
+    fn config(self, classes: &Named, has_keys: bool) -> Result<ListenerConfig, String> {
         let place = match (self.address, self.unix_socket) {
             (Some(address), None) => Place::Tcp(address),
             (None, Some(path)) => Place::Unix(path),
             _ => return Err("a [[listener]] needs either address = \"127.0.0.1:6380\" or unix-socket = \"/…\"".into()),
         };
         let class = self.class.map(|name| classes.get(&name, "[[listener]]")).transpose()?;
-        Ok(ListenerConfig { place, class })
+        if self.tls && !has_keys {
+            return Err(
+                "a [[listener]] has tls = true: write [tls] with cert-file = \"…\" and key-file = \"…\", too".into()
+            );
+        }
+        Ok(ListenerConfig { place, is_sealed: self.tls, class })
     }
 }
 
@@ -249,6 +316,15 @@ impl Listening {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use client::PolicyConfig;
+
+    /// Where no file is.
+    fn read(text: &str) -> Result<ProxyConfig, String> {
+        super::read(text, &|path| match path.to_str() {
+            Some("secret") => Ok("geheim".to_owned()),
+            _ => Err(format!("no {}", path.display())),
+        })
+    }
 
     const LEAST: &str = "upstream = [\"127.0.0.1:6379\"]\n[[listener]]\naddress = \"127.0.0.1:6380\"\n";
 
@@ -267,7 +343,7 @@ mod tests {
         let page = include_str!("../../../docs/proxy-file.md");
         let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
         let config = read(example).unwrap();
-        assert!(config.listeners.len() == 3 && config.of_users.len() == 2, "{config:?}");
+        assert!(config.listeners.len() == 4 && config.of_users.len() == 2, "{config:?}");
         assert!(read(&example.replace("[classes.checkout]", "[classes.other]")).is_err(), "every part of it counts");
     }
 
@@ -320,6 +396,28 @@ mod tests {
     }
 
     #[test]
+    fn sentinels_have_a_login_of_their_own() {
+        let text = "upstream = [\"sentinel://a:1/shop\"]\n[sentinel]\nuser = \"ann\"\npassword-file = \"secret\"\n\
+                    [[listener]]\naddress = \"[::1]:1\"\n";
+        let master = read(text).unwrap().upstream.master.unwrap();
+        assert_eq!(master.login, Some((Some("ann".to_owned()), "geheim".to_owned())));
+    }
+
+    #[test]
+    fn tls_is_said_of_the_store_and_of_listeners_apart() {
+        let text = "upstream = [\"a:1\"]\n[upstream-tls]\ncacert = \"ca\"\nsni = \"db\"\n\
+                    [tls]\ncert-file = \"c\"\nkey-file = \"k\"\nauth-clients = \"optional\"\n\
+                    [[listener]]\naddress = \"[::1]:1\"\n[[listener]]\naddress = \"[::1]:2\"\ntls = true\n";
+        let config = read(text).unwrap();
+        let store = config.upstream.tls.unwrap();
+        assert_eq!((store.files.authorities, store.name.as_deref()), (Some("ca".into()), Some("db")));
+        let keys = config.tls.unwrap();
+        assert_eq!((keys.certificate, keys.clients), ("c".into(), ClientCertificates::Optional));
+        let sealed: Vec<bool> = config.listeners.iter().map(|listener| listener.is_sealed).collect();
+        assert_eq!(sealed, [false, true]);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_what_is_possible() {
         let with = |more: &str| read(&format!("{LEAST}{more}")).unwrap_err();
         let first = |line: &str| read(&format!("{line}\n{LEAST}")).unwrap_err();
@@ -347,6 +445,11 @@ mod tests {
             ),
             (read("upstream = [\"a:1\"]\nlistener = []").unwrap_err(), ["[[listener]]", "0 is not between 1", ""]),
             (read("upstream = [\"a:1\"]").unwrap_err(), ["missing field `listener`", "", ""]),
+            (with("tls = true"), ["[[listener]]", "[tls]", "cert-file"]),
+            (with("[tls]\ncert-file = \"x\""), ["missing field `key-file`", "", ""]),
+            (with("[upstream-tls]\nca = \"x\""), ["unknown field `ca`", "`cacert`", ""]),
+            (with("[sentinel]\npassword-file = \"secret\""), ["sentinel://", "", ""]),
+            (with("[sentinel]\npassword-file = \"x\""), ["no x", "", ""]),
             (read("upstream = ").unwrap_err(), ["line 1", "", ""]),
         ] {
             assert!(parts.iter().all(|part| error.contains(part)), "{error}\n{parts:?}");

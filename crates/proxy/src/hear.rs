@@ -37,7 +37,7 @@ impl ProxyMachine {
         let is_cluster = routes.table.is_cluster();
         // What blocks on a caller's own connection is late for no want of room.
         let is_shared = matches!(whose, Whose::Shared(_));
-        let mut turn = None;
+        let (mut turn, mut is_read_only) = (None, false);
         let Seat { lane, line, .. } = seat;
         lane.received(now.monotonic_us, bytes, |heard| match heard {
             Heard::Reply { item, request, reply } if is_cluster && sends_on(reply) => {
@@ -45,6 +45,7 @@ impl ProxyMachine {
                 desk.redirected.push(Redirected { owed: item, request, error, node, seat: number, whose });
             }
             Heard::Reply { item, reply, .. } => {
+                is_read_only |= reply[0] == b'-' && reply.starts_with(b"-READONLY ");
                 let Some(delivered) = desk.deliver_judged(Some(now.monotonic_us), item, reply) else { return };
                 if !line.is_empty() {
                     line.charge(delivered.class, cost(0, reply.len()));
@@ -57,6 +58,7 @@ impl ProxyMachine {
             Heard::Refused(error) => turn = Some(Turn::Refused(error.to_vec())),
             Heard::Nonsense => turn = Some(Turn::Nonsense),
         });
+        self.met_read_only |= is_read_only;
         match turn {
             None => {}
             Some(Turn::Greeted(replies)) => self.greeted(number, &replies),
@@ -120,7 +122,7 @@ impl ProxyMachine {
     }
 
     /// All that waits on a seat is answered with this error: it never left.
-    fn answer_waiting(&mut self, now: Now, number: usize, error: &[u8]) {
+    pub(crate) fn answer_waiting(&mut self, now: Now, number: usize, error: &[u8]) {
         for owed in self.seats.get(number).lane.take_waiting(now.monotonic_us) {
             self.desk.deliver(None, owed, error);
         }
@@ -138,7 +140,17 @@ impl ProxyMachine {
     }
 
     /// A dial is over.
-    pub(crate) fn dialed(&mut self, now: Now, token: u64, connection: Option<ConnectionId>, effects: &mut Vec<Effect>) {
+    pub(crate) fn dialed(
+        &mut self,
+        now: Now,
+        token: u64,
+        outcome: Result<ConnectionId, String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (connection, reason) = match outcome {
+            Ok(connection) => (Some(connection), None),
+            Err(reason) => (None, Some(reason)),
+        };
         let Some(number) = self.seats.dialed(token) else {
             // Who wanted it is gone.
             self.seats.connection_ended();
@@ -149,6 +161,7 @@ impl ProxyMachine {
         }
         let seat = self.seats.get(number);
         let node = seat.node;
+        seat.unreachable = reason;
         let failed = seat.lane.dialed(now.monotonic_us, connection, effects);
         if connection.is_none() {
             self.seats.connection_ended();
@@ -165,9 +178,15 @@ impl ProxyMachine {
 
     /// What a request is answered with that would wait for nobody.
     pub(crate) fn down_error(&mut self, number: usize) -> Vec<u8> {
-        let address = self.seats.get(number).lane.address();
-        format!("-ERR the store behind this proxy does not answer at {address}; the request was not carried out\r\n")
-            .into_bytes()
+        let seat = self.seats.get(number);
+        let (address, reason) = (seat.lane.address(), seat.unreachable.as_deref().unwrap_or_default());
+        // One line, whatever the system's words are.
+        let reason = reason.replace(['\r', '\n'], " ");
+        let reason = if reason.is_empty() { reason } else { format!(" ({reason})") };
+        let error = format!(
+            "-ERR the store behind this proxy does not answer at {address}{reason}; the request was not carried out\r\n"
+        );
+        error.into_bytes()
     }
 
     /// A send is done.
@@ -234,7 +253,12 @@ impl ProxyMachine {
                     None => self.desk.dirty.push(connection),
                 }
             }
-            Role::Seat(number) => self.close_seat(now, number, effects),
+            Role::Seat(number) => {
+                if self.seats.get(number).lane.is_greeting() {
+                    self.sent_away(now, number);
+                }
+                self.close_seat(now, number, effects);
+            }
             Role::Relay(_) => effects.push(Effect::Close { connection }),
             Role::None | Role::Leaving => {}
         }

@@ -13,15 +13,20 @@
 //!   which proportion, and who goes on when a lane takes no more
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
 //! - `counts`, `standing`: what is counted, and how a core stands; `admin`: who reads that, over HTTP
-//! - [`run`]: the threads around it
+//! - [`upstream`]: how the store is named; [`sentinel`]: a machine around this one that finds out which of a store's servers is its
+//!   master
+//! - [`run`]: the threads around it; `ciphers`: TLS on both sides
 
 pub mod config;
 pub mod file;
 pub mod run;
+pub mod sentinel;
+pub mod upstream;
 
 mod admin;
 mod ask;
 mod caller;
+mod ciphers;
 mod classes;
 mod collapse;
 mod counts;
@@ -53,11 +58,14 @@ mod turns;
 
 pub use admin::page as metrics_page;
 pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, UPSTREAM_CONNECTIONS_MAX};
+pub use base::street::UNIX_PREFIX;
 pub use classes::{Changeable, Class, ClassNumber, Classes, Order};
 pub use client::{PolicyConfig, Qos};
-pub use config::{ListenerConfig, Place, ProxyConfig, Upstream};
+pub use config::{ListenerConfig, Place, ProxyConfig};
 pub use counts::{ClassCounts, Histogram};
 pub use machine::ProxyMachine;
 pub use qos::read as read_qos;
-pub use run::{Operator, Proxy};
+pub use run::{Operator, Proxy, check};
+pub use sentinel::BySentinels;
 pub use standing::{ClassStanding, CoreStanding, DestinationStanding, Outstanding, Word};
+pub use upstream::{MasterName, Upstream, UpstreamTls};

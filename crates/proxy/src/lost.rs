@@ -6,6 +6,9 @@ use crate::seat::{Owed, OwedTo, Role, Whose};
 use base::ConnectionId;
 use base::street::{Effect, Now};
 
+/// Why a seat is of no use that was dialed and greeted in vain.
+const ENDED: &str = "it ended the connection before it said anything; one that speaks TLS does so to whom it wants a certificate of: --cert FILE --key FILE";
+
 impl ProxyMachine {
     /// A connection is gone.
     pub(crate) fn closed(&mut self, now: Now, connection: ConnectionId, effects: &mut Vec<Effect>) {
@@ -42,10 +45,14 @@ impl ProxyMachine {
         self.seats.connection_ended();
         let seat = self.seats.get(number);
         let was_closing = std::mem::replace(&mut seat.is_closing, false);
+        let was_greeting = seat.lane.is_greeting();
         let (whose, node, unknown) = (seat.whose, seat.node, seat.lane.closed(now.monotonic_us));
         self.making_room -= usize::from(was_closing && self.making_room > 0);
         if !was_closing {
             self.want_table(whose, node);
+        }
+        if was_greeting && !was_closing {
+            self.sent_away(now, number);
         }
         let mut again = Vec::new();
         for (owed, request) in unknown {
@@ -71,6 +78,15 @@ impl ProxyMachine {
         if self.seats.holds(number) {
             self.let_go_on(number);
         }
+    }
+
+    /// Somebody took the connection and ended it without a word: nobody's request has left, and nobody's waits for the next time.
+    pub(crate) fn sent_away(&mut self, now: Now, number: usize) {
+        let seat = self.seats.get(number);
+        seat.unreachable = Some(ENDED.to_owned());
+        self.routes.avoid(seat.node);
+        let error = self.down_error(number);
+        self.answer_waiting(now, number, &error);
     }
 
     /// Nobody knows whether a request was carried out. A part's caller is closed, too, unless it only read: then it hears which

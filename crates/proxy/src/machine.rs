@@ -4,7 +4,6 @@ use crate::ask::Verdict;
 use crate::caller::Caller;
 use crate::classes::Classes;
 use crate::collapse::Collapses;
-use crate::config::Upstream;
 use crate::counts::ClassCounts;
 use crate::desk::Desk;
 use crate::headroom::Headrooms;
@@ -14,6 +13,7 @@ use crate::routes::Routes;
 use crate::seat::{Owed, Role};
 use crate::seats::Seats;
 use crate::standing::Word;
+use crate::upstream::Upstream;
 use base::limits::SPARE_BUFFERS_MAX;
 use base::street::{Effect, Event, Machine, Now, Span, TickInput, TickOutput};
 use base::{ConnectionId, CoreId};
@@ -57,6 +57,8 @@ pub struct ProxyMachine {
     pub(crate) collapses: Collapses,
     /// Who asked how it stands.
     pub(crate) asked_by: Vec<CoreId>,
+    /// A store said that it takes no writes.
+    pub(crate) met_read_only: bool,
     /// Something waits behind a send of this tick.
     pub(crate) awaits_sent: bool,
     is_stopping: bool,
@@ -68,7 +70,7 @@ impl ProxyMachine {
         ProxyMachine {
             seats: Seats::new(upstream.policy, upstream.connections_max, seed),
             desk: Desk { counts: vec![ClassCounts::default(); classes.all.len()], ..Desk::default() },
-            routes: Routes::new(&upstream.addresses),
+            routes: Routes::new(&upstream.seeds()),
             roles: Vec::new(),
             table: CommandTable::own(),
             table_is_learnt: false,
@@ -89,6 +91,7 @@ impl ProxyMachine {
             classes_version: 1,
             collapses: Collapses::new(Vec::new()),
             asked_by: Vec::new(),
+            met_read_only: false,
             awaits_sent: false,
             is_stopping: false,
         }
@@ -113,6 +116,11 @@ impl ProxyMachine {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a store that should be the master said that it takes no writes, since the last question.
+    pub(crate) fn take_doubt(&mut self) -> bool {
+        std::mem::take(&mut self.met_read_only)
     }
 
     fn accepted(&mut self, connection: ConnectionId, listener: u16) {

@@ -1,13 +1,15 @@
 //! The proxy's cores as threads, from start to stop.
 
 use crate::admin::Admin;
+use crate::ciphers::Ciphers;
 use crate::classes::Changeable;
 use crate::config::{Place, ProxyConfig};
 use crate::machine::ProxyMachine;
+use crate::sentinel::BySentinels;
 use crate::standing::Word;
 use base::CoreId;
 use base::limits::ADMIN_CONNECTIONS_MAX;
-use base::street::{Door, Entrance, Machine};
+use base::street::{Door, Entrance};
 use io::{ChosenBackend, CoreConfig, Listener, Mailbox, StreetHandle, mesh, run_core};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -30,13 +32,14 @@ impl Proxy {
     /// In words for an operator: the port, the socket, the backend, or what else the system refuses.
     pub fn start(config: &ProxyConfig) -> Result<(Proxy, Operator), String> {
         let (backend, _) = config.backend.choose()?;
+        let ciphers = Ciphers::read(config)?;
         let mut of_cores: Vec<Vec<Listener>> = (0..config.cores).map(|_| Vec::new()).collect();
         for (number, listener) in config.listeners.iter().enumerate() {
             let bound = match &listener.place {
                 Place::Tcp(address) => listen(*address, config.cores)?,
                 Place::Unix(path) => listen_unix(path, config.cores)?,
             };
-            let entrance = Entrance { listener: number as u16, ..Entrance::default() };
+            let entrance = Entrance { listener: number as u16, is_sealed: listener.is_sealed, ..Entrance::default() };
             of_cores.iter_mut().zip(bound).for_each(|(core, listener)| core.push(listener.entered_as(entrance)));
         }
         let admin_listener = config.admin.map(listen_admin).transpose()?;
@@ -50,7 +53,9 @@ impl Proxy {
         if let Some(listener) = admin_listener {
             let mailbox = mailboxes.pop().ok_or("there is a mailbox for the admin port")?;
             let machine = Admin::new(config.cores, backend.name(), io::clock::monotonic_us());
-            threads.push(spawn("zerohop-proxy-admin".to_owned(), admin_street(listener), machine, mailbox)?);
+            let work =
+                move || run_core(admin_street(listener), machine, mailbox).map(drop).map_err(|error| error.to_string());
+            threads.push(spawn("zerohop-proxy-admin".to_owned(), work)?);
         }
         for (core, (mailbox, listeners)) in mailboxes.into_iter().zip(of_cores).enumerate() {
             let mut street = CoreConfig::new(backend, listeners);
@@ -58,9 +63,16 @@ impl Proxy {
             let seed = io::thread::random_seed().map_err(|error| error.to_string())?;
             let mut machine = ProxyMachine::new(config.upstream.clone(), config.changeable().classes, seed);
             machine.collapse(&config.collapse);
-            threads.push(spawn(format!("zerohop-proxy-{core}"), street, machine, mailbox)?);
+            let (name, upstream, ciphers) = (format!("zerohop-proxy-{core}"), config.upstream.clone(), ciphers.clone());
+            threads.push(match upstream.master {
+                None => spawn(name, move || ciphers.run(street, machine, mailbox))?,
+                Some(master) => {
+                    let machine = BySentinels::new(machine, upstream.addresses, master);
+                    spawn(name, move || ciphers.run(street, machine, mailbox))?
+                }
+            });
         }
-        let operator = Operator { config: config.clone(), told: config.changeable(), mailbox: operator };
+        let operator = Operator { config: config.clone(), ciphers, told: config.changeable(), mailbox: operator };
         Ok((Proxy { handle, threads, addresses, admin_address, backend }, operator))
     }
 
@@ -96,9 +108,18 @@ impl Proxy {
     }
 }
 
+/// Reads what a configuration names, as a start does, and starts nothing.
+///
+/// # Errors
+/// A file of TLS that cannot be used, in words.
+pub fn check(config: &ProxyConfig) -> Result<(), String> {
+    Ciphers::read(config).map(drop)
+}
+
 /// Who changes a proxy that runs.
 pub struct Operator {
     config: ProxyConfig,
+    ciphers: Ciphers,
     /// What the cores were told last.
     told: Changeable,
     mailbox: Mailbox<Word>,
@@ -111,9 +132,12 @@ impl Operator {
     /// Something of it cannot change while it runs: then nothing did.
     pub fn change(&mut self, wanted: ProxyConfig) -> Result<Vec<&'static str>, String> {
         let before = &self.config;
-        let listeners = |config: &ProxyConfig| config.listeners.iter().map(|one| one.place.clone()).collect::<Vec<_>>();
+        let listeners = |config: &ProxyConfig| {
+            config.listeners.iter().map(|one| (one.place.clone(), one.is_sealed)).collect::<Vec<_>>()
+        };
         for (what, is_same) in [
-            ("upstream", before.upstream.addresses == wanted.upstream.addresses),
+            ("upstream", before.upstream.is_same_store(&wanted.upstream)),
+            ("tls", before.tls == wanted.tls),
             ("policy", before.upstream.policy == wanted.upstream.policy),
             ("the listeners' places", listeners(before) == listeners(&wanted)),
             ("cores", before.cores == wanted.cores),
@@ -130,28 +154,27 @@ impl Operator {
         changed.extend((old.classes != new.classes).then_some("classes"));
         changed.extend((old.connections_max != new.connections_max).then_some("max-upstream-connections"));
         changed.extend((old.collapse != new.collapse).then_some("collapse"));
+        if !changed.is_empty() && self.mailbox.is_behind() {
+            return Err("a core did not take what was changed before: it is busy beyond hope, or dead".to_owned());
+        }
+        let has_keys = self.ciphers.read_again(wanted.tls.as_ref())?;
         if !changed.is_empty() {
-            if self.mailbox.is_behind() {
-                return Err("a core did not take what was changed before: it is busy beyond hope, or dead".to_owned());
-            }
             let order = Arc::new(new.clone());
             for core in 0..wanted.cores {
                 self.mailbox.post(CoreId(core as u16), Word::Order(Arc::clone(&order)));
             }
         }
+        changed.extend(has_keys.then_some("certificate and key, which were read again"));
         (self.config, self.told) = (wanted, new);
         Ok(changed)
     }
 }
 
-/// A thread that runs a machine on a street until it is asked to stop.
-fn spawn<M: Machine<Message = Word> + Send + 'static>(
+/// A thread that works until it is asked to stop.
+fn spawn(
     name: String,
-    street: CoreConfig,
-    machine: M,
-    mailbox: Mailbox<Word>,
+    work: impl FnOnce() -> Result<(), String> + Send + 'static,
 ) -> Result<JoinHandle<Result<(), String>>, String> {
-    let work = move || run_core(street, machine, mailbox).map(drop).map_err(|error| error.to_string());
     std::thread::Builder::new().name(name).spawn(work).map_err(|error| error.to_string())
 }
 

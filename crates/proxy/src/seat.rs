@@ -98,6 +98,8 @@ pub(crate) struct Seat {
     pub class: ClassNumber,
     /// The error with which its greeting was refused, until those that waited for it have heard it.
     pub refusal: Option<Vec<u8>>,
+    /// Why the last dial failed, if it did.
+    pub unreachable: Option<String>,
     /// It was told a caller's name.
     pub is_named: bool,
     /// Somebody's state may be left on it: it is nobody else's afterwards.

@@ -157,6 +157,7 @@ impl Seats {
             line: Line::default(),
             class: ClassNumber::DEFAULT,
             refusal: None,
+            unreachable: None,
             is_named: false,
             is_spoiled: false,
             is_closing: false,

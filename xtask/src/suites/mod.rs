@@ -112,6 +112,7 @@ pub const SUITES: &[Suite] = &[
     dist::ARTEFACTS,
     python::PYTHON,
     demo::DEMO,
+    proxy::SENTINEL,
     faults::FAULTS_REST,
     power::POWER_REST,
     nemesis::NEMESIS_SCENES,

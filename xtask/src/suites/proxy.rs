@@ -33,6 +33,24 @@ pub const PROXY: Suite = Suite {
     },
 };
 
+/// A master that changes behind the proxy.
+pub const SENTINEL: Suite = Suite {
+    name: "proxy-sentinel",
+    about: "the proxy before a Redis that its sentinels watch: the master is changed by command, and killed; no write is lost or done twice",
+    needs: &[&needs::REDIS],
+    budget_seconds: 60,
+    turn: Turn::Shard("artefacts"),
+    run: |context| {
+        let zerohop = path_text(&context.zerohop()?);
+        let redis = program("redis-server")?;
+        on_every_backend(context, |backend, proof| {
+            let mut command = context.command(proof);
+            command.args(["sentinel", "--zerohop", &zerohop, "--io", backend, "--redis-server", &redis]);
+            context.counted(&mut command)
+        })
+    },
+};
+
 /// What is behind the proxy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Behind {

@@ -6,7 +6,6 @@
 //!           └─ costs of proxy and store are read between them, while nobody asks
 //! ```
 
-use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Scope, scope, sleep};
@@ -16,7 +15,7 @@ use serde::Serialize;
 
 use super::latency::{Latency, Summary};
 use super::pace::Pace;
-use super::talk::{Talk, encode};
+use super::talk::{self, Talk, encode};
 
 /// How often clients look whose turn it is, and how late it is.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -84,7 +83,7 @@ type Noted = Mutex<[Latency; 2]>;
 /// # Errors
 /// What was answered otherwise than it had to be, or that it was stopped.
 pub fn run(
-    ways: [SocketAddr; 2],
+    ways: &[talk::Way; 2],
     (plan, prefix): (&Plan, &str),
     stop: &AtomicBool,
     costs: &dyn Fn() -> Costs,
@@ -110,7 +109,7 @@ pub fn run(
 /// All clients, and what they share.
 struct Clients<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    ways: [SocketAddr; 2],
+    ways: &'env [talk::Way; 2],
     plan: &'env Plan,
     prefix: &'env str,
     turn: &'env Turn,
@@ -180,8 +179,8 @@ struct Client {
 }
 
 impl Client {
-    fn begin(ways: [SocketAddr; 2], number: usize, prefix: &str) -> Result<Client, String> {
-        let [direct, proxied] = ways.map(Talk::dial);
+    fn begin(ways: &[talk::Way; 2], number: usize, prefix: &str) -> Result<Client, String> {
+        let [direct, proxied] = ways.each_ref().map(Talk::by);
         let (mut ping, mut get) = (Vec::new(), Vec::new());
         encode(&[b"PING"], &mut ping);
         encode(&[b"GET", format!("{prefix}:{number}").as_bytes()], &mut get);

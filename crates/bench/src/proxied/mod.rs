@@ -16,7 +16,7 @@ pub mod glance;
 pub mod latency;
 mod pace;
 pub mod stock;
-mod talk;
+pub mod talk;
 mod tenant;
 
 pub use deadlines::{Plan, Seen};

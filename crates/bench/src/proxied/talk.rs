@@ -2,17 +2,32 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long anybody waits for a connection or a reply.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
 
+/// What a connection is made of: a socket, or one with a cipher.
+pub trait Line: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Line for S {}
+
+/// How one is made, and to whom, in words.
+#[derive(Clone)]
+pub struct Way {
+    /// In words.
+    pub name: String,
+    /// Connects; nobody is waited for longer than [`PATIENCE`].
+    pub dial: Arc<dyn Fn() -> Result<Box<dyn Line>, String> + Send + Sync>,
+}
+
 /// See the module.
 pub struct Talk {
-    stream: TcpStream,
-    address: SocketAddr,
+    stream: Box<dyn Line>,
+    name: String,
     buffer: Vec<u8>,
 }
 
@@ -22,12 +37,15 @@ impl Talk {
     /// # Errors
     /// When nobody listens there.
     pub fn dial(address: SocketAddr) -> Result<Talk, String> {
-        let cannot = |error: std::io::Error| format!("cannot reach {address}: {error}");
-        let stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(cannot)?;
-        stream.set_nodelay(true).map_err(cannot)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(cannot)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(cannot)?;
-        Ok(Talk { stream, address, buffer: vec![0; READ_BYTES] })
+        Talk::by(&Way::to(address))
+    }
+
+    /// The same, on that way.
+    ///
+    /// # Errors
+    /// When nobody listens there, or does not agree.
+    pub fn by(way: &Way) -> Result<Talk, String> {
+        Ok(Talk { stream: (way.dial)()?, name: way.name.clone(), buffer: vec![0; READ_BYTES] })
     }
 
     /// Sends the requests and waits for these replies.
@@ -35,7 +53,7 @@ impl Talk {
     /// # Errors
     /// When something else is answered, or nothing.
     pub fn exchange(&mut self, requests: &[u8], mut replies: &[u8]) -> Result<(), String> {
-        let lost = |error: std::io::Error| format!("{} answers no more: {error}", self.address);
+        let lost = |error: std::io::Error| format!("{} answers no more: {error}", self.name);
         self.stream.write_all(requests).map_err(lost)?;
         while !replies.is_empty() {
             let count = self.stream.read(&mut self.buffer).map_err(lost)?;
@@ -43,12 +61,32 @@ impl Talk {
             if read.is_empty() || !replies.starts_with(read) {
                 let at = read.iter().zip(replies).take_while(|(byte, expected)| byte == expected).count();
                 let line = read[at..].split(|byte| *byte == b'\r').next().unwrap_or_default();
-                return Err(format!("{} answered {:?}", self.address, String::from_utf8_lossy(line)));
+                return Err(format!("{} answered {:?}", self.name, String::from_utf8_lossy(line)));
             }
             replies = &replies[count..];
         }
         Ok(())
     }
+}
+
+impl Way {
+    /// By a socket of its own.
+    pub fn to(address: SocketAddr) -> Way {
+        Way { name: address.to_string(), dial: Arc::new(move || Ok(Box::new(socket(address)?))) }
+    }
+}
+
+/// A socket on which nobody is waited for longer than [`PATIENCE`].
+///
+/// # Errors
+/// When nobody listens there.
+pub fn socket(address: SocketAddr) -> Result<TcpStream, String> {
+    let cannot = |error: std::io::Error| format!("cannot reach {address}: {error}");
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(cannot)?;
+    stream.set_nodelay(true).map_err(cannot)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(cannot)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(cannot)?;
+    Ok(stream)
 }
 
 /// Appends a request.

@@ -2,14 +2,17 @@
 //! writes nothing.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ::proxy::ProxyConfig;
+use ::proxy::{ProxyConfig, UNIX_PREFIX, UpstreamTls};
 use bench::load::process::ProcessCpu;
 use bench::proxied::glance::{self, Costs, Plan, Way};
+use bench::proxied::talk;
 use io::thread::random_seed;
 use server::port_owner::{PortOwner, port_owner};
 use server::stop_signals::on_request;
@@ -55,9 +58,13 @@ struct Tried {
 }
 
 fn attempt(config: ProxyConfig, stop: &AtomicBool) -> Result<Tried, String> {
-    let store = config.upstream.addresses[0].clone();
-    let address = resolve(&store)?;
-    let owner = is_here(address).then(|| port_owner(address.port())).flatten().filter(|owner| !owner.by_connection);
+    let upstream = config.upstream.clone();
+    if upstream.master.is_some() {
+        return Err("--try asks a store itself: name the master instead of its sentinels".to_owned());
+    }
+    let store = upstream.addresses[0].clone();
+    let (direct, port) = directly(&store, upstream.tls)?;
+    let owner = port.and_then(port_owner).filter(|owner| !owner.by_connection);
     let seed = random_seed().map_err(|error| format!("cannot draw a random number: {error}"))?;
     let proxy = InProcess::start(config)?;
     let costs = || Costs {
@@ -67,13 +74,38 @@ fn attempt(config: ProxyConfig, stop: &AtomicBool) -> Result<Tried, String> {
     let prefix = format!("zerohop-try:{seed:016x}");
     let seconds = 2.0 * (PLAN.slices + 1) as f64 * PLAN.slice.as_secs_f64();
     say::progress(&format!("asking {store} directly and through the proxy in turn, for some {seconds:.0} seconds"));
-    let ways = glance::run([address, proxy.address()], (&PLAN, &prefix), stop, &costs);
+    let ways = glance::run(&[direct, talk::Way::to(proxy.address())], (&PLAN, &prefix), stop, &costs);
     let ways = ways.map_err(|problem| match problem.contains("NOAUTH") {
         true => format!("{problem}; --try has no password: try it on a store without one"),
         false => problem,
     })?;
     proxy.end()?;
     Ok(Tried { store, owner, ways })
+}
+
+/// The way to a store without a proxy, and its port if it is on this machine.
+fn directly(store: &str, tls: Option<UpstreamTls>) -> Result<(talk::Way, Option<u16>), String> {
+    let name = store.to_owned();
+    if let Some(path) = store.strip_prefix(UNIX_PREFIX).map(PathBuf::from) {
+        let dial = Arc::new(move || {
+            let cannot = |error: std::io::Error| format!("cannot reach {}: {error}", path.display());
+            let stream = UnixStream::connect(&path).map_err(cannot)?;
+            stream.set_read_timeout(Some(talk::PATIENCE)).map_err(cannot)?;
+            stream.set_write_timeout(Some(talk::PATIENCE)).map_err(cannot)?;
+            Ok(Box::new(stream) as Box<dyn talk::Line>)
+        });
+        return Ok((talk::Way { name, dial }, None));
+    }
+    let address = resolve(store)?;
+    let port = is_here(address).then_some(address.port());
+    let Some(tls) = tls else { return Ok((talk::Way { name, ..talk::Way::to(address) }, port)) };
+    let host = store.rsplit_once(':').map_or(store, |(host, _)| host).trim_matches(['[', ']']).to_owned();
+    let server = tls.name.unwrap_or(host);
+    let dial = Arc::new(move || {
+        let stream = tls.files.connect(talk::socket(address)?, &server)?;
+        Ok(Box::new(stream) as Box<dyn talk::Line>)
+    });
+    Ok((talk::Way { name, dial }, port))
 }
 
 fn resolve(store: &str) -> Result<SocketAddr, String> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use ::proxy::{Class, ClassNumber, Place, PolicyConfig, Proxy, ProxyConfig, UPSTREAM_CONNECTIONS_MAX, Upstream};
+use ::proxy::{Class, ClassNumber, Place, Proxy, ProxyConfig, Upstream};
 
 /// A proxy on a free port that only this machine reaches. Dropped, it ends.
 pub struct InProcess(Option<Proxy>);
@@ -12,13 +12,10 @@ pub struct InProcess(Option<Proxy>);
 pub fn before(store: SocketAddr) -> ProxyConfig {
     ProxyConfig {
         listeners: Vec::new(),
-        upstream: Upstream {
-            addresses: vec![store.to_string()],
-            policy: PolicyConfig::SelfClocked,
-            connections_max: UPSTREAM_CONNECTIONS_MAX,
-        },
         classes: vec![Class::default()],
         class: ClassNumber::DEFAULT,
+        tls: None,
+        upstream: Upstream::named(&[store.to_string()]).expect("an address is the name of a store"),
         of_users: BTreeMap::new(),
         collapse: Vec::new(),
         cores: 1,

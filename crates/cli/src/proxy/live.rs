@@ -21,7 +21,16 @@ pub fn read(path: &Path) -> Result<ProxyConfig, String> {
         return Err(named(&format!("{length} bytes are no configuration; at most {FILE_BYTES_MAX} are read")));
     }
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
-    file::read(&text).map_err(|problem| named(&problem))
+    file::read(&text, &password).map_err(|problem| named(&problem))
+}
+
+/// The password that is alone in a file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn password(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("the password in {}: {error}", path.display()))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// What SIGHUP does: the file is read again, and what may change does, or all stays as it was.

@@ -15,25 +15,25 @@ use crate::process::{PATIENCE, Scratch, Server, run};
 const TLS_OFFSET: u16 = 16;
 
 /// A server with TLS, and the files of its clients.
-struct Served {
-    server: Server,
-    scratch: Scratch,
-    authority: CertifiedIssuer<'static, KeyPair>,
+pub struct Served {
+    pub server: Server,
+    pub scratch: Scratch,
+    pub authority: CertifiedIssuer<'static, KeyPair>,
 }
 
-fn write(scratch: &Scratch, name: &str, content: &str) -> String {
+pub fn write(scratch: &Scratch, name: &str, content: &str) -> String {
     std::fs::write(scratch.at(name), content).unwrap();
     scratch.at(name)
 }
 
-fn authority() -> CertifiedIssuer<'static, KeyPair> {
+pub fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut parameters = CertificateParams::new(Vec::new()).unwrap();
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap()
 }
 
 /// Files of a certificate for this machine: its name and `.crt`, and `.key`.
-fn certify(scratch: &Scratch, authority: &CertifiedIssuer<'static, KeyPair>, name: &str) -> [String; 2] {
+pub fn certify(scratch: &Scratch, authority: &CertifiedIssuer<'static, KeyPair>, name: &str) -> [String; 2] {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(names).unwrap().signed_by(&key, authority).unwrap();
@@ -53,7 +53,7 @@ fn backends() -> Vec<&'static str> {
 }
 
 impl Served {
-    fn start(arguments: &[&str]) -> Served {
+    pub fn start(arguments: &[&str]) -> Served {
         let (scratch, authority, block) = (Scratch::new(), authority(), PortBlock::take().unwrap());
         let ca = write(&scratch, "ca.crt", &authority.pem());
         let [certificate, key] = certify(&scratch, &authority, "node");
@@ -63,7 +63,7 @@ impl Served {
         Served { server, scratch, authority }
     }
 
-    fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.server.port + TLS_OFFSET
     }
 

@@ -235,6 +235,8 @@ d 10.0.0.4:7004@17004 slave b 0 0 1 connected";
         let mut table = RoutingTable::new(&["a:1".to_owned(), "a:1".to_owned(), "[::1]:2".to_owned()]);
         let seeds: Vec<NodeNumber> = table.seeds().collect();
         assert_eq!((seeds.len(), table.host(seeds[1])), (2, "::1"));
+        let here = RoutingTable::new(&["unix:/run/store.sock".to_owned()]);
+        assert_eq!(here.host(seeds[0]), "127.0.0.1", "what it says of itself without a host is of this machine");
         assert!(!table.is_cluster() && table.holder(slot(0)).is_none() && !table.moved(slot(0), seeds[0]));
     }
 

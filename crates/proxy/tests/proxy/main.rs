@@ -13,6 +13,7 @@ mod history;
 mod learn;
 mod lives;
 mod members;
+mod sentinel;
 mod several;
 mod store;
 mod street;

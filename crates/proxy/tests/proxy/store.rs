@@ -217,6 +217,11 @@ impl Store {
         self.databases.get(&0).map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
     }
 
+    /// How often something was changed.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     fn version_of(&self, database: u32, key: &[u8]) -> u64 {
         self.databases.get(&database).and_then(|keys| keys.get(key)).map_or(0, |(version, _)| *version)
     }

@@ -6,9 +6,17 @@ use proxy::{Changeable, Classes, CoreStanding, PolicyConfig, ProxyMachine, Upstr
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Why a dial fails.
+pub const NOBODY: &str = "nobody lives there";
+
+/// A store at these places.
+pub fn upstream(addresses: Vec<String>, policy: PolicyConfig, connections_max: usize) -> Upstream {
+    Upstream { policy, connections_max, ..Upstream::named(&addresses).unwrap() }
+}
+
 /// The machine and everything around it.
-pub struct Street {
-    machine: ProxyMachine,
+pub struct Street<M = ProxyMachine> {
+    machine: M,
     pub now_us: u64,
     events: Vec<Event>,
     words: Vec<(CoreId, Word)>,
@@ -27,11 +35,14 @@ pub struct Street {
     pub addresses: BTreeMap<ConnectionId, String>,
     /// Whether a store answers dials.
     pub answers: bool,
+    /// Places that answer dials when they are told to, and the dials that wait for that.
+    pub slow: BTreeSet<String>,
+    slow_dials: Vec<(u64, String)>,
     /// Places where nobody answers.
     pub dead: BTreeSet<String>,
 }
 
-impl Street {
+impl Street<ProxyMachine> {
     /// A proxy with a store that answers dials.
     pub fn new(policy: PolicyConfig) -> Street {
         Street::before(&["store:6379"], policy, 100)
@@ -40,13 +51,14 @@ impl Street {
     /// The same, with these seeds and a bound for connections.
     pub fn before(seeds: &[&str], policy: PolicyConfig, connections_max: usize) -> Street {
         let addresses = seeds.iter().map(|&seed| seed.to_owned()).collect();
-        Street::of(ProxyMachine::new(Upstream { addresses, policy, connections_max }, Classes::default(), 7))
+        let upstream = upstream(addresses, policy, connections_max);
+        Street::of(ProxyMachine::new(upstream, Classes::default(), 7))
     }
 
     /// With a store that answers dials, and callers of these classes.
     pub fn with_classes(classes: Classes) -> Street {
         let addresses = vec!["store:6379".to_owned()];
-        let upstream = Upstream { addresses, policy: PolicyConfig::SelfClocked, connections_max: 100 };
+        let upstream = upstream(addresses, PolicyConfig::SelfClocked, 100);
         Street::of(ProxyMachine::new(upstream, classes, 7))
     }
 
@@ -61,8 +73,11 @@ impl Street {
     pub fn collapse(&mut self, prefix: &str) {
         self.machine.collapse(&[prefix.as_bytes().to_vec()]);
     }
+}
 
-    fn of(machine: ProxyMachine) -> Street {
+impl<M: Machine<Message = Word>> Street<M> {
+    /// Around this machine.
+    pub fn of(machine: M) -> Street<M> {
         Street {
             machine,
             now_us: 1_000_000,
@@ -77,6 +92,8 @@ impl Street {
             closed: Vec::new(),
             addresses: BTreeMap::new(),
             answers: true,
+            slow: BTreeSet::new(),
+            slow_dials: Vec::new(),
             dead: BTreeSet::new(),
         }
     }
@@ -111,6 +128,14 @@ impl Street {
         self.words.push((CoreId(1), Word::Ask));
         self.tick();
         self.standing.take().expect("who asks is answered in the same tick")
+    }
+
+    /// Those that were slow to answer do so.
+    pub fn hurry(&mut self) {
+        self.slow.clear();
+        for (token, address) in std::mem::take(&mut self.slow_dials) {
+            self.perform(Effect::Dial { token, address }, false);
+        }
     }
 
     /// Bytes arrive with the next tick.
@@ -181,13 +206,16 @@ impl Street {
                 let done = Event::SendDone { connection, buffer };
                 if is_quiet { self.quiet.push(done) } else { self.events.push(done) }
             }
+            Effect::Dial { token, address } if self.slow.contains(&address) => self.slow_dials.push((token, address)),
             Effect::Dial { token, address } if self.answers && !self.dead.contains(&address) => {
                 let connection = self.connection();
                 self.addresses.insert(connection, address);
                 self.upstream.push(connection);
-                self.events.push(Event::Dialed { token, connection: Some(connection) });
+                self.events.push(Event::Dialed { token, connection: Ok(connection) });
             }
-            Effect::Dial { token, .. } => self.events.push(Event::Dialed { token, connection: None }),
+            Effect::Dial { token, .. } => {
+                self.events.push(Event::Dialed { token, connection: Err(NOBODY.to_owned()) });
+            }
             Effect::Close { connection } => {
                 if !self.closed.contains(&connection) {
                     self.closed.push(connection);

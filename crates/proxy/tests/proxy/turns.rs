@@ -1,7 +1,7 @@
 //! Single turns of a proxy, seen from both sides.
 
 use crate::store::{Session, Store};
-use crate::street::Street;
+use crate::street::{NOBODY, Street};
 use base::ConnectionId;
 use proxy::PolicyConfig;
 
@@ -160,6 +160,37 @@ fn a_wrong_password_is_refused_in_the_stores_words_and_changes_nothing() {
         street.arrive(asked, reply.as_bytes());
         street.settle();
         assert_eq!(street.text(clients[0]), reply);
+    }
+}
+
+#[test]
+fn a_store_that_ends_a_connection_before_it_answers_is_told_as_one_that_does_not_answer() {
+    let mut street = Street::new(PolicyConfig::SelfClocked);
+    let client = street.client();
+    street.arrive(client, b"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n");
+    street.settle();
+    let lane = street.upstream[0];
+    street.break_off(lane);
+    street.settle();
+    let told = street.text(client);
+    assert!(
+        told.starts_with("-ERR ") && told.contains("ended the connection") && told.contains("not carried out"),
+        "{told}"
+    );
+    assert_eq!(street.text(client), "", "once");
+}
+
+#[test]
+fn a_dial_that_fails_says_why() {
+    let mut street = Street::new(PolicyConfig::SelfClocked);
+    street.answers = false;
+    let client = street.client();
+    for _ in 0..2 {
+        // The second one is refused without a dial, for the same reason.
+        street.arrive(client, b"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n");
+        street.settle();
+        let told = street.text(client);
+        assert!(told.contains(&format!("at store:6379 ({NOBODY})")), "{told}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod certificates;
 mod conversation;
+mod dials;
 mod endings;
 mod files;
 mod rig;

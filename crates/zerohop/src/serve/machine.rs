@@ -80,7 +80,7 @@ impl<H: Handler> ServeMachine<H> {
                 Event::Received { connection, span } => {
                     self.received(now_us, connection, span.of(received), effects);
                 }
-                Event::Dialed { token, connection } => self.dialed(now_us, token, connection, effects),
+                Event::Dialed { token, connection } => self.dialed(now_us, token, connection.ok(), effects),
                 Event::SendDone { connection, buffer } => self.sent(connection, buffer, effects),
                 Event::PeerClosed { connection } => self.peer_closed(now_us, connection, effects),
                 Event::Closed { connection } => self.closed(now_us, connection),

@@ -175,7 +175,7 @@ impl Rig {
         if let Some((token, address)) = self.dials.pop_front() {
             let connection = self.new_id();
             self.nodes.insert(connection, address);
-            self.events.push(Event::Dialed { token, connection: Some(connection) });
+            self.events.push(Event::Dialed { token, connection: Ok(connection) });
         }
     }
 
@@ -196,7 +196,7 @@ impl Rig {
     /// Nobody answers the oldest dial.
     pub fn refuse_dial(&mut self) {
         let (token, _) = self.dials.pop_front().expect("a dial");
-        self.events.push(Event::Dialed { token, connection: None });
+        self.events.push(Event::Dialed { token, connection: Err("nobody answers".to_owned()) });
     }
 
     /// What the handler was called for since it was asked last.
