@@ -278,7 +278,8 @@ impl Machine for ProxyMachine {
         self.tell(now, output);
         let dues_us = [self.seats.deadline_us(now.monotonic_us), self.routes.deadline_us()];
         output.deadline_us = dues_us.into_iter().flatten().min();
-        output.quiet_completions = !std::mem::take(&mut self.awaits_sent);
+        // Who stops waits for its last sends, and would hear of quiet ones only when the grace is over.
+        output.quiet_completions = !std::mem::take(&mut self.awaits_sent) && !self.is_stopping;
         if self.is_stopping {
             output.effects.push(Effect::Stop);
         }
