@@ -26,11 +26,13 @@ pub struct Class {
     pub qos: Qos,
     /// Its part of a store that has not enough for all, against the weights of the others; 1 to `PROXY_WEIGHT_MAX`.
     pub weight: u32,
+    /// Whether its writes are collapsed whatever their keys are.
+    pub collapses: bool,
 }
 
 impl Default for Class {
     fn default() -> Class {
-        Class { name: Class::DEFAULT.to_owned(), qos: Qos::Batch, weight: 1 }
+        Class { name: Class::DEFAULT.to_owned(), qos: Qos::Batch, weight: 1, collapses: false }
     }
 }
 
@@ -147,8 +149,8 @@ impl ProxyMachine {
             match word {
                 Word::Order(order) => {
                     self.seats.bound(order.connections_max);
-                    self.collapses.set_prefixes(&order.collapse);
                     self.classes = order.classes.clone();
+                    self.collapse(&order.collapse);
                     self.classes_version += 1;
                     self.desk.counts.resize_with(self.classes.all.len(), ClassCounts::default);
                 }
@@ -168,7 +170,7 @@ impl ProxyMachine {
         }
         let class = self.classes.of(caller);
         let qos = if caller.named_qos { caller.qos } else { self.classes.get(class).qos };
-        // Whether a request may pass those that are collapsed is told by the prefixes that held for them.
+        // Whether a request may pass those that are collapsed is told by what held for them.
         if ((class, qos) != (caller.class, caller.qos) || caller.has_collapsed) && caller.order.owed() > 0 {
             return true;
         }

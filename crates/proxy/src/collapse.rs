@@ -1,5 +1,5 @@
-//! Write collapsing (Stout, ATC 2010), for keys with a prefix that the operator named: of the writes that wait for one key only the
-//! newest is sent, and its commit answers all of them.
+//! Write collapsing (Stout, ATC 2010), for keys with a prefix, or callers of a class, that the operator named: of the writes that wait
+//! for one key only the newest is sent, and its commit answers all of them.
 //!
 //! ```text
 //!  SET k 1 ─► lane ─► store        one of a key is in flight
@@ -14,6 +14,7 @@
 
 use crate::ask::Verdict;
 use crate::caller::{Caller, Wait};
+use crate::classes::{ClassNumber, Classes};
 use crate::machine::ProxyMachine;
 use crate::seat::{Hurry, Owed, OwedTo};
 use base::ConnectionId;
@@ -71,23 +72,32 @@ enum Kind<'a> {
 /// All of one core.
 pub(crate) struct Collapses {
     prefixes: Vec<Vec<u8>>,
+    /// By number of the class: whether all keys of its callers are meant.
+    of_classes: Vec<bool>,
+    is_wanted: bool,
     keys: Collapser<GroupKey, Written, Waiter>,
     sent: Vec<Option<Sent>>,
     free: Vec<u32>,
 }
 
+impl Default for Collapses {
+    /// Nothing is collapsed.
+    fn default() -> Collapses {
+        let keys = Collapser::new(COLLAPSE_WAITERS_MAX);
+        let (sent, free) = (Vec::new(), Vec::new());
+        Collapses { prefixes: Vec::new(), of_classes: Vec::new(), is_wanted: false, keys, sent, free }
+    }
+}
+
 impl Collapses {
-    /// For keys that begin with one of these.
-    pub fn new(prefixes: Vec<Vec<u8>>) -> Collapses {
-        Collapses { prefixes, keys: Collapser::new(COLLAPSE_WAITERS_MAX), sent: Vec::new(), free: Vec::new() }
-    }
-
-    /// For keys that begin with one of these, from now on. What is under way ends as it began.
-    pub fn set_prefixes(&mut self, prefixes: &[Vec<u8>]) {
+    /// For keys that begin with one of these, and for callers of classes that want it, from now on. What is under way ends as it began.
+    pub fn set(&mut self, prefixes: &[Vec<u8>], classes: &Classes) {
         self.prefixes = prefixes.to_vec();
+        self.of_classes = classes.all.iter().map(|class| class.collapses).collect();
+        self.is_wanted = !prefixes.is_empty() || self.of_classes.contains(&true);
     }
 
-    fn kind<'a>(&self, arguments: Arguments<'a>) -> Kind<'a> {
+    fn kind<'a>(&self, class: ClassNumber, arguments: Arguments<'a>) -> Kind<'a> {
         let is = |word: &str| arguments[0].eq_ignore_ascii_case(word.as_bytes());
         let (is_read, is_plain) = match arguments.len() {
             2 if is("get") => (true, true),
@@ -96,7 +106,8 @@ impl Collapses {
             _ => return Kind::Follower,
         };
         let key = arguments.get(1).expect("both have a key");
-        match self.prefixes.iter().any(|prefix| key.starts_with(prefix)) {
+        let is_meant = || self.prefixes.iter().any(|prefix| key.starts_with(prefix));
+        match self.of_classes.get(class.index()) == Some(&true) || is_meant() {
             true if is_plain => Kind::Member { key, is_read },
             true => Kind::Follower,
             false => Kind::Passer,
@@ -129,10 +140,10 @@ impl ProxyMachine {
         arguments: Arguments<'_>,
         request: &[u8],
     ) -> Option<Verdict> {
-        if self.collapses.prefixes.is_empty() && !caller.has_collapsed {
+        if !self.collapses.is_wanted && !caller.has_collapsed {
             return None;
         }
-        let kind = self.collapses.kind(arguments);
+        let kind = self.collapses.kind(caller.class, arguments);
         let may_share = !caller.is_held()
             && request.len() <= LONG_REQUEST_BYTES
             && known.is_some_and(|known| known.way == Way::Shared);

@@ -125,6 +125,8 @@ struct Described {
     within: Option<String>,
     send: Option<Send>,
     weight: Option<u32>,
+    #[serde(default)]
+    collapse: bool,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -251,7 +253,7 @@ impl Described {
     fn class(&self, name: &str) -> Result<Class, String> {
         let weight = self.weight.unwrap_or(1);
         within(weight as usize, PROXY_WEIGHT_MAX as usize, 1, &format!("[classes.{name}] weight"))?;
-        Ok(Class { name: name.to_owned(), qos: self.qos(name)?, weight })
+        Ok(Class { name: name.to_owned(), qos: self.qos(name)?, weight, collapses: self.collapse })
     }
 
     fn qos(&self, name: &str) -> Result<Qos, String> {
@@ -262,9 +264,9 @@ impl Described {
             },
             (None, Some(Send::Batch)) => Ok(Qos::Batch),
             (None, Some(Send::Single)) => Ok(Qos::Single),
-            (None, None) if self.weight.is_some() => Ok(Qos::Batch),
+            (None, None) if self.weight.is_some() || self.collapse => Ok(Qos::Batch),
             _ => Err(format!(
-                "[classes.{name}] needs either within = \"10ms\" or send = \"batch\" or \"single\"; or weight = 2 alone"
+                "[classes.{name}] needs either within = \"10ms\" or send = \"batch\" or \"single\"; or weight = 2 or collapse = true alone"
             )),
         }
     }
@@ -355,7 +357,7 @@ mod tests {
                     [users]\nann = { class = \"now\" }\n";
         let config = read(text).unwrap();
         assert_eq!(config.upstream.addresses, ["a:1", "b:2"]);
-        let class = |name: &str, qos, weight| Class { name: name.to_owned(), qos, weight };
+        let class = |name: &str, qos, weight| Class { name: name.to_owned(), qos, weight, ..Class::default() };
         let fast = class("fast", Qos::Within { us: 1000 }, 3);
         let all = [Class::default(), fast, class("now", Qos::Single, 1), class("plain", Qos::Batch, 100)];
         assert_eq!((config.classes, config.class), (all.to_vec(), ClassNumber(3)));
@@ -391,6 +393,8 @@ mod tests {
     fn what_is_collapsed_is_told_by_prefixes() {
         let config = read(&format!("collapse = [\"doc:\", \"\"]\n{LEAST}")).unwrap();
         assert_eq!(config.changeable().collapse, [b"doc:".to_vec(), Vec::new()]);
+        let config = read(&format!("{LEAST}[classes]\na = {{ collapse = true }}\nb = {{ weight = 2 }}")).unwrap();
+        assert_eq!(config.classes.iter().map(|class| class.collapses).collect::<Vec<_>>(), [false, true, false]);
         let many = vec!["\"x\""; COLLAPSE_PREFIXES_MAX + 1].join(",");
         assert!(read(&format!("collapse = [{many}]\n{LEAST}")).unwrap_err().contains("prefixes in collapse"));
     }

@@ -89,7 +89,7 @@ impl ProxyMachine {
             retries: RetryBudget::default(),
             classes,
             classes_version: 1,
-            collapses: Collapses::new(Vec::new()),
+            collapses: Collapses::default(),
             asked_by: Vec::new(),
             met_read_only: false,
             awaits_sent: false,
@@ -97,9 +97,10 @@ impl ProxyMachine {
         }
     }
 
-    /// Of the writes that wait for a key with one of these prefixes only the newest is sent.
+    /// Of the writes that wait for a key with one of these prefixes, or for any key by callers whose class says so, only the newest is
+    /// sent.
     pub fn collapse(&mut self, prefixes: &[Vec<u8>]) {
-        self.collapses.set_prefixes(prefixes);
+        self.collapses.set(prefixes, &self.classes);
     }
 
     /// Takes what happened: bytes of callers become requests on seats, bytes of seats become replies.

@@ -3,7 +3,6 @@
 
 use base::street::{Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
 use base::{ConnectionId, CoreId};
-use client::Qos;
 
 use super::Admin;
 use crate::classes::Class;
@@ -66,7 +65,7 @@ impl Rig {
 }
 
 fn standing(open: u64, down: u64) -> CoreStanding {
-    let class = Class { name: "a\"b".to_owned(), qos: Qos::Batch, weight: 3 };
+    let class = Class { name: "a\"b".to_owned(), weight: 3, ..Class::default() };
     let mut counts = ClassCounts::default();
     counts.asked(20);
     counts.answered(5, Some(40), Some(true));

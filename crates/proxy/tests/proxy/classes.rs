@@ -63,7 +63,7 @@ impl World {
 fn classes(of_listeners: &[Option<Qos>], of_users: &[(&str, Qos)]) -> Classes {
     let mut all = vec![Class::default()];
     let mut number = |qos: Qos| {
-        all.push(Class { name: all.len().to_string(), qos, weight: 1 });
+        all.push(Class { name: all.len().to_string(), qos, ..Class::default() });
         ClassNumber(all.len() as u16 - 1)
     };
     let of_listeners = of_listeners.iter().map(|qos| qos.map(&mut number)).collect();

@@ -3,7 +3,7 @@
 use crate::store::{Session, Store};
 use crate::street::Street;
 use base::ConnectionId;
-use proxy::{Changeable, Classes};
+use proxy::{Changeable, Class, ClassNumber, Classes};
 
 /// A proxy that collapses what begins with `doc:`, and a store that answers when the test says so.
 struct World {
@@ -226,4 +226,20 @@ fn prefixes_that_change_hold_behind_what_was_asked_before() {
     assert_eq!(world.serve_once(), set("doc:1", "2"), "the read is behind it");
     world.serve();
     assert_eq!(world.street.text(client), "+OK\r\n+OK\r\n$1\r\n2\r\n");
+}
+
+#[test]
+fn a_class_that_says_so_collapses_whatever_the_keys_are() {
+    let mut world = World::new();
+    let mut classes = Classes::default();
+    classes.all.push(Class { name: "telemetry".to_owned(), collapses: true, ..Class::default() });
+    classes.of_listeners = vec![None, Some(ClassNumber(1))];
+    world.street.order(Changeable { classes, connections_max: 100, collapse: Vec::new() });
+    let [a, b, c] = [0; 3].map(|_| world.street.client_through(1));
+    let plain = world.street.client();
+    for (value, client) in [a, b, c, plain].into_iter().enumerate() {
+        world.say(client, &format!("SET any {value}"));
+    }
+    assert_eq!(world.serve(), set("any", "0") + &set("any", "3") + &set("any", "2"));
+    assert!([a, b, c, plain].map(|client| world.street.text(client)).iter().all(|heard| heard == "+OK\r\n"));
 }

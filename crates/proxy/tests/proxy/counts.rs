@@ -16,7 +16,7 @@ struct World {
 impl World {
     /// Listener 1 is that of class `fast`, of 5 ms.
     fn new() -> World {
-        let fast = Class { name: "fast".to_owned(), qos: Qos::Within { us: 5000 }, weight: 2 };
+        let fast = Class { name: "fast".to_owned(), qos: Qos::Within { us: 5000 }, weight: 2, ..Class::default() };
         let all = vec![Class::default(), fast];
         let classes = Classes { all, of_listeners: vec![None, Some(ClassNumber(1))], ..Classes::default() };
         let (store, session) = (Store::default(), Session::default());

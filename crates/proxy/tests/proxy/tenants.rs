@@ -5,7 +5,7 @@ use crate::busy::BusyStore;
 use crate::street::Street;
 use base::ConnectionId;
 use base::rng::Rng;
-use proxy::{Class, ClassNumber, Classes, Qos};
+use proxy::{Class, ClassNumber, Classes};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ReplyScan;
 use wire::request::encode;
@@ -56,8 +56,11 @@ fn get() -> Vec<u8> {
 impl World {
     /// Classes of these weights, from 1 on; listener `n` is that of class `n`, and so is user `n`.
     fn new(weights: &[u32]) -> World {
-        let class =
-            |(place, weight): (usize, &u32)| Class { name: (place + 1).to_string(), qos: Qos::Batch, weight: *weight };
+        let class = |(place, weight): (usize, &u32)| Class {
+            name: (place + 1).to_string(),
+            weight: *weight,
+            ..Class::default()
+        };
         let all = [Class::default()].into_iter().chain(weights.iter().enumerate().map(class)).collect();
         let numbers = 0..=weights.len() as u16;
         let of_listeners = numbers.clone().map(|number| Some(ClassNumber(number))).collect();
