@@ -56,6 +56,8 @@ fn of_writes_that_wait_only_the_newest_reaches_the_store() {
     const WRITERS: usize = 20;
     let store = Server::serve(&[]);
     let proxy = before(&store, &["--collapse", "doc:"]);
+    // Until the proxy knows the store it takes nobody's writes.
+    assert_eq!(proxy.ask(&["ping"]), "PONG");
     assert_eq!(store.ask(&["client", "pause", "600000", "write"]), "OK");
     let mut writers: Vec<Line> = (0..WRITERS).map(|_| Line::to(&format!("127.0.0.1:{}", proxy.port))).collect();
     for (number, writer) in writers.iter_mut().enumerate() {
