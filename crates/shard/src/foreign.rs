@@ -15,6 +15,7 @@ use replica::Links;
 use wire::registry::{CommandSpec, key_positions};
 use wire::{Arguments, Reply, error};
 
+use crate::connection::Stall;
 use crate::route::Hint;
 use crate::run::place_of;
 use crate::shard::Shard;
@@ -91,7 +92,7 @@ impl Shard {
         true
     }
 
-    /// As [`Shard::refuse_foreign`] of a request that may hop, or may be answered from a copy.
+    /// As [`Shard::refuse_foreign`] of a request that may hop, be answered from a copy, or wait for a table.
     #[inline]
     pub(crate) fn refuse_unless_copy(
         &mut self,
@@ -103,7 +104,16 @@ impl Shard {
         let reach = self.reach(index);
         let Some(foreign) = self.foreign(spec, arguments, hint, reach) else { return false };
         let may_read = matches!(foreign, Foreign::Moved(..)) && self.reads_copy(index, spec, arguments);
-        !may_read && self.write_foreign(index, &foreign)
+        if may_read {
+            return false;
+        }
+        match foreign {
+            Foreign::Moved(slot, _) if self.is_expected(slot, reach) => {
+                self.stall_and_repeat(index, spec, arguments, Stall::Parked);
+                true
+            }
+            foreign => self.write_foreign(index, &foreign),
+        }
     }
 
     /// Why a request is not served here, if it is not.

@@ -253,8 +253,12 @@ impl Shard {
         if self.is_sealed(parked.request.spec, parked.request.arguments()) {
             return self.parked_hops.push_back(parked);
         }
-        if let Some(foreign) = self.foreign(parked.request.spec, parked.request.arguments(), None, Reach::Core) {
-            return self.refuse_parked(parked, &foreign);
+        match self.foreign(parked.request.spec, parked.request.arguments(), None, Reach::Core) {
+            Some(Foreign::Moved(slot, _)) if self.is_expected(slot, Reach::Core) => {
+                return self.parked_hops.push_back(parked);
+            }
+            Some(foreign) => return self.refuse_parked(parked, &foreign),
+            None => {}
         }
         if self.store.tiers() {
             let Some(ready) = self.with_values(parked) else { return };

@@ -16,6 +16,7 @@ use replica::{Fills, Held, Links};
 use wire::trust::Token;
 
 use crate::beside::MemberStanding;
+use crate::expected::Expected;
 use crate::hop::{Control, HopBatch};
 use crate::member::migrations::Migrations;
 use crate::node::{ClusterFacts, LinkFacts};
@@ -35,6 +36,8 @@ pub struct Membership {
     pub(crate) to_manager: HopBatch,
     /// Slots that are kept still, because somebody else is about to serve them.
     pub(crate) seal: Option<Seal>,
+    /// Slots that this node is about to serve.
+    pub(crate) expected: Expected,
     /// When the manager hears again what is wrong with a follower, while something is.
     doubts_us: u64,
     pub(crate) migrations: Migrations,
@@ -97,6 +100,7 @@ impl Shard {
             logged: LogOrdinal(0),
             to_manager: HopBatch::default(),
             seal: None,
+            expected: Expected::default(),
             doubts_us: 0,
             migrations: Migrations::default(),
             strays: Strays::default(),
@@ -125,6 +129,7 @@ impl Shard {
         self.take_lanes();
         self.follow_slots();
         self.review_seal();
+        self.note_expected();
         if !lost.is_empty() {
             self.redirect_waiters();
         }
@@ -293,7 +298,8 @@ impl Shard {
         let doubts_us = membership.links.has_suspects().then_some(membership.doubts_us);
         let strays_us = membership.strays.deadline_us();
         let ask_at_us = self.reads_bound_us().and_then(|_| membership.links.ask_at_us());
-        [membership.links.deadline_us(), doubts_us, self.seal_deadline_us(), ask_at_us, strays_us]
+        let expected_us = membership.expected.deadline_us();
+        [membership.links.deadline_us(), doubts_us, self.seal_deadline_us(), ask_at_us, strays_us, expected_us]
             .into_iter()
             .flatten()
             .min()

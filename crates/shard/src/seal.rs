@@ -112,6 +112,7 @@ impl Shard {
 
     /// The stage: a seal that is complete is told.
     pub(crate) fn hand_over(&mut self) {
+        self.end_expected();
         let newest = self.last_change_ordinal();
         let Some(membership) = self.membership.as_deref_mut() else { return };
         let may_end = |seal: &&mut Seal| !seal.is_told || is_planted(Bug::M47SealGivenUp);

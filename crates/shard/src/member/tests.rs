@@ -141,6 +141,8 @@ fn a_node_that_starts_as_first_gives_no_version_that_was_given_before() {
     assert_eq!(version(&town), (1 << 32) + 1, "its first write skips as after a promotion");
 }
 
+const MOVED_TO_FIRST: &str = "-MOVED 15495 10.0.0.1:1001\r\n";
+
 /// Two nodes, of which the first serves everything and the second has it all.
 fn about_to_move() -> Town {
     let mut town = Town::new(2, 1);
@@ -173,6 +175,44 @@ fn while_slots_are_handed_over_requests_wait_and_then_learn_where_to_go() {
     assert!(told[0].starts_with("-MOVED 15495 10.0.0.1:1011") && told[1] == told[0], "{told:?}");
     assert_eq!(town.answer(0, blocked).unwrap_or_default(), "-MOVED 12291 10.0.0.1:1011\r\n", "who was blocked, too");
     assert_eq!(town.ask(1, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"), b"$1\r\n1\r\n");
+}
+
+/// The source's table came first: sent back there, its client would come again.
+#[test]
+fn whoever_is_sent_here_before_the_table_waits_for_it() {
+    let _turn = crate::one_core::turn();
+    let mut town = about_to_move();
+    let writer = town.client(0);
+    assert_eq!(town.say(0, writer, &["SET a 1"]), "+OK\r\n");
+    let get: &[&[u8]] = &[b"GET", b"a"];
+    let early = town.begin(1, get);
+    assert_eq!(town.answer(1, early).as_deref(), Some(MOVED_TO_FIRST), "the table does not say that it has everything");
+    town.announce_whole(2);
+    town.step();
+    let waiting = [town.begin(1, get), town.plain_client(1)];
+    town.write_words(1, waiting[1], &["GET", "a"]);
+    (0..20).for_each(|_| town.step());
+    assert_eq!(waiting.map(|client| town.answer(1, client)), [None, None]);
+    town.tell_table(4, &[1, 0], true);
+    town.settle().unwrap();
+    assert_eq!(waiting.map(|client| town.answer(1, client).unwrap_or_default()), ["$1\r\n1\r\n", "$1\r\n1\r\n"]);
+}
+
+#[test]
+fn a_table_that_does_not_come_is_not_waited_for_without_end() {
+    let _turn = crate::one_core::turn();
+    let mut town = about_to_move();
+    town.announce_whole(2);
+    town.step();
+    let waiting = town.begin(1, &[b"GET", b"a"]);
+    assert_eq!(town.answer(1, waiting), None);
+    town.pass_us(200_000);
+    (0..5).for_each(|_| town.step());
+    assert_eq!(town.answer(1, waiting).as_deref(), Some(MOVED_TO_FIRST));
+    town.announce_whole(3);
+    town.step();
+    let late = town.begin(1, &[b"GET", b"a"]);
+    assert_eq!(town.answer(1, late).as_deref(), Some(MOVED_TO_FIRST), "nor anew with each table");
 }
 
 #[test]

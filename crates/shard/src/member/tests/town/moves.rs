@@ -118,8 +118,14 @@ impl Town {
         self.unix_ms = unix_ms;
     }
 
-    /// Everybody hears of the present table with every member whole, under the next version.
+    /// As [`Town::announce_whole`], and the town comes to rest.
     pub fn tell_whole(&mut self, version: u64) {
+        self.announce_whole(version);
+        self.settle().expect("nothing is wrong");
+    }
+
+    /// Everybody hears of the present table with every member whole, under the next version.
+    pub fn announce_whole(&mut self, version: u64) {
         let chain = self.view.chain(Slot::wrapping(0)).clone();
         let chain = Chain { whole: chain.members.len(), ..chain };
         let places = (0..self.nodes.len()).map(place).collect();
@@ -128,7 +134,6 @@ impl Town {
         for number in 0..self.nodes.len() {
             self.tell_view(number, std::sync::Arc::clone(&self.view));
         }
-        self.settle().expect("nothing is wrong");
     }
 
     /// How many clients of a node wait for copies.
