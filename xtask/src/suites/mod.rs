@@ -117,6 +117,7 @@ pub const SUITES: &[Suite] = &[
     power::POWER_REST,
     nemesis::NEMESIS_SCENES,
     planted::PLANTED,
+    planted::PLANTED_SHARD,
     planted::PLANTED_CLUSTER,
     planted::PLANTED_PROCESSES,
     power::POWER_LOSERS,

@@ -170,7 +170,7 @@ pub const RUST_CLIENT: Suite = Suite {
     about: "redis-rs, plain and cluster",
     needs: &[],
     budget_seconds: 120,
-    turn: Turn::Fixed,
+    turn: Turn::Shard("clients"),
     run: |context| {
         let folder = clients_folder().join("rust");
         let mut build = workspace::cargo();

@@ -9,15 +9,27 @@ use crate::{Outcome, kill, workspace};
 
 /// Crates of a cluster that no single node needs: their tests with planted bugs are a shard of their own.
 const OF_CLUSTERS: [&str; 4] = ["consensus", "control", "manager", "replica"];
+/// Crates around a whole shard, another one: all of the rest would be too long for one.
+const OF_SHARDS: [&str; 3] = ["server", "shard", "sim"];
 
-/// Tests of every crate that has the feature `planted`, but those of clusters.
+/// Tests of every crate that has the feature `planted`, but those of clusters and of shards.
 pub const PLANTED: Suite = Suite {
     name: "planted",
-    about: "planted bugs, each caught by a named test of the build that carries them; of all crates but those of `planted-cluster`",
+    about: "planted bugs, each caught by a named test of the build that carries them; of crates in no other `planted-…`",
     needs: &[],
     budget_seconds: 240,
     turn: Turn::Shard("planted"),
-    run: |_| tests(|name| !OF_CLUSTERS.contains(&name)),
+    run: |_| tests(|name| !OF_CLUSTERS.contains(&name) && !OF_SHARDS.contains(&name)),
+};
+
+/// Tests of the crates around a shard.
+pub const PLANTED_SHARD: Suite = Suite {
+    name: "planted-shard",
+    about: "planted bugs of server, shard and simulator, each caught by a named test",
+    needs: &[],
+    budget_seconds: 240,
+    turn: Turn::Shard("planted-shard"),
+    run: |_| tests(|name| OF_SHARDS.contains(&name)),
 };
 
 /// Tests of the crates of clusters.
