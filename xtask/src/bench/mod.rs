@@ -37,6 +37,7 @@ mod options;
 mod programs;
 mod progress;
 mod proxy;
+mod proxy_mget;
 mod recovery;
 mod results;
 mod server;
@@ -70,6 +71,11 @@ const COMPARISONS: &[Comparison] = &[
         name: "proxy",
         about: "CPU and latency through the proxy, against Redis alone and through twemproxy",
         run: proxy::run,
+    },
+    Comparison {
+        name: "proxy-mget",
+        about: "fifty keys at once over three Redis, through the proxy and through twemproxy",
+        run: proxy_mget::run,
     },
     Comparison {
         name: "callers",

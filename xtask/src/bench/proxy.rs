@@ -66,8 +66,8 @@ const CELLS: &[Cell] = &[
 /// Runs GET and SET of every cell.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let store = programs::redis_like("redis-server", None)?.ready()?;
-    let twemproxy = twemproxy(store.port)?.ready()?;
-    let proxies = programs::started(options, results, |backend| proxy(backend, store.port).ready());
+    let twemproxy = twemproxy(&[store.port])?.ready()?;
+    let proxies = programs::started(options, results, |backend| proxy(backend, &[store.port]).ready());
     preload(&store, &Load::new("get", 1, options.keys))?;
     results.note(format!(
         "15 B keys, 132 B values, {} keys; CPU is that of Redis and of what stands before it",
@@ -116,24 +116,28 @@ fn run_cell(
     Ok(())
 }
 
-fn proxy(backend: &str, store: u16) -> Start {
-    let store = format!("127.0.0.1:{store}");
-    let arguments = ["proxy", &store, "--port", "{port}", "--io", backend];
+/// The proxy before one store, or before the members of a cluster.
+pub fn proxy(backend: &str, stores: &[u16]) -> Start {
+    let stores: Vec<String> = stores.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    let mut arguments = vec!["proxy"];
+    arguments.extend(stores.iter().map(String::as_str));
+    arguments.extend(["--port", "{port}", "--io", backend]);
     Start::new(&format!("proxy-{backend}"), &built("zerohop"), &arguments)
 }
 
-/// twemproxy as its manual sets it up for one Redis.
-fn twemproxy(store: u16) -> Outcome<Start> {
+/// twemproxy as its manual sets it up, before Redis on these ports.
+pub fn twemproxy(stores: &[u16]) -> Outcome<Start> {
     let peer = peers::find_or_fetch("nutcracker")?;
     let folder = workspace::root().join("target/bench-data");
     std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     // Its file names its port, which is not known before it starts: a shell puts it in.
     let script = "sed \"s/PORT/$1/\" \"$2\" > \"$3/nutcracker.yml\" && \
                   exec \"$4\" -c \"$3/nutcracker.yml\" -o \"$3/log\" -s $(($1 + 1))";
-    let template = folder.join("nutcracker.yml");
+    let template = folder.join(format!("nutcracker-{}.yml", stores.len()));
+    let servers: String = stores.iter().map(|port| format!("   - 127.0.0.1:{port}:1\n")).collect();
     let text = format!(
         "pool:\n  listen: 127.0.0.1:PORT\n  hash: fnv1a_64\n  distribution: ketama\n  redis: true\n  timeout: 5000\n  \
-         servers:\n   - 127.0.0.1:{store}:1\n"
+         servers:\n{servers}"
     );
     std::fs::write(&template, text).map_err(|error| format!("{}: {error}", template.display()))?;
     let (template, program) = (template.display().to_string(), peer.program.display().to_string());

@@ -111,6 +111,26 @@ impl Server {
         }
     }
 
+    /// Asks it, and takes no other answer.
+    pub fn expect(&self, command: &str, answer: &str) -> Outcome<()> {
+        match self.ask(command)? {
+            said if said == answer => Ok(()),
+            said => Err(format!("{} answers {command} with {said:?}", self.name)),
+        }
+    }
+
+    /// Waits until it says that its cluster serves every slot.
+    pub fn await_cluster(&self) -> Outcome<()> {
+        let deadline = Instant::now() + READY_WITHIN;
+        while !self.ask("CLUSTER INFO")?.contains("cluster_state:ok") {
+            if Instant::now() > deadline {
+                return Err(format!("the cluster of {} does not serve within {READY_WITHIN:?}", self.name));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
     /// Waits until it acknowledges a write: a node of a cluster listens before it has a lease.
     pub fn await_writes(&mut self) -> Outcome<()> {
         let deadline = Instant::now() + READY_WITHIN;
