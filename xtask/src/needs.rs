@@ -73,6 +73,13 @@ pub const REDIS_PY: Need = Need {
     ),
 };
 const CLIENTS_ENVIRONMENT: &str = "python";
+/// Django and limits with redis-py, in an environment of their own; needs [`PYTHON`] before it.
+pub const APPLICATIONS: Need = Need {
+    name: "Django, redis-py and limits",
+    program: "python3",
+    source: Source::Python(APPLICATIONS_ENVIRONMENT, &["django==5.2.19", "redis==8.1.0", "limits==5.8.0"]),
+};
+const APPLICATIONS_ENVIRONMENT: &str = "applications";
 /// What builds and judges the Python package, in an environment of its own; needs [`PYTHON`] before it.
 pub const WHEEL_TOOLS: Need = Need {
     name: "maturin, ziglang, pytest and mypy",
@@ -130,6 +137,11 @@ pub fn find(program: &str) -> Option<PathBuf> {
 /// The interpreter of the virtual environment that [`REDIS_PY`] makes.
 pub fn python() -> PathBuf {
     python_of(CLIENTS_ENVIRONMENT)
+}
+
+/// The interpreter of the one that [`APPLICATIONS`] makes.
+pub fn applications_python() -> PathBuf {
+    python_of(APPLICATIONS_ENVIRONMENT)
 }
 
 /// The interpreter of the one that [`WHEEL_TOOLS`] makes.

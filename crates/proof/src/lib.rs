@@ -3,6 +3,7 @@
 //! Everything here talks to servers over sockets only, so the same tools judge Zerohop, Redis and Valkey.
 
 pub mod acl;
+pub mod applications;
 pub mod catalogue;
 pub mod commands;
 pub mod connection;
@@ -23,3 +24,4 @@ pub mod soak;
 pub mod split;
 pub mod template;
 pub mod values;
+pub mod watched;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use proof::{acl, commands, faults, nemesis, sentinel};
+use proof::{acl, applications, commands, faults, nemesis, sentinel};
 
 #[derive(Parser)]
 #[command(about = "Holds a running server against oracles, hostile peers and real data")]
@@ -18,6 +18,8 @@ enum What {
     Differential(commands::DifferentialArguments),
     /// Conversations about users, answered as Valkey answers them; the file of users.
     Acl(acl::AclArguments),
+    /// Stock applications before a store, directly and through the proxy, and while its primary is killed.
+    Applications(applications::ApplicationsArguments),
     /// A corpus of requests in every two-way split.
     Split(commands::SplitArguments),
     /// Hostile clients against a server of its own.
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().what {
         What::Differential(arguments) => commands::differential(&arguments),
         What::Acl(arguments) => acl::acl(&arguments),
+        What::Applications(arguments) => applications::applications(&arguments),
         What::Hostile(arguments) => commands::hostile(&arguments),
         What::PackageIndex(arguments) => commands::package_index(&arguments),
         What::Damage(arguments) => commands::damage(&arguments),

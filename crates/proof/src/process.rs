@@ -70,17 +70,21 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts one of the sentinels of the master at that port: `quorum` of them decide that it is gone, half a second after they
-    /// last heard of it.
+    /// Starts one of the sentinels of the master at that port: `quorum` of them decide that it is gone, so long after they last
+    /// heard of it.
     ///
     /// # Errors
     /// When it cannot be started or does not say that it is ready.
-    pub fn start_sentinel(binary: &str, (name, master): (&str, u16), quorum: usize) -> io::Result<Server> {
+    pub fn start_sentinel(
+        binary: &str,
+        (name, master): (&str, u16),
+        (quorum, down_after_ms): (usize, u64),
+    ) -> io::Result<Server> {
         let (block, directory, binary) = (PortBlock::take()?, new_directory()?, absolute(binary)?);
         let file = directory.join("sentinel.conf");
         let text = format!(
             "port {}\nbind 127.0.0.1\nsentinel monitor {name} 127.0.0.1 {master} {quorum}\n\
-             sentinel down-after-milliseconds {name} 500\nsentinel failover-timeout {name} 5000\n",
+             sentinel down-after-milliseconds {name} {down_after_ms}\nsentinel failover-timeout {name} 5000\n",
             block.first()
         );
         fs::write(&file, text)?;

@@ -1,5 +1,6 @@
 //! The registry of suites: what `cargo x test` runs, in order. A new suite is one file and one line in [`SUITES`].
 
+mod applications;
 mod cargo_tests;
 mod damage;
 mod demo;
@@ -102,6 +103,7 @@ pub const SUITES: &[Suite] = &[
     outside::NODE_CLIENTS,
     outside::JAVA_CLIENTS,
     outside::RUST_CLIENT,
+    applications::APPLICATIONS,
     damage::DAMAGE,
     kill::KILL,
     nemesis::NEMESIS,

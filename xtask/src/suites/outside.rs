@@ -131,14 +131,10 @@ pub const NODE_CLIENTS: Suite = Suite {
     budget_seconds: 60,
     turn: Turn::Shard("clients"),
     run: |context| {
-        let folder = clients_folder().join("node");
-        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        for file in ["package.json", "package-lock.json", "client.mjs"] {
-            std::fs::copy(context.root.join("tests/clients/node").join(file), folder.join(file))
-                .map_err(|e| e.to_string())?;
-        }
-        step(context.command("npm").args(["ci", "--silent", "--prefix", &path_text(&folder)]))?;
-        beside_server(context, &["node", &path_text(&folder.join("client.mjs"))])
+        let folder = npm_folder(context, "tests/clients/node", "node")?;
+        let script = folder.join("client.mjs");
+        std::fs::copy(context.root.join("tests/clients/node/client.mjs"), &script).map_err(|e| e.to_string())?;
+        beside_server(context, &["node", &path_text(&script)])
     },
 };
 
@@ -150,16 +146,7 @@ pub const JAVA_CLIENTS: Suite = Suite {
     budget_seconds: 120,
     turn: Turn::Shard("clients"),
     run: |context| {
-        let folder = clients_folder().join("java");
-        let list = folder.join("classpath.txt");
-        let mut build = context.command("mvn");
-        build.args(["-q", "-B", "-f", "tests/clients/java/pom.xml", "compile", "dependency:build-classpath"]);
-        build
-            .arg(format!("-DbuildDirectory={}", folder.display()))
-            .arg(format!("-Dmdep.outputFile={}", list.display()));
-        step(&mut build)?;
-        let libraries = std::fs::read_to_string(&list).map_err(|error| error.to_string())?;
-        let classpath = format!("{}:{}", folder.join("classes").display(), libraries.trim());
+        let classpath = maven_classpath(context, "tests/clients/java", "java")?;
         beside_server(context, &["java", "-cp", &classpath, "Client"])
     },
 };
@@ -181,6 +168,29 @@ pub const RUST_CLIENT: Suite = Suite {
         beside_server(context, &[&path_text(&folder.join("debug/client"))])
     },
 };
+
+/// A folder with the modules that a program in JavaScript names.
+pub(super) fn npm_folder(context: &Context, source: &str, name: &str) -> Outcome<std::path::PathBuf> {
+    let folder = clients_folder().join(name);
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    for file in ["package.json", "package-lock.json"] {
+        std::fs::copy(context.root.join(source).join(file), folder.join(file)).map_err(|e| e.to_string())?;
+    }
+    step(context.command("npm").args(["ci", "--silent", "--prefix", &path_text(&folder)]))?;
+    Ok(folder)
+}
+
+/// Where the classes of a program in Java are that Maven compiles, and all that it names.
+pub(super) fn maven_classpath(context: &Context, source: &str, name: &str) -> Outcome<String> {
+    let folder = clients_folder().join(name);
+    let list = folder.join("classpath.txt");
+    let mut build = context.command("mvn");
+    build.args(["-q", "-B", "-f", &format!("{source}/pom.xml"), "compile", "dependency:build-classpath"]);
+    build.arg(format!("-DbuildDirectory={}", folder.display())).arg(format!("-Dmdep.outputFile={}", list.display()));
+    step(&mut build)?;
+    let libraries = std::fs::read_to_string(&list).map_err(|error| error.to_string())?;
+    Ok(format!("{}:{}", folder.join("classes").display(), libraries.trim()))
+}
 
 pub(super) fn clients_folder() -> std::path::PathBuf {
     workspace::target_folder().join("clients")

@@ -1,0 +1,31 @@
+//! The suite `applications`: Django, Express, Spring and redis-py, none of which knows of a proxy, before one.
+
+use super::outside::{maven_classpath, npm_folder, on_every_backend, path_text, program};
+use super::{Context, Counts, Suite, Turn};
+use crate::needs;
+
+/// Where their sources are, and below the folder of clients what is built of them.
+const SOURCES: &str = "tests/clients/applications";
+
+/// Stock applications, directly and through the proxy, and while the primary of their store is killed.
+pub const APPLICATIONS: Suite = Suite {
+    name: "applications",
+    about: "Django, connect-redis and Spring before Zerohop and Valkey, redis-py's locks, `limits` and pub/sub before Valkey: through the proxy as directly, and while a primary is killed",
+    needs: &[&needs::VALKEY, &needs::PYTHON, &needs::APPLICATIONS, &needs::NODE, &needs::JAVA],
+    budget_seconds: 240,
+    turn: Turn::Shard("applications"),
+    run: |context| {
+        let zerohop = path_text(&context.zerohop()?);
+        let modules = npm_folder(context, &format!("{SOURCES}/express"), "express")?.join("node_modules");
+        let classpath = maven_classpath(context, &format!("{SOURCES}/spring"), "spring")?;
+        let python = path_text(&needs::applications_python());
+        let run = |backend: &str, proof: &String| {
+            let mut command = context.command(proof);
+            command.args(["applications", "--zerohop", &zerohop, "--io", backend]);
+            command.args(["--valkey-server", &program("valkey-server")?, "--python", &python]);
+            command.args(["--node-modules", &path_text(&modules), "--classpath", &classpath]);
+            context.counted(&mut command)
+        };
+        on_every_backend(context, run)
+    },
+};
