@@ -1,7 +1,7 @@
 //! The suite `applications`: Django, Express, Spring and redis-py, none of which knows of a proxy, before one.
 
 use super::outside::{maven_classpath, npm_folder, on_every_backend, path_text, program};
-use super::{Context, Counts, Suite, Turn};
+use super::{Suite, Turn};
 use crate::needs;
 
 /// Where their sources are, and below the folder of clients what is built of them.
