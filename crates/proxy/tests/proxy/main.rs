@@ -10,6 +10,7 @@ mod counts;
 mod headroom;
 #[path = "../../../client/tests/client/history.rs"]
 mod history;
+mod labels;
 mod learn;
 mod lives;
 mod members;
