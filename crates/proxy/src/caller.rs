@@ -118,6 +118,8 @@ pub(crate) struct Caller {
     pub wait: Option<Wait>,
     /// The seat in whose line it stands.
     pub line: Option<usize>,
+    /// Seats for which the request that comes next has stood in line already.
+    pub stood_for: Vec<usize>,
     /// Requests that are left of its turn at a lane that takes few.
     pub turn_left: u32,
     /// Where it came from, and through which listener.
@@ -172,6 +174,7 @@ impl Caller {
             place: Place::Lanes,
             wait: None,
             line: None,
+            stood_for: Vec::new(),
             turn_left: TURN_REQUESTS,
             whence,
             class: ClassNumber::DEFAULT,

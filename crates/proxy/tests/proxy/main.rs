@@ -7,6 +7,7 @@ mod cluster;
 mod collapse;
 mod collapse_histories;
 mod counts;
+mod crowded;
 mod headroom;
 #[path = "../../../client/tests/client/history.rs"]
 mod history;
