@@ -255,6 +255,14 @@ pub const HURRY_US_MAX: u64 = 10_000;
 pub const LONG_REQUEST_BYTES: usize = 64 << 10;
 /// Connections to the upstream that were one caller's own and wait for another one, of one core.
 pub const IDLE_OWN_CONNECTIONS_MAX: usize = 16;
+/// Addresses of callers in the label of a connection that many of them share; of the others it says how many they are.
+pub const LABEL_ADDRESSES_MAX: usize = 8;
+/// Bytes of a caller's own library in the label of a connection to the upstream.
+pub const LABEL_LIBRARY_BYTES_MAX: usize = 64;
+/// Shortest time between two labels of one shared connection, microseconds: each is a request more.
+pub const LABEL_AGAIN_US: u64 = 10_000_000;
+/// Logins of which a core remembers that the upstream lets them have no labels.
+pub const LABELS_REFUSED_MAX: usize = 256;
 /// Buffers that a core of the proxy keeps for its next replies.
 pub const SPARE_BUFFERS_MAX: usize = 256;
 /// Host names that a process looks up at the same time, each on a thread that ends with it: the system may take half a minute for one

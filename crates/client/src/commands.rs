@@ -41,8 +41,10 @@ pub enum Hold {
     Unwatch,
     /// What is waited for is what the connection wrote before: `WAIT`, `WAITAOF`.
     Wait,
-    /// The number of the connection was told: `CLIENT ID`.
+    /// The number of the connection was told: `CLIENT ID`, `CLIENT INFO`.
     Named,
+    /// Nothing, but what it is called has to be right: `CLIENT LIST`.
+    Described,
 }
 
 /// Where a command's first key is.
@@ -166,8 +168,7 @@ fn sticks_with(name: &str) -> &'static [&'static [u8]] {
 }
 
 /// Of `CLIENT`, done with when answered; `caching` without tracking, which sticks, is refused.
-const CLIENT_ALONE: &[&str] =
-    &["caching", "getredir", "help", "info", "kill", "list", "pause", "trackinginfo", "unblock", "unpause"];
+const CLIENT_ALONE: &[&str] = &["caching", "getredir", "help", "kill", "pause", "trackinginfo", "unblock", "unpause"];
 
 impl CommandTable {
     /// The commands of a Zerohop node of this version: what is assumed of a node that does not say.
@@ -317,7 +318,8 @@ impl Known {
             "exec" | "discard" => return Way::Held(Hold::End),
             "unwatch" => return Way::Held(Hold::Unwatch),
             "wait" | "waitaof" => return Way::Held(Hold::Wait),
-            "client|id" => return Way::Held(Hold::Named),
+            "client|id" | "client|info" => return Way::Held(Hold::Named),
+            "client|list" => return Way::Held(Hold::Described),
             "client|no-evict" | "client|no-touch" => return Way::Hint,
             name if OF_CALLERS.contains(&name) => return Way::Caller,
             name if SHARED_WITHOUT_KEYS.contains(&name) => return Way::Shared,

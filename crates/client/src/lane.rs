@@ -139,6 +139,12 @@ impl<T: Copy> Lane<T> {
         !self.sends.is_empty()
     }
 
+    /// Whether requests wait to leave.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        self.batcher.waiting_items() > 0
+    }
+
     /// Adds a request.
     ///
     /// # Errors

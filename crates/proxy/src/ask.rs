@@ -217,7 +217,7 @@ impl ProxyMachine {
             Some(group) => group,
             None => {
                 let group = self.seats.group(&caller.identity, Hurry::of(caller.qos));
-                self.seats.groups.get(group).join();
+                self.seats.groups.get(group).join_caller(caller.id, &caller.whence.peer);
                 caller.group = Some(group);
                 group
             }
@@ -227,7 +227,7 @@ impl ProxyMachine {
     /// A caller belongs to its group no more.
     pub(crate) fn leave_group(&mut self, caller: &mut Caller) {
         if let Some(group) = caller.group.take() {
-            self.seats.groups.get(group).leave();
+            self.seats.groups.get(group).leave_caller(caller.id);
             self.seats.groups.remove_empty(group);
         }
     }

@@ -3,6 +3,7 @@
 use crate::classes::ClassNumber;
 use crate::identify::is_name;
 use crate::identity::Identity;
+use crate::label;
 use crate::line::TURN_REQUESTS;
 use crate::order::Order;
 use crate::qos::Promises;
@@ -13,6 +14,50 @@ use base::street::Effect;
 use client::{Hold, Qos};
 use session::{Input, Output};
 use wire::Arguments;
+
+/// Where a caller came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Whence {
+    /// Its address.
+    pub peer: String,
+    /// That at which it came.
+    pub local: String,
+    /// Which listener that is.
+    pub listener: u16,
+    /// When.
+    pub since_us: u64,
+}
+
+/// `CLIENT SETINFO`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Library {
+    pub name: Vec<u8>,
+    pub version: Vec<u8>,
+}
+
+impl Library {
+    /// What is said of it counts from now on.
+    pub fn change(&mut self, name: Option<Vec<u8>>, version: Option<Vec<u8>>) {
+        if let Some(name) = name {
+            self.name = name;
+        }
+        if let Some(version) = version {
+            self.version = version;
+        }
+    }
+}
+
+/// `CLIENT INFO` or `CLIENT LIST`, on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    /// Its number.
+    pub number: u64,
+    pub is_list: bool,
+    /// How long its caller had been there, and what it had said of itself; later requests of a pipeline may change that.
+    pub age_s: u64,
+    pub name: Vec<u8>,
+    pub library: Library,
+}
 
 /// What keeps requests of a caller on a connection of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,10 +118,12 @@ pub(crate) struct Caller {
     pub wait: Option<Wait>,
     /// The seat in whose line it stands.
     pub line: Option<usize>,
+    /// Seats for which the request that comes next has stood in line already.
+    pub stood_for: Vec<usize>,
     /// Requests that are left of its turn at a lane that takes few.
     pub turn_left: u32,
-    /// Which listener it came through.
-    pub listener: u16,
+    /// Where it came from, and through which listener.
+    pub whence: Whence,
     /// Its class.
     pub class: ClassNumber,
     /// By when it wants its replies.
@@ -89,6 +136,10 @@ pub(crate) struct Caller {
     pub promises: Promises,
     /// What it called itself.
     pub name: Vec<u8>,
+    /// What it said of the library that it speaks by.
+    pub library: Library,
+    /// The request on its own connection whose reply describes that.
+    pub described: Option<Box<Described>>,
     /// What it calls itself if its transaction is carried out: the number of its `EXEC`, once that is on its way.
     pub name_to_be: Option<(Option<u64>, Vec<u8>)>,
     /// Its own connection and this one are one: bytes go to and fro unread.
@@ -105,7 +156,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// One that has just come.
-    pub fn new(id: ConnectionId, listener: u16) -> Caller {
+    pub fn new(id: ConnectionId, whence: Whence) -> Caller {
         Caller {
             id,
             input: Input::default(),
@@ -123,14 +174,17 @@ impl Caller {
             place: Place::Lanes,
             wait: None,
             line: None,
+            stood_for: Vec::new(),
             turn_left: TURN_REQUESTS,
-            listener,
+            whence,
             class: ClassNumber::DEFAULT,
             qos: Qos::Batch,
             named_qos: false,
             classes_version: 0,
             promises: Promises::default(),
             name: Vec::new(),
+            library: Library::default(),
+            described: None,
             name_to_be: None,
             relay: None,
             long_request: None,
@@ -147,6 +201,9 @@ impl Caller {
         if self.name_to_be.is_some() {
             self.note_exec(number, reply);
         }
+        let described = self.described.take_if(|described| described.number == number);
+        let described = described.and_then(|described| label::as_direct(&self.whence, &described, reply));
+        let reply = described.as_deref().unwrap_or(reply);
         let protocol = self.identity.reply_protocol();
         let output = &mut self.output;
         self.order.answer(number, reply, |reply| output.reply(protocol).raw(reply));
@@ -213,7 +270,7 @@ impl Caller {
             Hold::End if *transaction => (*transaction, *watch, *doomed) = (false, false, false),
             Hold::Unwatch if !*transaction => *watch = false,
             Hold::Named => *named = true,
-            Hold::End | Hold::Unwatch | Hold::Wait => {}
+            Hold::End | Hold::Unwatch | Hold::Wait | Hold::Described => {}
         }
     }
 

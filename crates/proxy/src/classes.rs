@@ -85,7 +85,7 @@ impl Classes {
         let login = caller.identity.login.as_ref();
         let user = login.map(|(user, _)| user.as_deref().unwrap_or(b"default"));
         let of_user = user.and_then(|user| self.of_users.get(user));
-        let of_listener = || self.of_listeners.get(usize::from(caller.listener))?.as_ref();
+        let of_listener = || self.of_listeners.get(usize::from(caller.whence.listener))?.as_ref();
         *of_user.or_else(of_listener).unwrap_or(&self.default)
     }
 

@@ -65,7 +65,7 @@ impl Desk {
             OwedTo::Begun { caller } if reply[0] == b'-' => self.end(caller),
             OwedTo::Begun { .. } => {}
             OwedTo::Table => self.table_replies.push(now_us.map(|_| reply.to_vec())),
-            OwedTo::Nobody => {}
+            OwedTo::Label | OwedTo::Nobody => {}
         }
         None
     }

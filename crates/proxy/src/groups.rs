@@ -2,6 +2,8 @@
 
 use crate::identity::Identity;
 use crate::seat::Hurry;
+use base::ConnectionId;
+use base::limits::LABEL_ADDRESSES_MAX;
 use client::cluster::NodeNumber;
 use std::collections::BTreeMap;
 
@@ -13,6 +15,8 @@ pub(crate) struct Group {
     seats: Vec<Option<usize>>,
     /// Callers that belong to it.
     callers: usize,
+    /// Some of them, for the labels of its lanes.
+    shown: Vec<(ConnectionId, String)>,
 }
 
 /// All groups of one core.
@@ -30,7 +34,8 @@ impl Groups {
         if let Some(&number) = self.numbers.get(&key) {
             return number;
         }
-        let group = Group { identity: identity.clone(), hurry, seats: Vec::new(), callers: 0 };
+        let (identity, hurry) = key.clone();
+        let group = Group { identity, hurry, seats: Vec::new(), callers: 0, shown: Vec::new() };
         let number = match self.free.pop() {
             Some(number) => {
                 self.places[number] = Some(group);
@@ -70,7 +75,7 @@ impl Groups {
 }
 
 impl Group {
-    /// A caller more.
+    /// Something more that needs its lanes.
     pub fn join(&mut self) {
         self.callers += 1;
     }
@@ -78,6 +83,25 @@ impl Group {
     /// One less.
     pub fn leave(&mut self) {
         self.callers -= 1;
+    }
+
+    /// A caller more.
+    pub fn join_caller(&mut self, caller: ConnectionId, address: &str) {
+        self.join();
+        if self.shown.len() < LABEL_ADDRESSES_MAX {
+            self.shown.push((caller, address.to_owned()));
+        }
+    }
+
+    /// One less.
+    pub fn leave_caller(&mut self, caller: ConnectionId) {
+        self.leave();
+        self.shown.retain(|(shown, _)| *shown != caller);
+    }
+
+    /// How many they are, and where some of them are.
+    pub fn callers(&self) -> (usize, impl Iterator<Item = &str>) {
+        (self.callers, self.shown.iter().map(|(_, address)| address.as_str()))
     }
 
     /// Whether no caller belongs to it.

@@ -5,7 +5,7 @@ use crate::identity::ABOUT_STORE;
 use crate::line::cost;
 use crate::machine::ProxyMachine;
 use crate::redirects::{Redirected, sends_on};
-use crate::seat::{Role, Seat, Whose};
+use crate::seat::{OwedTo, Role, Seat, Whose};
 use base::ConnectionId;
 use base::limits::OUTPUT_PAUSE_BYTES;
 use base::street::{Effect, Now};
@@ -37,7 +37,7 @@ impl ProxyMachine {
         let is_cluster = routes.table.is_cluster();
         // What blocks on a caller's own connection is late for no want of room.
         let is_shared = matches!(whose, Whose::Shared(_));
-        let (mut turn, mut is_read_only) = (None, false);
+        let (mut turn, mut is_read_only, mut is_label_refused) = (None, false, false);
         let Seat { lane, line, .. } = seat;
         lane.received(now.monotonic_us, bytes, |heard| match heard {
             Heard::Reply { item, request, reply } if is_cluster && sends_on(reply) => {
@@ -46,7 +46,10 @@ impl ProxyMachine {
             }
             Heard::Reply { item, reply, .. } => {
                 is_read_only |= reply[0] == b'-' && reply.starts_with(b"-READONLY ");
-                let Some(delivered) = desk.deliver_judged(Some(now.monotonic_us), item, reply) else { return };
+                let Some(delivered) = desk.deliver_judged(Some(now.monotonic_us), item, reply) else {
+                    is_label_refused |= item.to == OwedTo::Label && reply[0] == b'-';
+                    return;
+                };
                 if !line.is_empty() {
                     line.charge(delivered.class, cost(0, reply.len()));
                 }
@@ -59,6 +62,9 @@ impl ProxyMachine {
             Heard::Nonsense => turn = Some(Turn::Nonsense),
         });
         self.met_read_only |= is_read_only;
+        if is_label_refused {
+            self.labels.refuse(&self.seats.get(number).identity);
+        }
         match turn {
             None => {}
             Some(Turn::Greeted(replies)) => self.greeted(number, &replies),
@@ -78,6 +84,7 @@ impl ProxyMachine {
         let value = |reply: &[u8]| parse_reply(reply).ok().flatten().map(|(value, _)| value);
         if let Some(table) = value(commands).and_then(|answer| CommandTable::learn(&answer)) {
             (self.table, self.table_is_learnt) = (table, true);
+            self.learn_labels();
         }
         let says_no = matches!(value(cluster), Some(Value::Bulk(text) | Value::Verbatim(_, text)) if has(&text, b"cluster_enabled:0"));
         let node = self.seats.get(number).node;
@@ -123,6 +130,7 @@ impl ProxyMachine {
 
     /// All that waits on a seat is answered with this error: it never left.
     pub(crate) fn answer_waiting(&mut self, now: Now, number: usize, error: &[u8]) {
+        self.seats.get(number).forget_label();
         for owed in self.seats.get(number).lane.take_waiting(now.monotonic_us) {
             self.desk.deliver(None, owed, error);
         }
@@ -164,6 +172,7 @@ impl ProxyMachine {
         seat.unreachable = reason;
         let failed = seat.lane.dialed(now.monotonic_us, connection, effects);
         if connection.is_none() {
+            self.seats.get(number).forget_label();
             self.seats.connection_ended();
             self.routes.avoid(node);
             let whose = self.seats.get(number).whose;

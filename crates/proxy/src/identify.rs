@@ -29,8 +29,8 @@ enum Wish {
     Name(Vec<u8>),
     /// To hear how it is called.
     TellName,
-    /// Nothing that anybody remembers.
-    Nothing,
+    /// To be known as speaking by this library, or this version of it.
+    Library { name: Option<Vec<u8>>, version: Option<Vec<u8>> },
     /// Something that nodes of a cluster are told, and that the proxy sees to there.
     OfNodes,
     /// That its requests are answered within so long, or whenever.
@@ -79,9 +79,10 @@ impl Wish {
             3 if is(0, "client") && is(1, "setname") && is_name(words[2]) => Wish::Name(words[2].to_vec()),
             2 if is(0, "client") && is(1, "getname") => Wish::TellName,
             4 if is(0, "client") && is(1, "setinfo") && is_name(words[3]) => {
-                match is(2, "lib-name") || is(2, "lib-ver") {
-                    true => Wish::Nothing,
-                    false => Wish::Other,
+                let told = |word: &str| is(2, word).then(|| words[3].to_vec());
+                match (told("lib-name"), told("lib-ver")) {
+                    (None, None) => Wish::Other,
+                    (name, version) => Wish::Library { name, version },
                 }
             }
             _ => Wish::Other,
@@ -171,17 +172,11 @@ impl ProxyMachine {
                     false => self.answer_ok(caller),
                 }
             }
-            Wish::TellName => {
-                let mut reply = Vec::new();
-                let mut writer = Reply::new(&mut reply, caller.identity.reply_protocol());
-                match caller.name.is_empty() {
-                    true => writer.null(),
-                    false => writer.bulk(&caller.name),
-                }
-                self.answer_now(caller, &reply);
-                Verdict::Done
+            Wish::TellName => self.tell_name(caller),
+            Wish::Library { name, version } => {
+                caller.library.change(name, version);
+                self.answer_ok(caller)
             }
-            Wish::Nothing => self.answer_ok(caller),
             Wish::OfNodes if self.routes.table.is_cluster() => self.answer_ok(caller),
             Wish::OfNodes => self.ask_any(now, caller, request),
             Wish::Within(qos) => {
@@ -223,6 +218,17 @@ impl ProxyMachine {
             None => self.routes.any(caller),
         };
         self.ask_own(now, caller, node, request)
+    }
+
+    fn tell_name(&mut self, caller: &mut Caller) -> Verdict {
+        let mut reply = Vec::new();
+        let mut writer = Reply::new(&mut reply, caller.identity.reply_protocol());
+        match caller.name.is_empty() {
+            true => writer.null(),
+            false => writer.bulk(&caller.name),
+        }
+        self.answer_now(caller, &reply);
+        Verdict::Done
     }
 
     fn answer_ok(&mut self, caller: &mut Caller) -> Verdict {

@@ -12,6 +12,7 @@
 //! - `headroom`: what those without a deadline leave to those with one, and tenants to each other; `rivals`, `line`, `turns`: in
 //!   which proportion, and who goes on when a lane takes no more
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
+//! - `label`: for whom a connection is, in the upstream's own list
 //! - `counts`, `standing`: what is counted, and how a core stands; `admin`: who reads that, over HTTP
 //! - [`upstream`]: how the store is named; [`sentinel`]: a machine around this one that finds out which of a store's servers is its
 //!   master
@@ -37,6 +38,7 @@ mod headroom;
 mod hear;
 mod identify;
 mod identity;
+mod label;
 mod line;
 mod lost;
 mod machine;

@@ -45,6 +45,7 @@ impl ProxyMachine {
         self.seats.connection_ended();
         let seat = self.seats.get(number);
         let was_closing = std::mem::replace(&mut seat.is_closing, false);
+        seat.forget_label();
         let was_greeting = seat.lane.is_greeting();
         let (whose, node, unknown) = (seat.whose, seat.node, seat.lane.closed(now.monotonic_us));
         self.making_room -= usize::from(was_closing && self.making_room > 0);
@@ -104,7 +105,7 @@ impl ProxyMachine {
             }
             OwedTo::Collapsed { place } => self.desk.collapsed.push((place, Ended::Unknown)),
             OwedTo::Table => self.desk.deliver(None, owed, b""),
-            OwedTo::Nobody => {}
+            OwedTo::Label | OwedTo::Nobody => {}
         }
     }
 

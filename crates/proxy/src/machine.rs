@@ -1,12 +1,13 @@
 //! One core of the proxy: the tick, stage by stage.
 
 use crate::ask::Verdict;
-use crate::caller::Caller;
+use crate::caller::{Caller, Whence};
 use crate::classes::Classes;
 use crate::collapse::Collapses;
 use crate::counts::ClassCounts;
 use crate::desk::Desk;
 use crate::headroom::Headrooms;
+use crate::label::Labels;
 use crate::line::Turn;
 use crate::redirects::Redirected;
 use crate::routes::Routes;
@@ -55,6 +56,7 @@ pub struct ProxyMachine {
     pub(crate) classes_version: u64,
     /// Writes of which only the newest is sent.
     pub(crate) collapses: Collapses,
+    pub(crate) labels: Labels,
     /// Who asked how it stands.
     pub(crate) asked_by: Vec<CoreId>,
     /// A store said that it takes no writes.
@@ -90,6 +92,7 @@ impl ProxyMachine {
             classes,
             classes_version: 1,
             collapses: Collapses::default(),
+            labels: Labels::default(),
             asked_by: Vec::new(),
             met_read_only: false,
             awaits_sent: false,
@@ -107,7 +110,10 @@ impl ProxyMachine {
     fn receive(&mut self, now: Now, received: &[u8], events: &mut Vec<Event>, effects: &mut Vec<Effect>) {
         for event in events.drain(..) {
             match event {
-                Event::Accepted { connection, entrance, .. } => self.accepted(connection, entrance.listener),
+                Event::Accepted { connection, entrance, peer, local, .. } => {
+                    let (listener, since_us) = (entrance.listener, now.monotonic_us);
+                    self.accepted(connection, Whence { peer, local, listener, since_us });
+                }
                 Event::Received { connection, span } => self.received(now, connection, span.of(received), effects),
                 Event::Dialed { token, connection } => self.dialed(now, token, connection, effects),
                 Event::SendDone { connection, buffer } => self.sent(connection, buffer, effects),
@@ -124,12 +130,12 @@ impl ProxyMachine {
         std::mem::take(&mut self.met_read_only)
     }
 
-    fn accepted(&mut self, connection: ConnectionId, listener: u16) {
+    fn accepted(&mut self, connection: ConnectionId, whence: Whence) {
         let index = connection.index as usize;
         if self.desk.callers.len() <= index {
             self.desk.callers.resize_with(index + 1, || None);
         }
-        self.desk.callers[index] = Some(Box::new(Caller::new(connection, listener)));
+        self.desk.callers[index] = Some(Box::new(Caller::new(connection, whence)));
         self.set_role(connection, Role::Caller);
     }
 

@@ -2,6 +2,7 @@
 
 use crate::ask::Verdict;
 use crate::caller::{Caller, Place, Wait};
+use crate::label;
 use crate::machine::ProxyMachine;
 use crate::relay::Relay;
 use crate::seat::{Owed, OwedTo, Role};
@@ -31,9 +32,11 @@ impl ProxyMachine {
             self.seats.get(number).is_spoiled |= std::mem::take(&mut caller.held.named);
             self.given_up.push(number);
         }
-        let number = self.seats.own(now.monotonic_us, self.routes.node(node), &caller.identity, caller.id);
+        let of = (caller.id, &label::of_caller(caller)[..]);
+        let number = self.seats.own(now.monotonic_us, self.routes.node(node), &caller.identity, of);
         caller.own = Some(number);
         if caller.held.transaction {
+            self.label_new(now, caller, number);
             self.say_name(now, caller, number);
             // It was begun before anybody knew where.
             self.say(now, number, OwedTo::Begun { caller: caller.id }, &[b"MULTI"]);
@@ -53,6 +56,7 @@ impl ProxyMachine {
             Err(verdict) => return verdict,
         };
         caller.place = Place::Own;
+        self.label_own(now, caller, number);
         let verdict = self.push(now, caller, number, false, request);
         if caller.order.owed() == 0 {
             self.desk.done_alone.push(caller.id);
@@ -75,11 +79,15 @@ impl ProxyMachine {
         {
             return self.give_up_transaction(now, caller);
         }
-        if matches!(hold, Hold::Wait | Hold::Named | Hold::Begin) {
+        if caller.described.is_some() && caller.order.owed() > 0 {
+            return Verdict::Wait(Wait::Answers);
+        }
+        if matches!(hold, Hold::Wait | Hold::Named | Hold::Described | Hold::Begin) {
             let number = match self.own_of(now, caller, node) {
                 Ok(number) => number,
                 Err(verdict) => return verdict,
             };
+            self.label_own(now, caller, number);
             self.prepare(now, caller, number, hold);
         }
         let verdict = self.ask_own(now, caller, node, request);
@@ -89,8 +97,11 @@ impl ProxyMachine {
             Hold::End if is_exec => false,
             Hold::Begin | Hold::End | Hold::Unwatch => arguments.len() > 1,
             Hold::Watch => arguments.len() == 1,
-            Hold::Wait | Hold::Named => false,
+            Hold::Wait | Hold::Named | Hold::Described => false,
         };
+        if verdict == Verdict::Done && matches!(hold, Hold::Named | Hold::Described) {
+            self.note_described(now, caller, arguments);
+        }
         if verdict == Verdict::Done && !is_refused {
             match hold {
                 Hold::End if is_exec && arguments.len() > 1 => caller.abort_transaction(),
@@ -119,7 +130,7 @@ impl ProxyMachine {
         match hold {
             // What it waits for is what was written before its connection's last command.
             Hold::Wait if !caller.is_held() => self.say(now, number, OwedTo::Nobody, &[b"PING"]),
-            Hold::Named | Hold::Begin => self.say_name(now, caller, number),
+            Hold::Named | Hold::Described | Hold::Begin => self.say_name(now, caller, number),
             _ => {}
         }
     }
@@ -161,15 +172,20 @@ impl ProxyMachine {
             self.seats.touch(number);
             return Verdict::Wait(self.wait_at(caller, number));
         }
+        let label = self.label_for(now, caller, number).filter(|_| !caller.held.transaction);
         caller.own = None;
         let seat = self.seats.remove(number);
         let upstream = seat.lane.connection().expect("an open lane has a connection");
         self.set_role(upstream, Role::Relay(caller.id));
         let mut relay = Relay::new(upstream, seat.lane.is_sending());
+        if let Some(label) = label {
+            relay.skip_line();
+            relay.up(caller.id, &label::request(&label), effects);
+        }
         // In a transaction it would be one of its commands, and was said before.
         if !caller.name.is_empty() && !caller.held.transaction && !seat.is_named {
             // Nobody waits for this reply: it would come before the first one that somebody does.
-            relay.skip_first();
+            relay.skip_line();
             let mut words = Vec::new();
             encode([b"CLIENT".as_slice(), b"SETNAME", &caller.name], &mut words);
             relay.up(caller.id, &words, effects);

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::identity::Identity;
+use crate::label;
 use crate::machine::ProxyMachine;
 use crate::seat::{Hurry, Owed, OwedTo, Whose};
 use base::ConnectionId;
@@ -155,8 +156,8 @@ impl ProxyMachine {
         if !is_last || caller.is_held() || caller.own != Some(seat) {
             return None;
         }
-        let identity = caller.identity.clone();
-        let own = self.seats.own(now.monotonic_us, self.routes.node(node), &identity, connection);
+        let (identity, label) = (caller.identity.clone(), label::of_caller(caller));
+        let own = self.seats.own(now.monotonic_us, self.routes.node(node), &identity, (connection, &label));
         self.desk.caller(connection).expect("it was just there").own = Some(own);
         self.give_up_own(now, seat, effects);
         Some(own)

@@ -12,8 +12,8 @@ pub(crate) struct Relay {
     waiting: Vec<u8>,
     is_sending: bool,
     is_caller_paused: bool,
-    /// The first line is the reply to something that the caller did not ask.
-    skips_line: bool,
+    /// So many first lines are replies to what the caller did not ask.
+    lines_to_skip: usize,
     /// Not read while the caller does not read.
     pub is_upstream_paused: bool,
 }
@@ -26,7 +26,7 @@ impl Relay {
             waiting: Vec::new(),
             is_sending,
             is_caller_paused: false,
-            skips_line: false,
+            lines_to_skip: 0,
             is_upstream_paused: false,
         }
     }
@@ -41,19 +41,19 @@ impl Relay {
         }
     }
 
-    /// The first reply, one line, is not the caller's.
-    pub fn skip_first(&mut self) {
-        self.skips_line = true;
+    /// The next one of the first replies, a line, is not the caller's.
+    pub fn skip_line(&mut self) {
+        self.lines_to_skip += 1;
     }
 
     /// What of the upstream's bytes is the caller's.
-    pub fn down<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        if !self.skips_line {
-            return Some(bytes);
+    pub fn down<'a>(&mut self, mut bytes: &'a [u8]) -> Option<&'a [u8]> {
+        while self.lines_to_skip > 0 {
+            let end = bytes.iter().position(|&byte| byte == b'\n')?;
+            self.lines_to_skip -= 1;
+            bytes = &bytes[end + 1..];
         }
-        let end = bytes.iter().position(|&byte| byte == b'\n')?;
-        self.skips_line = false;
-        Some(&bytes[end + 1..]).filter(|rest| !rest.is_empty())
+        Some(bytes).filter(|rest| !rest.is_empty())
     }
 
     /// The last send upstream is done.

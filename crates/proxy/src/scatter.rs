@@ -77,7 +77,12 @@ impl ProxyMachine {
         Some(self.scatter(now, caller, Gathering::Walk { place, next }, true, sent))
     }
 
-    /// All parts leave in this tick, or none and the caller waits.
+    /// Whether a caller has to stand in line at a lane.
+    fn takes_no_more(&mut self, caller: &Caller, number: usize) -> bool {
+        self.is_held_back(caller, number) || !self.seats.get(number).lane.has_room(caller.qos)
+    }
+
+    /// All parts leave in this tick, or none and the caller waits: once for each lane that is full, and longer for none.
     fn scatter(
         &mut self,
         now: Now,
@@ -90,9 +95,16 @@ impl ProxyMachine {
             return Verdict::Wait(wait);
         }
         let numbers: Vec<usize> = sent.iter().map(|part| self.lane_of(now, caller, part.node)).collect();
-        if let Some(&full) = numbers.iter().find(|&&number| !self.seats.get(number).lane.has_room(caller.qos)) {
+        let full = numbers.iter().find(|&&number| {
+            let is_down = self.seats.get(number).lane.is_down(now.monotonic_us);
+            !is_down && !caller.stood_for.contains(&number) && self.takes_no_more(caller, number)
+        });
+        if let Some(&full) = full {
+            // Its turn there holds while it waits for others: where two are always full it would never find room at both.
+            caller.stood_for.push(full);
             return Verdict::Wait(self.wait_at(caller, full));
         }
+        caller.stood_for.clear();
         let of = Asked { caller: caller.id, number: caller.order.ask(), asked_us: now.monotonic_us };
         let (places, requests): (Vec<_>, Vec<_>) = sent.into_iter().map(|part| (part.places, part.request)).unzip();
         let gather = self.desk.gathers.begin(of, gathering, caller.identity.reply_protocol(), places);

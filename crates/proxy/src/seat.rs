@@ -36,6 +36,8 @@ pub(crate) enum OwedTo {
     Begun { caller: ConnectionId },
     /// The proxy's: who is where.
     Table,
+    /// The proxy's, which said for whom the connection is.
+    Label,
     /// The proxy's, and of no interest.
     Nobody,
 }
@@ -48,7 +50,7 @@ impl Owed {
     pub fn caller_number(&self) -> u64 {
         match self.to {
             OwedTo::Caller { caller, .. } | OwedTo::Begun { caller } => caller.as_u64(),
-            OwedTo::Part { .. } | OwedTo::Collapsed { .. } | OwedTo::Table | OwedTo::Nobody => 0,
+            OwedTo::Part { .. } | OwedTo::Collapsed { .. } | OwedTo::Table | OwedTo::Label | OwedTo::Nobody => 0,
         }
     }
 }
@@ -102,6 +104,9 @@ pub(crate) struct Seat {
     pub unreachable: Option<String>,
     /// It was told a caller's name.
     pub is_named: bool,
+    /// For whom it said that it is, and when it may say it again.
+    pub label: Vec<u8>,
+    pub label_due_us: u64,
     /// Somebody's state may be left on it: it is nobody else's afterwards.
     pub is_spoiled: bool,
     /// Its connection is being closed.
@@ -115,6 +120,11 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
+    /// What it was called is of a connection that is no more.
+    pub fn forget_label(&mut self) {
+        (self.label, self.label_due_us) = (Vec::new(), 0);
+    }
+
     /// Whether its connection can be closed and nobody would notice: open, and nothing waits or is on its way.
     pub fn is_at_rest(&self) -> bool {
         let is_in_use = matches!(self.whose, Whose::Own(_)) || !self.line.is_empty() || self.is_closing;

@@ -110,13 +110,17 @@ impl Seats {
         number
     }
 
-    /// A seat for this caller alone: one that is open and free, or a new one.
-    pub fn own(&mut self, now_us: u64, node: Node<'_>, identity: &Identity, caller: ConnectionId) -> usize {
+    /// A seat for a caller alone, whose label is this: one that is open and free, or a new one.
+    pub fn own(&mut self, now_us: u64, node: Node<'_>, identity: &Identity, of: (ConnectionId, &[u8])) -> usize {
         let fits = |number: &usize| {
-            let seat = self.places[*number].as_ref();
-            seat.is_some_and(|seat| seat.node == node.0 && !seat.is_closing && seat.identity == *identity)
+            let seat = self.places[*number].as_ref()?;
+            (seat.node == node.0 && !seat.is_closing && seat.identity == *identity).then_some(seat)
         };
-        match self.idle.iter().position(fits) {
+        let (caller, label) = of;
+        // One that was this caller's before need not be told that it is.
+        let was_its = |number: &usize| fits(number).is_some_and(|seat| seat.label == label);
+        let place = self.idle.iter().position(was_its);
+        match place.or_else(|| self.idle.iter().position(|number| fits(number).is_some())) {
             Some(place) => {
                 let number = self.idle.swap_remove(place);
                 self.get(number).whose = Whose::Own(caller);
@@ -159,6 +163,8 @@ impl Seats {
             refusal: None,
             unreachable: None,
             is_named: false,
+            label: Vec::new(),
+            label_due_us: 0,
             is_spoiled: false,
             is_closing: false,
             is_dirty: false,

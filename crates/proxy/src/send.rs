@@ -27,6 +27,7 @@ impl ProxyMachine {
         seat.is_dirty = false;
         if !seat.lane.wants_dial(now.monotonic_us, !seat.line.is_empty()) {
             self.restrain(now, number);
+            self.label_lane(now, number);
             self.seats.get(number).lane.send_due(now.monotonic_us, effects);
         } else if self.seats.may_dial() {
             self.seats.get(number).lane.dial(token, effects);

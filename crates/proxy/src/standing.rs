@@ -135,7 +135,7 @@ impl ProxyMachine {
                         node.outstanding.add(age_us);
                         continue;
                     }
-                    OwedTo::Begun { .. } | OwedTo::Table | OwedTo::Nobody => continue,
+                    OwedTo::Begun { .. } | OwedTo::Table | OwedTo::Label | OwedTo::Nobody => continue,
                 };
                 node.outstanding.add(age_us);
                 let caller = self.desk.callers.get(caller.index as usize).and_then(Option::as_deref);

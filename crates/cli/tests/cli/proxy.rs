@@ -73,6 +73,33 @@ fn of_writes_that_wait_only_the_newest_reaches_the_store() {
     assert_eq!(lines, [(WRITERS - 1).to_string().as_str(), "2"], "the first one and the newest");
 }
 
+#[test]
+fn the_store_lists_for_whom_connections_are_and_callers_read_of_themselves_what_they_would_directly() {
+    let store = Server::serve(&[]);
+    let proxy = before(&store, &[]);
+    let mut caller = Line::to(&format!("127.0.0.1:{}", proxy.port));
+    let (peer, local) = (caller.0.local_addr().unwrap(), caller.0.peer_addr().unwrap());
+    caller.0.write_all(b"CLIENT SETNAME me\r\nCLIENT SETINFO LIB-NAME lines\r\nGET a\r\nCLIENT INFO\r\n").unwrap();
+    assert_eq!([0; 3].map(|_| caller.line()), ["+OK", "+OK", "$-1"]);
+    caller.line();
+    let info = caller.line();
+    assert!(info.contains(&format!(" addr={peer} laddr={local} ")) && info.contains(" name=me "), "{info}");
+    assert!(info.contains(" cmd=client|info ") && info.contains(" lib-name=lines lib-ver="), "{info}");
+    let list = store.ask(&["client", "list"]);
+    let is_there = |label: &str| list.lines().any(|line| line.contains(&format!(" lib-name={label} lib-ver=")));
+    assert!(is_there(&format!("zerohop-proxy({peer};lines)")), "{list}");
+    assert!(is_there(&format!("zerohop-proxy(1-caller;{peer})")), "{list}");
+    // In the list its own line is as in the list of who is connected directly; those of others are the store's.
+    caller.0.write_all(b"CLIENT LIST\r\nPING\r\n").unwrap();
+    let mut lines = Vec::new();
+    while lines.last().is_none_or(|line| line != "+PONG") {
+        lines.push(caller.line());
+    }
+    let own = lines.iter().find(|line| line.contains("cmd=client|list")).unwrap();
+    assert!(own.contains(&format!(" addr={peer} ")) && own.contains(" lib-name=lines "), "{own}");
+    assert!(lines.iter().any(|line| line.contains(" lib-name=zerohop-proxy(1-caller;")), "{lines:?}");
+}
+
 /// A connection that stays, and speaks lines.
 struct Line(TcpStream, BufReader<TcpStream>);
 

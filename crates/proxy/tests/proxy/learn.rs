@@ -18,15 +18,15 @@ fn our_own_commands_have_their_ways() {
     {
         assert_eq!(way(shared), Way::Shared, "{shared}");
     }
-    for alone in ["BLPOP", "INFO", "CONFIG GET", "CLIENT LIST", "ZH.WAIT", "CLUSTER SLOTS"] {
+    for alone in ["BLPOP", "INFO", "CONFIG GET", "CLIENT KILL", "ZH.WAIT", "CLUSTER SLOTS"] {
         assert_eq!(way(alone), Way::Alone, "{alone}");
     }
     for caller in ["HELLO", "AUTH", "SELECT", "QUIT", "RESET", "CLIENT SETNAME"] {
         assert_eq!(way(caller), Way::Caller, "{caller}");
     }
     assert_eq!(
-        ["MULTI", "WATCH", "EXEC", "CLIENT ID"].map(way),
-        [Hold::Begin, Hold::Watch, Hold::End, Hold::Named].map(Way::Held)
+        ["MULTI", "WATCH", "EXEC", "CLIENT ID", "CLIENT INFO", "CLIENT LIST"].map(way),
+        [Hold::Begin, Hold::Watch, Hold::End, Hold::Named, Hold::Named, Hold::Described].map(Way::Held)
     );
     assert_eq!(
         ["CLIENT REPLY", "READONLY", "MONITOR"]

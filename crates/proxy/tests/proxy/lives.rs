@@ -14,22 +14,53 @@ const REQUESTS: usize = 40;
 /// A life of one caller, as encoded requests.
 fn life(rng: &mut Rng, caller: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
+    // Whether something may be held, and whether the caller may have become one with a connection.
+    let (mut begun, mut held, mut joined) = (false, false, false);
     let mut say = |words: &[&str]| encode(words.iter().map(|word| word.as_bytes()), &mut bytes);
     for _ in 0..REQUESTS {
         let key = format!("{caller}:{}", rng.below(3));
         let number = rng.below(100).to_string();
-        match rng.below(15) {
+        match rng.below(18) {
             0..=2 => say(&["GET", &key]),
             3..=4 => say(&["INCR", &key]),
             5 => say(&["SET", &key, &number]),
             6 => say(&["BLPOP", &key, "1"]),
-            7 => say(&["MULTI"]),
-            8 => say(&["EXEC"]),
-            9 => say(&["WATCH", &key]),
+            7 => {
+                (begun, held) = (true, true);
+                say(&["MULTI"]);
+            }
+            8 => {
+                held &= !std::mem::take(&mut begun);
+                say(&["EXEC"]);
+            }
+            9 => {
+                held = true;
+                say(&["WATCH", &key]);
+            }
             10 => say(&[["DISCARD", "UNWATCH"][rng.below(2) as usize]]),
             // Databases of its own, so that no other caller's writes are seen there either.
-            11 => say(&["SELECT", &rng.below(3).to_string()]),
-            12 => say(&["HELLO", ["2", "3"][rng.below(2) as usize]]),
+            11 => {
+                joined |= held;
+                say(&["SELECT", &rng.below(3).to_string()]);
+            }
+            12 => {
+                joined |= held;
+                say(&["HELLO", ["2", "3"][rng.below(2) as usize]]);
+            }
+            14 => {
+                joined |= held;
+                let what = ["SETNAME", "LIB-NAME", "LIB-VER"][rng.below(3) as usize];
+                match what {
+                    "SETNAME" => say(&["CLIENT", "SETNAME", &key]),
+                    _ => say(&["CLIENT", "SETINFO", what, &key]),
+                }
+            }
+            15 => {
+                joined |= held;
+                say(&["CLIENT", "GETNAME"]);
+            }
+            // What it reads there inside a transaction, or of a connection that it is one with, is that connection's.
+            16 if !begun && !joined => say(&["CLIENT", ["INFO", "LIST"][rng.below(2) as usize]]),
             13 => say(&["ECHO", &number]),
             _ => say(&[["PING", "NONSENSE"][rng.below(2) as usize]]),
         }
@@ -55,7 +86,9 @@ impl World {
         for connection in self.street.upstream.clone() {
             if rng.chance(1, 2) {
                 let bytes = self.street.take(connection);
-                let replies = self.sessions.entry(connection).or_default().take(&mut self.store, &bytes);
+                let session = self.sessions.entry(connection).or_default();
+                session.address = format!("10.0.0.1:{}", connection.index);
+                let replies = session.take(&mut self.store, &bytes);
                 self.owed.entry(connection).or_default().extend(replies);
             }
             let owed = self.owed.entry(connection).or_default();
@@ -75,7 +108,7 @@ fn proxied(seed: u64, lives: &[Vec<u8>], policy: PolicyConfig) -> Vec<Vec<u8>> {
     let is_collapsing = seed % 4 >= 2;
     let mut world = World {
         street: Street::new(policy),
-        store: Store::default(),
+        store: Store::of_today(),
         sessions: BTreeMap::new(),
         owed: BTreeMap::new(),
     };
@@ -112,7 +145,10 @@ fn judge(seed: u64, policy: PolicyConfig) {
     let lives: Vec<Vec<u8>> = (0..CALLERS).map(|caller| life(&mut rng, caller)).collect();
     let heard = proxied(seed, &lives, policy);
     for (caller, life) in lives.iter().enumerate() {
-        let direct = Session::default().take(&mut Store::default(), life);
+        let address = Street::<proxy::ProxyMachine>::peer(ConnectionId { index: caller as u32, generation: 1 });
+        let mut session = Session::default();
+        session.address = address;
+        let direct = session.take(&mut Store::default(), life);
         assert_eq!(
             heard[caller].escape_ascii().to_string(),
             direct.escape_ascii().to_string(),

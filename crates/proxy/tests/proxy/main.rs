@@ -7,9 +7,11 @@ mod cluster;
 mod collapse;
 mod collapse_histories;
 mod counts;
+mod crowded;
 mod headroom;
 #[path = "../../../client/tests/client/history.rs"]
 mod history;
+mod labels;
 mod learn;
 mod lives;
 mod members;

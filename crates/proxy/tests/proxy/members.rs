@@ -11,7 +11,7 @@ fn world(nodes: usize, connections_max: usize) -> World {
 }
 
 /// A key of which a node is the holder.
-fn key_of(cluster: &Cluster, node: usize) -> String {
+pub fn key_of(cluster: &Cluster, node: usize) -> String {
     let key = (0..).map(|number| format!("key:{number}"));
     let is_there = |key: &String| cluster.owners[usize::from(slot_of(key.as_bytes()).number())] == node;
     key.into_iter().find(is_there).unwrap()

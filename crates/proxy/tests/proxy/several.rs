@@ -65,7 +65,7 @@ pub struct World {
     pub street: Street,
     pub cluster: Cluster,
     sessions: BTreeMap<ConnectionId, NodeSession>,
-    owed: BTreeMap<ConnectionId, Vec<u8>>,
+    pub owed: BTreeMap<ConnectionId, Vec<u8>>,
     /// Slots that have moved.
     moved: BTreeSet<u16>,
 }
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// A node works on what one connection brought.
-    fn work(&mut self, connection: ConnectionId) {
+    pub fn work(&mut self, connection: ConnectionId) {
         let bytes = self.street.take(connection);
         let World { street, cluster, sessions, owed, .. } = self;
         let session = sessions.entry(connection).or_insert_with(|| cluster.connect(&street.addresses[&connection]));

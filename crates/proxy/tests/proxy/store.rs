@@ -8,6 +8,8 @@ use wire::{Arguments, ParseLimits, Parsed, parse};
 pub struct Store {
     databases: BTreeMap<u32, BTreeMap<Vec<u8>, (u64, i64)>>,
     version: u64,
+    /// It says that it has `CLIENT` with its subcommands.
+    has_client: bool,
 }
 
 /// What one connection is.
@@ -21,6 +23,10 @@ pub struct Session {
     is_spoiled: bool,
     watched: BTreeMap<(u32, Vec<u8>), u64>,
     subscribed: BTreeSet<Vec<u8>>,
+    /// The other end, as it is told to who asks.
+    pub address: String,
+    /// What it called itself, its library, and that one's version.
+    told: [Vec<u8>; 3],
 }
 
 impl Session {
@@ -154,12 +160,48 @@ impl Session {
                     format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{text}\r\n:{subscribed}\r\n", text.len()).as_bytes(),
                 );
             }
-            (b"command", []) => out.extend_from_slice(COMMANDS.as_bytes()),
+            (b"client", [inner, rest @ ..]) => self.run_client(&inner.to_ascii_lowercase(), rest, out),
+            (b"command", []) => out.extend_from_slice(store.commands().as_bytes()),
             (name, _) => {
                 let name = String::from_utf8_lossy(name);
                 out.extend_from_slice(format!("-ERR unknown command '{name}'\r\n").as_bytes());
             }
         }
+    }
+
+    fn run_client(&mut self, inner: &[u8], rest: &[&[u8]], out: &mut Vec<u8>) {
+        match (inner, rest) {
+            (b"setname", [name]) => self.told[0] = name.to_vec(),
+            (b"setinfo", [what, library]) => {
+                self.told[1 + usize::from(what.eq_ignore_ascii_case(b"lib-ver"))] = library.to_vec()
+            }
+            (b"getname", []) if self.told[0].is_empty() => {
+                return out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"$-1\r\n" });
+            }
+            (b"getname", []) => {
+                out.extend_from_slice(format!("${}\r\n", self.told[0].len()).as_bytes());
+                out.extend_from_slice(&[&self.told[0][..], b"\r\n"].concat());
+                return;
+            }
+            _ => return self.tell(&String::from_utf8_lossy(inner), out),
+        }
+        out.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// What it knows of this connection, as the list of connections has it.
+    fn tell(&self, inner: &str, out: &mut Vec<u8>) {
+        let Session { address, database, resp3, .. } = self;
+        let [name, library, version] = self.told.each_ref().map(|told| String::from_utf8_lossy(told));
+        let line = format!(
+            "id=1 addr={address} name={name} db={database} cmd=client|{inner} lib-name={library} lib-ver={version}\n"
+        );
+        out.extend_from_slice(
+            match resp3 {
+                true => format!("={}\r\ntxt:{line}\r\n", line.len() + 4).into_bytes(),
+                false => format!("${}\r\n{line}\r\n", line.len()).into_bytes(),
+            }
+            .as_slice(),
+        );
     }
 
     /// A request about several keys.
@@ -189,6 +231,18 @@ impl Session {
 }
 
 impl Store {
+    /// One in which connections can say what they are.
+    pub fn of_today() -> Store {
+        Store { has_client: true, ..Store::default() }
+    }
+
+    fn commands(&self) -> String {
+        match self.has_client {
+            true => format!("*26\r\n{CLIENT}{COMMANDS}"),
+            false => format!("*25\r\n{COMMANDS}"),
+        }
+    }
+
     /// A value.
     pub fn get(&self, database: u32, key: &[u8]) -> Option<i64> {
         Some(self.databases.get(&database)?.get(key)?.1)
@@ -227,9 +281,18 @@ impl Store {
     }
 }
 
-/// Its commands, as Redis 7 tells them to RESP2.
+/// What a store of 7.2 and later says of `CLIENT`.
+const CLIENT: &str = concat!(
+    "*10\r\n$6\r\nclient\r\n:-2\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*5\r\n",
+    "*7\r\n$14\r\nclient|setname\r\n:3\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$14\r\nclient|getname\r\n:2\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$14\r\nclient|setinfo\r\n:4\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$11\r\nclient|info\r\n:2\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    "*7\r\n$11\r\nclient|list\r\n:-2\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+);
+
+/// Its other commands, as Redis 7 tells them to RESP2.
 const COMMANDS: &str = concat!(
-    "*25\r\n",
     "*7\r\n$5\r\nreset\r\n:1\r\n*1\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
     "*7\r\n$4\r\nmget\r\n:-2\r\n*1\r\n+readonly\r\n:1\r\n:-1\r\n:1\r\n*0\r\n",
     "*7\r\n$4\r\nmset\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:-1\r\n:2\r\n*0\r\n",

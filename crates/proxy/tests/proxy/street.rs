@@ -38,6 +38,8 @@ pub struct Street<M = ProxyMachine> {
     /// Places that answer dials when they are told to, and the dials that wait for that.
     pub slow: BTreeSet<String>,
     slow_dials: Vec<(u64, String)>,
+    /// The machine said that it has nothing more to do.
+    pub has_stopped: bool,
     /// Places where nobody answers.
     pub dead: BTreeSet<String>,
 }
@@ -94,6 +96,7 @@ impl<M: Machine<Message = Word>> Street<M> {
             answers: true,
             slow: BTreeSet::new(),
             slow_dials: Vec::new(),
+            has_stopped: false,
             dead: BTreeSet::new(),
         }
     }
@@ -111,10 +114,15 @@ impl<M: Machine<Message = Word>> Street<M> {
     /// The same, through that listener.
     pub fn client_through(&mut self, listener: u16) -> ConnectionId {
         let connection = self.connection();
-        let (peer, local) = (String::new(), String::new());
+        let (peer, local) = (Street::<M>::peer(connection), "10.0.0.1:6380".to_owned());
         let entrance = Entrance { listener, ..Entrance::default() };
         self.events.push(Event::Accepted { connection, door: Door::Standalone, entrance, peer, local });
         connection
+    }
+
+    /// Where a client is.
+    pub fn peer(client: ConnectionId) -> String {
+        format!("10.0.1.{}:4242", client.index)
     }
 
     /// The operator changes something.
@@ -128,6 +136,16 @@ impl<M: Machine<Message = Word>> Street<M> {
         self.words.push((CoreId(1), Word::Ask));
         self.tick();
         self.standing.take().expect("who asks is answered in the same tick")
+    }
+
+    /// The machine is asked to stop, with the next tick.
+    pub fn stop(&mut self) {
+        self.events.push(Event::ShutdownRequested);
+    }
+
+    /// Sends that are done and of which the machine hears only when something else happens.
+    pub fn quiet_sends(&self) -> usize {
+        self.quiet.len()
     }
 
     /// Those that were slow to answer do so.
@@ -223,6 +241,7 @@ impl<M: Machine<Message = Word>> Street<M> {
                     self.events.push(Event::Closed { connection });
                 }
             }
+            Effect::Stop => self.has_stopped = true,
             Effect::PauseReceive { .. } | Effect::ResumeReceive { .. } => {}
             other => panic!("a proxy does not ask for {other:?}"),
         }

@@ -37,6 +37,27 @@ fn say(street: &mut Street, client: ConnectionId, words: &str) {
 }
 
 #[test]
+fn the_last_replies_of_one_that_stops_are_told_as_sent_and_those_before_are_not() {
+    let (mut street, clients) = opened(1);
+    let lane = street.upstream[0];
+    let round = |street: &mut Street, stops: bool| {
+        say(street, clients[0], "GET a");
+        street.settle();
+        assert_eq!(street.text(lane), array("GET a"));
+        street.arrive(lane, b"$1\r\n1\r\n");
+        if stops {
+            street.stop();
+        }
+        street.settle();
+        assert_eq!(street.text(clients[0]), "$1\r\n1\r\n", "whoever is owed a reply gets it");
+        (street.quiet_sends(), street.has_stopped)
+    };
+    assert_eq!(round(&mut street, false), (1, false), "nobody waits for that send");
+    // Who stops ends when all is sent: told only with something else, it would wait for the end of its grace.
+    assert_eq!(round(&mut street, true), (0, true));
+}
+
+#[test]
 fn requests_of_a_tick_leave_in_one_write_and_those_behind_gather() {
     let (mut street, clients) = opened(3);
     let lane = street.upstream[0];

@@ -164,7 +164,7 @@ impl Request {
             Way::Shared => known.blocks_with.is_none_or(|word| !self.has_word(word)),
             // Those with keys wait for others' writes; the others are done when they are answered.
             Way::Alone => known.first_key == FirstKey::None,
-            Way::Held(hold) => hold == Hold::Named,
+            Way::Held(hold) => matches!(hold, Hold::Named | Hold::Described),
             Way::Caller | Way::Hint | Way::Sticky => false,
         }
     }
