@@ -130,7 +130,7 @@ impl Plan {
         (load.cluster, load.connections, load.mix, load.pin_cpus) =
             (true, CONNECTIONS, vec![(1, Operation::Set)], vec![1]);
         load.pipeline = if is_saturated { 16 } else { 1 };
-        load.open_loop = (!is_saturated).then_some(OpenLoop { per_second: self.rate, poisson: true });
+        load.open_loop = (!is_saturated).then_some(OpenLoop { per_second: self.rate, poisson: true, spins: true });
         LoadPlan { preload, warm_up, stop: Stop::After(duration), ..load }
     }
 }

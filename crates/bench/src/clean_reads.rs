@@ -156,7 +156,7 @@ impl Plan {
         LoadPlan {
             connections: WRITE_CONNECTIONS,
             pipeline: WRITE_PIPELINE,
-            open_loop: Some(OpenLoop { per_second: self.rate, poisson: true }),
+            open_loop: Some(OpenLoop { per_second: self.rate, poisson: true, spins: true }),
             stop: Stop::After(self.rounds.slice + LONGER),
             ..self.of(store, "set:", Operation::Set)
         }

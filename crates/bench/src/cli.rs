@@ -228,7 +228,11 @@ pub fn plan(arguments: BenchArguments) -> Result<LoadPlan, String> {
             distribution,
         },
         value_bytes,
-        open_loop: arguments.rate.map(|per_second| OpenLoop { per_second, poisson: !arguments.fixed_gaps }),
+        open_loop: arguments.rate.map(|per_second| OpenLoop {
+            per_second,
+            poisson: !arguments.fixed_gaps,
+            spins: true,
+        }),
         preload: arguments.preload,
         warm_up: seconds(arguments.warm_up, "--warm-up")?,
         stop: arguments.requests.map_or(Stop::After(duration), Stop::Requests),

@@ -14,10 +14,10 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
+use crate::resp::{Parsed, REQUEST_BYTES_MAX, first_request};
+
 const LISTENER: u64 = u64::MAX;
 const READ_BYTES: usize = 16 << 10;
-/// Longest request that is not complete, bytes.
-const REQUEST_BYTES_MAX: usize = 1 << 20;
 /// Generous to the baseline: a default stack of megabytes would cost it more.
 const STACK_BYTES: usize = 64 << 10;
 
@@ -131,66 +131,11 @@ fn answer(map: &Map, input: &[u8], words: &[(usize, usize)]) -> Vec<u8> {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Parsed {
-    Incomplete,
-    Malformed,
-    /// Where each word lies, and the length of the whole request.
-    Request {
-        words: Vec<(usize, usize)>,
-        bytes: usize,
-    },
-}
-
-fn first_request(input: &[u8]) -> Parsed {
-    let mut at = 0;
-    let count = match number_line(input, &mut at, b'*') {
-        Ok(Some(count)) if count <= 16 => count,
-        Ok(None) => return Parsed::Incomplete,
-        _ => return Parsed::Malformed,
-    };
-    let mut words = Vec::with_capacity(count);
-    for _ in 0..count {
-        let length = match number_line(input, &mut at, b'$') {
-            Ok(Some(length)) if length <= REQUEST_BYTES_MAX => length,
-            Ok(None) => return Parsed::Incomplete,
-            _ => return Parsed::Malformed,
-        };
-        if input.len() < at + length + 2 {
-            return Parsed::Incomplete;
-        }
-        words.push((at, at + length));
-        at += length + 2;
-    }
-    Parsed::Request { words, bytes: at }
-}
-
-/// The number of a line `<kind><number>\r\n` at `at`, which moves past it; `None` while the line is incomplete.
-fn number_line(input: &[u8], at: &mut usize, kind: u8) -> Result<Option<usize>, ()> {
-    let Some(end) = input[*at..].iter().position(|byte| *byte == b'\n') else {
-        return if input.len() - *at > 32 { Err(()) } else { Ok(None) };
-    };
-    let line = &input[*at..*at + end];
-    *at += end + 1;
-    let digits = line.strip_prefix(&[kind]).and_then(|rest| rest.strip_suffix(b"\r")).ok_or(())?;
-    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).map(Some).ok_or(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2\r\nab\r\n";
-
-    #[test]
-    fn a_request_is_found_once_it_is_complete() {
-        for cut in 0..SET.len() {
-            assert_eq!(first_request(&SET[..cut]), Parsed::Incomplete, "cut at {cut}");
-        }
-        let twice = [SET, SET].concat();
-        assert!(matches!(first_request(&twice), Parsed::Request { bytes, .. } if bytes == SET.len()));
-        assert_eq!(first_request(b"PING\r\n"), Parsed::Malformed);
-    }
 
     #[test]
     fn what_was_set_is_got() {

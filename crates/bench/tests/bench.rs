@@ -2,9 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use bench::fan_out::route::Route;
+use bench::fan_out::store::{self, Canned};
+use bench::fan_out::{Way, serve};
 use bench::load::plan::{LoadPlan, OpenLoop, Operation, Stop, Target};
 use bench::load::{self, Report};
 use bench::null::{Backend, FixedReply, NullPlan};
@@ -94,9 +101,9 @@ fn errors_are_counted_and_the_first_is_shown() {
 #[test]
 fn an_open_loop_sends_what_was_offered() {
     let target = null_server(Backend::Epoll, FixedReply::Get).unwrap();
-    for poisson in [true, false] {
+    for (poisson, spins) in [(true, true), (false, true), (true, false)] {
         let mut plan = plan(target.clone(), Operation::Get, 2_000);
-        plan.open_loop = Some(OpenLoop { per_second: 20_000.0, poisson });
+        plan.open_loop = Some(OpenLoop { per_second: 20_000.0, poisson, spins });
         let report = run(&plan);
         assert_eq!(report.requests, 2_000);
         let offered = report.offered.unwrap();
@@ -125,4 +132,47 @@ fn a_plan_that_cannot_work_is_refused_in_words() {
     assert!(refused(|plan| plan.pipeline = 0).contains("pipeline"));
     assert!(refused(|plan| plan.mix = vec![(0, Operation::Get)]).contains("weights"));
     assert!(refused(|_| ()).contains("cannot connect to 127.0.0.1:1"));
+}
+
+/// The port of a gateway before a store of four instances with values of so many bytes. Both live as long as the test process.
+fn gateway(way: Way, value_bytes: usize, block: &ports::PortBlock) -> u16 {
+    let route = Route { first_port: block.first(), instances: 4 };
+    let canned = Canned { route, value_bytes: Arc::new(AtomicUsize::new(value_bytes)), delay: Duration::ZERO };
+    let (ready, is_ready) = mpsc::channel();
+    std::thread::spawn(move || store::serve(canned, || ready.send(()).unwrap()).unwrap());
+    is_ready.recv().unwrap();
+    let port = block.first() + 4;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+    std::thread::spawn(move || serve(way, listener, route).unwrap());
+    port
+}
+
+#[test]
+fn every_way_of_a_gateway_answers_each_key_with_its_value_in_the_order_of_the_request() {
+    for way in ["threads", "pool", "on-demand", "split-1", "split-2", "split-4"] {
+        // More than a socket takes at once.
+        const VALUE_BYTES: usize = 200_000;
+        let block = ports::PortBlock::take().unwrap();
+        let port = gateway(way.parse().unwrap(), VALUE_BYTES, &block);
+        let mut clients: Vec<TcpStream> =
+            (0..3).map(|_| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap()).collect();
+        for round in 0..3 {
+            let key = |client: usize, place: usize| format!("{{{place}}}:{client}:{round}:{:06}", place * place);
+            for (number, client) in clients.iter_mut().enumerate() {
+                let keys = (0..20).map(|place| key(number, place)).map(|key| format!("${}\r\n{key}\r\n", key.len()));
+                write!(client, "*21\r\n$4\r\nMGET\r\n{}", keys.collect::<String>()).unwrap();
+            }
+            for (number, client) in clients.iter_mut().enumerate() {
+                let value = |place: usize| {
+                    let key = key(number, place);
+                    let rest = "x".repeat(VALUE_BYTES - key.len());
+                    format!("${VALUE_BYTES}\r\n{key}{rest}\r\n")
+                };
+                let expected = format!("*20\r\n{}", (0..20).map(value).collect::<String>());
+                let mut answer = vec![0; expected.len()];
+                client.read_exact(&mut answer).unwrap();
+                assert!(answer == expected.as_bytes(), "{way}, client {number}, round {round}");
+            }
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod cost;
 mod durability;
 mod embedded;
 mod failover;
+mod fan_out;
 mod gap_match;
 mod gaps;
 mod growth;
@@ -81,6 +82,11 @@ const COMPARISONS: &[Comparison] = &[
         name: "callers",
         about: "64 callers of one process by Zerohop's client and by others of Rust and Go: operations per CPU second",
         run: callers::run,
+    },
+    Comparison {
+        name: "fan-out",
+        about: "a gateway on zerohop::serve against split reactors, pools and threads: throughput and p99 (D1 to D3)",
+        run: fan_out::run,
     },
     Comparison { name: "growth", about: "CPU per GET with 1M and with 8M keys", run: growth::run },
     Comparison {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
@@ -54,6 +54,7 @@ pub struct Generator {
     connections: Vec<Connection>,
     epoll: OwnedFd,
     schedule: Option<Schedule>,
+    spins: bool,
     /// Open loop: connections with room, longest waiting first.
     with_room: VecDeque<usize>,
     /// Measured requests still to be started, when the run is bounded by their number.
@@ -78,7 +79,7 @@ impl Generator {
             epoll::add(&epoll, &connection.socket, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)
                 .map_err(failed)?;
         }
-        let schedule = plan.open_loop.map(|OpenLoop { per_second, poisson }| Schedule {
+        let schedule = plan.open_loop.map(|OpenLoop { per_second, poisson, .. }| Schedule {
             mean_gap_ns: 1e9 * plan.threads as f64 / per_second,
             poisson,
             next_ns: 0.0,
@@ -92,6 +93,7 @@ impl Generator {
             connections,
             epoll,
             schedule,
+            spins: plan.open_loop.is_some_and(|open| open.spins),
             budget,
             completed: 0,
             observations: Observations::new(),
@@ -252,14 +254,27 @@ impl Generator {
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> Result<(), String> {
         let mut sleep_ns = SLEEP_NS_MAX;
+        let mut exact = None;
         if let Some(schedule) = &self.schedule
             && !self.with_room.is_empty()
             && !self.over()
         {
             let until_due = (schedule.next_ns as u64).saturating_sub(self.window.now_ns());
-            sleep_ns = sleep_before(until_due);
+            if self.spins {
+                sleep_ns = sleep_before(until_due);
+            } else {
+                (exact, sleep_ns) = (Some(until_due.min(SLEEP_NS_MAX)), 0);
+            }
         }
-        let timeout = Timespec::try_from(Duration::from_nanos(sleep_ns)).expect("50 ms fit a timespec");
+        let timeout = |ns| Timespec::try_from(Duration::from_nanos(ns)).expect("50 ms fit a timespec");
+        if let Some(exact_ns) = exact {
+            // Unlike epoll_wait it counts in nanoseconds; what it found, epoll tells.
+            match rustix::event::poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timeout(exact_ns))) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(format!("cannot wait for replies: {error}")),
+            }
+        }
+        let timeout = timeout(sleep_ns);
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(format!("cannot wait for replies: {error}")),

@@ -86,6 +86,9 @@ pub struct OpenLoop {
     pub per_second: f64,
     /// Exponential gaps (independent users) rather than equal ones.
     pub poisson: bool,
+    /// Whether the last stretch before a start is spun away, which is exact. It takes the whole processor, so whoever shares that with
+    /// somebody who is measured sleeps instead, and is late by what it takes to wake.
+    pub spins: bool,
 }
 
 /// When a run ends.

@@ -13,28 +13,36 @@ pub struct Ask {
     pub(super) request: Request,
     pub(super) qos: Qos,
     pub(super) timeout: Option<Duration>,
+    /// Of a plain command, which has its key behind its name and may share a connection, whether it only reads. Of any other the table of
+    /// commands has to be asked, twice.
+    pub(super) plain: Option<bool>,
 }
 
 impl Ask {
     /// Any command, by its name; its other words follow with [`Ask::arg`].
     pub fn command(name: &str) -> Ask {
         let request = name.split(' ').fold(Request::new(), |request, word| request.word(word));
-        Ask { request, qos: Qos::Batch, timeout: None }
+        Ask { request, qos: Qos::Batch, timeout: None, plain: None }
     }
 
     /// `GET key`: [`Reply::BulkString`](crate::client::Reply::BulkString), or nil.
     pub fn get(key: impl ToArg) -> Ask {
-        Ask::command("GET").arg(key)
+        Ask::plain("GET", true).arg(key)
     }
 
     /// `SET key value`: [`Reply::Okay`](crate::client::Reply::Okay).
     pub fn set(key: impl ToArg, value: impl ToArg) -> Ask {
-        Ask::command("SET").arg(key).arg(value)
+        Ask::plain("SET", false).arg(key).arg(value)
     }
 
     /// `DEL key`: how many there were.
     pub fn delete(key: impl ToArg) -> Ask {
-        Ask::command("DEL").arg(key)
+        Ask::plain("DEL", false).arg(key)
+    }
+
+    fn plain(name: &str, is_read: bool) -> Ask {
+        let request = Request::new().word(name);
+        Ask { request, qos: Qos::Batch, timeout: None, plain: Some(is_read) }
     }
 
     /// One more word.

@@ -22,6 +22,8 @@ pub(super) type Answer = Result<Reply, Error>;
 /// What has to be known of an ask until its reply is there.
 pub(super) struct Asked {
     pub request: Request,
+    /// See [`Ask`].
+    pub plain: Option<bool>,
     pub qos: Qos,
     /// How long it is waited for, microseconds; when that is over, on the monotonic clock.
     pub timeout_us: u64,
@@ -32,10 +34,10 @@ pub(super) struct Asked {
 
 impl Asked {
     pub fn new(ask: Ask, now_us: u64, timeout_us: u64) -> Asked {
-        let Ask { request, qos, timeout } = ask;
+        let Ask { request, qos, timeout, plain } = ask;
         let own_us = timeout.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         let timeout_us = own_us.unwrap_or(timeout_us);
-        Asked { request, qos, timeout_us, deadline_us: now_us.saturating_add(timeout_us), redirects: 0 }
+        Asked { request, plain, qos, timeout_us, deadline_us: now_us.saturating_add(timeout_us), redirects: 0 }
     }
 }
 

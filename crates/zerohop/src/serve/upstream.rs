@@ -139,21 +139,22 @@ impl Upstream {
             return true;
         }
         asks.iter().all(|ask| {
-            let place = (self.holder_of(&ask.request), is_urgent(ask.qos));
+            let place = (self.holder_of(&ask.request, ask.plain.is_some()), is_urgent(ask.qos));
             self.of_nodes.get(&place).is_none_or(|&counter| !is_full(&self.counters[counter]))
         })
     }
 
     /// Who has a request's key, as far as is known.
-    fn holder_of(&self, request: &Request) -> NodeNumber {
-        self.holder(request.first_key(false).map(slot_of))
+    fn holder_of(&self, request: &Request, is_plain: bool) -> NodeNumber {
+        self.holder(request.first_key(is_plain).map(slot_of))
     }
 
     /// Asks the holder of the ask's key; or whom a node named, `behind_asking` if only this once. What cannot be asked is told so.
     pub fn ask(&mut self, now_us: u64, number: AskNumber, asked: &mut Asked, sent_to: Option<(NodeNumber, bool)>) {
-        let (node, is_asking) = sent_to.unwrap_or_else(|| (self.holder_of(&asked.request), false));
+        let (node, is_asking) =
+            sent_to.unwrap_or_else(|| (self.holder_of(&asked.request, asked.plain.is_some()), false));
         let seat = Seat::Ask(number);
-        let is_read = match asked.request.is_shared_read() {
+        let is_read = match asked.plain.map_or_else(|| asked.request.is_shared_read(), Ok) {
             Ok(is_read) => is_read,
             Err(error) => return self.told.push(Told { seat, answer: Err(error), bytes: 0, node }),
         };
