@@ -124,6 +124,44 @@ def judge_counter(operations):
             yield f"{highest} had been seen before: {one}"
 
 
+def judge_register(operations):
+    """SET and GET of unlike values. Who saw which is known: values are put in a row, each as soon as all are there that had to be there
+    before, and what cannot be put there is in a circle."""
+    writes = {one["token"]: one for one in operations if one["f"] == "put"}
+    # Of each value, in which moments somebody had it for certain: when it had returned, and when it began.
+    spans = defaultdict(list)
+    spans[""].append((0, 0))
+    for token, one in writes.items():
+        if one["answer"] == "ok":
+            spans[token].append((one["begun"], one["ended"]))
+    for one in operations:
+        if one["f"] != "read" or one["answer"] != "ok":
+            continue
+        value = one["value"]
+        if value:
+            write = writes.get(value)
+            if write is None:
+                yield f"nobody sent {value}: {one}"
+                continue
+            if write["answer"] == "refused":
+                yield f"refused, and there: {one}"
+            if write["begun"] > one["ended"]:
+                yield f"read before it was sent: {one}"
+            spans[value].append((write["begun"], NEVER))
+        spans[value].append((one["begun"], one["ended"]))
+    returned = {value: min(end for _, end in of) for value, of in spans.items()}
+    begun = {value: max(begin for begin, _ in of) for value, of in spans.items()}
+    left = set(spans)
+    while left:
+        # A value may be next if no other one that is left has returned before somebody began with this one.
+        by_return = sorted(left, key=returned.__getitem__)[:2]
+        free = [value for value in left if all(other == value or returned[other] >= begun[value] for other in by_return)]
+        if not free:
+            yield f"each was there before another: {sorted(left, key=returned.__getitem__)[:6]}"
+            return
+        left.difference_update(free)
+
+
 def judge(folder):
     keys = defaultdict(list)
     count = 0
@@ -133,7 +171,7 @@ def judge(folder):
         count += 1
     problems = []
     for key, operations in sorted(keys.items()):
-        rule = judge_counter if key.startswith("c:") else judge_tokens
+        rule = {"c": judge_counter, "r": judge_register}.get(key[0], judge_tokens)
         problems += [f"{key}: {problem}" for problem in rule(operations)]
     for problem in problems[:12]:
         print(f"  {problem[:600]}")

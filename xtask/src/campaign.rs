@@ -18,7 +18,11 @@ const SEEDS_AT_ONCE: u64 = 2000;
 /// Seconds of faults of one seed.
 const NEMESIS_SECONDS: u64 = 40;
 /// Seeds by their remainder of five that are something else than faults while slots move.
-const NEMESIS_SCENES: [(u64, nemesis::Scene); 2] = [(2, nemesis::WHOLE_FIRE), (4, nemesis::Scene::Strangers)];
+const NEMESIS_SCENES: [(u64, nemesis::Scene); 3] = [
+    (1, nemesis::Scene::ProxiesAndLibrary { seconds: NEMESIS_SECONDS }),
+    (2, nemesis::WHOLE_FIRE),
+    (4, nemesis::Scene::Strangers),
+];
 /// Fuzzing targets that run at a time, one per core of the reference machine.
 const AT_ONCE: usize = 2;
 
@@ -75,7 +79,7 @@ const CAMPAIGNS: &[Campaign] = &[
     },
     Campaign {
         name: "nemesis",
-        about: "three nodes, of every fifth seed five, killed, stopped, cut off and slowed under clients while slots move; of every fifth seed slots to and fro under load, of another fifth strangers; --planted BUG: one that has to be caught",
+        about: "three nodes, of every fifth seed five, killed, stopped, cut off and slowed under clients while slots move; of every fifth seed slots to and fro under load, of another fifth strangers, of a third one with proxies and the library before them; --planted BUG: one that has to be caught",
         takes: &["--rounds", "--seed", "--planted"],
         run: run_nemesis,
     },
@@ -281,11 +285,16 @@ fn run_nemesis(options: &Options) -> Outcome<Verdict> {
     while verdict.passed && !is_over(rounds) {
         let seed = first + rounds;
         // A planted bug is looked for where it is known to show.
-        let scene =
-            NEMESIS_SCENES.into_iter().find(|(turn, _)| planted.is_none() && seed % 5 == *turn).map(|(_, scene)| scene);
+        let scene = match planted {
+            None => NEMESIS_SCENES.into_iter().find(|(turn, _)| seed % 5 == *turn).map(|(_, scene)| scene),
+            Some(bug) => nemesis::BUGS_OF_PROXIES
+                .iter()
+                .any(|(name, _)| *name == bug)
+                .then_some(nemesis::Scene::Proxies { seconds: NEMESIS_SECONDS }),
+        };
         let (mut command, folder) = match scene {
             None => (nemesis::command((&proof, &zerohop), seed, NEMESIS_SECONDS, planted), nemesis::folder(seed)),
-            Some(scene) => (scene.command((&proof, &zerohop), seed, planted), scene.folder(seed)),
+            Some(scene) => (scene.command((&proof, &zerohop), seed, planted)?, scene.folder(seed)),
         };
         if seed.is_multiple_of(5) {
             command.args(["--nodes", "5"]);

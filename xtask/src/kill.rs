@@ -8,6 +8,9 @@ use crate::{Outcome, process, workspace};
 /// The variable that plants a bug in a binary that carries them, and tells `proof` that it has to be noticed.
 const PLANTED_VARIABLE: &str = "PLANTED_BUG";
 
+/// What carries planted bugs: nodes and proxies read which one it is to be.
+const PLANTED_FEATURES: &str = "server/planted,proxy/planted";
+
 /// The binary that people get.
 pub fn release_binary() -> Outcome<PathBuf> {
     build(&["--release", "--package", "cli", "--bin", "zerohop"])?;
@@ -16,7 +19,7 @@ pub fn release_binary() -> Outcome<PathBuf> {
 
 /// A binary that carries planted bugs, out of the way of the others.
 pub fn planted_binary() -> Outcome<PathBuf> {
-    build(&["--profile", "checked", "--package", "cli", "--bin", "zerohop", "--features", "server/planted"])?;
+    build(&["--profile", "checked", "--package", "cli", "--bin", "zerohop", "--features", PLANTED_FEATURES])?;
     keep_planted("checked", "zerohop")
 }
 
@@ -32,7 +35,7 @@ fn keep_planted(profile: &str, name: &str) -> Outcome<PathBuf> {
 
 /// The same as people get it but for the bugs, for measurements that compare what it does with what it does without a step.
 pub fn planted_release_binary() -> Outcome<PathBuf> {
-    build(&["--release", "--package", "cli", "--bin", "zerohop", "--features", "server/planted"])?;
+    build(&["--release", "--package", "cli", "--bin", "zerohop", "--features", PLANTED_FEATURES])?;
     keep_planted("release", "zerohop-release")
 }
 

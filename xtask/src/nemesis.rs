@@ -28,14 +28,27 @@ pub enum Scene {
     Fire { rounds: u64, long_mib: u64, many_keys: u64 },
     /// Processes that are not what they say.
     Strangers,
+    /// So many seconds of faults while slots move, with proxies between some of the clients and the nodes.
+    Proxies { seconds: u64 },
+    /// The same, and with the library's client.
+    ProxiesAndLibrary { seconds: u64 },
 }
+
+/// Proxies of a run that has some: one that collapses writes and one that does not.
+const PROXIES: u64 = 2;
+
+/// Planted bugs of proxies, with the seed of a run in which they are known to show.
+pub const BUGS_OF_PROXIES: [(&str, u64); 3] = [("M13", 1), ("M14", 1), ("M60", 1)];
 
 /// AT-07 as it is written.
 pub const WHOLE_FIRE: Scene = Scene::Fire { rounds: 20, long_mib: 64, many_keys: 100_000 };
 
 impl Scene {
     /// The same seed with this scene; its folder is another one than that of the faults.
-    pub fn command(self, (proof, zerohop): (&Path, &Path), seed: u64, planted: Option<&str>) -> Command {
+    ///
+    /// # Errors
+    /// When what it needs besides does not build.
+    pub fn command(self, (proof, zerohop): (&Path, &Path), seed: u64, planted: Option<&str>) -> Outcome<Command> {
         let mut command = kill::proof_command("nemesis", (proof, zerohop), seed, planted);
         match self {
             Scene::Fire { rounds, long_mib, many_keys } => {
@@ -45,14 +58,25 @@ impl Scene {
             Scene::Strangers => {
                 command.args(["--scene", "strangers"]);
             }
+            Scene::Proxies { seconds } | Scene::ProxiesAndLibrary { seconds } => {
+                command.args(["--seconds", &seconds.to_string(), "--proxies", &PROXIES.to_string()]);
+            }
+        }
+        if matches!(self, Scene::ProxiesAndLibrary { .. }) {
+            command.arg("--library").arg(workspace::checked_example("library_gate")?);
         }
         command.arg("--folder").arg(self.folder(seed));
-        command
+        Ok(command)
     }
 
     /// Where its history lies.
     pub fn folder(self, seed: u64) -> PathBuf {
-        let name = if self == Scene::Strangers { "strangers" } else { "fire" };
+        let name = match self {
+            Scene::Fire { .. } => "fire",
+            Scene::Strangers => "strangers",
+            Scene::Proxies { .. } => "proxies",
+            Scene::ProxiesAndLibrary { .. } => "library",
+        };
         workspace::target_folder().join("nemesis").join(format!("{name}-{seed}"))
     }
 }

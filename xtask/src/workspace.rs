@@ -28,10 +28,19 @@ pub fn cargo() -> Command {
 /// Builds a program of the workspace in profile `checked` and names it. Chosen from the whole workspace, as the tests are: cargo
 /// unites the features of what is chosen, and a choice of its own would build most crates once more.
 pub fn checked_program(name: &str) -> Outcome<PathBuf> {
+    checked("--bin", name).map(|folder| folder.join(name))
+}
+
+/// The same of an example.
+pub fn checked_example(name: &str) -> Outcome<PathBuf> {
+    checked("--example", name).map(|folder| folder.join("examples").join(name))
+}
+
+fn checked(kind: &str, name: &str) -> Outcome<PathBuf> {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--profile", "checked", "--workspace", "--bin", name]);
+    build.args(["build", "--quiet", "--profile", "checked", "--workspace", kind, name]);
     match process::shown(&mut build)? {
-        true => Ok(target_folder().join("checked").join(name)),
+        true => Ok(target_folder().join("checked")),
         false => Err(format!("`{}` failed", process::describe(&build))),
     }
 }

@@ -283,6 +283,10 @@ pub const REDIRECTS_MAX: u8 = 6;
 /// Shortest time between two questions for the routing table, microseconds.
 pub const TABLE_ASKED_US_MIN: u64 = 100_000;
 
+/// A node of a cluster that owes a reply for so long may stand still, or be gone without a word: another one is asked who has its slots,
+/// microseconds. Longer than what most requests take, shorter than what callers wait.
+pub const NODE_SILENT_US_MAX: u64 = 500_000;
+
 /// So long the answer to such a question is waited for before another node is asked, microseconds.
 pub const TABLE_ANSWER_US_MAX: u64 = 2_000_000;
 

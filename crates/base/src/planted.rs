@@ -27,6 +27,8 @@ pub enum Bug {
     M10GivenBackTooEarly = 10,
     /// Slots are handed over before the next first has everything.
     M11CutOverDropsWrites = 11,
+    /// A write whose connection was lost, so that nobody knows whether it was carried out, is sent again.
+    M13UnknownSentAgain = 13,
     /// Two replies of one batch change places.
     M14RepliesSwapped = 14,
     /// Damage in the middle of the log is taken for its end.
@@ -92,7 +94,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 41] = [
+    pub const ALL: [Bug; 42] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -103,6 +105,7 @@ impl Bug {
         Bug::M8ChecksumIgnored,
         Bug::M9NoDirectorySync,
         Bug::M10GivenBackTooEarly,
+        Bug::M13UnknownSentAgain,
         Bug::M14RepliesSwapped,
         Bug::M16DamageTakenAsEnd,
         Bug::M18StaleCompare,

@@ -15,6 +15,7 @@ use crate::heard::{Greeting, Heard};
 use crate::out::{Length, Out};
 use crate::redial::Redial;
 use base::ConnectionId;
+use base::planted::{Bug, is_planted};
 use base::street::Effect;
 use std::collections::VecDeque;
 use wire::ReplyScan;
@@ -255,7 +256,12 @@ impl<T: Copy> Lane<T> {
     #[inline]
     pub fn send_due(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
         while self.state == State::Open {
-            let Some(batch) = self.batcher.due(now_us) else { break };
+            let Some(mut batch) = self.batcher.due(now_us) else { break };
+            if is_planted(Bug::M14RepliesSwapped)
+                && let [one, other, ..] = &mut batch.items[..]
+            {
+                std::mem::swap(&mut one.item, &mut other.item);
+            }
             self.counts.batches_sent += 1;
             self.counts.requests_sent += batch.items.len() as u64;
             self.counts.bytes_sent += batch.bytes.len() as u64;

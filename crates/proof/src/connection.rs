@@ -81,10 +81,18 @@ impl Connection {
     /// # Errors
     /// As [`Connection::read_reply`].
     pub fn call(&mut self, arguments: &[&[u8]]) -> io::Result<Vec<u8>> {
+        self.write_words(arguments)?;
+        self.read_reply()
+    }
+
+    /// Sends one command.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn write_words(&mut self, arguments: &[&[u8]]) -> io::Result<()> {
         let mut request = Vec::new();
         encode(arguments, &mut request);
-        self.write(&request)?;
-        self.read_reply()
+        self.write(&request)
     }
 
     /// As [`Connection::call`], with the words of `line` as arguments.

@@ -5,6 +5,7 @@
 //!   ground    where nodes live: a network namespace each, or all on the loopback address
 //!   fleet     the processes on it: started, killed, stopped       doors     how they are reached and asked
 //!   plan      what a seed draws          faults    does it, and undoes it          mover   slots that go to and fro
+//!   gates     proxies and programs of the library, through which some clients ask
 //!   client    what clients ask           history   what they asked and were told, and its file
 //!   judge     order, tokens, counters: the history of each key alone               copies  the same at every member
 //!   whole     the cluster has healed     reads     every key in the end       tally     what has to be there for a run to prove anything
@@ -23,6 +24,7 @@ pub(crate) mod doors;
 mod faults;
 mod fire;
 mod fleet;
+mod gates;
 pub(crate) mod ground;
 pub(crate) mod history;
 pub(crate) mod judge;
@@ -37,4 +39,5 @@ mod tally;
 pub(crate) mod whole;
 
 pub use fire::Size;
+pub use gates::Gate;
 pub use run::{Options, Verdict, What, run};

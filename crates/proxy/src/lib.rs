@@ -45,6 +45,8 @@ mod machine;
 mod nowhere;
 mod order;
 mod own;
+#[cfg(feature = "planted")]
+mod planted;
 mod qos;
 mod redirects;
 mod relay;

@@ -168,6 +168,9 @@ impl ProxyMachine {
         for reply in std::mem::take(&mut self.desk.table_replies) {
             self.table_said(reply.as_deref());
         }
+        if let Some((group, node)) = self.seats.silent(now.monotonic_us) {
+            self.routes.doubt(group, node);
+        }
         while let Some((group, node)) = self.routes.ask(now.monotonic_us) {
             let number = self.seats.shared(now.monotonic_us, group, self.routes.node(node), false);
             let lane = &mut self.seats.get(number).lane;

@@ -8,7 +8,7 @@ use client::cluster::{NodeNumber, RoutingTable};
 /// The routing table, and the question for a newer one.
 ///
 /// ```text
-///   resting ── a correction, a lost node ──► wanted ── 100 ms after the last one ──► asked ──► resting
+///   resting ── a correction, a lost node, a silent one ──► wanted ── 100 ms after the last one ──► asked ──► resting
 ///                                              ▲                                       │ refused, lost, no reply in 2 s
 ///                                              └────────── another member is asked ────┘
 /// ```
@@ -84,6 +84,12 @@ impl Routes {
         }
     }
 
+    /// The same, where it is the node itself that may know nothing any more.
+    pub fn doubt(&mut self, group: usize, node: NodeNumber) {
+        let other = self.behind(node);
+        self.want(group, other);
+    }
+
     /// Where to ask now, if it is time to; a question that nobody answered is put to the next member.
     pub fn ask(&mut self, now_us: u64) -> Option<(usize, NodeNumber)> {
         if let Question::Asked { group, node, until_us } = self.question
@@ -116,15 +122,25 @@ impl Routes {
 
     /// It is not: the next one is asked, until all were.
     pub fn missed(&mut self, group: usize, node: NodeNumber) {
+        self.vain += 1;
+        if self.vain >= self.askable().len() {
+            return self.answered();
+        }
+        self.question = Question::Wanted { group, node: self.behind(node) };
+    }
+
+    fn askable(&self) -> Vec<NodeNumber> {
         let mut all: Vec<NodeNumber> = self.table.members().chain(self.table.seeds()).collect();
         all.sort_unstable();
         all.dedup();
-        self.vain += 1;
-        if self.vain >= all.len() {
-            return self.answered();
-        }
+        all
+    }
+
+    /// Who is asked after that one.
+    fn behind(&self, node: NodeNumber) -> NodeNumber {
+        let all = self.askable();
         let place = all.iter().position(|&other| other == node).map_or(0, |place| (place + 1) % all.len());
-        self.question = Question::Wanted { group, node: all[place] };
+        all[place]
     }
 
     /// When it wants to be looked at.

@@ -31,6 +31,8 @@ impl Proxy {
     /// # Errors
     /// In words for an operator: the port, the socket, the backend, or what else the system refuses.
     pub fn start(config: &ProxyConfig) -> Result<(Proxy, Operator), String> {
+        #[cfg(feature = "planted")]
+        crate::planted::plant_from_environment();
         let (backend, _) = config.backend.choose()?;
         let ciphers = Ciphers::read(config)?;
         let mut of_cores: Vec<Vec<Listener>> = (0..config.cores).map(|_| Vec::new()).collect();

@@ -6,7 +6,7 @@ use crate::identity::Identity;
 use crate::line::Line;
 use crate::seat::{Hurry, Owed, Seat, Whose};
 use base::ConnectionId;
-use base::limits::{self, IDLE_OWN_CONNECTIONS_MAX, LANE_IDLE_US_MAX};
+use base::limits::{self, IDLE_OWN_CONNECTIONS_MAX, LANE_IDLE_US_MAX, NODE_SILENT_US_MAX};
 use client::batch::{BatchBounds, BatcherConfig};
 use client::cluster::NodeNumber;
 use client::{Lane, LaneCounts, PolicyConfig, Qos};
@@ -46,6 +46,8 @@ pub(crate) struct Seats {
     timed: Vec<usize>,
     /// When connections that nobody uses are looked for next.
     sweep_us: u64,
+    /// When it is looked whether a node owes a reply for too long, while any may.
+    silence_us: Option<u64>,
     /// By node.
     nodes: Vec<NodeCounts>,
 }
@@ -78,6 +80,7 @@ impl Seats {
             dirty: Vec::new(),
             timed: Vec::new(),
             sweep_us: LANE_IDLE_US_MAX,
+            silence_us: None,
             nodes: Vec::new(),
         }
     }
@@ -306,7 +309,27 @@ impl Seats {
     pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
         let of_timed = |&number: &usize| self.places[number].as_ref().and_then(|seat| seat.lane.deadline_us(now_us));
         let sweep_us = (self.connections > 0).then_some(self.sweep_us);
-        self.timed.iter().filter_map(of_timed).chain(sweep_us).min()
+        self.timed.iter().filter_map(of_timed).chain(sweep_us).chain(self.silence_us).min()
+    }
+
+    /// Something was sent that a node may never answer.
+    #[inline]
+    pub fn await_silence(&mut self, now_us: u64) {
+        self.silence_us.get_or_insert(now_us + NODE_SILENT_US_MAX);
+    }
+
+    /// A node that owes a reply on a shared lane for too long, with the lane's group. It is looked again as long as anything is owed.
+    pub fn silent(&mut self, now_us: u64) -> Option<(usize, NodeNumber)> {
+        self.silence_us.filter(|due_us| *due_us <= now_us)?;
+        let owing = |seat: &Seat| {
+            let oldest = seat.lane.items().find(|owed| owed.asked_us > 0)?;
+            let Whose::Shared(group) = seat.whose else { return None };
+            Some((oldest.asked_us, group, seat.node))
+        };
+        let oldest = self.all().filter_map(owing).min_by_key(|(asked_us, ..)| *asked_us);
+        self.silence_us = oldest.map(|_| now_us + NODE_SILENT_US_MAX);
+        let silent = oldest.filter(|(asked_us, ..)| asked_us + NODE_SILENT_US_MAX <= now_us);
+        silent.map(|(_, group, node)| (group, node))
     }
 
     /// The seat whose connection may make room for another one: of those at rest the one that was used last longest ago.

@@ -36,6 +36,9 @@ impl ProxyMachine {
             self.starved.push(number);
             self.make_room(now, effects);
         }
+        if self.routes.table.is_cluster() {
+            self.seats.await_silence(now.monotonic_us);
+        }
         self.seats.note_timer(now.monotonic_us, number);
         self.awaits_sent |= self.seats.get(number).lane.awaits_sent();
     }

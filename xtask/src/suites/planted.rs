@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::cargo_tests::cargo_test;
 use super::{Context, Counts, Suite, Turn};
-use crate::{Outcome, kill, workspace};
+use crate::{Outcome, kill, nemesis, workspace};
 
 /// Crates of a cluster that no single node needs: their tests with planted bugs are a shard of their own.
 const OF_CLUSTERS: [&str; 4] = ["consensus", "control", "manager", "replica"];
@@ -47,7 +47,7 @@ pub const PLANTED_PROCESSES: Suite = Suite {
     name: "planted-processes",
     about: "a binary with a planted bug, noticed by each of kill, damage, faults, soak and nemesis",
     needs: &[],
-    budget_seconds: 420,
+    budget_seconds: 600,
     turn: Turn::Shard("losers"),
     run: process_with_bug,
 };
@@ -78,6 +78,10 @@ fn process_with_bug(context: &Context) -> Outcome<Counts> {
     counts.add(context.counted(&mut soak)?);
     for (bug, seed) in BUGS_OF_CLUSTERS {
         counts.add(super::nemesis::one(context, (&proof, &zerohop), seed, Some(bug))?);
+    }
+    for (bug, seed) in nemesis::BUGS_OF_PROXIES {
+        let scene = nemesis::Scene::Proxies { seconds: super::nemesis::PLANTED_SECONDS };
+        counts.add(super::nemesis::scene(context, (&proof, &zerohop), scene, (seed, Some(bug)))?);
     }
     for (bug, cases) in BUGS_OF_FAULTS {
         let mut command = Command::new(&proof);

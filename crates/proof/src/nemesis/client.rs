@@ -1,5 +1,7 @@
 //! A client of a cluster: redirects followed, connections made again, nothing ever sent twice. Every fourth is stuck to one node, which it
-//! asks first whatever it was told.
+//! asks first whatever it was told; some ask through gates (`through`).
+
+mod through;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,8 +19,12 @@ use crate::reply::{Reply, show};
 const COUNTERS: u64 = 24;
 const APPENDED: u64 = 20;
 const SWAPPED: u64 = 10;
+/// Few, so that writes of the same one wait for each other.
+const REGISTERS: u64 = 3;
 /// Tokens until a key is left alone and another one begun: what is read stays short.
 const TOKENS_OF_A_KEY: u64 = 60;
+/// The same of keys that are nothing but set: what is judged stays short.
+const VALUES_OF_A_KEY: u64 = 300;
 /// Nodes that one request is brought to at most, and that do not accept a connection.
 const REDIRECTS_MAX: usize = 5;
 const FAILURES_MAX: usize = 2;
@@ -38,7 +44,7 @@ pub(crate) struct Course {
 impl Course {
     /// It begins now.
     pub(crate) fn new() -> Course {
-        let tokens = (0..APPENDED + SWAPPED).map(|_| AtomicU64::new(0)).collect();
+        let tokens = (0..APPENDED + SWAPPED + REGISTERS).map(|_| AtomicU64::new(0)).collect();
         Course { epoch: Instant::now(), tokens }
     }
 }
@@ -83,6 +89,8 @@ pub(crate) struct Client<'a> {
     rng: Rng,
     /// The node that it asks first, whatever it was told.
     stuck_to: Option<Door>,
+    /// The gate through which it asks.
+    gate: Option<usize>,
     patience: Duration,
     connections: BTreeMap<Door, Connection>,
     /// Who answered for a key last.
@@ -111,6 +119,7 @@ impl<'a> Client<'a> {
             number,
             rng: Rng::new(seed ^ base::rng::mix(number as u64 + 1)),
             stuck_to,
+            gate: None,
             patience,
             connections: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -119,19 +128,33 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// The same, through a gate.
+    pub(crate) fn through(self, gate: usize) -> Client<'a> {
+        Client { gate: Some(gate), ..self }
+    }
+
     /// Asks until the stage is over.
     pub(crate) fn run(mut self) -> Vec<Operation> {
         let mut done = Vec::new();
         while !self.stage.is_over() {
-            let (key, what) = self.draw();
-            let operation = self.perform(key, what);
-            thread::sleep(if operation.is_ok() { PAUSE } else { PAUSE_AFTER_FAILURE });
-            done.push(operation);
+            let operations = match self.is_to_burst() {
+                true => self.burst(),
+                false => {
+                    let (key, what) = self.draw();
+                    vec![self.perform(key, what)]
+                }
+            };
+            let is_ok = operations.iter().all(Operation::is_ok);
+            thread::sleep(if is_ok { PAUSE } else { PAUSE_AFTER_FAILURE });
+            done.extend(operations);
         }
         done
     }
 
     fn draw(&mut self) -> (String, What) {
+        if let Some(of_register) = self.draw_register() {
+            return of_register;
+        }
         match self.rng.below(100) {
             0..30 => {
                 let key = format!("c:{}", self.rng.below(COUNTERS));
@@ -158,6 +181,11 @@ impl<'a> Client<'a> {
         self.stage.course.tokens[index as usize].load(Ordering::Relaxed) / TOKENS_OF_A_KEY
     }
 
+    fn generation_of_register(&self, number: u64) -> u64 {
+        let index = APPENDED + SWAPPED + number;
+        self.stage.course.tokens[index as usize].load(Ordering::Relaxed) / VALUES_OF_A_KEY
+    }
+
     fn token(&mut self) -> String {
         self.sequence += 1;
         format!("{}.{},", self.number, self.sequence)
@@ -166,26 +194,33 @@ impl<'a> Client<'a> {
     /// One operation, noted as it was told.
     pub(crate) fn perform(&mut self, key: String, what: What) -> Operation {
         let begun_us = self.stage.now_us();
-        let set;
-        let words: Vec<&str> = match &what {
-            What::Increment => vec!["INCR", &key],
-            What::Count | What::Read => vec!["GET", &key],
-            What::Append { token } => vec!["APPEND", &key, token],
-            What::Swap { old, token } if old.is_empty() => vec!["SET", &key, token, "NX"],
-            What::Swap { old, token } => {
-                set = format!("{old}{token}");
-                vec!["SET", &key, &set, "IFEQ", old]
+        let words = words(&key, &what);
+        let (told, door) = match self.gate {
+            None => self.ask(&key, &words),
+            Some(gate) => {
+                let (door, told) = self.ask_through(gate, &[words]);
+                (told.into_iter().next().expect("one was asked").0, door)
             }
         };
-        let (told, node) = self.ask(&key, &words);
         let ended_us = self.stage.now_us();
+        self.noted((key, what), told, (begun_us, ended_us), door)
+    }
+
+    /// As it goes into the history.
+    fn noted(
+        &mut self,
+        (key, what): (String, What),
+        told: Told,
+        (begun_us, ended_us): (u64, u64),
+        door: Door,
+    ) -> Operation {
         let answer = match told {
             Told::Reply(reply) => answer(&what, reply),
             Told::Refused(why) => Answer::Refused(why),
             Told::Unknown(why) => Answer::Unknown(why),
         };
         self.note(&key, &what, &answer);
-        let operation = Operation { client: self.number, key, what, answer, begun_us, ended_us, node };
+        let operation = Operation { client: self.number, key, what, answer, begun_us, ended_us, node: door.node };
         self.stage.answered.fetch_add(u64::from(operation.is_ok()), Ordering::Relaxed);
         operation
     }
@@ -203,6 +238,7 @@ impl<'a> Client<'a> {
         let offset = match what {
             What::Append { .. } if matches!(answer, Answer::Number(_)) => 0,
             What::Swap { .. } if *answer == Answer::Swapped => APPENDED,
+            What::Put { .. } if *answer == Answer::Swapped => APPENDED + SWAPPED,
             _ => return,
         };
         if let Some(number) = key.split(':').nth(1).and_then(|number| number.parse::<u64>().ok()) {
@@ -211,7 +247,8 @@ impl<'a> Client<'a> {
     }
 
     /// Brings words to who serves the key. They are sent again only to whom a redirect names, which is to say that they were not done.
-    fn ask(&mut self, key: &str, words: &[&str]) -> (Told, usize) {
+    fn ask(&mut self, key: &str, words: &[String]) -> (Told, Door) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let anybody = Door::of_core(self.rng.below(self.stage.doors.len() as u64) as usize, 0);
         let mut door = self.stuck_to.or(self.known.get(key).copied()).unwrap_or(anybody);
         let (mut redirects, mut failures) = (0, 0);
@@ -222,13 +259,13 @@ impl<'a> Client<'a> {
                     failures += 1;
                     self.known.remove(key);
                     if failures == FAILURES_MAX {
-                        return (Told::Refused(format!("no connection: {}", error.kind())), door.node);
+                        return (Told::Refused(format!("no connection: {}", error.kind())), door);
                     }
                     door = Door::of_core((door.node + 1) % self.stage.doors.len(), 0);
                     continue;
                 }
             };
-            match ask(connection, words) {
+            match ask(connection, &words) {
                 Ok(Reply::Error(text)) => {
                     let text = String::from_utf8_lossy(&text).into_owned();
                     let moved = text.strip_prefix("MOVED ").and_then(|rest| rest.split_once(' '));
@@ -237,18 +274,18 @@ impl<'a> Client<'a> {
                         Some(elsewhere) if redirects <= REDIRECTS_MAX => door = elsewhere,
                         _ => {
                             self.known.remove(key);
-                            return (Told::Refused(text), door.node);
+                            return (Told::Refused(text), door);
                         }
                     }
                 }
                 Ok(reply) => {
                     self.known.insert(key.to_owned(), door);
-                    return (Told::Reply(reply), door.node);
+                    return (Told::Reply(reply), door);
                 }
                 Err(error) => {
                     self.connections.remove(&door);
                     self.known.remove(key);
-                    return (Told::Unknown(format!("no answer: {}", error.kind())), door.node);
+                    return (Told::Unknown(format!("no answer: {}", error.kind())), door);
                 }
             }
         }
@@ -263,6 +300,23 @@ impl<'a> Client<'a> {
     }
 }
 
+/// As it is asked.
+pub(super) fn words(key: &str, what: &What) -> Vec<String> {
+    let grown;
+    let words = match what {
+        What::Increment => vec!["INCR", key],
+        What::Count | What::Read => vec!["GET", key],
+        What::Append { token } => vec!["APPEND", key, token],
+        What::Swap { old, token } if old.is_empty() => vec!["SET", key, token, "NX"],
+        What::Swap { old, token } => {
+            grown = format!("{old}{token}");
+            vec!["SET", key, &grown, "IFEQ", old]
+        }
+        What::Put { token } => vec!["SET", key, token],
+    };
+    words.into_iter().map(str::to_owned).collect()
+}
+
 /// What a reply says to that.
 pub(super) fn answer(what: &What, reply: Reply) -> Answer {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -274,7 +328,7 @@ pub(super) fn answer(what: &What, reply: Reply) -> Answer {
         }
         (What::Read, Reply::Nil) => Answer::Value(String::new()),
         (What::Read, Reply::Bulk(bytes)) => Answer::Value(text(bytes)),
-        (What::Swap { .. }, Reply::Status(ok)) if ok == b"OK" => Answer::Swapped,
+        (What::Swap { .. } | What::Put { .. }, Reply::Status(ok)) if ok == b"OK" => Answer::Swapped,
         (What::Swap { .. }, Reply::Nil) => Answer::Differs,
         (_, other) => Answer::Unknown(format!("{UNEXPECTED} {}", show(format!("{other:?}").as_bytes()))),
     }

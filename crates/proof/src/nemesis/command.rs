@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Options, Size, What, run};
+use super::{Gate, Options, Size, What, run};
 use crate::commands::Counts;
 use crate::process::new_directory;
 
@@ -53,6 +53,12 @@ pub struct NemesisArguments {
     /// Cores of each node, instead of a number that the seed draws.
     #[arg(long)]
     cores: Option<u16>,
+    /// Of `faults`: proxies through which further clients ask; every other one collapses writes.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=8))]
+    proxies: u64,
+    /// Of `faults`: the example `library_gate`, through which further clients ask.
+    #[arg(long)]
+    library: Option<PathBuf>,
     /// No slots are moved.
     #[arg(long)]
     no_moves: bool,
@@ -62,6 +68,12 @@ pub struct NemesisArguments {
     /// The binary carries this planted bug: something must be wrong.
     #[arg(long, env = "PLANTED_BUG")]
     planted: Option<String>,
+}
+
+fn gates(arguments: &NemesisArguments) -> io::Result<Vec<Gate>> {
+    let library = arguments.library.as_ref().map(std::fs::canonicalize).transpose()?;
+    let proxies = (0..arguments.proxies).map(|number| Gate::Proxy { collapses: number % 2 == 0 });
+    Ok(proxies.chain(library.map(Gate::Library)).collect())
 }
 
 /// Runs a seed; each check is a test, and a planted bug is one test.
@@ -86,6 +98,7 @@ pub fn nemesis(arguments: &NemesisArguments) -> io::Result<Counts> {
         faults_ms: arguments.seconds * 1000,
         nodes: usize::try_from(arguments.nodes).expect("it is 3 to 5"),
         moves: !arguments.no_moves,
+        gates: gates(arguments)?,
         folder: folder.clone(),
         lease_ms: arguments.lease_ms,
         cores: arguments.cores,

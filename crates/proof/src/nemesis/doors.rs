@@ -13,6 +13,7 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(1000);
 /// Where clients may come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Door {
+    /// Or the place of a gate, behind all nodes.
     pub(crate) node: usize,
     /// 0: the port of the standalone personality, behind which all cores of the node are; from 1 on the instances' own.
     pub(crate) offset: u16,
@@ -75,9 +76,16 @@ impl Doors {
 /// As [`Connection::read_reply`].
 pub(crate) fn ask(connection: &mut Connection, words: &[&str]) -> io::Result<Reply> {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    let raw = connection.call(&words)?;
-    let (reply, _) = decode(&raw)
-        .map_err(|malformed| io::Error::new(io::ErrorKind::InvalidData, malformed.to_string()))?
-        .expect("a whole reply was read");
-    Ok(reply)
+    connection.write_words(&words)?;
+    next_reply(connection)
+}
+
+/// Reads the next answer.
+///
+/// # Errors
+/// As [`Connection::read_reply`].
+pub(crate) fn next_reply(connection: &mut Connection) -> io::Result<Reply> {
+    let decoded = decode(&connection.read_reply()?)
+        .map_err(|malformed| io::Error::new(io::ErrorKind::InvalidData, malformed.to_string()))?;
+    Ok(decoded.expect("a whole reply was read").0)
 }

@@ -69,6 +69,8 @@ fn begin(fleet: &Fleet, fault: Fault, active: &[Fault]) -> bool {
             ran == fleet.len()
         }
         Fault::Stop { node } => fleet.signal(node, Signal::STOP),
+        Fault::KillGate { gate } => fleet.kill(fleet.len() + gate),
+        Fault::StopGate { gate } => fleet.signal(fleet.len() + gate, Signal::STOP),
         Fault::Slow { node, kilobits } => fleet.doors.ground.shape(node, Some(kilobits)).is_ok(),
         _ => filter(fleet, active).is_ok(),
     }
@@ -82,24 +84,31 @@ fn end(fleet: &Fleet, fault: Fault, active: &[Fault]) -> io::Result<()> {
             fleet.signal(node, Signal::CONT);
             Ok(())
         }
+        Fault::KillGate { gate } => fleet.start(fleet.len() + gate),
+        Fault::StopGate { gate } => {
+            fleet.signal(fleet.len() + gate, Signal::CONT);
+            Ok(())
+        }
         Fault::Slow { node, .. } => fleet.doors.ground.shape(node, None),
         _ => filter(fleet, active),
     }
 }
 
 fn filter(fleet: &Fleet, active: &[Fault]) -> io::Result<()> {
-    let hosts: Vec<&str> = (0..fleet.len()).map(|node| fleet.doors.ground.host_and_port(node).0).collect();
-    (0..fleet.len()).try_for_each(|node| fleet.doors.ground.filter(node, &rules(active, node, &hosts)))
+    let hosts: Vec<&str> = fleet.places().map(|place| fleet.doors.ground.host_and_port(place).0).collect();
+    let hosts = hosts.split_at(fleet.len());
+    (0..fleet.len()).try_for_each(|node| fleet.doors.ground.filter(node, &rules(active, node, hosts)))
 }
 
-/// What of all faults in force concerns one node.
-fn rules(active: &[Fault], node: usize, hosts: &[&str]) -> Rules {
+/// What of all faults in force concerns one node, whose gates are clients.
+fn rules(active: &[Fault], node: usize, (hosts, gates): (&[&str], &[&str])) -> Rules {
     let mut rules = Rules::default();
     let others = || (0..hosts.len()).filter(|other| *other != node).map(|other| hosts[other]);
+    let clients = || [CLIENTS].into_iter().chain(gates.iter().copied());
     for fault in active {
         match *fault {
             Fault::Isolate { node: of, from_clients } if of == node => {
-                let apart = || others().chain(from_clients.then_some(CLIENTS));
+                let apart = || others().chain(clients().filter(|_| from_clients));
                 rules.heard.extend(apart().map(|host| format!("ip saddr {host} drop")));
                 rules.said.extend(apart().map(|host| format!("ip daddr {host} drop")));
             }
@@ -112,6 +121,16 @@ fn rules(active: &[Fault], node: usize, hosts: &[&str]) -> Rules {
             Fault::Cut { one, other } if one == node => {
                 rules.heard.push(format!("ip saddr {} drop", hosts[other]));
                 rules.said.push(format!("ip daddr {} drop", hosts[other]));
+            }
+            Fault::CutGate { gate, node: of } if of == node => {
+                rules.heard.push(format!("ip saddr {} drop", gates[gate]));
+                rules.said.push(format!("ip daddr {} drop", gates[gate]));
+            }
+            Fault::DeafGate { gate, node: of } if of == node => {
+                rules.said.push(format!("ip daddr {} tcp flags & rst == 0 drop", gates[gate]));
+            }
+            Fault::ResetGate { gate, node: of } if of == node => {
+                rules.heard.push(format!("ip saddr {} meta l4proto tcp reject with tcp reset", gates[gate]));
             }
             Fault::Loss { node: of, percent } if of == node => {
                 rules.heard.push(format!("ip protocol tcp numgen random mod 100 < {percent} drop"));
@@ -130,13 +149,15 @@ mod tests {
     fn faults_in_force_at_once_add_up_and_concern_whom_they_name() {
         let hosts = ["10.77.0.1", "10.77.0.2", "10.77.0.3"];
         let active = [Fault::Mute { node: 1 }, Fault::Cut { one: 1, other: 2 }, Fault::Kill { node: 0 }];
-        let of = |node| rules(&active, node, &hosts);
+        let of = |node| rules(&active, node, (&hosts, &["10.77.0.4"]));
         assert_eq!(of(0), Rules::default());
         assert_eq!(of(2), Rules::default(), "what one end drops the other need not");
         assert_eq!(of(1).heard, ["ip saddr 10.77.0.3 drop"]);
         assert_eq!(of(1).said, ["ip daddr 10.77.0.1 drop", "ip daddr 10.77.0.3 drop", "ip daddr 10.77.0.3 drop"]);
-        let isolated = rules(&[Fault::Isolate { node: 2, from_clients: true }], 2, &hosts);
-        assert_eq!((isolated.heard.len(), isolated.said.len()), (3, 3));
+        let isolated = rules(&[Fault::Isolate { node: 2, from_clients: true }], 2, (&hosts, &["10.77.0.4"]));
+        assert_eq!((isolated.heard.len(), isolated.said.len()), (4, 4));
+        let cut = rules(&[Fault::CutGate { gate: 0, node: 1 }], 1, (&hosts, &["10.77.0.4"]));
+        assert_eq!((&*cut.heard[0], &*cut.said[0]), ("ip saddr 10.77.0.4 drop", "ip daddr 10.77.0.4 drop"));
         assert!(isolated.heard.contains(&format!("ip saddr {CLIENTS} drop")));
     }
 }

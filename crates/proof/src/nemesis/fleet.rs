@@ -1,4 +1,4 @@
-//! The processes of a cluster: started, killed, stopped and let go again.
+//! The processes of a cluster and of its gates: started, killed, stopped and let go again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::doors::Doors;
+use super::doors::{Door, Doors};
+use super::gates::Gate;
 use super::ground::Ground;
 
 /// How long one may take to end after it was asked to.
@@ -32,29 +33,44 @@ pub(super) struct Fleet {
     pub(super) doors: Doors,
     folder: PathBuf,
     setting: Setting,
-    nodes: Vec<Mutex<Option<Child>>>,
+    gates: Vec<Gate>,
+    /// Of nodes, and behind them of gates.
+    places: Vec<Mutex<Option<Child>>>,
 }
 
 impl Fleet {
-    /// Nodes that will know each other by a list of hosts; none runs yet.
+    /// Nodes that will know each other by a list of hosts, and gates to them; none runs yet.
     ///
     /// # Errors
     /// Those of writing the list.
-    pub(super) fn new(ground: Ground, folder: &Path, setting: Setting) -> io::Result<Fleet> {
+    pub(super) fn new(ground: Ground, folder: &Path, setting: Setting, gates: Vec<Gate>) -> io::Result<Fleet> {
         let of_node = |node| {
             let (host, port) = ground.host_and_port(node);
             format!("{host}:{port}\n")
         };
         fs::write(folder.join("hosts"), (0..ground.nodes()).map(of_node).collect::<String>())?;
         fs::write(folder.join("token"), "00112233445566778899aabbccddeeff\n")?;
-        let nodes = (0..ground.nodes()).map(|_| Mutex::new(None)).collect();
+        let places = (0..ground.nodes() + ground.gates()).map(|_| Mutex::new(None)).collect();
         let doors = Doors { ground, cores: setting.cores, slowness: 1 };
-        Ok(Fleet { doors, folder: folder.to_owned(), setting, nodes })
+        Ok(Fleet { doors, folder: folder.to_owned(), setting, gates, places })
     }
 
     /// How many nodes there are.
     pub(super) fn len(&self) -> usize {
-        self.nodes.len()
+        self.doors.len()
+    }
+
+    /// The places of all processes: of nodes, and behind them of gates.
+    pub(super) fn places(&self) -> std::ops::Range<usize> {
+        0..self.places.len()
+    }
+
+    /// What the process at a place is called.
+    pub(super) fn name(&self, place: usize) -> String {
+        match place.checked_sub(self.len()) {
+            None => format!("node {place}"),
+            Some(gate) => format!("gate {gate}"),
+        }
     }
 
     /// Where a node's data lies.
@@ -62,28 +78,44 @@ impl Fleet {
         self.folder.join(format!("data-{node}"))
     }
 
-    /// What a node has printed since the first start.
-    pub(super) fn output(&self, node: usize) -> String {
-        fs::read_to_string(self.output_path(node)).unwrap_or_default()
+    /// What the process at a place has printed since the first start.
+    pub(super) fn output(&self, place: usize) -> String {
+        fs::read_to_string(self.output_path(place)).unwrap_or_default()
     }
 
-    fn output_path(&self, node: usize) -> PathBuf {
-        self.folder.join(format!("node-{node}.txt"))
+    fn output_path(&self, place: usize) -> PathBuf {
+        self.folder.join(format!("{}.txt", self.name(place).replace(' ', "-")))
     }
 
-    /// Starts a node, on what it left.
+    /// Starts a node on what it left, or a gate.
     ///
     /// # Errors
     /// Those of starting a process.
-    pub(super) fn start(&self, node: usize) -> io::Result<()> {
-        let output = OpenOptions::new().create(true).append(true).open(self.output_path(node))?;
+    pub(super) fn start(&self, place: usize) -> io::Result<()> {
+        let output = OpenOptions::new().create(true).append(true).open(self.output_path(place))?;
+        let mut command = match place.checked_sub(self.len()) {
+            None => self.node_command(place),
+            Some(gate) => {
+                let nodes: Vec<String> =
+                    (0..self.len()).map(|node| self.doors.ground.address(Door::of_core(node, 0))).collect();
+                self.gates[gate].command(&self.setting, self.doors.ground.host_and_port(place), &nodes)
+            }
+        };
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        let child = self.doors.ground.inside(place, || command.spawn())?;
+        *self.places[place].lock().expect("nobody panics with it") = Some(child);
+        Ok(())
+    }
+
+    fn node_command(&self, node: usize) -> Command {
         let place = (self.doors.ground.host_and_port(node).1, &*self.data(node));
         let mut command = self.command(node, place, &self.token_path());
         command.arg("--hosts").arg(self.hosts_path());
-        command.stdout(output.try_clone()?).stderr(output);
-        let child = self.doors.ground.inside(node, || command.spawn())?;
-        *self.nodes[node].lock().expect("nobody panics with it") = Some(child);
-        Ok(())
+        if !self.gates.is_empty() {
+            // A planted bug is of those that clients ask.
+            command.env_remove("PLANTED_BUG");
+        }
+        command
     }
 
     /// Where the token lies.
@@ -149,56 +181,58 @@ impl Fleet {
         Ok((code, fs::read_to_string(&path)?))
     }
 
-    /// Sends a signal to a node; whether it ran.
-    pub(super) fn signal(&self, node: usize, signal: Signal) -> bool {
-        let mut child = self.nodes[node].lock().expect("nobody panics with it");
+    /// Sends a signal to the process at a place; whether it ran.
+    pub(super) fn signal(&self, place: usize, signal: Signal) -> bool {
+        let mut child = self.places[place].lock().expect("nobody panics with it");
         let Some(child) = child.as_mut() else { return false };
         matches!(child.try_wait(), Ok(None)) && kill_process(Pid::from_child(child), signal).is_ok()
     }
 
-    /// Kills a node with SIGKILL, and returns when it is gone; whether it ran until then.
-    pub(super) fn kill(&self, node: usize) -> bool {
-        let Some(mut child) = self.nodes[node].lock().expect("nobody panics with it").take() else { return false };
+    /// Kills a process with SIGKILL, and returns when it is gone; whether it ran until then.
+    pub(super) fn kill(&self, place: usize) -> bool {
+        let Some(mut child) = self.places[place].lock().expect("nobody panics with it").take() else { return false };
         let ran = matches!(child.try_wait(), Ok(None));
         // Both fail only where there is nothing left to do.
         child.kill().and_then(|()| child.wait()).ok();
         ran
     }
 
-    /// How a node has ended that nobody killed; nothing if it runs, or was killed.
-    pub(super) fn has_ended(&self, node: usize) -> Option<ExitStatus> {
-        let mut child = self.nodes[node].lock().expect("nobody panics with it");
+    /// How a process has ended that nobody killed; nothing if it runs, or was killed.
+    pub(super) fn has_ended(&self, place: usize) -> Option<ExitStatus> {
+        let mut child = self.places[place].lock().expect("nobody panics with it");
         child.as_mut().and_then(|child| child.try_wait().ok().flatten())
     }
 
-    /// Asks all nodes to stop (SIGTERM), waits, and says who did not as it has to.
+    /// Asks all to stop (SIGTERM), waits, and says who did not as it has to.
     pub(super) fn stop_all(&self) -> Vec<String> {
-        for node in 0..self.len() {
-            self.signal(node, Signal::TERM);
+        for place in self.places() {
+            self.signal(place, Signal::TERM);
         }
-        (0..self.len()).filter_map(|node| self.await_end(node).err()).collect()
+        self.places().filter_map(|place| self.await_end(place).err()).collect()
     }
 
-    fn await_end(&self, node: usize) -> Result<(), String> {
+    fn await_end(&self, place: usize) -> Result<(), String> {
         let mut waited = Duration::ZERO;
         loop {
-            match self.has_ended(node) {
+            match self.has_ended(place) {
                 Some(status) if status.success() => break,
-                Some(status) => return Err(format!("node {node} ended with {status} when it was asked to stop")),
-                None if waited > END_WITHIN => return Err(format!("node {node} does not end")),
+                Some(status) => {
+                    return Err(format!("{} ended with {status} when it was asked to stop", self.name(place)));
+                }
+                None if waited > END_WITHIN => return Err(format!("{} does not end", self.name(place))),
                 None => std::thread::sleep(LOOK_EVERY),
             }
             waited += LOOK_EVERY;
         }
-        self.nodes[node].lock().expect("nobody panics with it").take();
+        self.places[place].lock().expect("nobody panics with it").take();
         Ok(())
     }
 }
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        for node in 0..self.len() {
-            self.kill(node);
+        for place in self.places() {
+            self.kill(place);
         }
     }
 }

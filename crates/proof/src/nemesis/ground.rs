@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   harness: a namespace of its own      bridge 10.77.0.254 ── h0 ══ e0 10.77.0.1  node 0
-//!                                                          └── h1 ══ e1 10.77.0.2  node 1
+//!                                                          ├── h1 ══ e1 10.77.0.2  node 1
+//!                                                          └── h2 ══ e2 10.77.0.3  a gate: places of gates follow those of nodes
 //! ```
 //!
 //! No namespace has a name. One lives as long as a process in it or a descriptor of it, so nothing is left to be cleaned up,
@@ -28,7 +29,9 @@ const FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/bin"];
 
 /// See the module.
 pub(crate) struct Ground {
+    /// Of nodes, and behind them of gates.
     places: Vec<Place>,
+    nodes: usize,
     /// Why there are no namespaces, if there are none.
     pub(super) shared_because: Option<String>,
     /// Whether links can be made narrow.
@@ -44,18 +47,18 @@ struct Place {
 }
 
 impl Ground {
-    /// Makes it, for so many nodes. Called before there are threads: those that come later live on it, too.
+    /// Makes it, for so many nodes and gates. Called before there are threads: those that come later live on it, too.
     ///
     /// # Errors
     /// When there is not even a free port.
-    pub(super) fn prepare(nodes: usize) -> io::Result<Ground> {
-        match namespaces(nodes) {
+    pub(super) fn prepare(nodes: usize, gates: usize) -> io::Result<Ground> {
+        match namespaces(nodes + gates) {
             Ok(places) => {
-                let mut ground = Ground { places, shared_because: None, has_shaping: false };
+                let mut ground = Ground { places, nodes, shared_because: None, has_shaping: false };
                 ground.has_shaping = ground.shape(0, Some(1000)).and_then(|()| ground.shape(0, None)).is_ok();
                 Ok(ground)
             }
-            Err(error) => Ground::shared(nodes, error.to_string()),
+            Err(error) => Ground::shared(nodes, gates, error.to_string()),
         }
     }
 
@@ -63,24 +66,29 @@ impl Ground {
     ///
     /// # Errors
     /// When there is no free port.
-    pub(crate) fn shared(nodes: usize, because: String) -> io::Result<Ground> {
+    pub(crate) fn shared(nodes: usize, gates: usize, because: String) -> io::Result<Ground> {
         let place = || -> io::Result<Place> {
             let block = PortBlock::take()?;
             let (host, port) = (LOOPBACK.to_owned(), block.first());
             Ok(Place { host, port, network: None, _block: Some(block) })
         };
-        let places = (0..nodes).map(|_| place()).collect::<io::Result<_>>()?;
-        Ok(Ground { places, shared_because: Some(because), has_shaping: false })
+        let places = (0..nodes + gates).map(|_| place()).collect::<io::Result<_>>()?;
+        Ok(Ground { places, nodes, shared_because: Some(because), has_shaping: false })
     }
 
     /// How many nodes have their place.
     pub(crate) fn nodes(&self) -> usize {
-        self.places.len()
+        self.nodes
     }
 
-    /// Where a node listens, and the port of its standalone personality.
-    pub(crate) fn host_and_port(&self, node: usize) -> (&str, u16) {
-        (&self.places[node].host, self.places[node].port)
+    /// How many gates have theirs.
+    pub(super) fn gates(&self) -> usize {
+        self.places.len() - self.nodes
+    }
+
+    /// Where a node listens, and the port of its standalone personality; or a gate, which has that port only.
+    pub(crate) fn host_and_port(&self, place: usize) -> (&str, u16) {
+        (&self.places[place].host, self.places[place].port)
     }
 
     /// `host:port`.
@@ -89,7 +97,7 @@ impl Ground {
         format!("{}:{}", place.host, place.port + door.offset)
     }
 
-    /// Which door is at `host:port`.
+    /// Which door of a node is at `host:port`.
     pub(crate) fn door_at(&self, address: &str) -> Option<Door> {
         let (host, port) = address.rsplit_once(':')?;
         let port: u16 = port.parse().ok()?;
@@ -183,7 +191,7 @@ fn place(node: usize) -> io::Result<Place> {
     ip(&format!("link set h{node} master bridge up"))?;
     ip(&format!("link set e{node} netns /proc/{}/fd/{}", std::process::id(), network.as_raw_fd()))?;
     let place = Place { host: host.clone(), port: PORT, network: Some(network), _block: None };
-    let ground = Ground { places: vec![place], shared_because: None, has_shaping: false };
+    let ground = Ground { places: vec![place], nodes: 1, shared_because: None, has_shaping: false };
     for words in
         [format!("addr add {host}/24 dev e{node}"), format!("link set e{node} up"), "link set lo up".to_owned()]
     {

@@ -18,6 +18,8 @@ pub(crate) enum What {
     Read,
     /// `SET key old+token IFEQ old`, or `SET key token NX` where `old` is empty.
     Swap { old: String, token: String },
+    /// `SET key token`, of a key that is nothing but set.
+    Put { token: String },
 }
 
 /// What became of it.
@@ -27,7 +29,7 @@ pub(crate) enum Answer {
     Number(u64),
     /// The value; what is not there is empty.
     Value(String),
-    /// A comparison held, and the value was set.
+    /// The value was set, by a comparison that held or without one.
     Swapped,
     /// A comparison did not hold.
     Differs,
@@ -47,7 +49,7 @@ pub(crate) struct Operation {
     pub(crate) begun_us: u64,
     /// When it was answered, or given up.
     pub(crate) ended_us: u64,
-    /// Who answered, or did not.
+    /// Who answered, or did not; gates follow the nodes.
     pub(crate) node: usize,
 }
 
@@ -77,6 +79,10 @@ impl Operation {
             What::Swap { old, token } => {
                 add("f", "\"swap\"");
                 add("old", &quoted(old));
+                add("token", &quoted(token));
+            }
+            What::Put { token } => {
+                add("f", "\"put\"");
                 add("token", &quoted(token));
             }
         }

@@ -9,7 +9,9 @@
 //! ```
 //!
 //! In real time places never go back: nobody begins below what has returned. That one rule finds what is lost (the last read is below
-//! it), what is read too late, and what comes twice or in another order.
+//! it), what is read too late, and what comes twice or in another order. Keys that are nothing but set are `register`'s.
+
+mod register;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -40,6 +42,9 @@ pub(crate) fn by_key(history: &[Operation]) -> BTreeMap<&str, Vec<&Operation>> {
 }
 
 fn judge_key(of_key: &[&Operation]) -> Result<(), String> {
+    if of_key.iter().any(|one| matches!(one.what, What::Put { .. })) {
+        return register::judge(of_key);
+    }
     let is_counter = of_key.iter().any(|one| matches!(one.what, What::Increment | What::Count));
     in_order(if is_counter { counter(of_key)? } else { tokens(of_key)? })
 }

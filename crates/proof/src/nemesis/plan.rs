@@ -25,6 +25,16 @@ pub(super) enum Fault {
     Loss { node: usize, percent: u64 },
     /// No more than so many kilobits leave it in a second.
     Slow { node: usize, kilobits: u64 },
+    /// SIGKILL of a gate; started again in the end.
+    KillGate { gate: usize },
+    /// SIGSTOP of a gate, and SIGCONT in the end.
+    StopGate { gate: usize },
+    /// A gate and a node do not hear each other; others hear both.
+    CutGate { gate: usize, node: usize },
+    /// A node hears a gate, which does not hear it: requests are carried out, and nobody tells it.
+    DeafGate { gate: usize, node: usize },
+    /// Each connection of a gate to a node is reset once the gate says something.
+    ResetGate { gate: usize, node: usize },
 }
 
 /// The kinds of faults, each of which a plan has at least once.
@@ -43,6 +53,10 @@ pub(super) enum Kind {
     KillInTurn,
     Loss,
     Slow,
+    KillGate,
+    StopGate,
+    CutGate,
+    ResetGate,
 }
 
 /// One fault with its times.
@@ -59,6 +73,7 @@ pub(super) struct Step {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Means {
     pub(super) nodes: usize,
+    pub(super) gates: usize,
     pub(super) lease_ms: u64,
     /// Networks can be harmed.
     pub(super) has_networks: bool,
@@ -80,6 +95,10 @@ pub(super) fn draw(rng: &mut Rng, means: Means, time_ms: u64) -> Vec<Step> {
     if means.has_shaping {
         kinds.push(Kind::Slow);
     }
+    if means.gates > 0 {
+        kinds.extend([Kind::KillGate, Kind::StopGate]);
+        kinds.extend([Kind::CutGate, Kind::ResetGate].into_iter().filter(|_| means.has_networks));
+    }
     let mut steps: Vec<Step> = Vec::new();
     let (mut at_ms, mut ahead, mut overlaps) = (500, shuffled(rng, &kinds), false);
     loop {
@@ -93,7 +112,9 @@ pub(super) fn draw(rng: &mut Rng, means: Means, time_ms: u64) -> Vec<Step> {
         let last = steps.last().copied();
         // One in four begins while the one before lasts, elsewhere; never three at a time.
         let is_of_one = !matches!(kind, Kind::KillAll | Kind::KillInTurn);
-        let may_overlap = is_of_one && last.is_some_and(|last| last.fault != Fault::KillAll) && !overlaps;
+        // Nor two of gates: they may be the same one.
+        let is_elsewhere = |last: Step| last.fault != Fault::KillAll && !(kind.is_of_gate() && last.kind.is_of_gate());
+        let may_overlap = is_of_one && last.is_some_and(is_elsewhere) && !overlaps;
         overlaps = rng.chance(1, 4) && may_overlap;
         let begin_ms = match last {
             Some(last) if overlaps => last.begin_ms + (last.end_ms - last.begin_ms) / 2,
@@ -137,8 +158,16 @@ fn of_kind(rng: &mut Rng, means: Means, kind: Kind, (begin_ms, avoided): (u64, O
         Kind::Cut | Kind::CutThenKill => (Fault::Cut { one: node, other }, shorter_or_longer),
         Kind::Loss => (Fault::Loss { node, percent: 5 + rng.below(46) }, 1000 + rng.below(1500)),
         Kind::Slow => (Fault::Slow { node, kilobits: 200 + rng.below(3000) }, 1000 + rng.below(1500)),
+        Kind::KillGate => (Fault::KillGate { gate: other_than(rng, means.gates, None) }, 50 + rng.below(600)),
+        Kind::StopGate => (Fault::StopGate { gate: other_than(rng, means.gates, None) }, shorter_or_longer),
+        Kind::CutGate => (Fault::CutGate { gate: other_than(rng, means.gates, None), node }, shorter_or_longer),
+        Kind::ResetGate => (Fault::DeafGate { gate: other_than(rng, means.gates, None), node }, 400 + rng.below(900)),
     };
     let mut steps = vec![Step { kind, fault, begin_ms, end_ms: begin_ms + hold_ms }];
+    if let Fault::DeafGate { gate, node } = fault {
+        // By then something is under way that the node has done.
+        steps.push(Step { kind, fault: Fault::ResetGate { gate, node }, begin_ms: begin_ms + 150, ..steps[0] });
+    }
     if kind == Kind::CutThenKill {
         let begin_ms = begin_ms + hold_ms / 2;
         let end_ms = begin_ms + 300 + rng.below(2 * means.lease_ms + 800);
@@ -160,11 +189,22 @@ fn other_than(rng: &mut Rng, nodes: usize, avoided: Option<usize>) -> usize {
     }
 }
 
+impl Kind {
+    fn is_of_gate(self) -> bool {
+        matches!(self, Kind::KillGate | Kind::StopGate | Kind::CutGate | Kind::ResetGate)
+    }
+}
+
 impl Fault {
-    /// Whom it happens to, if it is one.
+    /// Which node it happens to, if it is one.
     fn node(self) -> Option<usize> {
         match self {
-            Fault::KillAll => None,
+            Fault::KillAll
+            | Fault::KillGate { .. }
+            | Fault::StopGate { .. }
+            | Fault::CutGate { .. }
+            | Fault::DeafGate { .. }
+            | Fault::ResetGate { .. } => None,
             Fault::Kill { node }
             | Fault::Stop { node }
             | Fault::Isolate { node, .. }
@@ -190,6 +230,11 @@ impl fmt::Display for Fault {
             Fault::Cut { one, other } => write!(formatter, "nodes {one} and {other} cut off from each other"),
             Fault::Loss { node, percent } => write!(formatter, "{percent} % of the packets to node {node} lost"),
             Fault::Slow { node, kilobits } => write!(formatter, "{kilobits} kbit/s from node {node}"),
+            Fault::KillGate { gate } => write!(formatter, "kill -9 of gate {gate}"),
+            Fault::StopGate { gate } => write!(formatter, "SIGSTOP of gate {gate}"),
+            Fault::CutGate { gate, node } => write!(formatter, "gate {gate} and node {node} cut off from each other"),
+            Fault::DeafGate { gate, node } => write!(formatter, "gate {gate} does not hear node {node}"),
+            Fault::ResetGate { gate, node } => write!(formatter, "connections of gate {gate} to node {node} reset"),
         }
     }
 }
@@ -198,14 +243,15 @@ impl fmt::Display for Fault {
 mod tests {
     use super::*;
 
-    const MEANS: Means = Means { nodes: 3, lease_ms: 250, has_networks: true, has_shaping: true };
+    const GATES: [Kind; 4] = [Kind::KillGate, Kind::StopGate, Kind::CutGate, Kind::ResetGate];
+    const MEANS: Means = Means { nodes: 3, gates: 2, lease_ms: 250, has_networks: true, has_shaping: true };
 
     #[test]
     fn a_seed_draws_the_same_plan_twice_and_every_kind_is_in_it() {
         for seed in 0..200 {
             let steps = draw(&mut Rng::new(seed), MEANS, 20_000);
             assert_eq!(steps, draw(&mut Rng::new(seed), MEANS, 20_000));
-            for kind in PROCESSES.iter().chain(&NETWORKS).chain(&[Kind::Slow]) {
+            for kind in PROCESSES.iter().chain(&NETWORKS).chain(&[Kind::Slow]).chain(&GATES) {
                 assert!(has(&steps, *kind), "{kind:?} of seed {seed}");
             }
             assert!(steps.iter().map(|step| step.end_ms).max().is_some_and(|end_ms| end_ms < 60_000), "seed {seed}");
@@ -217,6 +263,7 @@ mod tests {
         let touches = |fault: Fault| match fault {
             Fault::Kill { node } | Fault::Stop { node } => vec![node],
             Fault::KillAll => vec![0, 1, 2],
+            Fault::KillGate { gate } | Fault::StopGate { gate } => vec![MEANS.nodes + gate],
             _ => Vec::new(),
         };
         for seed in 0..500 {
@@ -233,7 +280,8 @@ mod tests {
 
     #[test]
     fn without_networks_processes_are_harmed_only() {
-        let steps = draw(&mut Rng::new(1), Means { has_networks: false, has_shaping: false, ..MEANS }, 20_000);
+        let steps =
+            draw(&mut Rng::new(1), Means { has_networks: false, has_shaping: false, gates: 0, ..MEANS }, 20_000);
         assert!(steps.iter().all(|step| PROCESSES.contains(&step.kind)));
     }
 }

@@ -3,16 +3,15 @@
 use std::thread;
 use std::time::Duration;
 
-use super::client::{Client, Stage};
+use super::client::Client;
 use super::history::{Answer, Operation, What};
 
 /// Tries for one of them: on a busy machine a node may lose its lease at any moment, and be whole again soon.
 const TRIES: usize = 3000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reads every key, as client `number`.
-pub(crate) fn last_reads(stage: &Stage<'_>, keys: &[String], (number, seed): (usize, u64)) -> Vec<Operation> {
-    let mut client = Client::new(stage, number, seed);
+/// Reads every key, as that client.
+pub(crate) fn last_reads(mut client: Client<'_>, keys: &[String]) -> Vec<Operation> {
     let mut done = Vec::new();
     for key in keys {
         for _ in 0..TRIES {

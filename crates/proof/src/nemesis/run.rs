@@ -13,6 +13,7 @@ use super::client::{Client, Course, Stage};
 use super::faults::{self, Fired};
 use super::fire::{self, Size};
 use super::fleet::{Fleet, Setting};
+use super::gates::{Gate, await_gates};
 use super::ground::Ground;
 use super::history::Operation;
 use super::mover::{self, Moves};
@@ -22,7 +23,9 @@ use super::strangers;
 use super::whole::await_whole;
 
 /// Clients that ask all the time.
-pub(super) const CLIENTS: usize = 20;
+const CLIENTS: usize = 20;
+/// Clients of each gate, beside these.
+const CLIENTS_OF_A_GATE: usize = 6;
 /// How long clients go on after the last fault, so that all have met a whole cluster.
 const AFTERWARDS: Duration = Duration::from_millis(500);
 
@@ -52,12 +55,21 @@ pub struct Options {
     pub nodes: usize,
     /// Slots are moved meanwhile.
     pub moves: bool,
+    /// What other clients ask through, beside those that ask the nodes.
+    pub gates: Vec<Gate>,
     /// Where history, faults and what nodes print are kept.
     pub folder: PathBuf,
     /// The lease, if the seed is not to draw it.
     pub lease_ms: Option<u64>,
     /// Cores of each node, the same.
     pub cores: Option<u16>,
+}
+
+impl Options {
+    /// Clients of nodes, and of gates behind them.
+    pub(super) fn clients(&self) -> usize {
+        CLIENTS + self.gates.len() * CLIENTS_OF_A_GATE
+    }
 }
 
 /// What came of it.
@@ -94,7 +106,7 @@ pub fn run(options: &Options) -> io::Result<Verdict> {
     }
     fs::create_dir_all(&options.folder)?;
     let folder = fs::canonicalize(&options.folder)?;
-    let ground = Ground::prepare(options.nodes)?;
+    let ground = Ground::prepare(options.nodes, options.gates.len())?;
     let mut rng = Rng::new(options.seed);
     let drawn = [250, 250, 400, 700][rng.below(4) as usize];
     let setting = Setting {
@@ -105,20 +117,29 @@ pub fn run(options: &Options) -> io::Result<Verdict> {
         io: if rng.chance(1, 2) { "auto" } else { "epoll" },
     };
     let has_networks = ground.shared_because.is_none();
-    let means =
-        Means { nodes: options.nodes, lease_ms: setting.lease_ms, has_networks, has_shaping: ground.has_shaping };
+    let means = Means {
+        nodes: options.nodes,
+        gates: options.gates.len(),
+        lease_ms: setting.lease_ms,
+        has_networks,
+        has_shaping: ground.has_shaping,
+    };
+    let processes = match options.gates.len() {
+        0 => format!("{} nodes", options.nodes),
+        gates => format!("{} nodes and {gates} gates", options.nodes),
+    };
     match &ground.shared_because {
-        None => println!("seed {}: {} nodes, each in a network namespace of its own", options.seed, options.nodes),
+        None => println!("seed {}: {processes}, each in a network namespace of its own", options.seed),
         Some(why) => println!(
-            "seed {}: {} nodes on the loopback address, so they are killed and stopped only: {why}",
-            options.seed, options.nodes
+            "seed {}: {processes} on the loopback address, so they are killed and stopped only: {why}",
+            options.seed
         ),
     }
     let Setting { lease_ms, cores, durability, io, .. } = setting.clone();
     println!("  lease {lease_ms} ms, {cores} cores each, durability {durability}, io {io}");
     let steps = plan::draw(&mut rng, means, options.faults_ms);
-    let fleet = Fleet::new(ground, &folder, setting.clone())?;
-    (0..options.nodes).try_for_each(|node| fleet.start(node))?;
+    let fleet = Fleet::new(ground, &folder, setting.clone(), options.gates.clone())?;
+    fleet.places().try_for_each(|place| fleet.start(place))?;
     await_whole(&fleet.doors, || false)
         .map_err(|told| io::Error::other(format!("at the start: {told}; {}", said(&fleet))))?;
     let scene = Scene { options, folder: &folder, fleet: &fleet };
@@ -130,7 +151,8 @@ pub fn run(options: &Options) -> io::Result<Verdict> {
 }
 
 fn said(fleet: &Fleet) -> String {
-    (0..fleet.len()).map(|node| format!("node {node}: {}", fleet.output(node).trim())).collect::<Vec<_>>().join("; ")
+    let of = |place| format!("{}: {}", fleet.name(place), fleet.output(place).trim());
+    fleet.places().map(of).collect::<Vec<_>>().join("; ")
 }
 
 /// Faults of every kind, moves and clients side by side.
@@ -154,8 +176,12 @@ fn harm(
 ) -> io::Result<(Vec<Operation>, Vec<Fired>, Option<Moves>, Result<(), String>)> {
     let seed = scene.options.seed;
     thread::scope(|scope| {
+        let client = move |number: usize| {
+            let client = Client::new(stage, number, seed);
+            if number < CLIENTS { client } else { client.through(number % stage.doors.gates()) }
+        };
         let clients: Vec<_> =
-            (0..CLIENTS).map(|number| scope.spawn(move || Client::new(stage, number, seed).run())).collect();
+            (0..scene.options.clients()).map(|number| scope.spawn(move || client(number).run())).collect();
         let mover = scene.options.moves.then(|| scope.spawn(move || mover::run(stage, seed)));
         // Nodes that are started here live as long as this thread.
         let fired = faults::fire(scene.fleet, steps, stage.course.epoch, &stage.is_over);
@@ -163,7 +189,7 @@ fn harm(
         stage.moves_are_over.store(true, Ordering::Relaxed);
         let moves = mover.map(|mover| mover.join().expect("it does not panic"));
         let whole = if fired.is_ok() {
-            await_whole(&scene.fleet.doors, || false)
+            await_whole(&scene.fleet.doors, || false).and_then(|took| await_gates(&scene.fleet.doors).map(|()| took))
         } else {
             Err("faults could not be undone".to_owned())
         };

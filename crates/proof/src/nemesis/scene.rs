@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::client::Stage;
+use super::client::{Client, Stage};
 use super::copies::{Compared, compare};
 use super::faults::Fired;
 use super::fleet::Fleet;
@@ -12,7 +12,7 @@ use super::history::{Operation, quoted, write_lines};
 use super::judge::{by_key, judge};
 use super::mover::Moves;
 use super::reads::last_reads;
-use super::run::{CLIENTS, Options, Verdict};
+use super::run::{Options, Verdict};
 use super::tally::{Ends, Met};
 use super::whole::await_whole;
 use crate::kill::told;
@@ -63,7 +63,12 @@ impl Scene<'_> {
         verdict.checks.push(("it heals", healed.err().into_iter().collect()));
         let keys: Vec<String> = by_key(&history).into_keys().map(str::to_owned).collect();
         if is_whole {
-            history.extend(last_reads(stage, &keys, (CLIENTS, self.options.seed)));
+            // Nobody else has this number.
+            let reader = || Client::new(stage, self.options.clients(), self.options.seed);
+            history.extend(last_reads(reader(), &keys));
+            for gate in 0..self.options.gates.len() {
+                history.extend(last_reads(reader().through(gate), &keys));
+            }
             let (name, mut problems) = besides();
             self.compare_copies(&keys, keys_besides, verdict);
             if verdict.is_good() {
@@ -130,12 +135,13 @@ impl Scene<'_> {
     }
 
     fn panics(&self) -> Vec<String> {
-        let of_node = |node| {
-            let ended = self.fleet.has_ended(node).map(|status| format!("ended by itself: {status}"));
-            let panic = told::panic(&self.fleet.output(node));
-            ended.into_iter().chain(panic).map(move |what| format!("node {node}: {what}"))
+        let of = |place| {
+            let ended = self.fleet.has_ended(place).map(|status| format!("ended by itself: {status}"));
+            let panic = told::panic(&self.fleet.output(place));
+            let name = self.fleet.name(place);
+            ended.into_iter().chain(panic).map(move |what| format!("{name}: {what}"))
         };
-        (0..self.fleet.len()).flat_map(of_node).collect()
+        self.fleet.places().flat_map(of).collect()
     }
 
     fn write(&self, history: &[Operation], fired: &[Fired]) -> io::Result<()> {

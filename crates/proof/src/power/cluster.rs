@@ -72,7 +72,7 @@ impl Campaign {
         if *nodes < NODES_MIN {
             return Err(io::Error::other(format!("a cluster has {NODES_MIN} nodes here, or more")));
         }
-        let ground = Ground::shared(*nodes, "they are in one machine".to_owned())?;
+        let ground = Ground::shared(*nodes, 0, "they are in one machine".to_owned())?;
         Ok(Campaign {
             subject: *subject,
             seed: *seed,

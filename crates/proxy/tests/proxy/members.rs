@@ -170,6 +170,20 @@ fn a_lost_node_fails_its_keys_only_and_is_replaced_when_others_know() {
 }
 
 #[test]
+fn the_slots_of_a_node_that_stands_still_are_found_where_they_are_by_then() {
+    let mut world = world(3, 100);
+    let clients = [world.street.client(), world.street.client()];
+    let keys: Vec<String> = (0..3).map(|node| key_of(&world.cluster, node)).collect();
+    keys.iter().for_each(|key| drop(world.ask(clients[0], &format!("SET {key} 7"))));
+    // Its connections stay open, and nobody hears a word; the others know who has its slots.
+    let still = world.cluster.addresses[1].clone();
+    world.still.insert(still);
+    world.cluster.owners.iter_mut().filter(|owner| **owner == 1).for_each(|owner| *owner = 2);
+    assert_eq!(world.ask(clients[0], &format!("GET {}", keys[1])), "");
+    assert_eq!(world.ask(clients[1], &format!("GET {}", keys[1])), "$1\r\n7\r\n");
+}
+
+#[test]
 fn ten_thousand_instances_are_reached_over_a_bounded_number_of_connections() {
     const MOST: usize = 256;
     let mut world = world(10_000, MOST);

@@ -68,6 +68,8 @@ pub struct World {
     pub owed: BTreeMap<ConnectionId, Vec<u8>>,
     /// Slots that have moved.
     moved: BTreeSet<u16>,
+    /// Nodes that stand still: they take connections, and do nothing.
+    pub still: BTreeSet<String>,
 }
 
 impl World {
@@ -79,6 +81,7 @@ impl World {
             sessions: BTreeMap::new(),
             owed: BTreeMap::new(),
             moved: BTreeSet::new(),
+            still: BTreeSet::new(),
         }
     }
 
@@ -127,6 +130,9 @@ impl World {
             self.street.tick();
             self.street.settle();
             for connection in self.street.upstream.clone() {
+                if self.still.contains(&self.street.addresses[&connection]) {
+                    continue;
+                }
                 self.work(connection);
                 let owed = std::mem::take(self.owed.entry(connection).or_default());
                 if !owed.is_empty() {

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use base::rng::Rng;
 
-use super::super::client::{Stage, answer};
-use super::super::doors::Door;
+use super::super::client::{Stage, answer, words};
+use super::super::doors::{Door, next_reply};
 use super::super::history::{Answer, Operation, What};
 use crate::connection::{Connection, encode};
-use crate::reply::{Reply, decode};
+use crate::reply::Reply;
 
 /// Requests that one client has under way.
 const DEPTH: usize = 48;
@@ -132,7 +132,7 @@ impl<'a> Barrage<'a> {
         }
         let mut bytes = Vec::new();
         for one in &mut asked {
-            encode(&words(&one.operation), &mut bytes);
+            encode(&words(&one.operation.key, &one.operation.what), &mut bytes);
             // A request that was brought elsewhere began when it was sent first.
             if one.redirects == 0 {
                 one.operation.begun_us = self.stage.now_us();
@@ -255,23 +255,6 @@ impl<'a> Barrage<'a> {
     }
 
     fn reply(&mut self, door: Door) -> std::io::Result<Reply> {
-        let raw = self.connections.get_mut(&door).expect("it was written to").read_reply()?;
-        let decoded =
-            decode(&raw).map_err(|malformed| std::io::Error::new(std::io::ErrorKind::InvalidData, malformed.0))?;
-        Ok(decoded.expect("a whole reply was read").0)
+        next_reply(self.connections.get_mut(&door).expect("it was written to"))
     }
-}
-
-fn words(operation: &Operation) -> Vec<String> {
-    let key = operation.key.clone();
-    let words: Vec<String> = match &operation.what {
-        What::Increment => vec!["INCR".to_owned(), key],
-        What::Count | What::Read => vec!["GET".to_owned(), key],
-        What::Append { token } => vec!["APPEND".to_owned(), key, token.clone()],
-        What::Swap { old, token } if old.is_empty() => vec!["SET".to_owned(), key, token.clone(), "NX".to_owned()],
-        What::Swap { old, token } => {
-            vec!["SET".to_owned(), key, format!("{old}{token}"), "IFEQ".to_owned(), old.clone()]
-        }
-    };
-    words
 }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use base::rng::Rng;
 
-use super::super::doors::{Door, Doors, ask};
-use crate::connection::{Connection, encode};
-use crate::reply::{Reply, decode, show};
+use super::super::doors::{Door, Doors, ask, next_reply};
+use crate::connection::Connection;
+use crate::reply::{Reply, show};
 
 /// Keys that are written, or read, at once.
 const AT_ONCE: usize = 500;
@@ -201,11 +201,7 @@ impl<'a> Hand<'a> {
             self.connection = Some((self.door, connection));
         }
         let (_, connection) = self.connection.as_mut().expect("it was just made");
-        let mut request = Vec::new();
-        encode(words, &mut request);
-        connection.write(&request)?;
-        let raw = connection.read_reply()?;
-        let decoded = decode(&raw).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error.0))?;
-        Ok(decoded.expect("a whole reply was read").0)
+        connection.write_words(words)?;
+        next_reply(connection)
     }
 }

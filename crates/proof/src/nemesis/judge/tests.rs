@@ -124,3 +124,52 @@ fn counters_are_held_against_what_was_acknowledged() {
     let stale = [increment(Answer::Number(1), (0, 10)), count(0, (11, 20)), count(1, (30, 40))];
     assert!(finding(&stale).contains("lost or read too late"), "{}", finding(&stale));
 }
+
+fn put(token: &str, answer: Answer, times: (u64, u64)) -> Operation {
+    operation("r", What::Put { token: token.to_owned() }, answer, times)
+}
+
+fn seen(value: &str, times: (u64, u64)) -> Operation {
+    operation("r", What::Read, Answer::Value(value.to_owned()), times)
+}
+
+fn good_puts() -> Vec<Operation> {
+    vec![
+        seen("", (0, 5)),
+        put("a,", Answer::Swapped, (3, 20)),
+        seen("a,", (6, 10)),
+        // Nobody saw it: the one that was under way at the same time replaced it.
+        put("b,", Answer::Swapped, (21, 40)),
+        put("c,", Answer::Swapped, (25, 45)),
+        seen("c,", (38, 60)),
+        put("d,", unknown(), (61, 70)),
+        put("e,", Answer::Refused("CLUSTERDOWN".to_owned()), (61, 70)),
+        seen("c,", (80, 85)),
+        seen("d,", (90, 99)),
+    ]
+}
+
+#[test]
+fn a_history_of_values_that_one_copy_could_give_is_right() {
+    assert_eq!(finding(&good_puts()), "");
+    // What nobody answered may never come.
+    assert_eq!(finding(&good_puts()[..9]), "");
+}
+
+#[test]
+fn a_value_that_is_lost_read_too_late_or_of_nobody_is_found() {
+    let with = |operation: Operation| {
+        let mut history = good_puts();
+        history.push(operation);
+        finding(&history)
+    };
+    // Acknowledged, and what was there before is read later.
+    assert!(with(put("f,", Answer::Swapped, (62, 75))).contains("lost or read too late"));
+    assert!(with(seen("a,", (46, 50))).contains("lost or read too late"));
+    assert!(with(seen("", (41, 50))).contains("lost or read too late"));
+    // Seen, and then what it replaced.
+    assert!(with(seen("d,", (71, 75))).contains("lost or read too late"));
+    assert!(with(seen("e,", (71, 75))).contains("refused, and done"));
+    assert!(with(seen("x,", (71, 75))).contains("nobody sent"));
+    assert!(with(seen("d,", (50, 60))).contains("read before it was sent"));
+}

@@ -109,7 +109,7 @@ impl Campaign {
         let keys = self.past.keys();
         let stage = Stage::new(&self.doors, &self.course);
         let reader = CLIENTS + CLIENTS_OF_ROUND * plan.round as usize;
-        let unread = self.past.settle(last_reads(&stage, &keys, (reader, plan.client_seed)));
+        let unread = self.past.settle(last_reads(Client::new(&stage, reader, plan.client_seed), &keys));
         problems.extend(unread.into_iter().map(|problem| format!("{UNPROVEN}{problem}")));
         problems.extend(self.past.judge());
         let mut shown = Shown { recovery, whole_in, compared: 0 };
