@@ -144,6 +144,11 @@ impl<P: Copy> Port<P> {
         }
     }
 
+    /// Whether nobody is there.
+    pub fn is_empty(&self) -> bool {
+        self.clients.is_empty()
+    }
+
     /// Whether somebody waits for a page.
     pub fn is_waited_for(&self) -> bool {
         self.clients.iter().any(|client| matches!(client.state, State::Waiting { .. }))

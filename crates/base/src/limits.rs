@@ -349,3 +349,15 @@ pub const ASKS_PER_CORE_MAX: usize = CLIENT_REQUESTS_MAX;
 pub const SERVED_REPLY_BYTES_MAX: usize = 256 << 20;
 /// Replies that complete nothing and are handled in one tick: at a microsecond each a quarter of a tick's time.
 pub const REPLIES_MERGED_PER_TICK_MAX: usize = 256;
+
+/// Bytes of one message between a proxy and the process that takes over from it: a listener, or a caller with the part of a request that
+/// it sent so far. Less than the kernel lets lie between two processes (`net.core.wmem_default`).
+pub const HANDOVER_BYTES_MAX: usize = 64 << 10;
+/// Connections that were handed over to a core and that it has not taken yet.
+pub const ARRIVALS_MAX: usize = 64;
+/// How long the new process may take until it is ready, and the old one to say go, milliseconds.
+pub const HANDOVER_READY_MS_MAX: u64 = 30_000;
+/// Callers that a core of a proxy looks at for a handover in one tick: some tens of microseconds.
+pub const HANDOVERS_PER_TICK_MAX: usize = 64;
+/// When a caller that could not be handed over because the way was full is tried again, microseconds.
+pub const HANDOVER_AGAIN_US: u64 = 10_000;

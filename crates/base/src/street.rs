@@ -197,10 +197,44 @@ pub enum Event {
         /// The whole content, or why there is none: the operating system's words with the file's name.
         read: Result<Vec<u8>, String>,
     },
+    /// An [`Effect::StopListening`] was done: whoever connected before it has been told of.
+    ListeningStopped,
+    /// An [`Effect::Still`] is in force: no more bytes of this connection come until [`Effect::ResumeReceive`].
+    Stilled {
+        /// Whose.
+        connection: ConnectionId,
+    },
+    /// An [`Effect::HandOver`] was done.
+    HandedOver {
+        /// Which; its id is dead if it is gone.
+        connection: ConnectionId,
+        /// Who has it now.
+        outcome: HandOver,
+    },
+    /// Another process handed a connection over to this one.
+    Arrived {
+        /// New id; every later event of this connection carries it.
+        connection: ConnectionId,
+        /// What that process said of it.
+        state: Vec<u8>,
+    },
+    /// No further connection will arrive: that process has none left, or is gone.
+    ArrivalsEnded,
     /// The core was busy for so long without taking a tick's clock reading.
     TickGap(TickGap),
     /// SIGTERM, SIGINT or SHUTDOWN: finish, seal the log, answer with [`Effect::Stop`].
     ShutdownRequested,
+}
+
+/// What became of a connection that was to be another process's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOver {
+    /// It is that process's now.
+    Gone,
+    /// It is still ours: the way there is full, and will have room later.
+    Full,
+    /// It is still ours: that process is gone, or never was.
+    Nobody,
 }
 
 /// What a [`Effect::Dial`]'s address begins with that is the path of a Unix socket.
@@ -240,6 +274,21 @@ pub enum Effect {
     ResumeReceive {
         /// Whom.
         connection: ConnectionId,
+    },
+    /// Take whoever has connected by now, and nobody more: another process has the same listeners. [`Event::ListeningStopped`] follows.
+    StopListening,
+    /// As [`Effect::PauseReceive`]; [`Event::Stilled`] follows when nothing already received can arrive any more.
+    Still {
+        /// Whom.
+        connection: ConnectionId,
+    },
+    /// Give the connection to the process that takes over from this one, unless it has closed meanwhile. It is stilled, and no send is
+    /// under way. [`Event::HandedOver`] follows.
+    HandOver {
+        /// Which.
+        connection: ConnectionId,
+        /// What that process has to know of it.
+        state: Vec<u8>,
     },
     /// Make the file of a segment, with `header` at offset 0 and room for `bytes`, and make its directory entry
     /// durable. Off the tick; [`Event::SegmentReady`] follows.

@@ -9,6 +9,7 @@ mod demo;
 mod exit;
 mod help;
 mod join;
+mod manager;
 mod options;
 mod progress;
 mod proxy;

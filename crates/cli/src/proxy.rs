@@ -3,12 +3,15 @@
 mod glance;
 pub mod in_process;
 mod live;
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
+use ::proxy::upgrade::Inherited;
 use ::proxy::{
     CONNECTIONS_PER_CORE_MAX, CORES_MAX, Class, ClassNumber, ListenerConfig, Place, Proxy, ProxyConfig, Qos,
     UPSTREAM_CONNECTIONS_MAX, Upstream, UpstreamTls, check, read_qos,
@@ -16,11 +19,11 @@ use ::proxy::{
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::file_limit::raise_to;
-use server::stop_signals::{FORCED_EXIT_CODE, StopRequest, on_request, on_request_or_hangup};
+use server::stop_signals::{FORCED_EXIT_CODE, Meanings, StopRequest, on_request_or};
 use tls::{ClientCertificates, KeyFiles};
 
 use crate::serve::ADMIN_LINE;
-use crate::{exit, say, tls_options};
+use crate::{exit, manager, say, tls_options};
 
 const AFTER: &str = "\
 Clients connect to it as they would to the store itself; replies, their order and errors are the same.
@@ -225,10 +228,18 @@ fn try_options() -> [Arg; 2] {
 
 /// Runs until it is stopped.
 pub fn run(matches: &ArgMatches) -> ExitCode {
+    let is_look = matches.get_flag("check") || matches.get_flag("try");
+    let from = match if is_look { Ok(None) } else { upgrade::inherited() } {
+        Ok(from) => from,
+        Err(problem) => return exit::with(exit::FAILED, &problem),
+    };
     let file = matches.get_one::<PathBuf>("config");
     let config = match file.map_or_else(|| configuration(matches), |path| live::read(path)) {
         Ok(config) => config,
-        Err(problem) => return exit::with(exit::USAGE, &problem),
+        Err(problem) => {
+            from.iter().for_each(|from| from.refuse(&problem));
+            return exit::with(exit::USAGE, &problem);
+        }
     };
     if matches.get_flag("check") {
         if let Err(problem) = check(&config) {
@@ -240,26 +251,44 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     if matches.get_flag("try") {
         return glance::run(config, matches.get_flag("json"));
     }
+    serve(file, &config, from)
+}
+
+/// Serves as `config` says, after the process before this one if there is one, until it is stopped.
+fn serve(file: Option<&PathBuf>, config: &ProxyConfig, from: Option<Inherited>) -> ExitCode {
     // A file that is read again may ask for more connections later.
     let upstream = if file.is_some() { UPSTREAM_CONNECTIONS_MAX } else { config.upstream.connections_max };
     let files = CONNECTIONS_PER_CORE_MAX + upstream + OTHER_FILES_PER_CORE;
     raise_to((config.cores * files) as u64);
-    let (proxy, operator) = match Proxy::start(&config) {
+    let is_first = from.is_none();
+    let (proxy, operator) = match Proxy::start_after(config, from) {
         Ok(started) => started,
         Err(problem) => return exit::with(exit::FAILED, &problem),
     };
-    let handle = proxy.handle();
+    let (handle, operator) = (proxy.handle(), Arc::new(Mutex::new(operator)));
     let told = move |request| match request {
         StopRequest::Clean => handle.request_shutdown(),
         StopRequest::Forced => std::process::exit(FORCED_EXIT_CODE),
     };
-    let listening = match file {
-        Some(path) => on_request_or_hangup(live::reader(path, operator), told),
-        None => on_request(told),
+    let meanings = Meanings {
+        read_again: file.map(|path| live::reader(path, &operator)),
+        upgrade: Some(upgrade::starter(&operator)),
     };
-    if let Err(error) = listening {
+    if let Err(error) = on_request_or(meanings, told) {
         return exit::with(exit::FAILED, &format!("cannot listen for signals: {error}"));
     }
+    announce(&proxy, config);
+    if is_first {
+        manager::tell("READY=1");
+    }
+    match proxy.wait() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => exit::with(exit::FAILED, &problem),
+    }
+}
+
+/// Says where clients and collectors connect.
+fn announce(proxy: &Proxy, config: &ProxyConfig) {
     let mut places: Vec<String> = proxy.addresses().iter().map(SocketAddr::to_string).collect();
     places.extend(config.listeners.iter().filter_map(|listener| match &listener.place {
         Place::Tcp(_) => None,
@@ -270,10 +299,6 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         say::line(&format!("{ADMIN_LINE}http://{address}/metrics and /healthz"));
     }
     say::line(&format!("ready on {}, before {}", places.join(", "), config.upstream));
-    match proxy.wait() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => exit::with(exit::FAILED, &problem),
-    }
 }
 
 fn is_given(matches: &ArgMatches, name: &str) -> bool {

@@ -5,7 +5,7 @@
 
 use crate::connection_table::ConnectionTable;
 use crate::event_list::EventList;
-use crate::listener::Listener;
+use crate::listener::{BACKLOG, Listener};
 use base::ids::ConnectionId;
 use base::street::Event;
 use rustix::event::{EventfdFlags, eventfd};
@@ -52,7 +52,10 @@ impl Acceptor {
 
     /// Somebody may be waiting there.
     pub fn mark_ready(&mut self, listener: usize) {
-        self.listeners[listener].ready = true;
+        // News of one that was given up may still be on its way.
+        if let Some(watched) = self.listeners.get_mut(listener) {
+            watched.ready = true;
+        }
     }
 
     /// Whether connections wait that were not taken because enough was taken in this tick.
@@ -72,9 +75,31 @@ impl Acceptor {
         events: &mut EventList,
         mut admit: impl FnMut(&mut ConnectionTable, ConnectionId) -> bool,
     ) {
+        self.accept_up_to(ACCEPTS_PER_TICK_MAX, table, events, &mut admit);
+    }
+
+    /// Takes all that wait, which are no more than a listener lets wait, and gives the listeners up.
+    pub fn stop(
+        &mut self,
+        table: &mut ConnectionTable,
+        events: &mut EventList,
+        mut admit: impl FnMut(&mut ConnectionTable, ConnectionId) -> bool,
+    ) {
+        self.listeners.iter_mut().for_each(|watched| watched.ready = true);
+        self.accept_up_to(BACKLOG as usize + 1, table, events, &mut admit);
+        (self.listeners, self.starved) = (Vec::new(), false);
+    }
+
+    fn accept_up_to(
+        &mut self,
+        count_max: usize,
+        table: &mut ConnectionTable,
+        events: &mut EventList,
+        admit: &mut impl FnMut(&mut ConnectionTable, ConnectionId) -> bool,
+    ) {
         self.starved = false;
         for index in 0..self.listeners.len() {
-            for _ in 0..ACCEPTS_PER_TICK_MAX {
+            for _ in 0..count_max {
                 if !self.listeners[index].ready || self.starved {
                     break;
                 }

@@ -7,6 +7,7 @@ use crate::dialer::Dialer;
 use crate::disk_thread::Wake;
 use crate::driver::Driver;
 use crate::epoll::Epoll;
+use crate::handover::{Arrivals, Exit};
 use crate::listener::Listener;
 use crate::log_files::{LogFiles, LogFilesConfig};
 use crate::mailbox::Mailbox;
@@ -103,6 +104,10 @@ pub struct CoreConfig {
     /// locked by this process.
     /// Without, no disk thread is started for them and their effects fail.
     pub files: Option<PathBuf>,
+    /// Where connections go that are handed over; without, nobody takes any.
+    pub exit: Exit,
+    /// Those that another process hands over.
+    pub arrivals: Option<Arrivals>,
     /// The CPU to stay on.
     pub cpu: Option<usize>,
 }
@@ -119,6 +124,8 @@ impl CoreConfig {
             connections_refused: Arc::default(),
             log: None,
             files: None,
+            exit: Exit::default(),
+            arrivals: None,
             cpu: None,
         }
     }
@@ -146,25 +153,29 @@ pub fn run_core<M: Machine>(config: CoreConfig, machine: M, mailbox: Mailbox<M::
         ChosenBackend::Epoll => SocketFlags::NONBLOCK,
     };
     let acceptor = Acceptor::new(config.listeners, accepted, config.connections_refused);
+    let around = Around { log, files, exit: config.exit, arrivals: config.arrivals };
     match config.backend {
         ChosenBackend::Uring => {
             let driver = Uring::new(config.task_work, acceptor, config.connections_max, doorbell)?;
-            enter(driver, machine, mailbox, log, files)
+            enter(driver, machine, mailbox, around)
         }
         ChosenBackend::Epoll => {
             let driver = Epoll::new(acceptor, config.connections_max, &doorbell)?;
-            enter(driver, machine, mailbox, log, files)
+            enter(driver, machine, mailbox, around)
         }
     }
 }
 
-fn enter<D: Driver, M: Machine>(
-    driver: D,
-    machine: M,
-    mailbox: Mailbox<M::Message>,
+fn enter<D: Driver, M: Machine>(driver: D, machine: M, mailbox: Mailbox<M::Message>, around: Around) -> io::Result<M> {
+    let dialer = Dialer::new(Arc::clone(mailbox.doorbell()));
+    let Around { log, files, exit, arrivals } = around;
+    CoreLoop { driver, machine, mailbox, log, files, dialer, exit, arrivals, clock: Clock::new() }.run()
+}
+
+/// What a loop has beside its driver and its machine.
+struct Around {
     log: Option<LogFiles>,
     files: Option<NamedFiles>,
-) -> io::Result<M> {
-    let dialer = Dialer::new(Arc::clone(mailbox.doorbell()));
-    CoreLoop { driver, machine, mailbox, log, files, dialer, clock: Clock::new() }.run()
+    exit: Exit,
+    arrivals: Option<Arrivals>,
 }

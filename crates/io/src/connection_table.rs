@@ -37,6 +37,8 @@ pub(crate) struct Connection {
     pub receive_armed: bool,
     /// io_uring: its cancellation is under way.
     pub receive_cancelling: bool,
+    /// io_uring: the machine is to be told when that cancellation is done.
+    pub tells_stilled: bool,
     /// io_uring: tick in which the send under way was submitted, if its completion may be told late.
     pub quiet_send_tick: Option<std::num::NonZeroU64>,
 }
@@ -55,6 +57,7 @@ impl Connection {
             interest: None,
             receive_armed: false,
             receive_cancelling: false,
+            tells_stilled: false,
             quiet_send_tick: None,
         }
     }

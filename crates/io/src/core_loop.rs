@@ -6,11 +6,13 @@ use crate::dialer::Dialer;
 use crate::driver::{Collected, Driver, RETRY_US};
 use crate::event_list::EventList;
 use crate::gap_watch::GapWatch;
+use crate::handover::{Arrival, Arrivals, Exit};
 use crate::log_files::LogFiles;
 use crate::mailbox::Mailbox;
 use crate::named_files::NamedFiles;
+use base::ids::ConnectionId;
 use base::limits::TICK_GAP_TOLD_US;
-use base::street::{Effect, Event, Machine, Now, TickInput, TickOutput};
+use base::street::{Effect, Event, HandOver, Machine, Now, TickInput, TickOutput};
 use std::io;
 
 /// How long replies under way may still take when the machine has stopped, microseconds.
@@ -28,6 +30,8 @@ pub(crate) struct CoreLoop<D, M: Machine> {
     pub log: Option<LogFiles>,
     pub files: Option<NamedFiles>,
     pub dialer: Dialer,
+    pub exit: Exit,
+    pub arrivals: Option<Arrivals>,
     pub clock: Clock,
 }
 
@@ -104,10 +108,44 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             });
             events.push(Event::Dialed { token, connection });
         }
+        self.collect_arrivals(events);
         if self.mailbox.doorbell().take_shutdown() {
             events.push(Event::ShutdownRequested);
         }
         Ok(collected)
+    }
+
+    /// Takes what another process handed over. Those for whom there is no room wait until somebody leaves.
+    fn collect_arrivals(&mut self, events: &mut EventList) {
+        while let Some(arrivals) = &self.arrivals
+            && self.driver.has_room()
+        {
+            match arrivals.next() {
+                Arrival::Connection(socket, state) => {
+                    // Without room for its registration nobody can serve it, and it closes.
+                    if let Some(connection) = self.driver.admit(socket) {
+                        events.push(Event::Arrived { connection, state });
+                    }
+                }
+                Arrival::None => return,
+                Arrival::Ended => {
+                    self.arrivals = None;
+                    events.push(Event::ArrivalsEnded);
+                }
+            }
+        }
+    }
+
+    /// Gives a connection away, unless it has closed, which was told.
+    fn hand_over(&mut self, connection: ConnectionId, state: &[u8], events: &mut EventList) {
+        let outcome = match self.driver.idle_socket(connection) {
+            Some(socket) => self.exit.send(state, socket),
+            None => HandOver::Full,
+        };
+        if outcome == HandOver::Gone {
+            self.driver.forget(connection);
+        }
+        events.push(Event::HandedOver { connection, outcome });
     }
 
     /// Performs the list in order; whether the machine stopped.
@@ -125,6 +163,12 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 Effect::Close { connection } => self.driver.close(connection, events),
                 Effect::PauseReceive { connection } => self.driver.pause_receive(connection, events),
                 Effect::ResumeReceive { connection } => self.driver.resume_receive(connection, events),
+                Effect::Still { connection } => self.driver.still(connection, events),
+                Effect::HandOver { connection, state } => self.hand_over(connection, &state, events),
+                Effect::StopListening => {
+                    self.driver.stop_listening(events);
+                    events.push(Event::ListeningStopped);
+                }
                 Effect::ReleaseMemory => crate::memory::release(),
                 Effect::Dial { token, address } => self.dialer.dial(token, address),
                 Effect::Stop => stop = true,

@@ -7,7 +7,7 @@ use base::ids::ConnectionId;
 use base::street::LayerRoom;
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// How a collect went.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +49,21 @@ pub(crate) trait Driver {
 
     /// Receive again.
     fn resume_receive(&mut self, connection: ConnectionId, events: &mut EventList);
+
+    /// Stop receiving, and tell when nothing can arrive any more.
+    fn still(&mut self, connection: ConnectionId, events: &mut EventList);
+
+    /// The socket of a connection of which the kernel holds no operation; `None` for one that is gone.
+    fn idle_socket(&mut self, connection: ConnectionId) -> Option<BorrowedFd<'_>>;
+
+    /// Forget such a connection: its socket is another process's.
+    fn forget(&mut self, connection: ConnectionId);
+
+    /// Take whoever waits at the listeners, and give these up.
+    fn stop_listening(&mut self, events: &mut EventList);
+
+    /// Whether one more connection fits.
+    fn has_room(&self) -> bool;
 
     /// Take a socket that somebody else connected; `None`: there is no room for it.
     fn admit(&mut self, socket: OwnedFd) -> Option<ConnectionId>;

@@ -26,7 +26,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Received bytes begin at multiples of a cache line.
 const RECEIVE_ALIGNMENT: usize = 64;
@@ -266,6 +266,36 @@ impl Driver for Epoll {
             drop(self.table.release(id));
         }
         is_watched.then_some(id)
+    }
+
+    fn still(&mut self, id: ConnectionId, events: &mut EventList) {
+        self.pause_receive(id, events);
+        if self.table.open(id).is_some() {
+            events.push(Event::Stilled { connection: id });
+        }
+    }
+
+    fn idle_socket(&mut self, id: ConnectionId) -> Option<BorrowedFd<'_>> {
+        self.table.open(id).filter(|connection| connection.sending.is_none()).map(|connection| connection.socket())
+    }
+
+    fn forget(&mut self, id: ConnectionId) {
+        // The other process has the same socket open, so closing it here would not end the registration.
+        self.unwatch(id);
+        drop(self.table.release(id));
+    }
+
+    fn stop_listening(&mut self, events: &mut EventList) {
+        // Before the last look: whoever comes later wakes the process that has them, too.
+        for socket in self.acceptor.sockets() {
+            epoll::delete(&self.epoll, socket).expect("a registered socket can be removed");
+        }
+        let epoll = &self.epoll;
+        self.acceptor.stop(&mut self.table, events, |table, id| watch_new(epoll, table, id));
+    }
+
+    fn has_room(&self) -> bool {
+        !self.table.is_full()
     }
 
     fn close(&mut self, id: ConnectionId, events: &mut EventList) {

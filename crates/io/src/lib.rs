@@ -12,7 +12,7 @@
 //!
 //! Read in this order: [`backend`] (the choice and [`run_core`]), `core_loop` (the loop), `driver` (what a backend
 //! must do), `epoll` and `uring` (how each does it), `connection_table`, `acceptor`; then `mailbox` and `doorbell`
-//! (between threads), `dialer`, `connect` and `lookup` (who calls whom), [`stream`] (sockets without a core), `log_files` and `disk_thread` (the log), `log_street` (the log without a core), `named_files` (files of a
+//! (between threads), `dialer`, `connect` and `lookup` (who calls whom), [`handover`] (between this process and the one that takes over), [`stream`] (sockets without a core), `log_files` and `disk_thread` (the log), `log_street` (the log without a core), `named_files` (files of a
 //! machine without a log); at last the helpers of start-up: [`listener`],
 //! [`files`], [`thread`], [`process`], [`clock`].
 //!
@@ -24,6 +24,7 @@ pub mod backend;
 pub mod clock;
 pub mod files;
 pub mod fork;
+pub mod handover;
 pub mod listener;
 pub mod mailbox;
 pub mod memory;

@@ -8,13 +8,13 @@ use rustix::net::{
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
 /// Connections the kernel completes while a core is busy; the kernel itself cuts it to `net.core.somaxconn`.
-const BACKLOG: i32 = 1024;
+pub(crate) const BACKLOG: i32 = 1024;
 
 /// Silence after which the kernel asks whether the peer still lives (Redis's `tcp-keepalive`); three unanswered
 /// questions end the connection.
@@ -75,6 +75,16 @@ impl Listener {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         listen(&socket, BACKLOG)?;
         Ok(Listener { socket, door, entrance: Entrance::default(), path: Some(path.display().to_string()) })
+    }
+
+    /// One that another process bound; `path` is that of a Unix socket.
+    pub fn inherited(socket: OwnedFd, path: Option<&Path>, door: Door) -> Listener {
+        Listener { socket, door, entrance: Entrance::default(), path: path.map(|path| path.display().to_string()) }
+    }
+
+    /// The socket, for a process that inherits it.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// What else the machine is told of those who come through it.

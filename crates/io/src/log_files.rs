@@ -225,6 +225,9 @@ impl LogFiles {
             | Effect::ReplaceFile { .. }
             | Effect::ReadFile { .. }
             | Effect::ReleaseMemory
+            | Effect::StopListening
+            | Effect::Still { .. }
+            | Effect::HandOver { .. }
             | Effect::Stop => unreachable!("not an effect on the log"),
         }
     }

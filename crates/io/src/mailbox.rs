@@ -65,6 +65,11 @@ pub fn mesh<M: Send>(cores: usize) -> io::Result<(Vec<Mailbox<M>>, StreetHandle)
 }
 
 impl StreetHandle {
+    /// Wakes a machine.
+    pub(crate) fn ring(&self, machine: usize) {
+        self.doorbells[machine].ring();
+    }
+
     /// Every core's machine is told `Event::ShutdownRequested`. Safe from any thread.
     pub fn request_shutdown(&self) {
         for doorbell in self.doorbells.iter() {

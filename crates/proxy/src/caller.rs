@@ -4,6 +4,7 @@ use crate::classes::ClassNumber;
 use crate::identify::is_name;
 use crate::identity::Identity;
 use crate::label;
+use crate::leave::Leaving;
 use crate::line::TURN_REQUESTS;
 use crate::order::Order;
 use crate::qos::Promises;
@@ -146,6 +147,10 @@ pub(crate) struct Caller {
     pub relay: Option<Relay>,
     /// A request that was in blocks and has to wait.
     pub long_request: Option<Vec<u8>>,
+    /// Its way to the process that takes over.
+    pub leaving: Option<Leaving>,
+    /// What it sends is ciphertext, which this process alone can read.
+    pub is_sealed: bool,
     /// Once its replies have left it is closed, and no more is read.
     pub is_closing: bool,
     /// It is being closed whatever it is owed.
@@ -156,7 +161,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// One that has just come.
-    pub fn new(id: ConnectionId, whence: Whence) -> Caller {
+    pub fn new(id: ConnectionId, whence: Whence, is_sealed: bool) -> Caller {
         Caller {
             id,
             input: Input::default(),
@@ -188,6 +193,8 @@ impl Caller {
             name_to_be: None,
             relay: None,
             long_request: None,
+            leaving: None,
+            is_sealed,
             is_closing: false,
             is_abandoned: false,
             is_paused: false,
@@ -229,6 +236,10 @@ impl Caller {
 
     /// Stops reading from it while it waits and has more than one receive of requests lying here, and reads again afterwards.
     pub fn pace(&mut self, effects: &mut Vec<Effect>) {
+        if self.leaving.is_some() {
+            // It is still, and stays so until it is known where it goes on.
+            return;
+        }
         let should_pause = self.wait.is_some() && self.input.len() > 4 * RECEIVE_BYTES;
         if should_pause != self.is_paused {
             self.is_paused = should_pause;
@@ -236,6 +247,16 @@ impl Caller {
                 true => Effect::PauseReceive { connection: self.id },
                 false => Effect::ResumeReceive { connection: self.id },
             });
+        }
+    }
+
+    /// It does not leave now: it is read as before.
+    pub fn stay(&mut self, effects: &mut Vec<Effect>) {
+        if self.leaving.take().is_some() && !self.is_paused {
+            effects.push(Effect::ResumeReceive { connection: self.id });
+        }
+        if self.relay.is_none() {
+            self.pace(effects);
         }
     }
 

@@ -154,6 +154,7 @@ impl ProxyMachine {
                     self.classes_version += 1;
                     self.desk.counts.resize_with(self.classes.all.len(), ClassCounts::default);
                 }
+                Word::Leave { wait_us } => self.begin_to_leave(input.now.monotonic_us + wait_us),
                 Word::Ask => self.asked_by.push(from),
                 // Cores ask nobody.
                 Word::Standing(_) => {}

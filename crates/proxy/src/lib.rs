@@ -11,6 +11,7 @@
 //! - `collapse`: of the writes that wait for one key only the newest is sent
 //! - `headroom`: what those without a deadline leave to those with one, and tenants to each other; `rivals`, `line`, `turns`: in
 //!   which proportion, and who goes on when a lane takes no more
+//! - `leave`: callers become another process's; `handover`: in which bytes; [`upgrade`]: when, and with which listeners
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
 //! - `label`: for whom a connection is, in the upstream's own list
 //! - `counts`, `standing`: what is counted, and how a core stands; `admin`: who reads that, over HTTP
@@ -22,6 +23,7 @@ pub mod config;
 pub mod file;
 pub mod run;
 pub mod sentinel;
+pub mod upgrade;
 pub mod upstream;
 
 mod admin;
@@ -34,11 +36,13 @@ mod counts;
 mod desk;
 mod gathers;
 mod groups;
+mod handover;
 mod headroom;
 mod hear;
 mod identify;
 mod identity;
 mod label;
+mod leave;
 mod line;
 mod lost;
 mod machine;
@@ -67,6 +71,7 @@ pub use classes::{Changeable, Class, ClassNumber, Classes, Order};
 pub use client::{PolicyConfig, Qos};
 pub use config::{ListenerConfig, Place, ProxyConfig};
 pub use counts::{ClassCounts, Histogram};
+pub use handover::HANDOVER_VERSION;
 pub use machine::ProxyMachine;
 pub use qos::read as read_qos;
 pub use run::{Operator, Proxy, check};

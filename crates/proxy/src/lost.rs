@@ -30,10 +30,11 @@ impl ProxyMachine {
         }
     }
 
-    fn caller_gone(&mut self, now: Now, connection: ConnectionId, effects: &mut Vec<Effect>) {
+    pub(crate) fn caller_gone(&mut self, now: Now, connection: ConnectionId, effects: &mut Vec<Effect>) {
         let Some(mut caller) = self.desk.callers[connection.index as usize].take() else { return };
         effects.extend(caller.relay.take().map(|relay| Effect::Close { connection: relay.upstream }));
         self.leave_group(&mut caller);
+        self.note_end();
         for number in [caller.own, caller.proof].into_iter().flatten() {
             self.seats.get(number).is_spoiled = true;
             self.give_up_own(now, number, effects);

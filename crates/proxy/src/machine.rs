@@ -8,6 +8,7 @@ use crate::counts::ClassCounts;
 use crate::desk::Desk;
 use crate::headroom::Headrooms;
 use crate::label::Labels;
+use crate::leave::Leave;
 use crate::line::Turn;
 use crate::redirects::Redirected;
 use crate::routes::Routes;
@@ -63,7 +64,13 @@ pub struct ProxyMachine {
     pub(crate) met_read_only: bool,
     /// Something waits behind a send of this tick.
     pub(crate) awaits_sent: bool,
-    is_stopping: bool,
+    /// Another process takes over.
+    pub(crate) leave: Option<Leave>,
+    /// One that this process takes over from has callers left.
+    pub(crate) awaits_arrivals: bool,
+    /// Numbers of its listeners, and which of ours they are.
+    pub(crate) inherited_listeners: Vec<(u16, u16)>,
+    pub(crate) is_stopping: bool,
 }
 
 impl ProxyMachine {
@@ -96,6 +103,9 @@ impl ProxyMachine {
             asked_by: Vec::new(),
             met_read_only: false,
             awaits_sent: false,
+            leave: None,
+            awaits_arrivals: false,
+            inherited_listeners: Vec::new(),
             is_stopping: false,
         }
     }
@@ -112,7 +122,8 @@ impl ProxyMachine {
             match event {
                 Event::Accepted { connection, entrance, peer, local, .. } => {
                     let (listener, since_us) = (entrance.listener, now.monotonic_us);
-                    self.accepted(connection, Whence { peer, local, listener, since_us });
+                    let whence = Whence { peer, local, listener, since_us };
+                    self.seat_caller(Caller::new(connection, whence, entrance.is_sealed));
                 }
                 Event::Received { connection, span } => self.received(now, connection, span.of(received), effects),
                 Event::Dialed { token, connection } => self.dialed(now, token, connection, effects),
@@ -120,9 +131,14 @@ impl ProxyMachine {
                 Event::PeerClosed { connection } => self.peer_closed(now, connection, effects),
                 Event::Closed { connection } => self.closed(now, connection, effects),
                 Event::ShutdownRequested => self.is_stopping = true,
-                _ => {}
+                other => self.heed_handover(now, other, effects),
             }
         }
+    }
+
+    /// Callers will arrive that came to another process, through listeners that had the first of these numbers and have the second.
+    pub fn inherit(&mut self, listeners: Vec<(u16, u16)>) {
+        (self.awaits_arrivals, self.inherited_listeners) = (true, listeners);
     }
 
     /// Whether a store that should be the master said that it takes no writes, since the last question.
@@ -130,13 +146,16 @@ impl ProxyMachine {
         std::mem::take(&mut self.met_read_only)
     }
 
-    fn accepted(&mut self, connection: ConnectionId, whence: Whence) {
+    /// A caller is there.
+    pub(crate) fn seat_caller(&mut self, caller: Caller) {
+        let connection = caller.id;
         let index = connection.index as usize;
         if self.desk.callers.len() <= index {
             self.desk.callers.resize_with(index + 1, || None);
         }
-        self.desk.callers[index] = Some(Box::new(Caller::new(connection, whence)));
+        self.desk.callers[index] = Some(Box::new(caller));
         self.set_role(connection, Role::Caller);
+        self.look_at(connection);
     }
 
     pub(crate) fn set_role(&mut self, connection: ConnectionId, role: Role) {
@@ -166,7 +185,13 @@ impl ProxyMachine {
     }
 
     #[inline]
-    fn caller_received(&mut self, now: Now, connection: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
+    pub(crate) fn caller_received(
+        &mut self,
+        now: Now,
+        connection: ConnectionId,
+        bytes: &[u8],
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(mut caller) = self.desk.callers[connection.index as usize].take() else { return };
         if let Some(relay) = &mut caller.relay {
             relay.up(connection, bytes, effects);
@@ -254,6 +279,7 @@ impl ProxyMachine {
             };
             if caller.id == connection {
                 self.awaits_sent |= caller.flush(|| spare.pop().unwrap_or_default(), effects);
+                self.look_at(connection);
             }
         }
     }
@@ -287,6 +313,7 @@ impl Machine for ProxyMachine {
         output.deadline_us = dues_us.into_iter().flatten().min();
         // Who stops waits for its last sends, and would hear of quiet ones only when the grace is over.
         output.quiet_completions = !std::mem::take(&mut self.awaits_sent) && !self.is_stopping;
+        self.leave(now, output);
         if self.is_stopping {
             output.effects.push(Effect::Stop);
         }

@@ -12,8 +12,8 @@ const US_MAX: u64 = 3_600_000_000;
 /// Requests with a deadline, and those of them that were answered too late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Promises {
-    asked: u64,
-    missed: u64,
+    pub asked: u64,
+    pub missed: u64,
 }
 
 impl Promises {

@@ -4,15 +4,17 @@ use crate::admin::Admin;
 use crate::ciphers::Ciphers;
 use crate::classes::Changeable;
 use crate::config::{Place, ProxyConfig};
+use crate::handover::{Inherits, Of};
 use crate::machine::ProxyMachine;
 use crate::sentinel::BySentinels;
 use crate::standing::Word;
+use crate::upgrade::{Bound, Inherited, offer};
 use base::CoreId;
-use base::limits::ADMIN_CONNECTIONS_MAX;
+use base::limits::{ADMIN_CONNECTIONS_MAX, TLS_HANDSHAKE_MS_MAX};
 use base::street::{Door, Entrance};
+use io::handover::{Arrivals, Bridge, Exit, Usher, arrivals};
 use io::{ChosenBackend, CoreConfig, Listener, Mailbox, StreetHandle, mesh, run_core};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -31,51 +33,27 @@ impl Proxy {
     /// # Errors
     /// In words for an operator: the port, the socket, the backend, or what else the system refuses.
     pub fn start(config: &ProxyConfig) -> Result<(Proxy, Operator), String> {
+        Proxy::start_after(config, None)
+    }
+
+    /// The same, with the listeners of another process, and its callers as they come to rest.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`]; the other process was told.
+    pub fn start_after(config: &ProxyConfig, mut from: Option<Inherited>) -> Result<(Proxy, Operator), String> {
         #[cfg(feature = "planted")]
         crate::planted::plant_from_environment();
-        let (backend, _) = config.backend.choose()?;
-        let ciphers = Ciphers::read(config)?;
-        let mut of_cores: Vec<Vec<Listener>> = (0..config.cores).map(|_| Vec::new()).collect();
-        for (number, listener) in config.listeners.iter().enumerate() {
-            let bound = match &listener.place {
-                Place::Tcp(address) => listen(*address, config.cores)?,
-                Place::Unix(path) => listen_unix(path, config.cores)?,
-            };
-            let entrance = Entrance { listener: number as u16, is_sealed: listener.is_sealed, ..Entrance::default() };
-            of_cores.iter_mut().zip(bound).for_each(|(core, listener)| core.push(listener.entered_as(entrance)));
-        }
-        let admin_listener = config.admin.map(listen_admin).transpose()?;
-        let admin_address = admin_listener.as_ref().and_then(Listener::address);
-        let addresses = of_cores[0].iter().filter_map(Listener::address).collect();
-        // Behind the cores the admin port, if there is one; the last one is the operator's, who is no core.
-        let others = 1 + usize::from(admin_listener.is_some());
-        let (mut mailboxes, handle) = mesh::<Word>(config.cores + others).map_err(|error| error.to_string())?;
-        let operator = mailboxes.pop().ok_or("there is one more mailbox than cores")?;
-        let mut threads = Vec::new();
-        if let Some(listener) = admin_listener {
-            let mailbox = mailboxes.pop().ok_or("there is a mailbox for the admin port")?;
-            let machine = Admin::new(config.cores, backend.name(), io::clock::monotonic_us());
-            let work =
-                move || run_core(admin_street(listener), machine, mailbox).map(drop).map_err(|error| error.to_string());
-            threads.push(spawn("zerohop-proxy-admin".to_owned(), work)?);
-        }
-        for (core, (mailbox, listeners)) in mailboxes.into_iter().zip(of_cores).enumerate() {
-            let mut street = CoreConfig::new(backend, listeners);
-            street.cpu = config.first_cpu.map(|first| first + core);
-            let seed = io::thread::random_seed().map_err(|error| error.to_string())?;
-            let mut machine = ProxyMachine::new(config.upstream.clone(), config.changeable().classes, seed);
-            machine.collapse(&config.collapse);
-            let (name, upstream, ciphers) = (format!("zerohop-proxy-{core}"), config.upstream.clone(), ciphers.clone());
-            threads.push(match upstream.master {
-                None => spawn(name, move || ciphers.run(street, machine, mailbox))?,
-                Some(master) => {
-                    let machine = BySentinels::new(machine, upstream.addresses, master);
-                    spawn(name, move || ciphers.run(street, machine, mailbox))?
-                }
-            });
-        }
-        let operator = Operator { config: config.clone(), ciphers, told: config.changeable(), mailbox: operator };
-        Ok((Proxy { handle, threads, addresses, admin_address, backend }, operator))
+        let prepared = Prepared::new(config, from.as_mut());
+        let prepared = prepared.inspect_err(|problem| from.iter().for_each(|from| from.refuse(problem)))?;
+        let usher = match from {
+            None => None,
+            Some(from) => {
+                let bridge = from.take_over()?;
+                let (usher, rooms) = arrivals(config.cores, &prepared.handle);
+                Some((usher, bridge, rooms))
+            }
+        };
+        prepared.run(config, usher)
     }
 
     /// Where it listens.
@@ -110,6 +88,115 @@ impl Proxy {
     }
 }
 
+/// All that a proxy needs to run; it takes nobody yet.
+struct Prepared {
+    backend: ChosenBackend,
+    ciphers: Ciphers,
+    listeners: Vec<Bound>,
+    /// Numbers of listeners of the process that it takes over from, and which of its own they are.
+    inherited: Vec<(u16, u16)>,
+    of_cores: Vec<Vec<Listener>>,
+    admin_listener: Option<Listener>,
+    mailboxes: Vec<Mailbox<Word>>,
+    handle: StreetHandle,
+}
+
+impl Prepared {
+    fn new(config: &ProxyConfig, mut from: Option<&mut Inherited>) -> Result<Prepared, String> {
+        let (backend, _) = config.backend.choose()?;
+        let ciphers = Ciphers::read(config)?;
+        let mut of_cores: Vec<Vec<Listener>> = (0..config.cores).map(|_| Vec::new()).collect();
+        let (mut listeners, mut inherited) = (Vec::new(), Vec::new());
+        for (number, listener) in config.listeners.iter().enumerate() {
+            let (place, of) = (&listener.place, Of::Callers { is_sealed: listener.is_sealed });
+            let sockets = match from.as_mut().and_then(|from| from.take(of, place)) {
+                Some((old, sockets)) => {
+                    inherited.push((old.number, number as u16));
+                    sockets
+                }
+                None => bind(place, config.cores)?,
+            };
+            let entrance = Entrance { listener: number as u16, is_sealed: listener.is_sealed, ..Entrance::default() };
+            share(&sockets, &mut of_cores, entrance).map_err(|error| error.to_string())?;
+            listeners.push((Inherits { number: number as u16, of, place: place.clone() }, sockets));
+        }
+        let mut admin_listener = None;
+        if let Some(address) = config.admin {
+            let place = Place::Tcp(address);
+            let sockets = match from.and_then(|from| from.take(Of::Admin, &place)) {
+                Some((_, sockets)) => sockets,
+                None => vec![listen_admin(address)?],
+            };
+            admin_listener = Some(sockets[0].try_clone().map_err(|error| error.to_string())?);
+            listeners.push((Inherits { number: 0, of: Of::Admin, place }, sockets));
+        }
+        // Behind the cores the admin port, if there is one; the last one is the operator's, who is no core.
+        let others = 1 + usize::from(admin_listener.is_some());
+        let (mailboxes, handle) = mesh::<Word>(config.cores + others).map_err(|error| error.to_string())?;
+        Ok(Prepared { backend, ciphers, listeners, inherited, of_cores, admin_listener, mailboxes, handle })
+    }
+
+    fn run(
+        mut self,
+        config: &ProxyConfig,
+        usher: Option<(Usher, Bridge, Vec<Arrivals>)>,
+    ) -> Result<(Proxy, Operator), String> {
+        let (backend, exit) = (self.backend, Exit::default());
+        let admin_address = self.admin_listener.as_ref().and_then(Listener::address);
+        let of_callers = self.listeners.iter().filter(|(what, _)| what.of != Of::Admin);
+        let addresses = of_callers.filter_map(|(_, sockets)| sockets[0].address()).collect();
+        let operator = self.mailboxes.pop().ok_or("there is one more mailbox than cores")?;
+        let mut threads = Vec::new();
+        if let Some(listener) = self.admin_listener {
+            let mailbox = self.mailboxes.pop().ok_or("there is a mailbox for the admin port")?;
+            let machine = Admin::new(config.cores, backend.name(), io::clock::monotonic_us());
+            let work =
+                move || run_core(admin_street(listener), machine, mailbox).map(drop).map_err(|error| error.to_string());
+            threads.push(spawn("zerohop-proxy-admin".to_owned(), work)?);
+        }
+        let mut rooms = Vec::new();
+        if let Some((usher, bridge, of_cores)) = usher {
+            rooms = of_cores;
+            // It ends with the process that callers come from, and nobody waits for that.
+            spawn("zerohop-proxy-arrivals".to_owned(), move || {
+                usher.run(&bridge);
+                Ok(())
+            })?;
+        }
+        let mut rooms = rooms.into_iter();
+        for (core, (mailbox, listeners)) in self.mailboxes.into_iter().zip(self.of_cores).enumerate() {
+            let mut street = CoreConfig::new(backend, listeners);
+            street.cpu = config.first_cpu.map(|first| first + core);
+            (street.exit, street.arrivals) = (exit.clone(), rooms.next());
+            let seed = io::thread::random_seed().map_err(|error| error.to_string())?;
+            let mut machine = ProxyMachine::new(config.upstream.clone(), config.changeable().classes, seed);
+            machine.collapse(&config.collapse);
+            if street.arrivals.is_some() {
+                machine.inherit(self.inherited.clone());
+            }
+            let (name, upstream) = (format!("zerohop-proxy-{core}"), config.upstream.clone());
+            let ciphers = self.ciphers.clone();
+            threads.push(match upstream.master {
+                None => spawn(name, move || ciphers.run(street, machine, mailbox))?,
+                Some(master) => {
+                    let machine = BySentinels::new(machine, upstream.addresses, master);
+                    spawn(name, move || ciphers.run(street, machine, mailbox))?
+                }
+            });
+        }
+        let operator = Operator {
+            config: config.clone(),
+            ciphers: self.ciphers,
+            told: config.changeable(),
+            mailbox: operator,
+            listeners: self.listeners,
+            exit,
+            has_left: false,
+        };
+        Ok((Proxy { handle: self.handle, threads, addresses, admin_address, backend }, operator))
+    }
+}
+
 /// Reads what a configuration names, as a start does, and starts nothing.
 ///
 /// # Errors
@@ -125,9 +212,36 @@ pub struct Operator {
     /// What the cores were told last.
     told: Changeable,
     mailbox: Mailbox<Word>,
+    /// For a process that takes over.
+    listeners: Vec<Bound>,
+    exit: Exit,
+    has_left: bool,
 }
 
 impl Operator {
+    /// Lets the process at the other end take over: from now on connections are its, callers become its as they come to rest, and this
+    /// proxy ends with its last one, `gone` having been called before.
+    ///
+    /// # Errors
+    /// That process does not take over: nothing has changed.
+    pub fn hand_over(&mut self, bridge: Bridge, gone: impl FnOnce()) -> Result<(), String> {
+        if self.has_left {
+            return Err("another process has taken over already".to_owned());
+        }
+        offer(&bridge, &self.listeners)?;
+        gone();
+        self.has_left = true;
+        self.exit.open(bridge);
+        self.listeners.clear();
+        let is_sealed = self.config.listeners.iter().any(|listener| listener.is_sealed);
+        let wait_us = if is_sealed { TLS_HANDSHAKE_MS_MAX * 1000 } else { 0 };
+        let machines = self.config.cores + usize::from(self.config.admin.is_some());
+        for machine in 0..machines {
+            self.mailbox.post(CoreId(machine as u16), Word::Leave { wait_us });
+        }
+        Ok(())
+    }
+
     /// Makes the proxy be as `wanted` says, from each caller's next request on; what changed, in words.
     ///
     /// # Errors
@@ -192,13 +306,24 @@ fn listen_admin(address: SocketAddr) -> Result<Listener, String> {
         .map_err(|error| format!("cannot listen on {address} for the admin port: {error}; choose another one with --admin-port, or admin = in the file"))
 }
 
-/// A Unix socket from which each core takes connections.
-fn listen_unix(path: &Path, cores: usize) -> Result<Vec<Listener>, String> {
-    let failed = |error| format!("cannot listen on {}: {error}", path.display());
-    let first = Listener::unix(path, 0o700, Door::Standalone).map_err(failed)?;
-    let mut all = (1..cores).map(|_| first.try_clone()).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    all.push(first);
-    Ok(all)
+/// Sockets of a place: one for each core, or one for all.
+fn bind(place: &Place, cores: usize) -> Result<Vec<Listener>, String> {
+    match place {
+        Place::Tcp(address) => listen(*address, cores),
+        Place::Unix(path) => Listener::unix(path, 0o700, Door::Standalone)
+            .map(|listener| vec![listener])
+            .map_err(|error| format!("cannot listen on {}: {error}", path.display())),
+    }
+}
+
+/// Every core takes connections from one of these sockets at least, and from each of them some core does.
+fn share(sockets: &[Listener], of_cores: &mut [Vec<Listener>], entrance: Entrance) -> std::io::Result<()> {
+    let cores = of_cores.len();
+    for number in 0..sockets.len().max(cores) {
+        let socket = sockets[number % sockets.len()].try_clone()?;
+        of_cores[number % cores].push(socket.entered_as(entrance));
+    }
+    Ok(())
 }
 
 /// One socket for each core.

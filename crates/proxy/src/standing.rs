@@ -17,6 +17,11 @@ use std::collections::BTreeMap;
 pub enum Word {
     /// The operator changed something.
     Order(Order),
+    /// Another process takes over: whoever is at rest goes there. `wait_us`: how long handshakes that nobody sees may still take.
+    Leave {
+        /// Microseconds.
+        wait_us: u64,
+    },
     /// The admin port asks how a core stands.
     Ask,
     /// It stands so.

@@ -1,11 +1,12 @@
 //! SIGINT, SIGTERM and SIGHUP: the first asks the node to stop cleanly, a second SIGINT ends the process at once. To a node that
 //! serves TLS, or a proxy with a file, and was not started at a terminal SIGHUP says, as to other servers, that its files have changed.
+//! To a proxy SIGUSR2 says that its binary has.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
 
 use io::StreetHandle;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 /// Exit code after a second Ctrl-C: what shells show for a program that SIGINT ended.
@@ -25,36 +26,46 @@ pub enum StopRequest {
 /// # Errors
 /// When the operating system refuses the handlers or the thread.
 pub fn on_request(told: impl FnMut(StopRequest) + Send + 'static) -> std::io::Result<()> {
-    listen(|| false, told)
+    listen(|| false, None, told)
 }
 
-/// As [`on_request`]; SIGHUP calls `read_again` instead, unless the process was started at a terminal, which hung up then.
+/// What signals mean that are no request to stop.
+#[derive(Default)]
+pub struct Meanings {
+    /// Of SIGHUP, unless the process was started at a terminal, which hung up then.
+    pub read_again: Option<Box<dyn FnMut() + Send>>,
+    /// Of SIGUSR2, which ends the process where it means nothing.
+    pub upgrade: Option<Box<dyn FnMut() + Send>>,
+}
+
+/// As [`on_request`], with these meanings of other signals.
 ///
 /// # Errors
 /// As [`on_request`].
-pub fn on_request_or_hangup(
-    read_again: impl Fn() + Send + 'static,
-    told: impl FnMut(StopRequest) + Send + 'static,
-) -> std::io::Result<()> {
+pub fn on_request_or(meanings: Meanings, told: impl FnMut(StopRequest) + Send + 'static) -> std::io::Result<()> {
     let is_at_terminal = std::io::stdin().is_terminal();
+    let Meanings { mut read_again, upgrade } = meanings;
     let hung_up = move || {
-        if !is_at_terminal {
-            read_again();
-        }
-        !is_at_terminal
+        let read_again = read_again.as_mut().filter(|_| !is_at_terminal);
+        read_again.map(|read_again| read_again()).is_some()
     };
-    listen(hung_up, told)
+    listen(hung_up, upgrade, told)
 }
 
 /// As [`on_request`]; `hung_up` says of a SIGHUP whether it meant something else.
 fn listen(
     mut hung_up: impl FnMut() -> bool + Send + 'static,
+    mut upgrade: Option<Box<dyn FnMut() + Send>>,
     mut told: impl FnMut(StopRequest) + Send + 'static,
 ) -> std::io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().chain(upgrade.is_some().then_some(SIGUSR2)))?;
     let listen = move || {
         let mut asked = false;
         for signal in signals.forever() {
+            if signal == SIGUSR2 {
+                upgrade.iter_mut().filter(|_| !asked).for_each(|upgrade| upgrade());
+                continue;
+            }
             if !asked && signal == SIGHUP && hung_up() {
                 continue;
             }
@@ -114,7 +125,7 @@ impl StopSignals {
                 std::process::exit(FORCED_EXIT_CODE);
             }
         };
-        listen(hung_up, told)?;
+        listen(hung_up, None, told)?;
         Ok(stop)
     }
 

@@ -67,6 +67,11 @@ impl Input {
         self.bytes.len() >= self.needed
     }
 
+    /// The bytes kept, those in blocks excepted.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Whether a complete request has arguments in blocks.
     #[inline]
     pub fn has_long(&self) -> bool {

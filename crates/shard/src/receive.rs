@@ -73,6 +73,11 @@ impl Shard {
                 Event::FileRead { token, read } => self.on_acl_read(token, read),
                 Event::TickGap(gap) => self.statistics.gaps.add(gap),
                 Event::ShutdownRequested => self.stopping = true,
+                Event::ListeningStopped
+                | Event::Stilled { .. }
+                | Event::HandedOver { .. }
+                | Event::Arrived { .. }
+                | Event::ArrivalsEnded => unreachable!("a node hands nothing over and takes nothing over"),
             }
         }
         // Behind all others: what fits is written now, unless the log failed.

@@ -84,6 +84,9 @@ impl<N: Node> Street<N> {
                 self.plan_named_file(core, effect);
             }
             Effect::ReleaseMemory => {}
+            Effect::StopListening | Effect::Still { .. } | Effect::HandOver { .. } => {
+                unreachable!("a node hands nothing over")
+            }
             Effect::Stop => self.cores[usize::from(core)].stopped = true,
         }
     }

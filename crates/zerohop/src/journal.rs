@@ -209,6 +209,11 @@ impl Journal {
             | Event::FileDurable { .. }
             | Event::FileFailed { .. }
             | Event::FileRead { .. }
+            | Event::ListeningStopped
+            | Event::Stilled { .. }
+            | Event::HandedOver { .. }
+            | Event::Arrived { .. }
+            | Event::ArrivalsEnded
             | Event::TickGap(_)
             | Event::ShutdownRequested => {
                 unreachable!("a street for a log knows no connection, and no file but the log's")

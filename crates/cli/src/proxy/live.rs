@@ -1,7 +1,7 @@
 //! A proxy's file, read at the start and again while it runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ::proxy::{Operator, ProxyConfig, file};
 
@@ -33,11 +33,17 @@ pub fn password(path: &Path) -> Result<String, String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
+/// Who changes the proxy: what several signals ask for, one at a time.
+pub type Shared = Arc<Mutex<Operator>>;
+
 /// What SIGHUP does: the file is read again, and what may change does, or all stays as it was.
-pub fn reader(path: &Path, operator: Operator) -> impl Fn() + Send + use<> {
-    let (path, operator) = (PathBuf::from(path), Mutex::new(operator));
-    move || {
-        let mut operator = operator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+pub fn reader(path: &Path, operator: &Shared) -> Box<dyn FnMut() + Send> {
+    let (path, operator) = (PathBuf::from(path), Arc::clone(operator));
+    Box::new(move || {
+        // Nobody waits here on whom the signal to stop waits.
+        let Ok(mut operator) = operator.try_lock() else {
+            return say::line("SIGHUP: everything stays as it was: another process is about to take over; try again");
+        };
         let changed = read(&path)
             .and_then(|wanted| operator.change(wanted).map_err(|problem| format!("{}: {problem}", path.display())));
         say::line(&match changed {
@@ -45,5 +51,5 @@ pub fn reader(path: &Path, operator: Operator) -> impl Fn() + Send + use<> {
             Ok(changed) => format!("SIGHUP: {} was read again; changed: {}", path.display(), changed.join(", ")),
             Err(problem) => format!("SIGHUP: everything stays as it was: {problem}"),
         });
-    }
+    })
 }

@@ -66,6 +66,19 @@ impl Uring {
             (Err(Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => self.arm_receive(id),
             (Err(_), _) => self.broke(id, events),
         }
+        self.tell_stilled(id, events);
+    }
+
+    /// Whether the receive that was to end has ended is looked at after each of its completions.
+    #[inline]
+    fn tell_stilled(&mut self, id: ConnectionId, events: &mut EventList) {
+        if let Some(connection) = self.table.open(id)
+            && connection.tells_stilled
+            && !connection.receive_armed
+        {
+            connection.tells_stilled = false;
+            events.push(Event::Stilled { connection: id });
+        }
     }
 
     #[inline]

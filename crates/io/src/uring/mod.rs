@@ -30,13 +30,13 @@ use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
 use crate::run_read::RunRead;
 use base::ids::ConnectionId;
-use base::street::LayerRoom;
+use base::street::{Event, LayerRoom};
 use buffers::{BUFFER_GROUP, Buffers};
 use io_uring::{opcode, squeue, types};
 use reads::Reads;
 use ring::{Completion, Ring};
 use rustix::event::PollFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::num::NonZeroU64;
@@ -126,9 +126,12 @@ impl Uring {
         self.push(entry, Operation::Doorbell);
     }
 
+    /// Nothing to watch where the listeners were given up.
     fn watch_listener(&mut self, index: usize) {
-        let entry = self.acceptor.sockets().nth(index).map(poll_entry).expect("a listener of this core");
-        self.push(entry, Operation::Listener(index));
+        let entry = self.acceptor.sockets().nth(index).map(poll_entry);
+        if let Some(entry) = entry {
+            self.push(entry, Operation::Listener(index));
+        }
     }
 
     fn arm_receive(&mut self, id: ConnectionId) {
@@ -279,8 +282,48 @@ impl Driver for Uring {
         self.push_send(id);
     }
 
+    fn still(&mut self, id: ConnectionId, events: &mut EventList) {
+        self.pause_receive(id, events);
+        if let Some(connection) = self.table.open(id) {
+            connection.tells_stilled = connection.receive_armed;
+            if !connection.receive_armed {
+                events.push(Event::Stilled { connection: id });
+            }
+        }
+    }
+
+    fn idle_socket(&mut self, id: ConnectionId) -> Option<BorrowedFd<'_>> {
+        let connection = self.table.open(id)?;
+        (!connection.receive_armed && connection.sending.is_none()).then(|| connection.socket())
+    }
+
+    fn forget(&mut self, id: ConnectionId) {
+        // Its last completion was read: nothing of the kernel's refers to the slot.
+        drop(self.table.release(id));
+    }
+
+    fn stop_listening(&mut self, events: &mut EventList) {
+        for index in 0..self.acceptor.sockets().count() {
+            let entry = opcode::AsyncCancel::new(Operation::Listener(index).pack()).build();
+            self.push(entry, Operation::Cancel);
+        }
+        let mut admitted = Vec::new();
+        self.acceptor.stop(&mut self.table, events, |_, id| {
+            admitted.push(id);
+            true
+        });
+        for id in admitted {
+            self.arm_receive(id);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.table.is_full()
+    }
+
     fn admit(&mut self, socket: OwnedFd) -> Option<ConnectionId> {
-        if self.table.is_full() {
+        // One that comes from a process with epoll would say "again" at once, where the kernel is to wait.
+        if self.table.is_full() || ioctl_fionbio(&socket, false).is_err() {
             return None;
         }
         let id = self.table.insert(socket);
@@ -308,6 +351,7 @@ impl Driver for Uring {
     fn resume_receive(&mut self, id: ConnectionId, _events: &mut EventList) {
         if let Some(connection) = self.table.open(id) {
             connection.receive_paused = connection.closes_after_send;
+            connection.tells_stilled = false;
             self.arm_receive(id);
         }
     }

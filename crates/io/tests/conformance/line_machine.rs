@@ -1,10 +1,10 @@
 //! A machine that answers lines, so that a street can be tested without a store: each line is a command.
 //!
-//! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `STALL us` | `GAP` | `LOG t` | `SYNC` | `CREATE n` | `EXTEND bytes`
+//! `ECHO t` | `BIG n` | `WHOLE n` | `TELL n` | `QUIT` | `STATE` | `TIMER ms` | `HOP core t` | `FLOOD core n` | `STALL us` | `GAP` | `LEAVE` | `DEAF` | `LOG t` | `SYNC` | `CREATE n` | `EXTEND bytes`
 //! | `READ name offset bytes` | `PUT name offset text` | `REPLACE name text`
 
 use base::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
-use base::street::{Effect, Event, Machine, TickInput, TickOutput};
+use base::street::{Effect, Event, HandOver, Machine, TickInput, TickOutput};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ struct Client {
     sending: bool,
     paused: bool,
     closing: bool,
+    /// It is still, and goes when all is sent.
+    leaving: bool,
 }
 
 /// What cores tell each other: a question for the target, or its answer for the asker's connection.
@@ -136,6 +138,11 @@ impl LineMachine {
                     std::hint::spin_loop();
                 }
                 self.reply(id, b"stalled");
+            }
+            "LEAVE" => effects.push(Effect::Still { connection: id }),
+            "DEAF" => {
+                effects.push(Effect::StopListening);
+                self.reply(id, b"deaf");
             }
             "GAP" => self.reply(id, self.gap_us_max.to_string().as_bytes()),
             _ => self.disk_line(id, (word, rest), effects),
@@ -252,6 +259,22 @@ impl LineMachine {
                     self.reply(id, b"refused");
                 }
             }
+            Event::Dialed { token, connection } => {
+                let asker = self.dialers[token as usize];
+                self.reply(asker, if connection.is_ok() { b"dialed" } else { b"nobody" });
+                if let Ok(connection) = connection {
+                    assert!(self.clients.insert(connection, Client::default()).is_none());
+                    self.reply(connection, format!("token {token}").as_bytes());
+                }
+            }
+            Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),
+            Event::ShutdownRequested => output.effects.push(Effect::Stop),
+            other => self.file_event(other, &mut output.effects),
+        }
+    }
+
+    fn file_event(&mut self, event: Event, effects: &mut Vec<Effect>) {
+        match event {
             Event::RunWritten { .. } => self.trace.push("run written".to_owned()),
             Event::RunRead { token, read } => {
                 let text = read.map_or_else(|words| words, |bytes| format!("{} {}", bytes.len(), checksum(&bytes)));
@@ -264,16 +287,27 @@ impl LineMachine {
             Event::FileFailed { token, reason } | Event::FileRead { token, read: Err(reason) } => {
                 self.file_reply(token, &reason);
             }
-            Event::Dialed { token, connection } => {
-                let asker = self.dialers[token as usize];
-                self.reply(asker, if connection.is_ok() { b"dialed" } else { b"nobody" });
-                if let Ok(connection) = connection {
-                    assert!(self.clients.insert(connection, Client::default()).is_none());
-                    self.reply(connection, format!("token {token}").as_bytes());
+            other => self.handover_event(other, effects),
+        }
+    }
+
+    fn handover_event(&mut self, event: Event, effects: &mut Vec<Effect>) {
+        match event {
+            Event::Stilled { connection } => self.clients.get_mut(&connection).unwrap().leaving = true,
+            Event::HandedOver { connection, outcome } => {
+                self.trace.push(format!("{outcome:?}"));
+                match outcome {
+                    HandOver::Gone => drop(self.clients.remove(&connection)),
+                    HandOver::Full | HandOver::Nobody => effects.push(Effect::ResumeReceive { connection }),
                 }
             }
-            Event::TickGap(gap) => self.gap_us_max = gap.us.max(self.gap_us_max),
-            Event::ShutdownRequested => output.effects.push(Effect::Stop),
+            Event::Arrived { connection, state } => {
+                let input = state.strip_prefix(b"state ").unwrap().to_vec();
+                assert!(self.clients.insert(connection, Client { input, ..Client::default() }).is_none());
+            }
+            Event::ListeningStopped => self.trace.push("listening stopped".to_owned()),
+            Event::ArrivalsEnded => self.trace.push("arrivals ended".to_owned()),
+            other => panic!("nobody asked for {other:?}"),
         }
     }
 
@@ -305,6 +339,11 @@ impl LineMachine {
                 let buffer = client.output.drain(..client.output.len().min(SEND_BYTES)).collect();
                 client.sending = true;
                 effects.push(Effect::Send { connection, buffer });
+            }
+            if client.leaving && !client.sending {
+                client.leaving = false;
+                let state = [b"state ", &client.input[..]].concat();
+                effects.push(Effect::HandOver { connection, state });
             }
             if client.closing && client.output.is_empty() {
                 effects.push(Effect::Close { connection });

@@ -5,6 +5,7 @@ mod churn;
 mod connections;
 mod dials;
 mod gaps;
+mod handover;
 mod hops;
 mod line_machine;
 mod log;

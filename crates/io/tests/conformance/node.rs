@@ -3,6 +3,7 @@
 use crate::line_machine::LineMachine;
 use base::ids::{CoreId, SegmentNumber};
 use base::street::Door;
+use io::handover::{Bridge, Exit, arrivals};
 use io::{ChosenBackend, CoreConfig, Listener, LogFilesConfig, StreetHandle, mesh, probe, run_core};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,6 +26,8 @@ pub struct Node {
     threads: Vec<JoinHandle<LineMachine>>,
     pub addresses: Vec<SocketAddr>,
     pub handle: StreetHandle,
+    /// Those of its cores, for another node.
+    pub listeners: Vec<Listener>,
 }
 
 /// How a test calls its segments.
@@ -40,22 +43,36 @@ pub struct Setup {
     pub files: Option<PathBuf>,
     /// A Unix socket that every core takes connections from.
     pub unix: Option<PathBuf>,
+    /// Where its connections go that leave.
+    pub exit: Exit,
+    /// Whether another node's arrive at the only core, which listens where that one does, and from where.
+    pub from: Option<(Bridge, Listener)>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { cores: 1, connections_max: 1000, log: None, files: None, unix: None }
+        Setup { cores: 1, connections_max: 1000, log: None, files: None, unix: None, exit: Exit::default(), from: None }
     }
 }
 
 impl Node {
     pub fn start(backend: ChosenBackend, quiet: bool, setup: Setup) -> Node {
         let (mailboxes, handle) = mesh(setup.cores.into()).unwrap();
+        let (mut listening, mut arriving) = (None, None);
+        if let Some((bridge, listener)) = setup.from {
+            let (usher, mut rooms) = arrivals(1, &handle);
+            std::thread::spawn(move || usher.run(&bridge));
+            (listening, arriving) = (Some(listener), rooms.pop());
+        }
+        let mut kept = Vec::new();
         let unix = setup.unix.map(|path| Listener::unix(&path, 0o700, Door::Standalone).unwrap());
         let mut addresses = Vec::new();
         let mut threads = Vec::new();
         for (core, mailbox) in mailboxes.into_iter().enumerate() {
-            let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Door::Standalone, false).unwrap();
+            let listener = listening
+                .take()
+                .unwrap_or_else(|| Listener::tcp("127.0.0.1:0".parse().unwrap(), Door::Standalone, false).unwrap());
+            kept.push(listener.try_clone().unwrap());
             addresses.push(listener.address().unwrap());
             let mut listeners = vec![listener];
             listeners.extend(unix.as_ref().map(|unix| unix.try_clone().unwrap()));
@@ -64,10 +81,11 @@ impl Node {
             config.log =
                 setup.log.clone().map(|(directory, name)| LogFilesConfig { directory, file_name: Box::new(name) });
             config.files.clone_from(&setup.files);
+            (config.exit, config.arrivals) = (setup.exit.clone(), arriving.take());
             let machine = LineMachine::new(CoreId(core as u16), quiet);
             threads.push(std::thread::spawn(move || run_core(config, machine, mailbox).unwrap()));
         }
-        Node { threads, addresses, handle }
+        Node { threads, addresses, handle, listeners: kept }
     }
 
     pub fn client(&self) -> Client {

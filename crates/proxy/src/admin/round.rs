@@ -9,7 +9,7 @@ use admin::http::{Request, Response, Status};
 use admin::port::{Found, Port};
 use base::CoreId;
 use base::limits::{ADMIN_ANSWER_MS_MAX, ADMIN_ROUND_MS_MIN};
-use base::street::{Effect, Machine, TickInput, TickOutput};
+use base::street::{Effect, Event, Machine, TickInput, TickOutput};
 
 use super::registry;
 use super::sample::Sample;
@@ -37,6 +37,8 @@ pub(crate) struct Admin {
     answers: Vec<Option<Box<CoreStanding>>>,
     began_us: Option<u64>,
     next_us: u64,
+    /// Another process takes over; whether its listener is given up.
+    leaving: Option<bool>,
 }
 
 impl Admin {
@@ -50,6 +52,7 @@ impl Admin {
             answers: Vec::new(),
             began_us: None,
             next_us: 0,
+            leaving: None,
         }
     }
 
@@ -57,6 +60,10 @@ impl Admin {
     fn heed(&mut self, input: &mut TickInput<'_, Word>) {
         for (from, word) in input.hops.drain(..) {
             let core = usize::from(from.0);
+            if let Word::Leave { .. } = word {
+                self.leaving = Some(false);
+                self.port.effects.push(Effect::StopListening);
+            }
             if let (Word::Standing(standing), Some(owed)) = (word, self.owed_since_us.get_mut(core)) {
                 *owed = None;
                 self.answers[core] = Some(standing);
@@ -110,12 +117,15 @@ impl Machine for Admin {
     fn tick(&mut self, mut input: TickInput<'_, Word>, output: &mut TickOutput<Word>) {
         let now_us = input.now.monotonic_us;
         self.heed(&mut input);
+        if input.events.iter().any(|event| matches!(event, Event::ListeningStopped)) {
+            self.leaving = Some(true);
+        }
         self.port.receive(now_us, input.received, input.events);
         self.end(now_us);
         self.begin(now_us, &mut output.hops);
         output.effects.append(&mut self.port.effects);
         output.deadline_us = self.deadline_us();
-        if self.port.is_stopping {
+        if self.port.is_stopping || (self.leaving == Some(true) && self.port.is_empty()) {
             output.effects.push(Effect::Stop);
         }
     }

@@ -186,6 +186,11 @@ impl Toy {
                 unreachable!("it has no files but its log")
             }
             Event::RoomReady { .. } | Event::RoomFailed { .. } => unreachable!("it asks for none"),
+            Event::ListeningStopped
+            | Event::Stilled { .. }
+            | Event::HandedOver { .. }
+            | Event::Arrived { .. }
+            | Event::ArrivalsEnded => unreachable!("it hands nothing over"),
             Event::LogFailed { .. } | Event::SegmentFailed { .. } => self.failed = true,
             Event::ShutdownRequested => self.stopping = true,
         }
