@@ -208,7 +208,8 @@ fn it_is_tried_before_a_store_without_a_trace_and_both_ways_are_told() {
     assert!(output.contains("\nThe store is zerohop (pid "), "{output}");
     assert_eq!(store.ask(&["dbsize"]), "0");
     let asked = store.ask(&["info", "commandstats"]);
-    let known = ["ping", "get", "command", "dbsize", "info", "cluster|nodes"].map(|name| format!("cmdstat_{name}:"));
+    let known = ["ping", "get", "command", "dbsize", "info", "cluster|nodes", "client|setinfo"]
+        .map(|name| format!("cmdstat_{name}:"));
     let others: Vec<&str> = asked.lines().filter(|line| line.starts_with("cmdstat_")).collect();
     assert!(others.iter().all(|line| known.iter().any(|known| line.starts_with(known))), "{asked}");
     assert!(asked.contains("cmdstat_get:"), "{asked}");
