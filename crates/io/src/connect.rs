@@ -8,11 +8,20 @@
 use crate::lookup::LOOKUPS;
 use base::street::UNIX_PREFIX;
 use rustix::io::ioctl_fionbio;
+use rustix::net::sockopt;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_socket, socket_with};
 use std::io::{Error, ErrorKind, Result};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+
+/// After so long without a sign of life a peer is taken for gone: a machine that vanished sends no end of its connections. One that
+/// reads nothing for so long although its buffer is full is, too, so this is more than stores stand still for.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// When the kernel asks a peer from which nothing comes whether it lives, and how often it may leave that unanswered.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// Connects to `host:port`, the first of its addresses that answers, or to `unix:/path`; `answer_max` is for all of it, the look-up
 /// of the name included.
@@ -41,12 +50,23 @@ fn first_answer(addresses: &[SocketAddr], until: Instant) -> std::result::Result
             true => Err(Error::new(ErrorKind::TimedOut, "no time was left to try it")),
             false => TcpStream::connect_timeout(address, share),
         };
-        match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+        match connected.and_then(|stream| set_up(&stream).map(|()| stream)) {
             Ok(stream) => return Ok(OwnedFd::from(stream)),
             Err(error) => tried.push((*address, error)),
         }
     }
     Err(tried)
+}
+
+fn set_up(stream: &TcpStream) -> Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+    // What was sent and is not acknowledged stops the questions above; this is the bound then.
+    sockopt::set_tcp_user_timeout(stream, SILENCE_MAX.as_millis() as u32)?;
+    Ok(())
 }
 
 fn told(tried: &[(SocketAddr, Error)], with_addresses: bool) -> Error {
@@ -86,8 +106,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (dead, live) = (nobody(), listener.local_addr().unwrap());
         let until = Instant::now() + PATIENCE;
-        first_answer(&[dead, live], until).unwrap();
+        let socket = first_answer(&[dead, live], until).unwrap();
         listener.accept().unwrap();
+        assert_eq!(sockopt::tcp_user_timeout(&socket).unwrap(), 30_000, "a machine that vanishes is noticed");
+        assert!(sockopt::socket_keepalive(&socket).unwrap() && sockopt::tcp_keepidle(&socket).unwrap() < SILENCE_MAX);
         let tried = first_answer(&[dead, dead], until).unwrap_err();
         let error = told(&tried, true);
         assert_eq!(error.to_string().matches(&format!("{dead}: Connection refused")).count(), 2, "{error}");

@@ -196,13 +196,12 @@ pub(crate) fn refuse_foreign_keys<T>(start: &mut Start, shards: &mut [(T, Shard)
 }
 
 fn entry(config: &NodeConfig, known: Option<&Identity>, (name, fresh): ([u8; 16], Token)) -> Entry {
-    let ClusterConfig { is_new, join, hosts, token, chain_length, lease_ms, is_relaxed, .. } = &config.cluster;
+    let ClusterConfig { is_new, join, token, chain_length, lease_ms, is_relaxed, .. } = &config.cluster;
     // Who was stopped before the founding was agreed on does it now: nobody can have joined, and nobody else may.
     let has_yet_to_found = |known: &Identity| known.node == NodeId(1) && !known.table.is_created();
     if *is_new || known.is_some_and(has_yet_to_found) {
         let settings = Settings { lease_ms: u32::from(*lease_ms), chain_length: *chain_length };
-        let given = token.filter(|_| hosts.is_some());
-        let token = given.unwrap_or(fresh);
+        let token = token.unwrap_or(fresh);
         let others = config.cluster.besides.iter().map(|address| manager_address(address)).collect();
         return Entry::Found { cluster: name, token, settings, relaxed: *is_relaxed, others };
     }

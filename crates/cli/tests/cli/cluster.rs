@@ -393,6 +393,20 @@ fn a_wrong_token_and_settings_that_make_no_cluster_are_refused() {
 
 /// It opens everything between nodes.
 #[test]
+fn a_founder_takes_the_token_that_it_is_given() {
+    let scratch = Scratch::new();
+    let (given, file) = ("0123456789abcdef".repeat(2), scratch.at("token"));
+    std::fs::write(&file, format!("{given}\n")).unwrap();
+    let first =
+        Server::serve(&["--dir", &scratch.at("0"), "--machine", "m0", "--cluster", "new", "--token-file", &file]);
+    let address = format!("127.0.0.1:{}", first.port);
+    assert!(first.said.contains(&format!("--token {given}")), "{}", first.said);
+    let second =
+        Server::serve(&["--dir", &scratch.at("1"), "--machine", "m1", "--join", &address, "--token-file", &file]);
+    assert!(second.said.contains("ready"), "{}", second.said);
+}
+
+#[test]
 fn the_token_stands_in_the_line_to_join_with_and_nowhere_else() {
     let scratch = Scratch::new();
     let first = Server::serve(&["--dir", &scratch.at("0"), "--machine", "m0", "--cluster", "new"]);

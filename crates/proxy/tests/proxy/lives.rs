@@ -8,11 +8,11 @@ use proxy::PolicyConfig;
 use std::collections::BTreeMap;
 use wire::request::encode;
 
-const CALLERS: usize = 5;
+pub const CALLERS: usize = 5;
 const REQUESTS: usize = 40;
 
 /// A life of one caller, as encoded requests.
-fn life(rng: &mut Rng, caller: usize) -> Vec<u8> {
+pub fn life(rng: &mut Rng, caller: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Whether something may be held, and whether the caller may have become one with a connection.
     let (mut begun, mut held, mut joined) = (false, false, false);
@@ -72,23 +72,29 @@ fn life(rng: &mut Rng, caller: usize) -> Vec<u8> {
     bytes
 }
 
-struct World {
-    street: Street,
-    store: Store,
+/// A proxy between its callers and a store, which may have other connections.
+pub struct World {
+    pub street: Street,
+    /// The proxy's address, as the store sees it.
+    host: &'static str,
     sessions: BTreeMap<ConnectionId, Session>,
     /// Replies of the store that have not been handed over.
     owed: BTreeMap<ConnectionId, Vec<u8>>,
 }
 
 impl World {
+    pub fn new(street: Street, host: &'static str) -> World {
+        World { street, host, sessions: BTreeMap::new(), owed: BTreeMap::new() }
+    }
+
     /// A moment: the store works on some connections, and some bytes of replies arrive.
-    fn step(&mut self, rng: &mut Rng) {
+    pub fn step(&mut self, store: &mut Store, rng: &mut Rng) {
         for connection in self.street.upstream.clone() {
             if rng.chance(1, 2) {
                 let bytes = self.street.take(connection);
                 let session = self.sessions.entry(connection).or_default();
-                session.address = format!("10.0.0.1:{}", connection.index);
-                let replies = session.take(&mut self.store, &bytes);
+                session.address = format!("{}:{}", self.host, connection.index);
+                let replies = session.take(store, &bytes);
                 self.owed.entry(connection).or_default().extend(replies);
             }
             let owed = self.owed.entry(connection).or_default();
@@ -106,12 +112,7 @@ impl World {
 fn proxied(seed: u64, lives: &[Vec<u8>], policy: PolicyConfig) -> Vec<Vec<u8>> {
     let mut rng = Rng::new(seed);
     let is_collapsing = seed % 4 >= 2;
-    let mut world = World {
-        street: Street::new(policy),
-        store: Store::of_today(),
-        sessions: BTreeMap::new(),
-        owed: BTreeMap::new(),
-    };
+    let (mut world, mut store) = (World::new(Street::new(policy), "10.0.0.1"), Store::of_today());
     if is_collapsing {
         // All keys: who has keys of its own hears the same.
         world.street.collapse("");
@@ -130,7 +131,7 @@ fn proxied(seed: u64, lives: &[Vec<u8>], policy: PolicyConfig) -> Vec<Vec<u8>> {
             unsent[caller] = later;
             quiet = 0;
         }
-        world.step(&mut rng);
+        world.step(&mut store, &mut rng);
         for (heard, &client) in heard.iter_mut().zip(&clients) {
             let bytes = world.street.take(client);
             quiet = if bytes.is_empty() { quiet } else { 0 };
@@ -143,7 +144,11 @@ fn proxied(seed: u64, lives: &[Vec<u8>], policy: PolicyConfig) -> Vec<Vec<u8>> {
 fn judge(seed: u64, policy: PolicyConfig) {
     let mut rng = Rng::new(seed);
     let lives: Vec<Vec<u8>> = (0..CALLERS).map(|caller| life(&mut rng, caller)).collect();
-    let heard = proxied(seed, &lives, policy);
+    compare(seed, &lives, &proxied(seed, &lives, policy));
+}
+
+/// What each heard, with what it would have heard directly.
+pub fn compare(seed: u64, lives: &[Vec<u8>], heard: &[Vec<u8>]) {
     for (caller, life) in lives.iter().enumerate() {
         let address = Street::<proxy::ProxyMachine>::peer(ConnectionId { index: caller as u32, generation: 1 });
         let mut session = Session::default();

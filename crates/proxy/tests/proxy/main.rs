@@ -8,6 +8,7 @@ mod collapse;
 mod collapse_histories;
 mod counts;
 mod crowded;
+mod handed;
 mod headroom;
 #[path = "../../../client/tests/client/history.rs"]
 mod history;

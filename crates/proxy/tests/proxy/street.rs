@@ -1,6 +1,6 @@
 //! A street for one machine: clients and stores at the other ends of its connections, and a clock that only the test moves.
 
-use base::street::{Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
+use base::street::{Door, Effect, Entrance, Event, HandOver, Machine, Now, Span, TickInput, TickOutput};
 use base::{ConnectionId, CoreId};
 use proxy::{Changeable, Classes, CoreStanding, PolicyConfig, ProxyMachine, Upstream, Word};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +42,12 @@ pub struct Street<M = ProxyMachine> {
     pub has_stopped: bool,
     /// Places where nobody answers.
     pub dead: BTreeSet<String>,
+    /// What clients sent that are not read any more.
+    unread: BTreeMap<ConnectionId, Vec<u8>>,
+    /// What becomes of connections that are to be another process's.
+    pub way: HandOver,
+    /// Those that are, with what was said of them and what they had sent.
+    pub handed: Vec<(ConnectionId, Vec<u8>, Vec<u8>)>,
 }
 
 impl Street<ProxyMachine> {
@@ -98,6 +104,9 @@ impl<M: Machine<Message = Word>> Street<M> {
             slow_dials: Vec::new(),
             has_stopped: false,
             dead: BTreeSet::new(),
+            unread: BTreeMap::new(),
+            way: HandOver::Gone,
+            handed: Vec::new(),
         }
     }
 
@@ -143,6 +152,19 @@ impl<M: Machine<Message = Word>> Street<M> {
         self.events.push(Event::ShutdownRequested);
     }
 
+    /// Another process takes over.
+    pub fn leave(&mut self) {
+        self.words.push((CoreId(1), Word::Leave { wait_us: 0 }));
+        self.tick();
+    }
+
+    /// A client comes from the process that this one takes over from.
+    pub fn arrives(&mut self, state: Vec<u8>) -> ConnectionId {
+        let connection = self.connection();
+        self.events.push(Event::Arrived { connection, state });
+        connection
+    }
+
     /// Sends that are done and of which the machine hears only when something else happens.
     pub fn quiet_sends(&self) -> usize {
         self.quiet.len()
@@ -156,8 +178,11 @@ impl<M: Machine<Message = Word>> Street<M> {
         }
     }
 
-    /// Bytes arrive with the next tick.
+    /// Bytes arrive with the next tick, if their sender is read.
     pub fn arrive(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        if let Some(unread) = self.unread.get_mut(&connection) {
+            return unread.extend_from_slice(bytes);
+        }
         let span = Span { start: self.received.len() as u32, len: bytes.len() as u32 };
         self.received.extend_from_slice(bytes);
         self.events.push(Event::Received { connection, span });
@@ -242,7 +267,25 @@ impl<M: Machine<Message = Word>> Street<M> {
                 }
             }
             Effect::Stop => self.has_stopped = true,
-            Effect::PauseReceive { .. } | Effect::ResumeReceive { .. } => {}
+            Effect::StopListening => self.events.push(Event::ListeningStopped),
+            Effect::Still { connection } => {
+                self.unread.entry(connection).or_default();
+                self.events.push(Event::Stilled { connection });
+            }
+            Effect::HandOver { connection, state } => {
+                let outcome = self.way;
+                if outcome == HandOver::Gone {
+                    let unread = self.unread.remove(&connection).expect("it is still");
+                    self.handed.push((connection, state, unread));
+                }
+                self.events.push(Event::HandedOver { connection, outcome });
+            }
+            Effect::ResumeReceive { connection } => {
+                if let Some(unread) = self.unread.remove(&connection) {
+                    self.arrive(connection, &unread);
+                }
+            }
+            Effect::PauseReceive { .. } => {}
             other => panic!("a proxy does not ask for {other:?}"),
         }
     }

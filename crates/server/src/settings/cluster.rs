@@ -60,7 +60,7 @@ pub(super) const TOKEN: Setting = Setting {
     key: "token",
     heading: CLUSTERS,
     value_name: "TOKEN",
-    help: "What the cluster's nodes prove to each other that they have; the first one prints it.\nAll users of this machine see options: ZEROHOP_TOKEN and --token-file are safer",
+    help: "What the cluster's nodes prove to each other that they have; the first one prints it, and takes one that it is given.\nAll users of this machine see options: ZEROHOP_TOKEN and --token-file are safer",
     many: false,
     flag: false,
     local: false,
