@@ -12,7 +12,7 @@ pub const DEMO: Suite = Suite {
     about: "`zerohop demo failover` beside Valkey: nothing acknowledged is lost, every counter is read, both gaps are told; and `zerohop demo deadlines`: both ways are told",
     needs: &[&needs::VALKEY],
     budget_seconds: 60,
-    turn: Turn::Shard("artefacts"),
+    turn: Turn::Shard("demos"),
     run,
 };
 

@@ -39,7 +39,7 @@ pub const SENTINEL: Suite = Suite {
     about: "the proxy before a Redis that its sentinels watch: the master is changed by command, and killed; no write is lost or done twice",
     needs: &[&needs::REDIS],
     budget_seconds: 60,
-    turn: Turn::Shard("artefacts"),
+    turn: Turn::Shard("demos"),
     run: |context| {
         let zerohop = path_text(&context.zerohop()?);
         let redis = program("redis-server")?;
