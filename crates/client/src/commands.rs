@@ -7,7 +7,7 @@ use crate::spread::Spread;
 use entry::Entry;
 use std::collections::BTreeMap;
 use wire::Arguments;
-use wire::number::parse_integer;
+use wire::number::leading_integer;
 use wire::registry::{self, CommandSpec, Flags};
 use wire::reply_parse::Value;
 
@@ -268,7 +268,7 @@ impl Known {
             FirstKey::None => None,
             FirstKey::At(index) => arguments.get(index),
             FirstKey::Counted(index) => {
-                let count = parse_integer(arguments.get(index)?)?;
+                let count = leading_integer(arguments.get(index)?)?;
                 (count > 0).then(|| arguments.get(index + 1)).flatten()
             }
             FirstKey::Behind(word, from) => {

@@ -12,6 +12,7 @@ use crate::machine::ProxyMachine;
 use crate::seat::OwedTo;
 use base::limits::LONG_REQUEST_BYTES;
 use base::street::Now;
+use client::cluster::slot_of;
 use client::{Hold, Known, Way};
 use wire::Arguments;
 
@@ -47,6 +48,7 @@ impl ProxyMachine {
         let is_alone = arguments.len() == 1;
         match self.way(Some(known), arguments, request) {
             Way::Held(Hold::Begin) if is_alone => Some(self.say_here(caller, NESTED)),
+            Way::Held(Hold::Watch) if is_of_several_slots(arguments) => Some(self.doom(now, caller, request)),
             Way::Held(Hold::Watch) if !is_alone => Some(self.say_here(caller, WATCH_INSIDE)),
             Way::Held(Hold::End) if is_alone => self.end_nowhere(caller, arguments),
             Way::Held(Hold::End) if arguments[0].eq_ignore_ascii_case(b"exec") => {
@@ -123,6 +125,13 @@ impl ProxyMachine {
         caller.end_transaction(false);
         self.say_here(caller, GIVEN_UP)
     }
+}
+
+/// Whether a node looks no further than at the slots of these keys, which are all words but the first.
+fn is_of_several_slots(arguments: Arguments<'_>) -> bool {
+    let mut slots = arguments.iter().skip(1).map(slot_of);
+    let first = slots.next();
+    slots.any(|slot| Some(slot) != first)
 }
 
 /// Whether any node refuses a request without looking further.
