@@ -338,3 +338,22 @@ impl Known {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::CommandTable;
+    use wire::{Arguments, ParseLimits, Parsed, parse};
+
+    /// Stores read the count as C's `atoi` does: who reads it otherwise sends the request to whoever has no key of it.
+    #[test]
+    fn the_first_key_behind_a_count_is_found_however_the_count_is_written() {
+        let known = CommandTable::own().look_up(b"lmpop", None).expect("a command of ours");
+        for (count, key) in [("1", Some("a")), ("+1", Some("a")), (" 2x", Some("a")), ("0", None), ("x", None)] {
+            let mut bytes = Vec::new();
+            wire::request::encode([&b"LMPOP"[..], count.as_bytes(), b"a", b"RIGHT"], &mut bytes);
+            let mut spans = Vec::new();
+            assert!(matches!(parse(&bytes, 0, &mut spans, &ParseLimits::AUTHENTICATED), Parsed::Request { .. }));
+            assert_eq!(known.key(Arguments::new(&bytes, &spans)), key.map(str::as_bytes), "{count:?}");
+        }
+    }
+}
