@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, bench, campaign, deny, dist, fixture, fuzz, peers, sim, test, tidy, wheel};
+use crate::{Outcome, bench, campaign, deny, dist, fixture, fuzz, peers, schedule, sim, test, tidy, wheel};
 
 /// One chore of `cargo x`.
 pub struct Chore {
@@ -35,6 +35,12 @@ const CHORES: &[Chore] = &[
         usage: "",
         about: "what .ci/run does after it has found cargo: the same as `test`",
         run: test::run,
+    },
+    Chore {
+        name: "suite",
+        usage: "NAME [--no-install]",
+        about: "one suite of `test`, whose needs are met; `test` starts each so",
+        run: schedule::run_suite,
     },
     Chore {
         name: "sim",

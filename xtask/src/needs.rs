@@ -44,10 +44,6 @@ pub const REDIS: Need = Need {
 };
 /// The newer oracle.
 pub const VALKEY: Need = Need { name: "Valkey", program: "valkey-server", source: Source::Peers(&["valkey-server"]) };
-/// memcached, a peer of the measurements.
-pub const MEMCACHED: Need = Need { name: "memcached", program: "memcached", source: Source::Peers(&["memcached"]) };
-/// valgrind, which counts instructions.
-pub const VALGRIND: Need = Need { name: "valgrind", program: "valgrind", source: Source::Debian(&["valgrind"]) };
 /// The machine that loses its power.
 pub const QEMU: Need =
     Need { name: "QEMU", program: "qemu-system-x86_64", source: Source::Debian(&["qemu-system-x86"]) };

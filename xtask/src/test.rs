@@ -2,11 +2,11 @@
 //! `N passed, N failed` (and `, N skipped` where something was left out).
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::needs::{self, Need};
-use crate::suites::{Context, Counts, SUITES, Suite, Turn};
-use crate::watchdog::Watchdog;
+use crate::schedule::{Ended, Schedule};
+use crate::suites::{Counts, SUITES, Suite, Turn};
 use crate::{Outcome, workspace};
 
 /// What the command line asks for.
@@ -34,8 +34,7 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     println!("suites: the fixed set and shard `{shard}` (commit {})", &commit[..commit.len().min(12)]);
     println!("        {}", chosen.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", "));
     let missing = meet_needs(&chosen, options.no_install)?;
-    let counts =
-        run_all(&chosen, &Context { root: workspace::root(), commit, may_install: !options.no_install }, &missing);
+    let counts = run_all(&chosen, options.no_install, &missing);
     tell_missing(&missing);
     println!("{}", summary(counts));
     Ok(if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -128,45 +127,27 @@ fn meet_needs(chosen: &[&'static Suite], no_install: bool) -> Outcome<Vec<&'stat
     Ok(unmet())
 }
 
-fn run_all(chosen: &[&'static Suite], context: &Context, missing: &[&Need]) -> Counts {
-    let mut total = Counts::default();
-    let mut table = String::new();
+fn run_all(chosen: &[&'static Suite], no_install: bool, missing: &[&Need]) -> Counts {
     let begun = Instant::now();
-    for suite in chosen {
-        let lacking = suite.needs.iter().find(|need| missing.iter().any(|absent| absent.name == need.name));
-        println!("\n== {}: {}", suite.name, suite.about);
-        let started = Instant::now();
-        let counts = match lacking {
-            Some(need) => {
-                println!("skipped: it needs {}", need.name);
-                Counts { skipped: 1, ..Counts::default() }
-            }
-            None => run_one(suite, context, total),
-        };
-        let seconds = started.elapsed().as_secs();
+    let lacks = |suite: &Suite| suite.needs.iter().find(|need| missing.iter().any(|absent| absent.name == need.name));
+    let (lacking, able): (Vec<&Suite>, Vec<&Suite>) = chosen.iter().partition(|suite| lacks(suite).is_some());
+    let ended = Schedule::new(no_install).run(&able);
+    let mut total = Counts { skipped: lacking.len(), ..Counts::default() };
+    println!();
+    for Ended { suite, counts, seconds, cpu_seconds } in ended {
         let over = if seconds > suite.budget_seconds { "  over its budget" } else { "" };
-        table.push_str(&format!(
-            "{:<18}{:>7} passed {:>5} failed {:>5} skipped {seconds:>6} s of {}{over}\n",
-            suite.name, counts.passed, counts.failed, counts.skipped, suite.budget_seconds
-        ));
+        let Counts { passed, failed, skipped } = counts;
+        println!(
+            "{:<18}{passed:>7} passed {failed:>5} failed {skipped:>5} skipped {seconds:>6} s of {:<4} {cpu_seconds:>6} s of CPU{over}",
+            suite.name, suite.budget_seconds
+        );
         total.add(counts);
     }
-    println!("\n{table}{:<18}{:>52} s", "all", begun.elapsed().as_secs());
+    for suite in lacking {
+        println!("{:<18}skipped: it needs {}", suite.name, lacks(suite).map_or("", |need| need.name));
+    }
+    println!("{:<18}{:>52} s", "all", begun.elapsed().as_secs());
     total
-}
-
-/// Runs one suite under a watchdog that closes the whole run when the suite hangs.
-fn run_one(suite: &'static Suite, context: &Context, mut so_far: Counts) -> Counts {
-    so_far.add(Counts::one(false));
-    let _watchdog = Watchdog::new(Duration::from_secs(suite.budget_seconds), move || {
-        println!("{} hangs: it took three times its budget of {} s", suite.name, suite.budget_seconds);
-        println!("{}", summary(so_far));
-        std::process::exit(1);
-    });
-    (suite.run)(context).unwrap_or_else(|message| {
-        println!("{}: {message}", suite.name);
-        Counts::one(false)
-    })
 }
 
 fn tell_missing(missing: &[&Need]) {
@@ -179,7 +160,7 @@ fn tell_missing(missing: &[&Need]) {
 }
 
 /// The last line of the run.
-fn summary(counts: Counts) -> String {
+pub fn summary(counts: Counts) -> String {
     let skipped = if counts.skipped > 0 { format!(", {} skipped", counts.skipped) } else { String::new() };
     format!("{} passed, {} failed{skipped}", counts.passed, counts.failed)
 }

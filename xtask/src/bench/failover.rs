@@ -4,6 +4,7 @@
 //! Everything of a store shares the machine with its writers and nothing is pinned: these are waits, no costs.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use ports::PortBlock;
 
@@ -26,7 +27,7 @@ const KILLS_PER_PEER_KILL: usize = 10;
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Killed(serde_json::Value),
+    Killed(IgnoredAny),
     Report(Report),
 }
 

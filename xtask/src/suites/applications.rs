@@ -1,7 +1,7 @@
 //! The suite `applications`: Django, Express, Spring and redis-py, none of which knows of a proxy, before one.
 
 use super::outside::{BACKENDS, maven_classpath, npm_folder, path_text, program};
-use super::{Suite, Turn, commit_number};
+use super::{Company, Suite, Turn, commit_number};
 use crate::{needs, workspace};
 
 /// Where their sources are, and below the folder of clients what is built of them.
@@ -14,6 +14,7 @@ pub const APPLICATIONS: Suite = Suite {
     needs: &[&needs::VALKEY, &needs::PYTHON, &needs::APPLICATIONS, &needs::NODE, &needs::JAVA],
     budget_seconds: 240,
     turn: Turn::Shard("applications"),
+    company: Company::SideBySide,
     run: |context| {
         let zerohop = path_text(&context.zerohop()?);
         let modules = npm_folder(context, &format!("{SOURCES}/express"), "express")?.join("node_modules");

@@ -1,6 +1,6 @@
 //! Suites that Cargo runs: Clippy, and every test of the workspace.
 
-use super::{Counts, Suite, Turn};
+use super::{Company, Counts, Suite, Turn};
 use crate::{Outcome, needs, process, workspace};
 
 /// Clippy twice, warnings refused: over the code with the purity of rings 0-3, and over its tests without it.
@@ -10,6 +10,7 @@ pub const CLIPPY: Suite = Suite {
     needs: &[&needs::CLIPPY],
     budget_seconds: 240,
     turn: Turn::Fixed,
+    company: Company::Alone,
     run: |_| {
         let mut counts = Counts::one(clippy(&["--lib", "--bins", "--examples"], &[])?);
         let impure = ["-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -32,6 +33,7 @@ pub const DOCUMENTATION: Suite = Suite {
     needs: &[],
     budget_seconds: 120,
     turn: Turn::Fixed,
+    company: Company::Alone,
     run: |_| {
         let mut doc = workspace::cargo();
         doc.args(["doc", "--quiet", "--workspace", "--no-deps", "--keep-going"]);
@@ -40,18 +42,59 @@ pub const DOCUMENTATION: Suite = Suite {
     },
 };
 
-/// Every test of every crate, at release speed with assertions on.
-pub const WORKSPACE: Suite = Suite {
-    name: "workspace",
-    about: "cargo test of the workspace: release speed, assertions on",
+/// Everything that the suites below and all others start: built at once, because it takes every processor.
+pub const BUILD: Suite = Suite {
+    name: "build",
+    about: "the workspace with its tests: release speed, assertions on",
     needs: &[],
-    budget_seconds: 600,
+    budget_seconds: 400,
     turn: Turn::Fixed,
-    run: |_| cargo_test(&["--workspace", "--profile", "checked"]),
+    company: Company::Alone,
+    run: |_| process::shown(workspace::cargo().args(["test", "--quiet", "--no-run"]).args(WORKSPACE)).map(Counts::one),
+};
+
+/// Tests beside the code.
+pub const UNIT_TESTS: Suite = Suite {
+    name: "unit-tests",
+    about: "cargo test of what stands beside the code",
+    needs: &[],
+    budget_seconds: 180,
+    turn: Turn::Fixed,
+    company: Company::SideBySide,
+    run: |_| tests_of_workspace(&["--lib", "--bins", "--examples"]),
+};
+
+/// Tests from outside.
+pub const INTEGRATION_TESTS: Suite = Suite {
+    name: "integration-tests",
+    about: "cargo test of what stands in the folders `tests`: crates from outside, the simulator's worlds, the binary",
+    needs: &[],
+    budget_seconds: 240,
+    turn: Turn::Fixed,
+    company: Company::SideBySide,
+    run: |_| tests_of_workspace(&["--test", "*"]),
+};
+
+/// Examples in the documentation.
+pub const DOC_TESTS: Suite = Suite {
+    name: "doc-tests",
+    about: "cargo test of the examples in the documentation of crates",
+    needs: &[],
+    budget_seconds: 60,
+    turn: Turn::Fixed,
+    company: Company::SideBySide,
+    run: |_| tests_of_workspace(&["--doc"]),
 };
 
 /// Tests at a time for each core: most wait for processes of their own. Those of `cli` take 41 s so, and 72 s with one each.
 const TESTS_PER_CORE: usize = 3;
+
+/// Of the workspace. Whatever is run of it is chosen from the whole: cargo unites the features of what it builds.
+const WORKSPACE: [&str; 3] = ["--workspace", "--profile", "checked"];
+
+fn tests_of_workspace(which: &[&str]) -> Outcome<Counts> {
+    cargo_test(&[&WORKSPACE[..], which].concat())
+}
 
 /// `cargo test` with these arguments, counted by its own result lines.
 pub fn cargo_test(arguments: &[&str]) -> Outcome<Counts> {

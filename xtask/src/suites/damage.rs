@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Context, Counts, Suite, Turn, commit_number};
+use super::{Company, Context, Counts, Suite, Turn, commit_number};
 use crate::{Outcome, kill, process, workspace};
 
 /// The seeds that every commit is asked: any, and one that zeroes the last page of the log, with all that told of fifteen
@@ -19,6 +19,7 @@ pub const DAMAGE: Suite = Suite {
     needs: &[],
     budget_seconds: 60,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         let (proof, zerohop) = (workspace::checked_program("proof")?, context.zerohop()?);
         let mut counts = Counts::default();

@@ -3,7 +3,7 @@
 use ports::PortBlock;
 use serde_json::Value;
 
-use super::{Context, Counts, Suite, Turn};
+use super::{Company, Context, Counts, Suite, Turn};
 use crate::{Outcome, needs, process};
 
 /// `kill -9` under counters beside Valkey, and deadlines beside a bulk job on it.
@@ -13,6 +13,7 @@ pub const DEMO: Suite = Suite {
     needs: &[&needs::VALKEY],
     budget_seconds: 60,
     turn: Turn::Shard("demos"),
+    company: Company::SideBySide,
     run,
 };
 

@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use super::outside::{BACKENDS, on_every_backend, program, with_server};
-use super::{Context, Counts, Suite, Turn, commit_number};
+use super::{Company, Context, Counts, Suite, Turn, commit_number};
 use crate::{Outcome, needs, process};
 
 /// Personalities of the server under test.
@@ -25,6 +25,7 @@ pub const DIFFERENTIAL: Suite = Suite {
     needs: &[&needs::REDIS, &needs::VALKEY],
     budget_seconds: 240,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         on_every_backend(context, |backend, proof| {
             let mut counts = Counts::default();

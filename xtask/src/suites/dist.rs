@@ -1,6 +1,6 @@
 //! The suite about what a stranger downloads: the static binary and the Debian package.
 
-use super::{Suite, Turn};
+use super::{Company, Suite, Turn};
 use crate::{dist, needs};
 
 /// Both artefacts are built and each is started in an empty root.
@@ -10,5 +10,6 @@ pub const ARTEFACTS: Suite = Suite {
     needs: &[&needs::DPKG],
     budget_seconds: 300,
     turn: Turn::Shard("artefacts"),
+    company: Company::SideBySide,
     run: |_| dist::check(&dist::build()?),
 };

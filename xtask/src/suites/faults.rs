@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Context, Counts, Suite, Turn, commit_number};
+use super::{Company, Context, Counts, Suite, Turn, commit_number};
 use crate::{Outcome, kill, needs, process, workspace};
 
 /// The seed that every commit is asked; with it a run's end fails while others settle with it.
@@ -27,6 +27,7 @@ pub const FAULTS: Suite = Suite {
     needs: &[&needs::COMPILER],
     budget_seconds: 90,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| run(context, FIXED_THIRD),
 };
 
@@ -37,6 +38,7 @@ pub const FAULTS_REST: Suite = Suite {
     needs: &[&needs::COMPILER],
     budget_seconds: 180,
     turn: Turn::Shard("disks"),
+    company: Company::SideBySide,
     run: |context| run(context, OTHER_THIRDS),
 };
 

@@ -1,6 +1,6 @@
 //! The suite of the fuzzer: the repository's inputs, and then a fixed number of new ones, drawn by the commit.
 
-use super::{Context, Counts, Suite, Turn};
+use super::{Company, Context, Counts, Suite, Turn};
 use crate::fuzz::{self, Bound, CXX, Session, TARGETS};
 use crate::{Outcome, needs};
 
@@ -15,6 +15,7 @@ pub const FUZZ: Suite = Suite {
     needs: &[],
     budget_seconds: 240,
     turn: Turn::Shard("fuzz"),
+    company: Company::SideBySide,
     run,
 };
 

@@ -1,6 +1,6 @@
 //! Suites about the text of the repository: formatting, house rules, licences.
 
-use super::{Counts, Suite, Turn};
+use super::{Company, Counts, Suite, Turn};
 use crate::{deny, needs, tidy};
 
 /// `cargo fmt --check`.
@@ -10,6 +10,7 @@ pub const FORMAT: Suite = Suite {
     needs: &[&needs::RUSTFMT],
     budget_seconds: 20,
     turn: Turn::Fixed,
+    company: Company::Alone,
     run: |_| tidy::is_formatted().map(Counts::one),
 };
 
@@ -20,6 +21,7 @@ pub const TIDY: Suite = Suite {
     needs: &[],
     budget_seconds: 20,
     turn: Turn::Fixed,
+    company: Company::Alone,
     run: |_| tidy::check_all().map(|(passed, failed)| Counts { passed, failed, skipped: 0 }),
 };
 
@@ -30,5 +32,6 @@ pub const DENY: Suite = Suite {
     needs: &[],
     budget_seconds: 60,
     turn: Turn::Fixed,
+    company: Company::Alone,
     run: |_| deny::check_all().map(|(_, findings)| Counts::one(findings == 0)),
 };

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Context, Counts, Suite, Turn, commit_number};
+use super::{Company, Context, Counts, Suite, Turn, commit_number};
 use crate::{Outcome, kill, process, workspace};
 
 /// The seed that every commit is asked.
@@ -20,6 +20,7 @@ pub const KILL: Suite = Suite {
     needs: &[],
     budget_seconds: 60,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run,
 };
 

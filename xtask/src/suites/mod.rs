@@ -67,6 +67,15 @@ pub enum Turn {
     Shard(&'static str),
 }
 
+/// Beside what a suite runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Nothing: it keeps every processor busy by itself, or others wait for what it builds.
+    Alone,
+    /// Others of its kind.
+    SideBySide,
+}
+
 /// One suite.
 pub struct Suite {
     /// Its name, for `--only`.
@@ -79,6 +88,8 @@ pub struct Suite {
     pub budget_seconds: u64,
     /// When it runs.
     pub turn: Turn,
+    /// Beside what.
+    pub company: Company,
     /// Runs it. An error means the suite could not do its work and counts as one failure.
     pub run: fn(&Context) -> Outcome<Counts>,
 }
@@ -90,7 +101,10 @@ pub const SUITES: &[Suite] = &[
     house::DENY,
     cargo_tests::CLIPPY,
     cargo_tests::DOCUMENTATION,
-    cargo_tests::WORKSPACE,
+    cargo_tests::BUILD,
+    cargo_tests::UNIT_TESTS,
+    cargo_tests::INTEGRATION_TESTS,
+    cargo_tests::DOC_TESTS,
     differential::DIFFERENTIAL,
     proxy::PROXY,
     outside::ACL,

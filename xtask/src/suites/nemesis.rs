@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Context, Counts, Suite, Turn, commit_number};
+use super::{Company, Context, Counts, Suite, Turn, commit_number};
 use crate::nemesis::Scene;
 use crate::{Outcome, needs, nemesis, process, workspace};
 
@@ -24,6 +24,7 @@ pub const NEMESIS: Suite = Suite {
     needs: &[],
     budget_seconds: 140,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run,
 };
 
@@ -73,6 +74,7 @@ pub const NEMESIS_SCENES: Suite = Suite {
     needs: &[],
     budget_seconds: 300,
     turn: Turn::Shard("scenes"),
+    company: Company::SideBySide,
     run: run_scenes,
 };
 

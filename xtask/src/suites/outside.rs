@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Context, Counts, Suite, Turn};
+use super::{Company, Context, Counts, Suite, Turn};
 use crate::{Outcome, needs, process, workspace};
 
 /// Backends that everything runs on.
@@ -15,6 +15,7 @@ pub const SPLIT: Suite = Suite {
     needs: &[&needs::REDIS],
     budget_seconds: 60,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         let redis = program("redis-server")?;
         on_every_backend(context, |backend, proof| {
@@ -34,6 +35,7 @@ pub const ACL: Suite = Suite {
     needs: &[&needs::VALKEY],
     budget_seconds: 60,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         let (zerohop, valkey) = (path_text(&context.zerohop()?), program("valkey-server")?);
         on_every_backend(context, |backend, proof| {
@@ -51,6 +53,7 @@ pub const HOSTILE: Suite = Suite {
     needs: &[],
     budget_seconds: 120,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         let zerohop = path_text(&context.zerohop()?);
         on_every_backend(context, |backend, proof| {
@@ -66,6 +69,7 @@ pub const PACKAGE_INDEX: Suite = Suite {
     needs: &[&needs::REDIS],
     budget_seconds: 60,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         let (zerohop, redis_cli) = (path_text(&context.zerohop()?), program("redis-cli")?);
         on_every_backend(context, |backend, proof| {
@@ -83,6 +87,7 @@ pub const PYTHON_CLIENTS: Suite = Suite {
     needs: &[&needs::PYTHON, &needs::REDIS_PY],
     budget_seconds: 30,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         let python = path_text(&needs::python());
         beside_server(context, &[&python, "tests/clients/python/client.py"])
@@ -96,6 +101,7 @@ pub const REDIS_PY: Suite = Suite {
     needs: &[&needs::PYTHON, &needs::REDIS_PY],
     budget_seconds: 60,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         let folder = path_text(&clients_folder().join("redis-py"));
         let python = path_text(&needs::python());
@@ -114,6 +120,7 @@ pub const GO_CLIENT: Suite = Suite {
     needs: &[&needs::GO],
     budget_seconds: 90,
     turn: Turn::Shard("clients"),
+    company: Company::SideBySide,
     run: |context| {
         let binary = path_text(&clients_folder().join("go-client"));
         let mut build = context.command("go");
@@ -130,6 +137,7 @@ pub const NODE_CLIENTS: Suite = Suite {
     needs: &[&needs::NODE],
     budget_seconds: 60,
     turn: Turn::Shard("clients"),
+    company: Company::SideBySide,
     run: |context| {
         let folder = npm_folder(context, "tests/clients/node", "node")?;
         let script = folder.join("client.mjs");
@@ -145,6 +153,7 @@ pub const JAVA_CLIENTS: Suite = Suite {
     needs: &[&needs::JAVA],
     budget_seconds: 120,
     turn: Turn::Shard("clients"),
+    company: Company::SideBySide,
     run: |context| {
         let classpath = maven_classpath(context, "tests/clients/java", "java")?;
         beside_server(context, &["java", "-cp", &classpath, "Client"])
@@ -158,6 +167,7 @@ pub const RUST_CLIENT: Suite = Suite {
     needs: &[],
     budget_seconds: 120,
     turn: Turn::Shard("clients"),
+    company: Company::SideBySide,
     run: |context| {
         let folder = clients_folder().join("rust");
         let mut build = workspace::cargo();

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use super::cargo_tests::cargo_test;
-use super::{Context, Counts, Suite, Turn};
+use super::{Company, Context, Counts, Suite, Turn};
 use crate::{Outcome, kill, nemesis, workspace};
 
 /// Crates of a cluster that no single node needs: their tests with planted bugs are a shard of their own.
@@ -19,6 +19,7 @@ pub const PLANTED: Suite = Suite {
     needs: &[],
     budget_seconds: 240,
     turn: Turn::Shard("planted"),
+    company: Company::SideBySide,
     run: |_| tests(|name| !OF_CLUSTERS.contains(&name) && !OF_SHARDS.contains(&name)),
 };
 
@@ -29,6 +30,7 @@ pub const PLANTED_SHARD: Suite = Suite {
     needs: &[],
     budget_seconds: 240,
     turn: Turn::Shard("planted-shard"),
+    company: Company::SideBySide,
     run: |_| tests(|name| OF_SHARDS.contains(&name)),
 };
 
@@ -39,6 +41,7 @@ pub const PLANTED_CLUSTER: Suite = Suite {
     needs: &[],
     budget_seconds: 240,
     turn: Turn::Shard("planted-cluster"),
+    company: Company::SideBySide,
     run: |_| tests(|name| OF_CLUSTERS.contains(&name)),
 };
 
@@ -49,6 +52,7 @@ pub const PLANTED_PROCESSES: Suite = Suite {
     needs: &[],
     budget_seconds: 600,
     turn: Turn::Shard("losers"),
+    company: Company::SideBySide,
     run: process_with_bug,
 };
 

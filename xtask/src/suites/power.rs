@@ -2,7 +2,7 @@
 //! with its seed, puts Redis that syncs once a second in its place, which has to be caught, and cuts a cluster in the machine
 //! once: the fixed set has no time for that. Hundreds of rounds are a campaign: `cargo x campaign power`, with `--nodes 3` of a cluster.
 
-use super::{Context, Counts, Suite, Turn, commit_number};
+use super::{Company, Context, Counts, Suite, Turn, commit_number};
 use crate::power::{LOSER_ROUNDS, NODES, Subject};
 use crate::{Outcome, kill, needs, power};
 
@@ -21,6 +21,7 @@ pub const POWER: Suite = Suite {
     needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST],
     budget_seconds: 90,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         let (zerohop, seed) = (context.zerohop()?, commit_number(&context.commit));
         campaigns(context, &[(Subject::Zerohop(&zerohop), 1, seed, ROUNDS)])
@@ -34,6 +35,7 @@ pub const POWER_REST: Suite = Suite {
     needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST, &needs::REDIS],
     budget_seconds: 240,
     turn: Turn::Shard("disks"),
+    company: Company::SideBySide,
     run: |context| {
         let (zerohop, seed) = (context.zerohop()?, commit_number(&context.commit));
         let (ours, redis) = (Subject::Zerohop(&zerohop), Subject::Redis("everysec"));
@@ -64,6 +66,7 @@ pub const POWER_LOSERS: Suite = Suite {
     needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST, &needs::REDIS],
     budget_seconds: 300,
     turn: Turn::Shard("losers"),
+    company: Company::SideBySide,
     run: lose,
 };
 

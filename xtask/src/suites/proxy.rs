@@ -1,7 +1,7 @@
 //! The suite `proxy`: what a client hears through the proxy is what it hears from the store.
 
 use super::outside::{BACKENDS, clients_folder, on_every_backend, path_text, program};
-use super::{Context, Counts, Suite, Turn, commit_number};
+use super::{Company, Context, Counts, Suite, Turn, commit_number};
 use crate::{Outcome, needs, process};
 
 /// Sequences of one run: those of a seed that every commit is asked, and as many of the commit's own.
@@ -16,6 +16,7 @@ pub const PROXY: Suite = Suite {
     needs: &[&needs::REDIS, &needs::VALKEY, &needs::PYTHON, &needs::REDIS_PY],
     budget_seconds: 180,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run: |context| {
         on_every_backend(context, |backend, proof| {
             let mut counts = Counts::default();
@@ -40,6 +41,7 @@ pub const SENTINEL: Suite = Suite {
     needs: &[&needs::REDIS],
     budget_seconds: 60,
     turn: Turn::Shard("demos"),
+    company: Company::SideBySide,
     run: |context| {
         let zerohop = path_text(&context.zerohop()?);
         let redis = program("redis-server")?;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use ports::PortBlock;
 
-use super::{Context, Counts, Suite, Turn};
+use super::{Company, Context, Counts, Suite, Turn};
 use crate::{Outcome, needs, process, wheel, workspace};
 
 /// What a wheel may take, bytes.
@@ -18,6 +18,7 @@ pub const PYTHON: Suite = Suite {
     needs: &[&needs::CLIPPY, &needs::COMPILER, &needs::PYTHON, &needs::WHEEL_TOOLS],
     budget_seconds: 180,
     turn: Turn::Shard("artefacts"),
+    company: Company::SideBySide,
     run,
 };
 

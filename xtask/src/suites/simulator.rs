@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use super::{Context, Counts, Suite, Turn};
+use super::{Company, Context, Counts, Suite, Turn};
 use crate::{Outcome, process, workspace};
 
 /// First seed of the run.
@@ -20,6 +20,7 @@ pub const SEEDS: Suite = Suite {
     needs: &[],
     budget_seconds: 240,
     turn: Turn::Fixed,
+    company: Company::SideBySide,
     run,
 };
 
