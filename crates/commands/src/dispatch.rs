@@ -189,7 +189,7 @@ const LISTS: [(Id, Handler); 22] = [
     (Id::Blmpop, lists::blocking::blmpop),
 ];
 
-const OWN: [(Id, Handler); 2] = [(Id::ZhGet, own::zh_get), (Id::ZhWait, own::zh_wait)];
+const OWN: [(Id, Handler); 3] = [(Id::ZhGet, own::zh_get), (Id::ZhMget, own::zh_mget), (Id::ZhWait, own::zh_wait)];
 
 #[cfg(test)]
 mod tests {

@@ -59,6 +59,7 @@ impl Harness {
             random: 7,
             may_block: self.may_block,
             long: None,
+            refused: &[],
         };
         let result = run(Arguments::new(&request.bytes, &request.spans), &mut unit);
         (result, out.split_off(earlier))

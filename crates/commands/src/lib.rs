@@ -37,4 +37,4 @@ mod own_tests;
 mod property_tests;
 
 pub use dispatch::{execute, resume, resume_on, timed_out};
-pub use unit::{Block, LongArgument, Outcome, Reason, Unit};
+pub use unit::{Block, LongArgument, Outcome, Reason, Refused, Unit};

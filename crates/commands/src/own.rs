@@ -1,11 +1,12 @@
-//! Zerohop's own: ZH.GET and ZH.WAIT.
+//! Zerohop's own: ZH.GET, ZH.MGET and ZH.WAIT.
 
 use base::Version;
 use wire::{Arguments, ErrorReply, error};
 
 use crate::arguments::{at_least, is, timeout_milliseconds};
 use crate::failure::{DONE, Executed, Failure};
-use crate::unit::{Block, Outcome, Reason, Unit, argument};
+use crate::strings::get::text_or_null;
+use crate::unit::{Block, Outcome, Reason, Refused, Unit, argument};
 use crate::values::string;
 
 const NOT_A_VERSION: ErrorReply = ErrorReply::new("ERR", "version is not an integer or out of range");
@@ -21,6 +22,19 @@ pub(crate) fn zh_get(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
             unit.reply.integer(version.0 as i64);
         }
         None => unit.reply.null_array(),
+    }
+    DONE
+}
+
+/// ZH.MGET key [key …]: what MGET says of each, or the error where another instance of the cluster has to be asked.
+pub(crate) fn zh_mget(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
+    unit.reply.array(arguments.len() - 1);
+    let mut refused = unit.refused.iter().peekable();
+    for (index, name) in arguments.iter().enumerate().skip(1) {
+        match refused.next_if(|refused| refused.argument == index) {
+            Some(Refused { error, .. }) => unit.reply.raw(error),
+            None => text_or_null(name, unit),
+        }
     }
     DONE
 }

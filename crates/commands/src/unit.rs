@@ -25,6 +25,17 @@ pub struct Unit<'a> {
     pub may_block: bool,
     /// The value that the command sets, if it came in blocks; its argument is empty then.
     pub long: Option<LongArgument<'a>>,
+    /// Keys whose values others have, in the order of the arguments: of `ZH.MGET` alone.
+    pub refused: &'a [Refused],
+}
+
+/// A key that is answered by an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Which argument it is.
+    pub argument: usize,
+    /// The error, as it goes on the wire.
+    pub error: Vec<u8>,
 }
 
 /// A value in blocks.

@@ -55,6 +55,7 @@ impl Model {
             "DELIFEQ" => self.delete_matching(&arguments[1], &Condition::Equal(&arguments[2])),
             "MSETEX" => self.set_many(&arguments[1], &arguments[2..]),
             "RPUSH" => self.push(&arguments[1], &arguments[2..]),
+            "ZH.MGET" => self.read_many(&arguments[1..], nil),
             "DEL" => integer(arguments[1..].iter().filter(|key| self.values.remove(*key).is_some()).count()),
             _ => self.read(&name, &arguments[1], nil),
         }
@@ -70,6 +71,16 @@ impl Model {
             ("ZH.GET", None) if nil.starts_with(b"$") => b"*-1\r\n".to_vec(),
             (_, None) => nil.to_vec(),
         }
+    }
+
+    fn read_many(&self, keys: &[Vec<u8>], nil: &[u8]) -> Vec<u8> {
+        let value = |key| match self.values.get(key) {
+            Some(Value::String(value)) => bulk(value),
+            Some(Value::List(_)) | None => nil.to_vec(),
+        };
+        let mut reply = format!("*{}\r\n", keys.len()).into_bytes();
+        keys.iter().for_each(|key| reply.extend(value(key)));
+        reply
     }
 
     fn set(&mut self, key: &[u8], value: &[u8], options: &[Vec<u8>], nil: &[u8]) -> Vec<u8> {

@@ -70,6 +70,12 @@ impl Desk {
         None
     }
 
+    /// Whether it is a part that asks one node for keys of several slots.
+    #[inline]
+    pub fn is_merged(&self, owed: &Owed) -> bool {
+        matches!(owed.to, OwedTo::Part { gather, part } if self.gathers.is_merged(gather, part))
+    }
+
     /// A caller is taken from the line for a seat.
     pub fn leave_line(&mut self, connection: ConnectionId, number: usize) {
         if let Some(caller) = self.caller(connection) {

@@ -1,11 +1,13 @@
 //! What the upstream says, and what becomes of its connections.
 
 use crate::caller::Wait;
+use crate::desk::Desk;
 use crate::identity::ABOUT_STORE;
 use crate::line::cost;
 use crate::machine::ProxyMachine;
+use crate::merge::sends_some_on;
 use crate::redirects::{Redirected, sends_on};
-use crate::seat::{OwedTo, Role, Seat, Whose};
+use crate::seat::{Owed, OwedTo, Role, Seat, Whose};
 use base::ConnectionId;
 use base::limits::OUTPUT_PAUSE_BYTES;
 use base::street::{Effect, Now};
@@ -26,6 +28,12 @@ fn has(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|window| window == word)
 }
 
+/// Whether all keys of a request, or some of them, have to be asked for elsewhere.
+#[inline]
+fn sends_keys_on(desk: &Desk, owed: &Owed, reply: &[u8]) -> bool {
+    sends_on(reply) || (desk.is_merged(owed) && sends_some_on(reply))
+}
+
 impl ProxyMachine {
     /// Bytes of a seat's connection.
     #[inline]
@@ -40,9 +48,13 @@ impl ProxyMachine {
         let (mut turn, mut is_read_only, mut is_label_refused) = (None, false, false);
         let Seat { lane, line, .. } = seat;
         lane.received(now.monotonic_us, bytes, |heard| match heard {
-            Heard::Reply { item, request, reply } if is_cluster && sends_on(reply) => {
+            Heard::Reply { item, request, reply } if is_cluster && sends_keys_on(desk, &item, reply) => {
                 let (request, error) = (request.map(<[u8]>::to_vec), reply.to_vec());
-                desk.redirected.push(Redirected { owed: item, request, error, node, seat: number, whose });
+                let redirected = Redirected { owed: item, request, error, node, seat: number, whose };
+                match sends_on(reply) {
+                    true => desk.redirected.push(redirected),
+                    false => desk.gather_again(now, redirected),
+                }
             }
             Heard::Reply { item, reply, .. } => {
                 is_read_only |= reply[0] == b'-' && reply.starts_with(b"-READONLY ");

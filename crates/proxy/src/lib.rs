@@ -46,6 +46,7 @@ mod leave;
 mod line;
 mod lost;
 mod machine;
+mod merge;
 mod nowhere;
 mod order;
 mod own;

@@ -2,7 +2,7 @@
 
 use crate::ask::Verdict;
 use crate::caller::Caller;
-use crate::gathers::Asked;
+use crate::gathers::{About, Asked};
 use crate::machine::ProxyMachine;
 use crate::seat::{Owed, OwedTo};
 use base::street::Now;
@@ -16,10 +16,12 @@ use wire::request::encode;
 const WALKED: &[u8] = b"*2\r\n$1\r\n0\r\n*0\r\n";
 
 /// One request to one node, with the keys that it is about by their places in the caller's.
-struct Sent {
-    node: NodeNumber,
-    places: Vec<u32>,
-    request: Vec<u8>,
+pub(crate) struct Sent {
+    pub node: NodeNumber,
+    pub places: Vec<u32>,
+    /// They may be of several slots.
+    pub is_merged: bool,
+    pub request: Vec<u8>,
 }
 
 impl ProxyMachine {
@@ -37,18 +39,24 @@ impl ProxyMachine {
         let is_read = known.is_some_and(|known| known.is_read);
         match spread {
             Spread::Key => None,
+            Spread::Apart { gathering: Gathering::Elements, .. } if self.may_merge() => {
+                let sent = self.merged(caller, arguments)?;
+                Some(self.scatter(now, caller, Gathering::Elements, is_read, sent))
+            }
             Spread::Apart { step, gathering } => {
                 let parts = split(arguments, step)?;
                 let to = |part: Part| Sent {
                     node: self.routes.holder(part.slot, caller),
                     places: part.places,
+                    is_merged: false,
                     request: part.request,
                 };
                 let sent = parts.into_iter().map(to).collect();
                 Some(self.scatter(now, caller, gathering, is_read, sent))
             }
             Spread::All(gathering) => {
-                let to = |&node: &NodeNumber| Sent { node, places: Vec::new(), request: request.to_vec() };
+                let to =
+                    |&node: &NodeNumber| Sent { node, places: Vec::new(), is_merged: false, request: request.to_vec() };
                 let mut sent: Vec<Sent> = self.routes.table.holders().iter().map(to).collect();
                 if gathering == Gathering::Any && !sent.is_empty() {
                     let first = caller.order.next() as usize % sent.len();
@@ -73,7 +81,7 @@ impl ProxyMachine {
         let words = arguments.iter().enumerate().map(|(index, word)| if index == 1 { inner.as_bytes() } else { word });
         let mut request = Vec::new();
         encode(words.collect::<Vec<_>>(), &mut request);
-        let sent = vec![Sent { node, places: Vec::new(), request }];
+        let sent = vec![Sent { node, places: Vec::new(), is_merged: false, request }];
         Some(self.scatter(now, caller, Gathering::Walk { place, next }, true, sent))
     }
 
@@ -106,8 +114,11 @@ impl ProxyMachine {
         }
         caller.stood_for.clear();
         let of = Asked { caller: caller.id, number: caller.order.ask(), asked_us: now.monotonic_us };
-        let (places, requests): (Vec<_>, Vec<_>) = sent.into_iter().map(|part| (part.places, part.request)).unzip();
-        let gather = self.desk.gathers.begin(of, gathering, caller.identity.reply_protocol(), places);
+        let (about, requests): (Vec<_>, Vec<_>) = sent
+            .into_iter()
+            .map(|part| (About { places: part.places, is_merged: part.is_merged }, part.request))
+            .unzip();
+        let gather = self.desk.gathers.begin(of, gathering, caller.identity.reply_protocol(), about);
         for (part, (number, request)) in numbers.into_iter().zip(requests).enumerate() {
             self.retries.earn();
             let to = OwedTo::Part { gather, part: part as u32 };

@@ -85,7 +85,7 @@ impl Shard {
         self.write_foreign(index, &foreign)
     }
 
-    fn write_foreign(&mut self, index: u32, foreign: &Foreign) -> bool {
+    pub(crate) fn write_foreign(&mut self, index: u32, foreign: &Foreign) -> bool {
         let Some(connection) = self.connections.at(index) else { return true };
         let mut reply = connection.output.reply(connection.session.protocol());
         foreign.write(&mut reply, place_of(&connection.session));

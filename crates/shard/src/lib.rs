@@ -61,6 +61,7 @@ pub mod route;
 pub mod run;
 mod seal;
 pub mod serve;
+mod several_slots;
 pub mod shard;
 mod shown;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use base::planted::{Bug, is_planted};
 use base::{Database, Door};
-use commands::{Outcome, Unit};
+use commands::{Outcome, Refused, Unit};
 use session::{ConnectionContext, ConnectionOutcome, Gate, Pressure, Session, Transaction};
 use storage::Key;
 use storage::log::LogWriter;
@@ -160,6 +160,9 @@ impl Shard {
 
     #[inline]
     fn run_data(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
+        if hint.is_none() && spec.id == CommandId::ZhMget && self.door(index) == Door::Cluster {
+            return self.run_several_slots(index, spec, arguments);
+        }
         if self.membership.is_some()
             && (self.refuse_unless_copy(index, spec, arguments, hint) || self.awaits_hand_over(index, spec, arguments))
         {
@@ -197,6 +200,18 @@ impl Shard {
         first_key: Option<Key<'_>>,
         arguments: Arguments<'_>,
     ) {
+        self.run_refusing(index, spec, (first_key, &[]), arguments);
+    }
+
+    /// The same where some of them are not: they are answered by these errors.
+    #[inline]
+    pub(crate) fn run_refusing(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        (first_key, refused): (Option<Key<'_>>, &[Refused]),
+        arguments: Arguments<'_>,
+    ) {
         let random = self.rng.next_u64();
         self.begin_long_request_of(index, spec, arguments);
         let Some(connection) = self.connections.at(index) else { return };
@@ -213,6 +228,7 @@ impl Shard {
             random,
             may_block: true,
             long: None,
+            refused,
         };
         let outcome = commands::execute(spec, arguments, &mut unit);
         let (id, database) = (connection.id, connection.session.database());
@@ -279,6 +295,7 @@ impl Shard {
             first_key: None,
             may_block,
             long: request.long_argument(),
+            refused: &[],
         };
         run(request.spec, request.arguments(), &mut unit)
     }

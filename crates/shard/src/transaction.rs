@@ -194,6 +194,7 @@ impl Shard {
                     first_key: None,
                     may_block: false,
                     long: None,
+                    refused: &[],
                 };
                 commands::execute(spec, arguments, &mut unit);
             }

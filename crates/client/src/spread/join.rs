@@ -56,7 +56,7 @@ fn integer(reply: &[u8]) -> Option<i64> {
 }
 
 /// Elements of an array, each as it came.
-fn items(reply: &[u8]) -> Option<Vec<&[u8]>> {
+pub fn items(reply: &[u8]) -> Option<Vec<&[u8]>> {
     let end = reply.iter().position(|&byte| byte == b'\n')? + 1;
     let count = match &reply[..end] {
         [b'*' | b'~', digits @ .., b'\r', b'\n'] => usize::try_from(parse_integer(digits)?).ok()?,

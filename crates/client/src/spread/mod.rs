@@ -9,8 +9,8 @@
 mod join;
 mod split;
 
-pub use join::{Answered, join};
-pub use split::{Part, split};
+pub use join::{Answered, items, join};
+pub use split::{Part, Share, by_slot, request_for, shares, split, split_as};
 
 /// What becomes of a command in a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,9 +17,21 @@ pub struct Part {
     pub request: Vec<u8>,
 }
 
-/// Parts of a request whose keys are every `step` arguments from the first one on; `None` if one node can carry it out as it is,
-/// or has to refuse it. Keys of one slot stay in one part and in their order, up to [`SPLIT_PART_BYTES_MAX`] bytes.
-pub fn split(arguments: Arguments<'_>, step: usize) -> Option<Vec<Part>> {
+/// Keys of one request for one holder, of any of its slots.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Share<N> {
+    /// Who holds them.
+    pub holder: N,
+    /// Which of the request's keys they are.
+    pub places: Vec<u32>,
+    /// Whether they are of several slots.
+    pub has_several_slots: bool,
+    bytes: usize,
+}
+
+/// Keys of a request with their slots, in the order of these, if one node could neither carry it out as it is nor refuse it: its
+/// keys are every `step` arguments from the first one on.
+pub fn by_slot(arguments: Arguments<'_>, step: usize) -> Option<Vec<(Slot, u32)>> {
     let count = (arguments.len() - 1) / step;
     if count < 2 || !(arguments.len() - 1).is_multiple_of(step) {
         return None;
@@ -31,6 +43,41 @@ pub fn split(arguments: Arguments<'_>, step: usize) -> Option<Vec<Part>> {
     }
     let mut by_slot: Vec<(Slot, u32)> = (0..count as u32).map(|place| (slot_of(key(place)), place)).collect();
     by_slot.sort_unstable();
+    Some(by_slot)
+}
+
+/// Who is asked for which keys of a request that asks for nothing else, up to [`SPLIT_PART_BYTES_MAX`] bytes at once.
+pub fn shares<N: Copy + PartialEq>(
+    arguments: Arguments<'_>,
+    by_slot: &[(Slot, u32)],
+    holder: impl Fn(Slot) -> N,
+) -> Vec<Share<N>> {
+    let mut shares: Vec<Share<N>> = Vec::new();
+    let mut last = None;
+    for &(slot, place) in by_slot {
+        let (to, bytes) = (holder(slot), arguments[1 + place as usize].len());
+        let is_another_slot = last.replace(slot) != Some(slot);
+        // Of one holder's shares only the last one has room.
+        match shares.iter_mut().rfind(|share| share.holder == to) {
+            Some(share) if share.bytes + bytes <= SPLIT_PART_BYTES_MAX => {
+                share.bytes += bytes;
+                share.places.push(place);
+                share.has_several_slots |= is_another_slot;
+            }
+            _ => shares.push(Share { holder: to, places: vec![place], has_several_slots: false, bytes }),
+        }
+    }
+    shares
+}
+
+/// Parts of such a request. Keys of one slot stay in one part and in their order, up to [`SPLIT_PART_BYTES_MAX`] bytes.
+pub fn split(arguments: Arguments<'_>, step: usize) -> Option<Vec<Part>> {
+    split_as(&arguments[0], arguments, step)
+}
+
+/// The same, of a request that goes by another name where it is of one slot.
+pub fn split_as(name: &[u8], arguments: Arguments<'_>, step: usize) -> Option<Vec<Part>> {
+    let by_slot = by_slot(arguments, step)?;
     let bytes = |place: u32| (0..step).map(|at| arguments[1 + place as usize * step + at].len()).sum::<usize>();
     let mut parts = Vec::new();
     let mut rest = &by_slot[..];
@@ -42,21 +89,23 @@ pub fn split(arguments: Arguments<'_>, step: usize) -> Option<Vec<Part>> {
         };
         let length = rest.iter().copied().take_while(belongs).count().max(1);
         let (part, behind) = rest.split_at(length);
-        parts.push(encoded(arguments, step, slot, part.iter().map(|(_, place)| *place).collect()));
+        let places: Vec<u32> = part.iter().map(|(_, place)| *place).collect();
+        parts.push(Part { slot, request: request_for(name, arguments, step, &places), places });
         rest = behind;
     }
     Some(parts)
 }
 
-fn encoded(arguments: Arguments<'_>, step: usize, slot: Slot, places: Vec<u32>) -> Part {
-    let mut words: Vec<&[u8]> = vec![&arguments[0]];
-    for &place in &places {
+/// A request by that name for these of another one's keys.
+pub fn request_for(name: &[u8], arguments: Arguments<'_>, step: usize, places: &[u32]) -> Vec<u8> {
+    let mut words: Vec<&[u8]> = vec![name];
+    for &place in places {
         let from = 1 + place as usize * step;
         words.extend((from..from + step).map(|at| &arguments[at]));
     }
     let mut request = Vec::new();
     encode(words.iter().copied(), &mut request);
-    Part { slot, places, request }
+    request
 }
 
 #[cfg(test)]
@@ -105,6 +154,34 @@ mod tests {
                 let is_small = part.request.len() <= SPLIT_PART_BYTES_MAX + 64 * part.places.len();
                 assert!(part.places.len() == 1 || is_small, "{}", part.request.len());
                 seen.extend(&part.places);
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, (0..keys.len() as u32).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn every_key_is_in_one_share_of_its_holder() {
+        let mut rng = Rng::new(12);
+        let holder = |slot: Slot| slot.number() % 3;
+        for _ in 0..300 {
+            let tags = 1 + rng.below(40);
+            let keys: Vec<Vec<u8>> = (0..2 + rng.below(40))
+                .map(|_| {
+                    [format!("{{{}}}", rng.below(tags)).as_bytes(), &vec![b'x'; rng.below(4000) as usize]].concat()
+                })
+                .collect();
+            let words: Vec<&[u8]> = std::iter::once(&b"MGET"[..]).chain(keys.iter().map(Vec::as_slice)).collect();
+            let shares = with_arguments(&words, |arguments| Some(shares(arguments, &by_slot(arguments, 1)?, holder)));
+            let Some(shares) = shares else { continue };
+            let mut seen: Vec<u32> = Vec::new();
+            for share in &shares {
+                let slots: Vec<Slot> = share.places.iter().map(|&place| slot_of(&keys[place as usize])).collect();
+                assert!(slots.iter().all(|&slot| holder(slot) == share.holder));
+                assert_eq!(share.has_several_slots, slots.iter().any(|&slot| slot != slots[0]));
+                let bytes: usize = share.places.iter().map(|&place| keys[place as usize].len()).sum();
+                assert!(bytes <= SPLIT_PART_BYTES_MAX || share.places.len() == 1);
+                seen.extend(&share.places);
             }
             seen.sort_unstable();
             assert_eq!(seen, (0..keys.len() as u32).collect::<Vec<_>>());

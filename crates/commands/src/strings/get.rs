@@ -73,14 +73,19 @@ pub(crate) fn getex(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
 pub(crate) fn mget(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     unit.reply.array(arguments.len() - 1);
     for name in arguments.from(1) {
-        let key = unit.key(name);
-        match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
-            Some(Value::String { text, .. }) => unit.reply.text(text),
-            Some(Value::Cold) => unreachable!("{COLD}"),
-            Some(Value::List(_)) | None => unit.reply.null(),
-        }
+        text_or_null(name, unit);
     }
     DONE
+}
+
+/// What MGET says of a key.
+pub(crate) fn text_or_null(name: &[u8], unit: &mut Unit<'_>) {
+    let key = unit.key(name);
+    match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
+        Some(Value::String { text, .. }) => unit.reply.text(text),
+        Some(Value::Cold) => unreachable!("{COLD}"),
+        Some(Value::List(_)) | None => unit.reply.null(),
+    }
 }
 
 /// STRLEN key.

@@ -24,6 +24,10 @@ pub struct Cluster {
     pub sends_around: bool,
     /// Requests that were sent on.
     pub redirects: usize,
+    /// What was asked for several keys, by which node, and for how many.
+    pub asked: Vec<(usize, &'static str, usize)>,
+    /// What nodes say to whoever asks for several slots at once, instead of an answer.
+    pub refuses_merging: Option<&'static str>,
 }
 
 /// A connection to one node.
@@ -45,6 +49,8 @@ impl Cluster {
             lies: BTreeMap::new(),
             sends_around: false,
             redirects: 0,
+            asked: Vec::new(),
+            refuses_merging: None,
         }
     }
 
@@ -122,16 +128,40 @@ impl NodeSession {
         out
     }
 
+    /// Values of what is here, of whatever slots, and of the others where they are.
+    fn many(&mut self, cluster: &mut Cluster, keys: &[Vec<u8>], out: &mut Vec<u8>) {
+        if let Some(error) = cluster.refuses_merging {
+            return out.extend_from_slice(error.as_bytes());
+        }
+        out.extend_from_slice(format!("*{}\r\n", keys.len()).as_bytes());
+        for key in keys {
+            match cluster.judge(self.node, false, &[key]) {
+                Ok(()) => self.session.request(&mut cluster.store, vec![b"get".to_vec(), key.clone()], out),
+                Err(error) => {
+                    cluster.redirects += 1;
+                    out.extend_from_slice(error.as_bytes());
+                }
+            }
+        }
+    }
+
     fn request(&mut self, cluster: &mut Cluster, words: Vec<Vec<u8>>, out: &mut Vec<u8>) {
         let name = words[0].to_ascii_lowercase();
         let is_asking = std::mem::take(&mut self.is_asking);
+        if let Some(known) = ["mget", "zh.mget"].into_iter().find(|known| known.as_bytes() == name) {
+            cluster.asked.push((self.node, known, words.len() - 1));
+        }
         let keys: Vec<&[u8]> = match &name[..] {
             b"get" | b"incr" | b"set" | b"blpop" => words[1..2].iter().map(Vec::as_slice).collect(),
             b"watch" | b"mget" | b"del" | b"exists" => words[1..].iter().map(Vec::as_slice).collect(),
             b"mset" => words[1..].iter().step_by(2).map(Vec::as_slice).collect(),
             _ => Vec::new(),
         };
-        if let Err(error) = cluster.judge(self.node, is_asking, &keys) {
+        if name == b"zh.mget" {
+            return self.many(cluster, &words[1..], out);
+        }
+        let verdict = cluster.judge(self.node, is_asking, &keys);
+        if let Err(error) = verdict {
             cluster.redirects += 1;
             return self.session.refuse(&error, out);
         }

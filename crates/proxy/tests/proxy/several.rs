@@ -165,6 +165,7 @@ fn judge(seed: u64, weather: Weather) -> usize {
     if seed % 4 >= 2 {
         world.street.collapse("");
     }
+    world.cluster.store.has_merging = seed % 5 < 3;
     let clients: Vec<ConnectionId> = lives.iter().map(|_| world.street.client()).collect();
     let mut unsent: Vec<&[u8]> = lives.iter().map(Vec::as_slice).collect();
     let mut heard = vec![Vec::new(); lives.len()];

@@ -10,6 +10,8 @@ pub struct Store {
     version: u64,
     /// It says that it has `CLIENT` with its subcommands.
     has_client: bool,
+    /// It says that it takes keys of several slots by `ZH.MGET`.
+    pub has_merging: bool,
 }
 
 /// What one connection is.
@@ -237,10 +239,10 @@ impl Store {
     }
 
     fn commands(&self) -> String {
-        match self.has_client {
-            true => format!("*26\r\n{CLIENT}{COMMANDS}"),
-            false => format!("*25\r\n{COMMANDS}"),
-        }
+        let count = 25 + usize::from(self.has_client) + usize::from(self.has_merging);
+        let client = if self.has_client { CLIENT } else { "" };
+        let merging = if self.has_merging { MERGING } else { "" };
+        format!("*{count}\r\n{client}{merging}{COMMANDS}")
     }
 
     /// A value.
@@ -290,6 +292,9 @@ const CLIENT: &str = concat!(
     "*7\r\n$11\r\nclient|info\r\n:2\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
     "*7\r\n$11\r\nclient|list\r\n:-2\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
 );
+
+/// What a Zerohop says of `ZH.MGET`.
+const MERGING: &str = "*7\r\n$7\r\nzh.mget\r\n:-2\r\n*1\r\n+readonly\r\n:1\r\n:-1\r\n:1\r\n*0\r\n";
 
 /// Its other commands, as Redis 7 tells them to RESP2.
 const COMMANDS: &str = concat!(

@@ -106,9 +106,10 @@ impl CommandSet {
     /// Whether the request may run as far as its command goes.
     #[inline]
     pub fn allows(&self, spec: &CommandSpec, arguments: Arguments<'_>) -> bool {
-        let id = spec.id as usize;
+        let has = |id: usize| self.bits[id / 64] >> (id % 64) & 1 == 1;
         self.all
-            || self.bits[id / 64] >> (id % 64) & 1 == 1
+            || has(spec.id as usize)
+            || has(spec.permission as usize)
             || spec.flags.contains(Flags::NO_AUTH)
             || self.allows_first_argument(spec, arguments)
     }

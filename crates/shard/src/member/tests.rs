@@ -6,7 +6,7 @@ mod copy_reads;
 mod lanes;
 mod plain;
 mod strays;
-mod town;
+pub(crate) mod town;
 
 use base::NodeId;
 use town::Town;

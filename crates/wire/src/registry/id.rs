@@ -232,6 +232,7 @@ pub enum CommandId {
     ZhClusterSuspect,
     ZhClusterWeigh,
     ZhGet,
+    ZhMget,
     ZhWait,
 }
 

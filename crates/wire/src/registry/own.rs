@@ -5,7 +5,7 @@ use super::id::CommandId as Id;
 use super::keys::KeySpec;
 use super::spec::{CommandSpec, Group, Oracle, Spread};
 
-pub(super) static COMMANDS: [CommandSpec; 4] = [
+pub(super) static COMMANDS: [CommandSpec; 5] = [
     CommandSpec::new(Id::ZhBackup, "zh.backup", -2, Group::Server)
         .since("0.1.0")
         .doc("", "Keeps the data directory's files as they are while they are copied.")
@@ -22,6 +22,15 @@ pub(super) static COMMANDS: [CommandSpec; 4] = [
         .keys(&[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))])
         .since("0.1.0")
         .doc("key", "Returns the value and the version of a string.")
+        .oracle(Oracle::Model),
+    CommandSpec::new(Id::ZhMget, "zh.mget", -2, Group::String)
+        .flags(Flags::READONLY.union(Flags::FAST))
+        .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO.union(KeyFlags::ACCESS))])
+        .since("0.1.0")
+        .complexity("O(N) with N the number of keys")
+        .doc("key...", "Returns several strings, and for each that another instance of a cluster serves where it is.")
+        .permitted_as(Id::Mget)
+        .spread(Spread::MultiKey)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::ZhWait, "zh.wait", -4, Group::Generic)
         .flags(Flags::READONLY.union(Flags::BLOCKING).union(Flags::NOSCRIPT))

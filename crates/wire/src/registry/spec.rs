@@ -103,6 +103,8 @@ pub struct CommandSpec {
     pub flags: Flags,
     /// For ACL.
     pub categories: Categories,
+    /// Who may run that one may run this one, too.
+    pub permission: CommandId,
     /// Where its keys are; [`super::key_positions`] finds them.
     pub keys: &'static [KeySpec],
     /// Index of the first key for routing; 0 when it has none at a fixed place.
@@ -166,6 +168,7 @@ impl CommandSpec {
             arity,
             flags: Flags::EMPTY,
             categories: group.category().union(Categories::SLOW),
+            permission: id,
             keys: &[],
             first_key: 0,
             last_key: 0,
@@ -276,6 +279,12 @@ impl CommandSpec {
 
     pub(super) const fn spread(mut self, spread: Spread) -> CommandSpec {
         self.spread = spread;
+        self
+    }
+
+    /// Whoever may run that one may run this one.
+    pub(super) const fn permitted_as(mut self, permission: CommandId) -> CommandSpec {
+        self.permission = permission;
         self
     }
 

@@ -123,6 +123,7 @@ fn entries_equal_those_of_the_reference() {
         "zh.cluster|suspect",
         "zh.cluster|weigh",
         "zh.get",
+        "zh.mget",
         "zh.wait",
     ];
     assert_eq!(unknown, newer);
