@@ -293,3 +293,33 @@ impl Core {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::request::Request;
+    use crate::client::seat::TaskSeat;
+    use crate::client::{Client, Reply};
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_part_that_has_an_answer_is_not_asked() {
+        let client = Client::open("127.0.0.1:1").unwrap();
+        let core = &client.inner.core;
+        let mut request = Request::new().word("DEL").word("a").word("b").word("c");
+        let ask = Ask {
+            caller: 0,
+            qos: Qos::Batch,
+            is_read: false,
+            deadline_us: u64::MAX,
+            is_asking: false,
+            request: request.finish().unwrap(),
+        };
+        let seat = Seat::Task(Arc::new(TaskSeat::default()));
+        let parts = Parts::of(&ask, Duration::from_secs(1), seat).unwrap();
+        // Its time was over while somebody found out where it goes.
+        parts.put(1, Ok(Reply::Int(1)));
+        assert!(core.ask_parts(&parts).is_ok());
+        assert_eq!(core.link(0).asked.load(Ordering::Relaxed), 2);
+    }
+}
