@@ -303,6 +303,9 @@ pub const SENTINEL_QUIET_US_MAX: u64 = 5_000_000;
 /// Bytes of one answer of a sentinel; an address, a role with some replicas or a message has fewer.
 pub const SENTINEL_REPLY_BYTES_MAX: usize = 64 << 10;
 
+/// Sentinels that a core asks: those that were named, and others that these know.
+pub const SENTINELS_MAX: usize = 16;
+
 /// Requests that wait for an answer to such a question.
 pub const REDIRECTS_HELD_MAX: usize = 16_384;
 
