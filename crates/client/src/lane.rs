@@ -194,8 +194,35 @@ impl<T: Copy> Lane<T> {
 
     /// What is kept of all requests that wait or are out.
     pub fn items(&self) -> impl Iterator<Item = &T> {
-        let out = self.out.iter().flat_map(Out::items_owed);
-        out.chain(self.batcher.items_waiting()).map(|asked| &asked.item)
+        self.items_out().chain(self.items_waiting())
+    }
+
+    /// The same of those that are out: the node may have them.
+    pub fn items_out(&self) -> impl Iterator<Item = &T> {
+        self.out.iter().flat_map(Out::items_owed).map(|asked| &asked.item)
+    }
+
+    /// What is kept of those that wait: the node has none of them.
+    pub fn items_waiting(&self) -> impl Iterator<Item = &T> {
+        self.batcher.items_waiting().map(|asked| &asked.item)
+    }
+
+    /// Takes those out that wait and are such, each with its bytes.
+    pub fn take_some_waiting(
+        &mut self,
+        now_us: u64,
+        leaves: impl Fn(&T) -> bool,
+        caller_of: impl Fn(&T) -> u64,
+    ) -> Vec<(T, Vec<u8>)> {
+        if !self.items_waiting().any(&leaves) {
+            return Vec::new();
+        }
+        let (leaving, staying): (Vec<_>, Vec<_>) =
+            self.take_waiting_requests(now_us).into_iter().partition(|(item, _)| leaves(item));
+        for (item, request) in staying {
+            self.push_again(now_us, caller_of(&item), Qos::Batch, item, &request);
+        }
+        leaving
     }
 
     /// Adds requests that were taken once already, ahead of what waits: they were asked earlier. Room is found for them.

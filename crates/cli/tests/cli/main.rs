@@ -24,6 +24,7 @@ mod redirects;
 mod refusals;
 mod running;
 mod save;
+mod still;
 mod tls;
 mod top;
 mod tour;

@@ -12,6 +12,15 @@ use std::collections::BTreeMap;
 pub struct NodeNumber(u16);
 
 impl NodeNumber {
+    /// By its [index](NodeNumber::index).
+    ///
+    /// # Panics
+    /// If no table can have so many.
+    pub fn of(index: usize) -> NodeNumber {
+        assert!(index < ROUTED_NODES_MAX, "a node has a number of the table");
+        NodeNumber(index as u16)
+    }
+
     /// For arrays by node.
     #[inline]
     pub fn index(self) -> usize {
@@ -156,6 +165,21 @@ impl RoutingTable {
     /// The addresses that the owner was told.
     pub fn seeds(&self) -> impl Iterator<Item = NodeNumber> {
         (0..self.seeds as u16).map(NodeNumber)
+    }
+
+    /// Those that can be asked for a table: members, and the addresses that the owner was told.
+    pub fn askable(&self) -> Vec<NodeNumber> {
+        let mut all: Vec<NodeNumber> = self.members().chain(self.seeds()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Who of these is asked after that one: another one, if there is any.
+    pub fn next_askable(&self, node: NodeNumber) -> NodeNumber {
+        let all = self.askable();
+        let place = all.iter().position(|&other| other == node).map_or(0, |place| (place + 1) % all.len());
+        all[place]
     }
 
     /// Where to connect to.

@@ -71,7 +71,8 @@
 //! One address of one node is enough. The first request that a node sends on (`MOVED`) makes the client learn who has which slots;
 //! from then on each request goes straight to the holder of its key, on connections that are opened when they are used first. Slots that
 //! move cost one such miss each; who is sent on six times, or to a place that the nodes do not name as one of theirs, hears
-//! [`Error::SentAstray`]. A command with keys of several slots is refused by the nodes, in their words (`CROSSSLOT`).
+//! [`Error::SentAstray`]. A node that stands still or is gone without a word is left when another one says who has its slots by then: what
+//! had not left and reads are asked there, a write that had left is [`Error::Unknown`]. A command with keys of several slots is refused by the nodes, in their words (`CROSSSLOT`).
 //!
 //! # Children of fork
 //!
@@ -91,6 +92,7 @@ pub(crate) mod options;
 mod reply;
 pub(crate) mod request;
 mod seat;
+mod silence;
 mod stray;
 mod strings;
 mod waiting;

@@ -81,6 +81,7 @@ impl Core {
             is_read: false,
             deadline_us: monotonic_us().saturating_add(timeout_us),
             is_asking: way.is_ask,
+            slot: way.slot,
             request: &request,
         };
         let seat = Seat::Inbox(Arc::clone(&stray.inbox), stray.number);
