@@ -16,6 +16,7 @@ mod labels;
 mod learn;
 mod lives;
 mod members;
+mod relays;
 mod sentinel;
 mod several;
 mod store;
