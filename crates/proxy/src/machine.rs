@@ -237,10 +237,7 @@ impl ProxyMachine {
                             break;
                         }
                         Verdict::Relayed => {
-                            start += consumed;
-                            let relay = caller.relay.as_mut().expect("it was just made");
-                            relay.up(caller.id, &bytes[start..], effects);
-                            self.desk.dirty.push(caller.id);
+                            self.relay_rest(caller, &bytes[start + consumed..], effects);
                             start = bytes.len();
                         }
                     }
@@ -248,11 +245,15 @@ impl ProxyMachine {
                 Parsed::Empty { consumed } => start += consumed,
                 Parsed::Quoted { consumed } => {
                     match self.ask_quoted(now, caller, &bytes[start..start + consumed], effects) {
+                        Verdict::Done => start += consumed,
                         Verdict::Wait(wait) => {
                             caller.wait = Some(wait);
                             break;
                         }
-                        _ => start += consumed,
+                        Verdict::Relayed => {
+                            self.relay_rest(caller, &bytes[start + consumed..], effects);
+                            start = bytes.len();
+                        }
                     }
                 }
                 Parsed::Incomplete { .. } => break,
@@ -267,6 +268,13 @@ impl ProxyMachine {
         }
         self.spans = spans;
         start
+    }
+
+    /// What came behind the request that made a caller and its own connection one.
+    fn relay_rest(&mut self, caller: &mut Caller, rest: &[u8], effects: &mut Vec<Effect>) {
+        let relay = caller.relay.as_mut().expect("it was just made");
+        relay.up(caller.id, rest, effects);
+        self.desk.dirty.push(caller.id);
     }
 
     /// Replies leave.

@@ -17,6 +17,7 @@ mod learn;
 mod lives;
 mod members;
 mod merge;
+mod relays;
 mod sentinel;
 mod several;
 mod store;
