@@ -134,6 +134,7 @@ impl ProxyMachine {
     }
 
     fn seat_refused(&mut self, now: Now, number: usize, error: Vec<u8>, effects: &mut Vec<Effect>) {
+        let error = self.as_told_to_callers(error);
         self.answer_waiting(now, number, &error);
         self.seats.get(number).refusal = Some(error);
         self.refused.push(number);
@@ -254,7 +255,13 @@ impl ProxyMachine {
     ) {
         let Some(caller) = self.desk.caller(connection) else { return };
         let Some(bytes) = caller.relay.as_mut().and_then(|relay| relay.down(bytes)) else { return };
-        let is_first = caller.say(bytes);
+        let guard = caller.relay.as_mut().and_then(|relay| relay.guard.as_mut());
+        let is_first = match guard.map(|guard| guard.down(bytes)) {
+            None => caller.say(bytes),
+            Some(Ok(bytes)) => caller.say(&bytes),
+            // It would be the caller's to understand, who is told nothing that was not looked at.
+            Some(Err(_)) => return effects.push(Effect::Close { connection }),
+        };
         let is_slow = caller.output.pending_bytes() > OUTPUT_PAUSE_BYTES;
         if let Some(relay) = caller.relay.as_mut().filter(|relay| is_slow && !relay.is_upstream_paused) {
             relay.is_upstream_paused = true;

@@ -6,7 +6,6 @@
 //!              └─► held, until a fresh table says whether it is ─► there, or an error
 //! ```
 
-use crate::identity::Identity;
 use crate::label;
 use crate::machine::ProxyMachine;
 use crate::seat::{Hurry, Owed, OwedTo, Whose};
@@ -94,8 +93,9 @@ impl ProxyMachine {
         let group = match whose {
             Whose::Shared(group) => group,
             Whose::Own(_) | Whose::Idle => {
+                let nobody = self.nobody();
                 let first = self.seats.groups.numbers().next();
-                first.unwrap_or_else(|| self.seats.group(&Identity::NOBODY, Hurry::Relaxed))
+                first.unwrap_or_else(|| self.seats.group(&nobody, Hurry::Relaxed))
             }
         };
         self.routes.want(group, node);

@@ -18,6 +18,7 @@ mod library;
 mod operators;
 mod process;
 mod proxy;
+mod proxy_login;
 mod proxy_upgrade;
 mod proxy_upstream;
 mod redirects;
