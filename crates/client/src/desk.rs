@@ -110,7 +110,6 @@ pub struct Desk<S> {
     retries: RetryBudget,
     /// When the node said something last, or was connected.
     heard_us: u64,
-    silence: Silence,
     /// Who waited for so long without a word from the node stops believing that it is there.
     silence_us_max: u64,
 }
@@ -119,7 +118,7 @@ impl<S> Desk<S> {
     /// A desk that nobody has asked. After `silence_us_max` without a word a connection on which somebody waits is given up.
     pub fn new(lane: Lane<Owed>, now_us: u64, silence_us_max: u64) -> Desk<S> {
         let (places, retries) = (Places::default(), RetryBudget::default());
-        Desk { lane, silence_us_max, places, retries, heard_us: now_us, silence: Silence::default() }
+        Desk { lane, silence_us_max, places, retries, heard_us: now_us }
     }
 
     /// Where it leads.
@@ -186,7 +185,6 @@ impl<S> Desk<S> {
             return Err(NotAsked::Full);
         }
         self.retries.earn();
-        self.silence.asked(now_us);
         Ok(place)
     }
 
@@ -224,7 +222,6 @@ impl<S> Desk<S> {
         for owed in self.lane.dialed(now_us, connection, effects) {
             self.places.leave(owed.place).into_iter().for_each(|seat| tell(seat, Outcome::Unreachable));
         }
-        self.silence.heard(now_us, self.owed() > 0);
     }
 
     /// What the lane handed over last was sent.
@@ -249,7 +246,6 @@ impl<S> Desk<S> {
                 self.places.leave(owed.place).into_iter().for_each(|seat| tell(seat, Outcome::Refused(&error)));
             }
         }
-        self.silence.heard(now_us, self.owed() > 0);
         verdict
     }
 
@@ -268,12 +264,11 @@ impl<S> Desk<S> {
         if !asked_again.is_empty() {
             self.lane.push_first(now_us, asked_again, |_| 0);
         }
-        self.silence.heard(now_us, self.owed() > 0);
     }
 
     /// How long the node has owed a reply.
     pub fn silence(&self) -> &Silence {
-        &self.silence
+        self.lane.silence()
     }
 
     /// The node is silent, and the slots that `is_left` names are another one's by now. Who asked something of these waits no longer: what
@@ -305,7 +300,7 @@ impl<S> Desk<S> {
             };
             tell(seat, outcome);
         }
-        for (owed, _) in self.lane.take_some_waiting(now_us, |owed| left_slot(owed).is_some(), |_| 0) {
+        for (owed, _) in self.lane.take_some_waiting(now_us, |owed, _| left_slot(owed).is_some(), |_| 0) {
             let slot = owed.slot().expect("who leaves has a slot");
             let Some(seat) = self.places.leave(owed.place) else { continue };
             has_left = true;
@@ -320,7 +315,6 @@ impl<S> Desk<S> {
         for owed in self.lane.take_waiting(now_us) {
             self.places.leave(owed.place).into_iter().for_each(&mut tell);
         }
-        self.silence.heard(now_us, self.owed() > 0);
     }
 
     /// Tells those whose time is over. A node that has not said a word since one of them asked, long ago, is not there any more.

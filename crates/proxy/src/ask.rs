@@ -325,7 +325,14 @@ impl ProxyMachine {
             return Verdict::Done;
         }
         let to = OwedTo::Caller { caller: caller.id, number: caller.order.next() };
-        let owed = Owed { to, is_read, is_bound: caller.is_held(), redirects: 0, asked_us: now.monotonic_us };
+        let owed = Owed {
+            to,
+            is_read,
+            is_bound: caller.is_held(),
+            redirects: 0,
+            is_asking: false,
+            asked_us: now.monotonic_us,
+        };
         match seat.lane.push(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, request) {
             Ok(()) => {
                 seat.used_us = now.monotonic_us;

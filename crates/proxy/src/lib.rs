@@ -8,6 +8,7 @@
 //! - [`Classes`]: what the operator says of listeners and users; [`file`](mod@file): how it is written down
 //! - `routes`, `redirects`: where keys are in a cluster; `nowhere`: where nobody is; `scatter`, `gathers`: requests over several
 //!   slots; `own`: connections of a caller's own; `resume`, `send`, `lost`, `desk`, `groups`: parts of the tick and what they share
+//! - `silent`: nodes that say nothing are left when others have their slots
 //! - `collapse`: of the writes that wait for one key only the newest is sent
 //! - `headroom`: what those without a deadline leave to those with one, and tenants to each other; `rivals`, `line`, `turns`: in
 //!   which proportion, and who goes on when a lane takes no more
@@ -66,6 +67,7 @@ mod scatter;
 mod seat;
 mod seats;
 mod send;
+mod silent;
 mod standing;
 mod turns;
 

@@ -65,6 +65,14 @@ impl Learning {
         }
     }
 
+    /// Who was asked, if anybody was.
+    pub fn asked(&self) -> Option<NodeNumber> {
+        match self.question {
+            Question::Asked { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
     /// The table is there.
     pub fn answered(&mut self) {
         (self.question, self.vain) = (Question::Resting, 0);
