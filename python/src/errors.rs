@@ -19,6 +19,11 @@ pub fn of_server(py: Python<'_>, error: &ServerError) -> PyErr {
 pub fn of_client(py: Python<'_>, error: &ClientError) -> PyErr {
     let name = match error {
         ClientError::Server(error) => return of_server(py, error),
+        ClientError::Partly { error: reason, .. } => {
+            let partly = exception(py, "PartialError", &error.to_string());
+            partly.set_cause(py, Some(of_client(py, reason)));
+            return partly;
+        }
         ClientError::Interrupted => {
             return signals::take_raised().unwrap_or_else(|| exception(py, "Error", &error.to_string()));
         }

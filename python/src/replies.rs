@@ -4,7 +4,7 @@ use crate::errors;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
-use zerohop::client::{Error, Reply};
+use zerohop::client::{Error, FromReply, Reply};
 
 /// As what a reply is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ enum Shape {
     Flag,
     /// A number that RESP2 sends as text.
     Float,
+    /// Values: an error among them is raised.
+    Values,
 }
 
 impl Form {
@@ -32,6 +34,7 @@ impl Form {
             "plain" => Shape::Plain,
             "flag" => Shape::Flag,
             "float" => Shape::Float,
+            "values" => Shape::Values,
             _ => return Err(PyValueError::new_err(format!("no form of a reply is called {name:?}"))),
         };
         Ok(Form { decodes, shape })
@@ -47,6 +50,12 @@ impl Form {
             (Shape::Flag, _) => Ok(true.into_pyobject(py)?.to_owned().into_any()),
             (Shape::Float, Reply::BulkString(bytes)) => {
                 Ok(py.get_type::<pyo3::types::PyFloat>().call1((PyBytes::new(py, bytes),))?)
+            }
+            (Shape::Values, Reply::Array(items)) if items.iter().any(|item| matches!(item, Reply::ServerError(_))) => {
+                match Vec::<Option<Vec<u8>>>::from_reply(reply) {
+                    Ok(_) => Err(PyValueError::new_err("an error that is a value")),
+                    Err(error) => Err(errors::of_client(py, &error)),
+                }
             }
             _ => self.plain(py, &reply),
         }

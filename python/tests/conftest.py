@@ -22,7 +22,7 @@ def port(request, program, tmp_path_factory):
     """The port of a store that answers."""
     port = request.config.getoption("--port")
     directory = tmp_path_factory.mktemp("store")
-    command = [program, "serve", "--port", str(port), "--dir", str(directory)]
+    command = [program, "serve", "--port", str(port), "--dir", str(directory), "--cores", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             lines = []

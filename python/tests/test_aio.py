@@ -68,6 +68,20 @@ def test_commands_and_deadlines_as_in_the_other_client(client, port):
     asyncio.run(main())
 
 
+def test_keys_of_all_cores_as_a_cluster(client, port):
+    keys = [f"key:{number}" for number in range(100)]
+
+    async def main():
+        async with connect(port + 1, decode_responses=True) as node:
+            assert await node.mset({key: key for key in keys}) is True
+            assert await node.mget(keys) == keys
+            assert await asyncio.gather(*(node.exists(*keys) for _ in range(10))) == [100] * 10
+            assert await node.delete(*keys) == 100
+
+    asyncio.run(main())
+    assert client.dbsize() == 0
+
+
 def test_errors_are_raised_where_they_are_awaited(client, port):
     async def main():
         async with connect(port, decode_responses=True) as shared:

@@ -48,6 +48,20 @@ def test_counters_and_several_keys(client):
     assert client.ping() is True
 
 
+def test_keys_of_all_cores_as_a_cluster(client, port):
+    keys = [f"key:{number}" for number in range(100)]
+    values = [b"%d" % number for number in range(100)]
+    # The port of the first core alone: the other one is a node of its own to clients of clusters.
+    with zerohop.Client("127.0.0.1", port + 1, socket_timeout=60) as node:
+        assert node.mset(dict(zip(keys, values))) is True
+        assert node.mget(keys) == client.mget(keys) == values
+        assert node.mget(keys[::-1], within_ms=5) == values[::-1]
+        assert node.submit("MGET", *keys, "none").result() == [*values, None]
+        assert node.exists(*keys, "none") == 100
+        assert node.delete(*keys[:60]) == 60
+    assert client.dbsize() == 40
+
+
 def test_expiry_is_set_and_taken_back(client):
     assert client.expire("a", 100) is False
     client.set("a", "x", px=100_000)

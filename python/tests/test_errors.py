@@ -83,6 +83,27 @@ def test_a_closed_client_says_so(port):
     assert pending.result() == b"there"
 
 
+def test_keys_that_were_not_reached_are_counted(nobody):
+    """One node has all slots but those of a node that is gone."""
+
+    def answer(request):
+        if b"NODES" in request:
+            lines = f"a 127.0.0.1:{puppet.port}@1 master - 0 0 1 connected 0-11999\nb 127.0.0.1:{nobody}@1 master - 0 0 2 connected 12000-16383\n"
+            return b"$%d\r\n%s\r\n" % (len(lines), lines.encode())
+        parts = [b"*2\r\n$" + part for part in request.split(b"*2\r\n$")[1:]]
+        return b"".join(b"*1\r\n$1\r\nx\r\n" if b"MGET" in part else b":1\r\n" for part in parts) or b"-CROSSSLOT no\r\n"
+
+    # Slots 15,495, 3,300 and 7,365.
+    with Puppet(answer) as puppet, zerohop.Client("127.0.0.1", puppet.port) as client:
+        with pytest.raises(zerohop.PartialError, match="^2 of 3 keys were reached, others were not: nobody answers.*not carried out") as raised:
+            client.delete("a", "b", "c")
+        assert isinstance(raised.value.__cause__, zerohop.ConnectionError)
+        with pytest.raises(zerohop.PartialError, match="^2 of 3 keys were reached, others were not: NOREPLY nobody answers"):
+            client.mget("a", "b", "c")
+        error, *others = client.execute_command("MGET", "a", "b", "c")
+        assert others == [b"x", b"x"] and isinstance(error, zerohop.ResponseError) and error.code == "NOREPLY"
+
+
 def test_errors_among_several_replies_are_values():
     with Puppet(lambda _: b"*2\r\n:1\r\n-ERR no\r\n") as puppet, zerohop.Client("127.0.0.1", puppet.port) as client:
         one, error = client.execute_command("EXAMPLE")

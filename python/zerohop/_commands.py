@@ -79,7 +79,7 @@ class Commands:
 
     def mget(self, keys, *args, within_ms=None):
         """The values of some keys: MGET."""
-        return self._ask(("MGET", *_listed(keys, args)), "plain", within_ms)
+        return self._ask(("MGET", *_listed(keys, args)), "values", within_ms)
 
     def mset(self, mapping, *, within_ms=None):
         """Sets some keys together: MSET."""

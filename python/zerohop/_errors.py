@@ -44,6 +44,10 @@ class ResponseError(Error):
         return str(self).split(" ", 1)[0]
 
 
+class PartialError(Error):
+    """Some of the keys were reached, others not. Its cause says what kept the request from these, and whether they may have been changed."""
+
+
 class StoreError(Error):
     """What only an embedded store meets."""
 

@@ -120,7 +120,7 @@ pub fn add(client: &Client, round: usize, key: &str) -> Result<i64, Error> {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -154,7 +154,7 @@ fn cores_of_a_node_are_asked_straight_after_one_miss() {
 }
 
 /// Ends everybody's work, also when its owner panics.
-struct EndOnDrop<'a>(&'a AtomicBool);
+pub struct EndOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
@@ -163,7 +163,7 @@ impl Drop for EndOnDrop<'_> {
 }
 
 /// Whether slots went to a node that did not have all of them. On a busy machine moves are called off: they are ordered again.
-fn has_moved(slots: &str, node: &str, port: &str) -> bool {
+pub fn has_moved(slots: &str, node: &str, port: &str) -> bool {
     loop {
         let run = run(&["cluster", "move", slots, "--to", node, "-p", port]);
         if run.code == 0 {

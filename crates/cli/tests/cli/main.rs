@@ -15,6 +15,7 @@ mod fan_out;
 mod grow;
 mod help;
 mod library;
+mod library_parts;
 mod operators;
 mod process;
 mod proxy;

@@ -95,15 +95,15 @@ impl Core {
         Way { link: node * HURRIES + usize::from(is_in_hurry(qos)), is_ask: false, slot }
     }
 
+    /// Whether the last handle is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
     /// The same, if it turned out to be of one.
     #[inline]
     pub(super) fn known_cluster(&self) -> Option<&Cluster> {
         self.cluster.get()
-    }
-
-    /// Whether the last handle is gone.
-    pub(super) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
     }
 
     /// The nodes of the cluster that the server turned out to be of.
@@ -161,7 +161,7 @@ impl Core {
     }
 
     /// Sends what is due, and sees to it that somebody does the rest.
-    fn drive<'a>(&'a self, link: &'a Link, state: Locked<'a>, now_us: u64) {
+    pub(super) fn drive<'a>(&'a self, link: &'a Link, state: Locked<'a>, now_us: u64) {
         let mut state = link.act(state, Actor::Task);
         let next_us = [state.act_us(now_us), state.desk.expiry_us()].into_iter().flatten().min();
         let is_early = next_us.is_some_and(|next_us| next_us < state.background_until_us);
@@ -184,7 +184,7 @@ impl Core {
     }
 
     /// Begins the thread when it is needed for the first time.
-    fn start(self: &Arc<Core>) -> Result<(), Error> {
+    pub(super) fn start(self: &Arc<Core>) -> Result<(), Error> {
         if self.has_thread.load(Ordering::Relaxed) || self.has_thread.swap(true, Ordering::Relaxed) {
             return Ok(());
         }

@@ -7,9 +7,11 @@ use super::error::Error;
 use super::from_reply::FromReply;
 use super::gathering::Round;
 use super::inbox::Ticket;
+use super::parts::Parts;
 use super::reply::Reply;
 use super::request::{Request, ToArg};
 use super::seat::{Answer, Seat, TaskSeat};
+use super::whole::Whole;
 use client::Qos;
 use client::desk::{Ask, Place};
 use io::clock::monotonic_us;
@@ -34,6 +36,7 @@ pub struct Call<'c, T> {
     asked: Option<Asked>,
     sent_on: Option<SentOn>,
     times_sent_on: u8,
+    in_parts: Option<Whole>,
     wanted: PhantomData<fn() -> T>,
 }
 
@@ -61,6 +64,7 @@ impl<'c, T: FromReply> Call<'c, T> {
             asked: None,
             sent_on: None,
             times_sent_on: 0,
+            in_parts: None,
             wanted: PhantomData,
         }
     }
@@ -87,12 +91,21 @@ impl<'c, T: FromReply> Call<'c, T> {
         let core = client.core()?;
         let is_read = self.is_read()?;
         let mut way = self.way(core);
+        let in_parts = self.may_go_in_parts(core);
         let (qos, timeout) = (self.qos, self.timeout);
         let mut ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
+        if in_parts && let Some(whole) = Whole::of(core, &ask, timeout) {
+            return self.taken(whole.wait(None));
+        }
         let mut times = 0;
         let answer = loop {
             (ask.is_asking, ask.slot) = (way.is_ask, way.slot);
             let answer = core.link(way.link).call(core, ask);
+            if core.is_refused_whole(&answer)
+                && let Some(whole) = Whole::of(core, &ask, timeout)
+            {
+                return self.taken(whole.wait(Some(way.link)));
+            }
             match core.sent_on(&answer, way.link, &mut times)? {
                 None => break answer,
                 Some(sent_on) => way = core.follow(&sent_on)?,
@@ -110,12 +123,19 @@ impl<'c, T: FromReply> Call<'c, T> {
         let core = client.core()?;
         let is_read = self.is_read()?;
         let Way { link, slot, .. } = self.way(core);
+        let in_parts = self.may_go_in_parts(core);
         let (qos, timeout) = (self.qos, self.timeout);
         let ask = Ask { slot, ..ask(client.caller(), qos, is_read, timeout, self.request.finish()?) };
         let inbox = client.inbox();
         let number = inbox.begin(client.settings().unclaimed_max, ask.request)?;
-        match core.ask(link, ask, Seat::Inbox(Arc::clone(inbox), number)) {
-            Ok(_) => Ok(Ticket::new(number, Arc::clone(inbox))),
+        let seat = Seat::Inbox(Arc::clone(inbox), number);
+        let parts = if in_parts { Parts::of(&ask, timeout, seat.clone()) } else { None };
+        let asked = match parts {
+            Some(parts) => core.ask_parts(&parts).map_err(|full| full.error(core)),
+            None => core.ask(link, ask, seat).map(drop),
+        };
+        match asked {
+            Ok(()) => Ok(Ticket::new(number, Arc::clone(inbox))),
             Err(error) => {
                 inbox.forget(number);
                 Err(error)
@@ -140,6 +160,18 @@ impl<'c, T: FromReply> Call<'c, T> {
     /// Typed calls have their key behind the command's name.
     fn way(&self, core: &Core) -> Way {
         core.choose(&self.request, self.is_read.is_some(), self.qos)
+    }
+
+    /// Whether it has keys of which several nodes of a cluster may have some.
+    #[inline]
+    fn may_go_in_parts(&self, core: &Core) -> bool {
+        core.known_cluster().is_some() && self.request.may_be_spread()
+    }
+
+    /// All of it in parts, if it has some.
+    fn whole(&mut self, core: &Arc<Core>) -> Result<Option<Whole>, Error> {
+        let (caller, is_read, qos, timeout) = (self.client.caller(), self.is_read()?, self.qos, self.timeout);
+        Ok(Whole::of(core, &ask(caller, qos, is_read, timeout, self.request.finish()?), timeout))
     }
 
     fn is_read(&self) -> Result<bool, Error> {
@@ -187,20 +219,33 @@ impl<T: FromReply> Future for Call<'_, T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        let is_in_parts = self.in_parts.is_some();
         match &mut self.asked {
             Some(asked) => asked.look(),
+            None if is_in_parts => {}
             None => match self.way_later(context) {
                 None => return Poll::Pending,
                 Some(way) => way.and_then(|way| self.ask_by(way, context))?,
             },
         }
         loop {
+            if let Some(whole) = &mut self.in_parts {
+                let answer = whole.poll(context.waker());
+                return answer.map_or(Poll::Pending, |answer| Poll::Ready(self.taken(answer)));
+            }
             let asked = self.asked.as_mut().expect("it was asked just now, or before");
             let Some((answer, leads)) = asked.seat.poll(context.waker()) else { return Poll::Pending };
             asked.is_answered = true;
             let (core, link) = (Arc::clone(&asked.core), asked.link);
             if leads {
                 core.link(link).wake_chain();
+            }
+            if core.is_refused_whole(&answer)
+                && let Some(whole) = self.whole(&core)?
+            {
+                whole.ask(Some(link))?;
+                self.in_parts = Some(whole);
+                continue;
             }
             self.sent_on = core.sent_on(&answer, link, &mut self.times_sent_on)?;
             if self.sent_on.is_none() {
@@ -229,6 +274,15 @@ impl<T: FromReply> Call<'_, T> {
     }
 
     fn ask_by(&mut self, way: Option<Way>, context: &Context<'_>) -> Result<(), Error> {
+        let core = self.client.core()?;
+        if way.is_none()
+            && self.may_go_in_parts(core)
+            && let Some(whole) = self.whole(core)?
+        {
+            whole.ask(None)?;
+            self.in_parts = Some(whole);
+            return Ok(());
+        }
         let asked = self.begin(way)?;
         if asked.must_look.is_some() {
             context.waker().wake_by_ref();

@@ -100,6 +100,11 @@ impl Cluster {
         (slot, slot.map_or(0, holder))
     }
 
+    /// The same of a slot.
+    pub fn holder_of(&self, slot: Slot) -> usize {
+        usize::from(self.holders[usize::from(slot.number())].load(Ordering::Acquire))
+    }
+
     /// The links to a node that is not the first one.
     pub fn links(&self, node: usize) -> &[Link; HURRIES] {
         self.nodes[node].get().expect("nobody knows the number of a node before it has links")
@@ -192,7 +197,7 @@ impl Core {
         if let Some(way) = self.known_way(sent_on) {
             return Ok(way);
         }
-        self.learn(sent_on);
+        self.learn_at(sent_on.link, sent_on.learnt);
         self.known_way(sent_on).ok_or_else(|| self.not_a_member(sent_on))
     }
 
@@ -218,7 +223,7 @@ impl Core {
     }
 
     fn learn_for_tasks(self: &Arc<Core>, sent_on: &SentOn) {
-        self.learn(sent_on);
+        self.learn_at(sent_on.link, sent_on.learnt);
         let mut waiting = locked(&self.cluster().waiting);
         waiting.is_learning = false;
         let wakers = std::mem::take(&mut waiting.wakers);
@@ -237,13 +242,19 @@ impl Core {
         Some(Way { link: node * HURRIES + sent_on.link % HURRIES, is_ask, slot: Some(slot) })
     }
 
-    /// Asks the node that sent a request on who its members are, unless somebody else did meanwhile.
-    fn learn(self: &Arc<Core>, sent_on: &SentOn) {
+    /// The link of a slot's holder.
+    pub(super) fn way_to(&self, slot: Slot, hurry: usize) -> Way {
+        let node = self.known_cluster().map_or(0, |cluster| cluster.holder_of(slot));
+        Way { link: node * HURRIES + hurry, is_ask: false, slot: Some(slot) }
+    }
+
+    /// Asks the node of that link who the members of its cluster are, unless somebody did after the table was learnt so often.
+    pub(super) fn learn_at(self: &Arc<Core>, number: usize, learnt: u64) {
         let _learning = locked(&self.cluster().learning);
-        if self.cluster().learnt.load(Ordering::Acquire) > sent_on.learnt {
+        if self.cluster().learnt.load(Ordering::Acquire) > learnt {
             return;
         }
-        let link = self.link(sent_on.link);
+        let link = self.link(number);
         let mut question = Request::new().word("CLUSTER").word("NODES");
         let Ok(request) = question.finish() else { return };
         let timeout_us = u64::try_from(self.settings.timeout.as_micros()).unwrap_or(u64::MAX);

@@ -85,6 +85,16 @@ pub enum Error {
         /// Why it cannot go there.
         problem: &'static str,
     },
+    /// Some of the request's keys are answered for, the others are not. Of a command that changes keys, this many were changed, or were not
+    /// there to be; what became of the others, the inner error says.
+    Partly {
+        /// For how many keys, or of how many values of an array, there is a reply.
+        reached: usize,
+        /// How many there are.
+        all: usize,
+        /// Of the others the one that leaves most open.
+        error: Box<Error>,
+    },
     /// What was given to [`Options::interrupted_by`](super::Options::interrupted_by) ended the wait. A write may have been carried out, and
     /// may still be. A reply that comes late is dropped.
     Interrupted,
@@ -182,6 +192,7 @@ impl fmt::Display for Error {
                 formatter,
                 "{address} sent the request on to {place}: {problem}; it was not carried out: look at CLUSTER NODES of both"
             ),
+            Error::Partly { reached, all, error } => write!(formatter, "{reached} of {all} keys were reached, others were not: {}", words(error)),
             Error::System(text) => write!(formatter, "the system refuses: {text}"),
             Error::Interrupted => formatter
                 .write_str("the wait was interrupted: a write may have been carried out, or still be; read before you send it again"),
@@ -193,3 +204,26 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Without saying that a server said it: that may have been there before.
+fn words(error: &Error) -> String {
+    match error {
+        Error::Server(error) => error.text().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl Error {
+    /// Whether a write may have been carried out, or may still be.
+    pub(crate) fn leaves_it_open(&self) -> bool {
+        match self {
+            Error::Unknown { .. }
+            | Error::TimedOut { .. }
+            | Error::Unexpected { .. }
+            | Error::Interrupted
+            | Error::Closed => true,
+            Error::Partly { error, .. } => error.leaves_it_open(),
+            _ => false,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! What a program wants of a reply.
 
-use super::error::Error;
+use super::error::{Error, ServerError};
 use super::reply::Reply;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
@@ -111,10 +111,37 @@ impl<T: FromReply> FromReply for Option<T> {
 impl<T: FromReply> FromReply for Vec<T> {
     fn from_reply(reply: Reply) -> Result<Vec<T>, Error> {
         match reply {
-            Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
-                items.into_iter().map(T::from_reply).collect()
-            }
+            Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => all_of(items),
             other => Err(other.unexpected("an array")),
+        }
+    }
+}
+
+/// Where some of them are errors it is told of how many there is something else.
+fn all_of<T: FromReply>(items: Vec<Reply>) -> Result<Vec<T>, Error> {
+    let (all, mut first) = (items.len(), None);
+    let mut taken = Vec::with_capacity(all);
+    for item in items {
+        let is_error = matches!(item, Reply::ServerError(_));
+        match T::from_reply(item) {
+            Ok(value) => taken.push(value),
+            Err(error) if is_error => first = first.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    match first {
+        None => Ok(taken),
+        Some(error) if taken.is_empty() => Err(error),
+        Some(error) => Err(Error::Partly { reached: taken.len(), all, error: Box::new(error) }),
+    }
+}
+
+/// A value of an array, or the error in its place.
+impl<T: FromReply> FromReply for Result<T, ServerError> {
+    fn from_reply(reply: Reply) -> Result<Result<T, ServerError>, Error> {
+        match reply {
+            Reply::ServerError(error) => Ok(Err(error)),
+            other => T::from_reply(other).map(Ok),
         }
     }
 }

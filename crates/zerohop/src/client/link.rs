@@ -279,7 +279,9 @@ impl Link {
                 Outcome::Refused(error) => Err(refused(address, error)),
                 _ => Err(Error::Unknown { address: address.clone() }),
             };
-            gathering.answered();
+            if !matches!(seat, Seat::Part(..)) {
+                gathering.answered();
+            }
             settle(seat, answer, (told, driven), own);
         });
         state.told.append(&mut state.crowd);

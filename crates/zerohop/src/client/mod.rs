@@ -72,7 +72,28 @@
 //! from then on each request goes straight to the holder of its key, on connections that are opened when they are used first. Slots that
 //! move cost one such miss each; who is sent on six times, or to a place that the nodes do not name as one of theirs, hears
 //! [`Error::SentAstray`]. A node that stands still or is gone without a word is left when another one says who has its slots by then: what
-//! had not left and reads are asked there, a write that had left is [`Error::Unknown`]. A command with keys of several slots is refused by the nodes, in their words (`CROSSSLOT`).
+//! had not left and reads are asked there, a write that had left is [`Error::Unknown`].
+//!
+//! `MGET`, `MSET`, `DEL`, `UNLINK`, `EXISTS` and `TOUCH` take keys of any slots: each slot's holder is asked for its part, all at once, and
+//! the replies become one. Parts are carried out when they arrive, not at one moment. Where some of the keys could not be reached,
+//! [`Error::Partly`] says how many were; `MGET` shows each, to who asks for it:
+//!
+//! ```no_run
+//! use zerohop::client::{Error, ServerError};
+//!
+//! # fn main() -> Result<(), Error> {
+//! # let client = zerohop::Client::open("127.0.0.1")?;
+//! let each: Vec<Result<Option<String>, ServerError>> = client.command("MGET").args(["a", "b", "c"]).query().wait()?;
+//! match client.mset([("a", 1), ("b", 2), ("c", 3)]).wait() {
+//!     Err(Error::Partly { reached, all, .. }) => println!("{reached} of {all} are set"),
+//!     other => other?,
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Any other command with keys of several slots is refused by the nodes, in their words (`CROSSSLOT`); and so are these where a
+//! database was chosen, as nodes of a cluster have one only.
 //!
 //! # Children of fork
 //!
@@ -85,10 +106,12 @@ mod chain;
 mod cluster;
 mod error;
 mod from_reply;
+mod gathered;
 mod gathering;
 mod inbox;
 mod link;
 pub(crate) mod options;
+mod parts;
 mod reply;
 pub(crate) mod request;
 mod seat;
@@ -96,6 +119,7 @@ mod silence;
 mod stray;
 mod strings;
 mod waiting;
+mod whole;
 
 pub use call::Call;
 pub use error::{Error, ServerError};

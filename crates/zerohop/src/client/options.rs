@@ -124,6 +124,11 @@ impl Settings {
         self.timeout.min(look_max)
     }
 
+    /// Whether its keys are in the database that nodes of a cluster have, too.
+    pub fn is_first_database(&self) -> bool {
+        self.database == 0
+    }
+
     /// The same for another node.
     pub fn of_node(&self, address: &str) -> Settings {
         Settings { address: address.to_owned(), ..self.clone() }

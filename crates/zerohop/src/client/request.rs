@@ -132,6 +132,13 @@ impl Request {
         }
     }
 
+    /// Whether it has several keys that may be of several slots, each for itself.
+    #[inline]
+    pub fn may_be_spread(&self) -> bool {
+        let step = || super::parts::apart(self.words().next()?).map(|(step, _)| step);
+        self.count > 2 && step().is_some_and(|step| self.count > 1 + step)
+    }
+
     /// The first key, if there is one: of a plain command, and of one that is not known, the word behind its name.
     pub fn first_key(&self, is_plain: bool) -> Option<&[u8]> {
         if is_plain {
@@ -270,5 +277,25 @@ mod tests {
             let error = request(words).is_shared_read().expect_err(words[0]);
             assert!(error.to_string().contains(&words[0].to_uppercase()), "{error}");
         }
+    }
+
+    #[test]
+    fn only_several_keys_of_which_each_is_for_itself_may_be_spread() {
+        for words in
+            [&["mGet", "a", "b"][..], &["MSET", "a", "1", "b", "2"], &["UNLINK", "a", "b"], &["Touch", "a", "b"]]
+        {
+            assert!(request(words).may_be_spread(), "{words:?}");
+        }
+        for words in [
+            &["MGET", "a"][..],
+            &["MSET", "a", "1"],
+            &["SUNION", "a", "b"],
+            &["SET", "a", "1"],
+            &["KEYS", "a", "b"],
+            &[],
+        ] {
+            assert!(!request(words).may_be_spread(), "{words:?}");
+        }
+        assert!(!request(&["OBJECT", "FREQ", "a"]).may_be_spread());
     }
 }

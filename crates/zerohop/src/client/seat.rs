@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::inbox::Inbox;
+use super::parts::Parts;
 use super::reply::Reply;
 use io::sleepers::Beds;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,8 @@ pub(crate) enum Seat {
     Thread(Arc<ThreadSeat>),
     Task(Arc<TaskSeat>),
     Inbox(Arc<Inbox>, u64),
+    /// One part of a request, by its number: whoever waits for the whole is elsewhere.
+    Part(Arc<Parts>, u32),
 }
 
 impl Seat {
@@ -32,6 +35,7 @@ impl Seat {
             Seat::Thread(seat) => seat.put(answer),
             Seat::Task(seat) => seat.put(answer),
             Seat::Inbox(inbox, number) => inbox.put(*number, answer),
+            Seat::Part(parts, number) => parts.put(*number, answer),
         }
     }
 
@@ -42,6 +46,7 @@ impl Seat {
             Seat::Thread(seat) => beds.add(seat.bed),
             Seat::Task(seat) => seat.wake(),
             Seat::Inbox(inbox, _) => inbox.wake(),
+            Seat::Part(parts, _) => parts.tell(),
         }
     }
 }

@@ -20,26 +20,26 @@ const PARKED_MIN: usize = 64;
 const LOOK_AGAIN_US: u64 = 1_000;
 
 /// For how long a thread waits.
-struct Patience {
+pub(super) struct Patience {
     deadline_us: u64,
     /// When to ask next whether the thread is to go on.
     look_us: u64,
-    is_interrupted: bool,
+    pub is_interrupted: bool,
 }
 
 impl Patience {
-    fn new(settings: &Settings, deadline_us: u64) -> Patience {
+    pub fn new(settings: &Settings, deadline_us: u64) -> Patience {
         let look_us = settings.interrupted.map_or(u64::MAX, |_| monotonic_us() + LOOK_US);
         Patience { deadline_us, look_us, is_interrupted: false }
     }
 
     /// Until when it may wait at a time.
-    fn until_us(&self) -> u64 {
+    pub fn until_us(&self) -> u64 {
         self.deadline_us.min(self.look_us)
     }
 
     /// Asks whether it is to go on, if it is time: never under a lock, because whoever answers may wait for somebody who wants it.
-    fn look(&mut self, settings: &Settings) {
+    pub fn look(&mut self, settings: &Settings) {
         let Some(is_interrupted) = settings.interrupted else { return };
         let now_us = monotonic_us();
         if now_us >= self.look_us {

@@ -4,6 +4,7 @@ mod cluster;
 mod futures;
 mod lives;
 mod lonely;
+mod parts;
 pub mod puppet;
 mod submitted;
 mod trouble;

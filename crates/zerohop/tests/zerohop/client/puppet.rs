@@ -18,6 +18,8 @@ struct Stage {
     connections: usize,
     /// Replies are kept back.
     is_held: bool,
+    /// They will be when one that begins with that was sent.
+    holds_after: Option<&'static str>,
     /// How often what was held was lost.
     losses: usize,
     /// After so many more requests the connection is cut, before the reply to the last one.
@@ -26,6 +28,12 @@ struct Stage {
     elsewhere: Option<(&'static str, &'static str, String)>,
     /// What it says of the nodes of its cluster.
     nodes: String,
+    /// Slots that it has, and who has the others, from which one on: keys of several slots are refused.
+    shares: Option<(u16, Vec<(u16, String)>)>,
+    /// It sends all of a request to where one of its keys is, before it looks whether they are of one slot.
+    says_moved_first: bool,
+    /// The first word of what it says to everything but questions about its cluster.
+    refusal: Option<&'static str>,
 }
 
 /// See the module.
@@ -70,6 +78,11 @@ impl Puppet {
         self.change(|stage| stage.is_held = true);
     }
 
+    /// Replies behind the next error of that code are kept back.
+    pub fn hold_after(&self, code: &'static str) {
+        self.change(|stage| stage.holds_after = Some(code));
+    }
+
     pub fn go_on(&self) {
         self.change(|stage| stage.is_held = false);
     }
@@ -100,6 +113,32 @@ impl Puppet {
         };
         let nodes = members.iter().enumerate().map(line).collect();
         self.change(|stage| stage.nodes = nodes);
+    }
+
+    /// Nodes that have the slots from these on until the next one's, and each know it.
+    pub fn share(nodes: &[(&Puppet, u16)]) {
+        let all: Vec<(u16, String)> = nodes.iter().map(|(node, from)| (*from, node.address.clone())).collect();
+        nodes.iter().for_each(|(node, from)| node.takes_part(*from, &all));
+    }
+
+    /// It has the slots from that one on until the next one's of these; they need not all be there.
+    pub fn takes_part(&self, from: u16, all: &[(u16, String)]) {
+        let line = |(number, (first, address)): (usize, &(u16, String))| {
+            let last = all.get(number + 1).map_or(16_384, |(next, _)| *next) - 1;
+            format!("n{number} {address}@1 master - 0 0 {number} connected {first}-{last}\n")
+        };
+        let nodes = all.iter().enumerate().map(line).collect();
+        self.change(|stage| (stage.nodes, stage.shares) = (nodes, Some((from, all.to_vec()))));
+    }
+
+    /// What has keys of other nodes is sent to one of these, also if it has keys of this one.
+    pub fn says_moved_first(&self) {
+        self.change(|stage| stage.says_moved_first = true);
+    }
+
+    /// It answers everything but questions about its cluster with an error of that code.
+    pub fn refuses(&self, code: &'static str) {
+        self.change(|stage| stage.refusal = Some(code));
     }
 
     /// What arrived, in order.
@@ -143,6 +182,14 @@ impl Puppet {
         std::thread::spawn(move || {
             for (replies, losses, is_last) in said {
                 let is_lost = puppet.wait(|stage| !stage.is_held || stage.losses > losses).losses > losses;
+                // Before anybody can answer what is sent now.
+                let holds = puppet
+                    .stage()
+                    .holds_after
+                    .is_some_and(|code| replies.get(1..).is_some_and(|reply| reply.starts_with(code.as_bytes())));
+                if holds {
+                    puppet.change(|stage| (stage.is_held, stage.holds_after) = (true, None));
+                }
                 if is_lost || writer.write_all(&replies).is_err() || is_last {
                     writer.shutdown(Shutdown::Both).ok();
                     return;
@@ -190,6 +237,34 @@ impl Puppet {
 }
 
 impl Stage {
+    /// As one node of a cluster.
+    fn refusal(&self, words: &[Vec<u8>]) -> Option<Vec<u8>> {
+        if let (Some(code), false) = (self.refusal, words[0] == b"CLUSTER") {
+            return Some(format!("-{code} no\r\n").into_bytes());
+        }
+        let (from, shares) = self.shares.as_ref()?;
+        let step = match words[0].as_slice() {
+            b"MGET" | b"DEL" | b"UNLINK" | b"EXISTS" | b"TOUCH" => 1,
+            b"MSET" => 2,
+            b"GET" | b"SET" | b"INCRBY" => words.len() - 1,
+            _ => return None,
+        };
+        let slots: Vec<u16> = words[1..].iter().step_by(step).map(|key| placement::slot_of(key).number()).collect();
+        let moved = |slot: &u16| {
+            let (first, holder) = shares.iter().rfind(|(first, _)| first <= slot).unwrap();
+            (first != from).then(|| format!("-MOVED {slot} {holder}\r\n").into_bytes())
+        };
+        if self.says_moved_first
+            && let Some(moved) = slots.iter().find_map(moved)
+        {
+            return Some(moved);
+        }
+        if slots.iter().any(|slot| *slot != slots[0]) {
+            return Some(b"-CROSSSLOT Keys in request don't hash to the same slot\r\n".to_vec());
+        }
+        moved(&slots[0])
+    }
+
     fn reply(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
         let bulk = |value: Option<&Vec<u8>>| match value {
             Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
@@ -199,6 +274,9 @@ impl Stage {
             && key.starts_with(prefix.as_bytes())
         {
             return format!("-{word} {} {place}\r\n", placement::slot_of(key).number()).into_bytes();
+        }
+        if let Some(refusal) = self.refusal(words) {
+            return refusal;
         }
         match (words[0].as_slice(), &words[1..]) {
             (b"ASKING", []) => b"+OK\r\n".to_vec(),
@@ -217,6 +295,17 @@ impl Stage {
             (b"MGET", keys) => {
                 let head = format!("*{}\r\n", keys.len()).into_bytes();
                 keys.iter().fold(head, |reply, key| [reply, bulk(self.values.get(key))].concat())
+            }
+            (b"MSET", pairs) => {
+                self.values.extend(pairs.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())));
+                b"+OK\r\n".to_vec()
+            }
+            (b"EXISTS" | b"TOUCH", keys) => {
+                format!(":{}\r\n", keys.iter().filter(|key| self.values.contains_key(*key)).count()).into_bytes()
+            }
+            (b"DEL" | b"UNLINK", keys) => {
+                let gone = keys.iter().filter(|key| self.values.remove(*key).is_some()).count();
+                format!(":{gone}\r\n").into_bytes()
             }
             (b"AUTH", [_]) => b"-WRONGPASS that is not it\r\n".to_vec(),
             (b"ECHO", [word]) => bulk(Some(word)),
