@@ -26,6 +26,8 @@ struct Stage {
     elsewhere: Option<(&'static str, &'static str, String)>,
     /// What it says of the nodes of its cluster.
     nodes: String,
+    /// It has the commands of a Zerohop.
+    is_zerohop: bool,
 }
 
 /// See the module.
@@ -100,6 +102,11 @@ impl Puppet {
         };
         let nodes = members.iter().enumerate().map(line).collect();
         self.change(|stage| stage.nodes = nodes);
+    }
+
+    /// From now on it has the commands of a Zerohop.
+    pub fn be_zerohop(&self) {
+        self.change(|stage| stage.is_zerohop = true);
     }
 
     /// What arrived, in order.
@@ -203,6 +210,9 @@ impl Stage {
         match (words[0].as_slice(), &words[1..]) {
             (b"ASKING", []) => b"+OK\r\n".to_vec(),
             (b"CLUSTER", _) => bulk(Some(&self.nodes.clone().into_bytes())),
+            (b"COMMAND", _) if self.is_zerohop => b"*1\r\n*2\r\n$10\r\nzh.cluster\r\n:-2\r\n".to_vec(),
+            (b"COMMAND", _) => b"*1\r\n$-1\r\n".to_vec(),
+            (b"ZH.CLUSTER", _) => bulk(Some(&b"it was looked at".to_vec())),
             (b"GET", [key]) => bulk(self.values.get(key)),
             (b"SET", [key, value, ..]) => {
                 self.values.insert(key.clone(), value.clone());
