@@ -300,7 +300,13 @@ impl<S> Desk<S> {
             };
             tell(seat, outcome);
         }
-        for (owed, _) in self.lane.take_some_waiting(now_us, |owed, _| left_slot(owed).is_some(), |_| 0) {
+        let leaves = |owed: &Owed| left_slot(owed).is_some();
+        let has_leaving = self.lane.items_waiting().any(leaves);
+        let leaving = match has_leaving {
+            true => self.lane.take_some_waiting(now_us, |owed, _| leaves(owed), |_| 0),
+            false => Vec::new(),
+        };
+        for (owed, _) in leaving {
             let slot = owed.slot().expect("who leaves has a slot");
             let Some(seat) = self.places.leave(owed.place) else { continue };
             has_left = true;

@@ -1,5 +1,5 @@
-//! A node of three that is stopped, not ended: nobody hears a word from it, and no connection breaks. What is built on the library goes on
-//! as soon as the others have its slots.
+//! A node of three that is stopped, not ended: nobody hears a word from it, and no connection breaks. What is built on the library, and
+//! who asks through the proxy, goes on as soon as the others have its slots.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use zerohop::serve::{Ask, Handler, Options, Refusal, Taken, Turn};
 
 use crate::cluster::Three;
 use crate::library;
-use crate::process::PATIENCE;
+use crate::process::{PATIENCE, Server};
 
 const CALLERS: usize = 6;
 /// Of each caller: some on every node.
@@ -57,7 +57,7 @@ impl Told {
 }
 
 /// Adds one to a key, in one of several ways by number.
-type Add = Box<dyn FnMut(usize, &str) -> Told>;
+type Add<'a> = Box<dyn FnMut(usize, &str) -> Told + 'a>;
 
 /// What is known of one key: additions that were acknowledged, and those of which nobody knows.
 #[derive(Clone, Copy, Default)]
@@ -94,7 +94,7 @@ impl Drop for EndOnPanic<'_> {
 }
 
 /// A caller adds to its keys until all others, too, are whole; what it knows of them, and how long it waited at most.
-fn live(caller: usize, stage: &Stage, add: &mut Add) -> (Vec<Known>, Duration) {
+fn live(caller: usize, stage: &Stage, add: &mut Add<'_>) -> (Vec<Known>, Duration) {
     let _end = EndOnPanic(stage);
     let (mut known, mut longest) = (vec![Known::default(); KEYS], Duration::ZERO);
     let (mut round, mut is_whole) = (0, false);
@@ -122,7 +122,7 @@ fn live(caller: usize, stage: &Stage, add: &mut Add) -> (Vec<Known>, Duration) {
 }
 
 /// Stops a node under callers, and looks at what they were told and what became of it.
-fn stop_under(three: &Three, node: usize, callers: impl Fn() -> Add + Sync) {
+fn stop_under<'a>(three: &Three, node: usize, callers: impl Fn() -> Add<'a> + Sync) {
     let stage = Stage::default();
     let all: Vec<(Vec<Known>, Duration)> = std::thread::scope(|scope| {
         let (stage, callers) = (&stage, &callers);
@@ -217,6 +217,37 @@ fn callers_of_what_is_built_on_serve_leave_a_node_that_stands_still() {
                 "refused" => Told::Refused,
                 sum => Told::Sum(sum.parse().unwrap_or_else(|_| panic!("{key}: {line}"))),
             }
+        })
+    });
+}
+
+#[test]
+fn callers_of_the_proxy_leave_a_node_that_stands_still() {
+    let three = Three::new();
+    three.await_whole();
+    let proxy = Server::start(&["proxy", &place_of(&three), "--port", "0"]);
+    let connect = || {
+        let stream = TcpStream::connect(("127.0.0.1", proxy.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        BufReader::new(stream)
+    };
+    stop_under(&three, 2, || {
+        let mut stream = connect();
+        Box::new(move |_, key| {
+            stream.get_mut().write_all(format!("INCR {key}\r\n").as_bytes()).unwrap();
+            let mut line = String::new();
+            // Whose addition nobody knows of is closed, as by a direct connection that is lost.
+            if stream.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                return match line.trim_end().strip_prefix(':') {
+                    Some(sum) => Told::Sum(sum.parse().unwrap()),
+                    None => {
+                        assert!(line.starts_with('-'), "{key}: {line}");
+                        Told::Refused
+                    }
+                };
+            }
+            stream = connect();
+            Told::Unknown
         })
     });
 }

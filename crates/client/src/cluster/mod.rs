@@ -11,6 +11,7 @@ mod node_lines;
 mod place;
 mod redirect;
 mod silence;
+mod suspicion;
 mod table;
 
 pub use learning::Learning;
@@ -19,4 +20,5 @@ pub use place::Place;
 pub use placement::slot_of;
 pub use redirect::Redirect;
 pub use silence::Silence;
+pub use suspicion::{QUESTION, Report, Suspicion};
 pub use table::{NodeNumber, RoutingTable, Unreadable};

@@ -4,26 +4,31 @@
 //!   asked, nobody looks ─► background thread ── four times a second ──► a link owes a reply for half a second?
 //!                                ▲                                        │ yes
 //!                                └── rests when nothing is asked          ├─► the table says that its slots are another's: left at once
-//!                                                                         └─► another member is asked for the table, on a thread of its own
+//!                                                                         ├─► another member is asked for the table, on a thread of its own
+//!                                                                         └─► a Zerohop is told after 1.5 s, on a connection of its own
 //! ```
 //!
 //! A node that stands still, or is gone without a word, ends no connection: without this its callers would wait until their time is over.
 
 use super::background::{Core, HURRIES};
+use super::link::Link;
 use super::reply::Reply;
 use super::request::Request;
 use base::limits::{NODE_SILENT_US_MAX, TABLE_ANSWER_US_MAX};
 use client::Qos;
-use client::cluster::{Learning, NodeNumber};
+use client::cluster::{Learning, NodeNumber, QUESTION, Report, Silence, Suspicion};
 use client::desk::Ask;
 use io::clock::monotonic_us;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
 /// How often it is looked, microseconds.
 const LOOK_US: u64 = NODE_SILENT_US_MAX / 2;
+
+/// How long what a report finds is waited for, microseconds.
+const REPORTED_US_MAX: u64 = 10_000_000;
 
 /// Who looks, and when.
 pub(super) struct Watch {
@@ -34,6 +39,7 @@ pub(super) struct Watch {
     asked: AtomicU64,
     /// A thread asks for the table.
     is_asking: AtomicBool,
+    suspicion: Mutex<Suspicion>,
 }
 
 impl Default for Watch {
@@ -43,6 +49,7 @@ impl Default for Watch {
             look_us: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             is_asking: AtomicBool::new(false),
+            suspicion: Mutex::default(),
         }
     }
 }
@@ -82,9 +89,13 @@ impl Core {
             return (!watch.rests.load(Ordering::Relaxed)).then_some(now_us + LOOK_US);
         }
         watch.rests.store(false, Ordering::Release);
-        if let Some((number, _)) = silences.into_iter().find(|(_, silence)| silence.is_long(now_us)) {
+        let silent: Vec<_> = silences.into_iter().filter(|(_, silence)| silence.is_long(now_us)).collect();
+        if let Some((number, _)) = silent.first() {
             self.leave_silent();
             self.ask_others(number / HURRIES);
+        }
+        for (number, silence) in silent {
+            self.suspect(now_us, NodeNumber::of(number / HURRIES), &silence);
         }
         Some(now_us + LOOK_US)
     }
@@ -157,5 +168,34 @@ impl Core {
         if has_strays {
             self.wake_background();
         }
+    }
+
+    /// Has a node reported that says nothing for long, if it is time to.
+    fn suspect(self: &Arc<Core>, now_us: u64, node: NodeNumber, silence: &Silence) {
+        let cluster = self.cluster();
+        let mut suspicion = cluster.watch.suspicion.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(report) = cluster.with_table(|table| suspicion.report(now_us, node, silence, table)) else { return };
+        let core = Arc::clone(self);
+        // Without a thread it is not reported, which nobody relies on.
+        drop(Builder::new().name("zerohop-report".to_owned()).spawn(move || core.report(&report)));
+    }
+
+    /// Tells a node of Zerohop, on a connection that is nobody else's: the answer may take seconds.
+    fn report(self: &Arc<Core>, report: &Report) {
+        let address = self.cluster().with_table(|table| table.address(report.to).to_owned());
+        let link = Link::new(&Arc::new(self.settings.of_node(&address)), u64::from(self.process()), true);
+        let say = |words: [&str; 3]| {
+            let mut request = words.into_iter().fold(Request::new(), |request, word| request.word(word));
+            let request = request.finish().ok()?;
+            let (qos, deadline_us) = (Qos::Single, monotonic_us() + REPORTED_US_MAX);
+            let caller = self.next_caller();
+            let ask = Ask { caller, qos, is_read: false, deadline_us, is_asking: false, slot: None, request };
+            link.call(self, ask).ok()
+        };
+        if matches!(say(QUESTION), Some(Reply::Array(found)) if matches!(found[..], [Reply::Array(_) | Reply::Map(_)]))
+        {
+            say(report.words());
+        }
+        link.close();
     }
 }

@@ -37,6 +37,8 @@ impl<H: Handler> ServeMachine<H> {
             }
             match seat {
                 Seat::Table => self.table_said(node, &answer),
+                Seat::Suspicion => self.upstream.may_report(now_us, node, &answer),
+                Seat::Nobody => {}
                 Seat::Ask(number) => match (self.redirect(node, &answer), self.requests.asked(number)) {
                     (Some(redirect), Some(asked)) => {
                         let deadline_us = asked.deadline_us;

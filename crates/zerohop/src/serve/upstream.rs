@@ -15,7 +15,7 @@ use base::rng::mix;
 use base::street::Effect;
 use base::{ConnectionId, Slot};
 use client::batch::{BatchBounds, BatcherConfig};
-use client::cluster::{Learning, NodeNumber, RoutingTable, slot_of};
+use client::cluster::{Learning, NodeNumber, Report, RoutingTable, Suspicion, slot_of};
 use client::desk::{Ask, NotAsked, Outcome, Verdict};
 use client::{Desk, Lane, Qos};
 use std::collections::BTreeMap;
@@ -28,6 +28,30 @@ pub(super) enum Seat {
     Ask(AskNumber),
     /// The question for the table.
     Table,
+    /// The question whether a node can be told that another one is silent.
+    Suspicion,
+    /// Nobody is.
+    Nobody,
+}
+
+/// Which of the lanes to one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Line {
+    /// For who is in no hurry.
+    Relaxed,
+    /// For who does not stand behind others in their connection.
+    Urgent,
+    /// For what takes seconds to be answered.
+    Aside,
+}
+
+impl Line {
+    fn of(qos: Qos) -> Line {
+        match qos {
+            Qos::Single | Qos::Within { us: ..=HURRY_US_MAX } => Line::Urgent,
+            Qos::Within { .. } | Qos::Batch => Line::Relaxed,
+        }
+    }
 }
 
 /// What somebody is told.
@@ -44,6 +68,14 @@ pub(super) struct Told {
 struct Counter {
     desk: Desk<Seat>,
     node: NodeNumber,
+    line: Line,
+}
+
+impl Counter {
+    /// Whether somebody waits before its node who is to leave it when that is silent for long.
+    fn is_watched(&self) -> bool {
+        self.line != Line::Aside
+    }
 }
 
 /// See the module.
@@ -52,8 +84,7 @@ pub(super) struct Upstream {
     pub table: RoutingTable,
     pub learning: Learning,
     counters: Vec<Counter>,
-    /// The counters of a node: for who is in no hurry, and for who is.
-    of_nodes: BTreeMap<(NodeNumber, bool), usize>,
+    of_nodes: BTreeMap<(NodeNumber, Line), usize>,
     /// Which counter a dial is for; the last dial's number.
     dials: BTreeMap<u64, usize>,
     dials_begun: u64,
@@ -61,6 +92,9 @@ pub(super) struct Upstream {
     look_us: u64,
     /// The table was learnt since they were.
     is_learnt: bool,
+    suspicion: Suspicion,
+    /// Those that wait to hear whether who is to be told can be.
+    pub(super) reports: Vec<Report>,
     /// What happened and nobody was told yet.
     pub told: Vec<Told>,
     seed: u64,
@@ -73,11 +107,6 @@ fn bounds() -> BatchBounds {
         in_flight_bytes_max: 2 * LANE_BATCH_BYTES_MAX,
         ..BatchBounds::default()
     }
-}
-
-/// Whether who wants that does not stand behind others in their connection.
-fn is_urgent(qos: Qos) -> bool {
-    matches!(qos, Qos::Single | Qos::Within { us: ..=HURRY_US_MAX })
 }
 
 fn microseconds(time: Duration) -> u64 {
@@ -96,6 +125,8 @@ impl Upstream {
             dials_begun: 0,
             look_us: 0,
             is_learnt: false,
+            suspicion: Suspicion::default(),
+            reports: Vec::new(),
             told: Vec::new(),
             settings,
             seed,
@@ -125,16 +156,17 @@ impl Upstream {
         self.table.members().find(|&other| other != node).unwrap_or(node)
     }
 
-    fn counter(&mut self, now_us: u64, node: NodeNumber, is_urgent: bool) -> usize {
-        if let Some(&counter) = self.of_nodes.get(&(node, is_urgent)) {
+    fn counter(&mut self, now_us: u64, (node, line): (NodeNumber, Line)) -> usize {
+        if let Some(&counter) = self.of_nodes.get(&(node, line)) {
             return counter;
         }
         self.seed = mix(self.seed);
         let batching = BatcherConfig { policy: self.settings.policy, bounds: bounds(), ..BatcherConfig::default() };
         let address = self.table.address(node).to_owned();
         let lane = Lane::new(address, self.settings.greeting(), batching, (now_us, self.seed));
-        self.counters.push(Counter { desk: Desk::new(lane, now_us, microseconds(self.settings.timeout)), node });
-        self.of_nodes.insert((node, is_urgent), self.counters.len() - 1);
+        let desk = Desk::new(lane, now_us, microseconds(self.settings.timeout));
+        self.counters.push(Counter { desk, node, line });
+        self.of_nodes.insert((node, line), self.counters.len() - 1);
         self.counters.len() - 1
     }
 
@@ -145,7 +177,7 @@ impl Upstream {
             return true;
         }
         asks.iter().all(|ask| {
-            let place = (self.holder_of(&ask.request, ask.plain.is_some()), is_urgent(ask.qos));
+            let place = (self.holder_of(&ask.request, ask.plain.is_some()), Line::of(ask.qos));
             self.of_nodes.get(&place).is_none_or(|&counter| !is_full(&self.counters[counter]))
         })
     }
@@ -174,7 +206,7 @@ impl Upstream {
         match asked.request.finish() {
             Ok(request) => {
                 let ask = Ask { caller: number.request, qos, is_read, deadline_us, is_asking, slot, request };
-                self.put(now_us, node, ask, seat);
+                self.put(now_us, (node, Line::of(qos)), ask, seat);
             }
             Err(error) => self.told.push(Told { seat, answer: Err(error), bytes: 0, node }),
         }
@@ -186,11 +218,12 @@ impl Upstream {
         let deadline_us = now_us.saturating_add(self.timeout_us());
         let (qos, is_read, is_asking, slot) = (Qos::Batch, true, false, None);
         let ask = Ask { caller: 0, qos, is_read, deadline_us, is_asking, slot, request: QUESTION };
-        self.put(now_us, node, ask, Seat::Table);
+        self.put(now_us, (node, Line::of(qos)), ask, Seat::Table);
     }
 
-    fn put(&mut self, now_us: u64, node: NodeNumber, ask: Ask<'_>, seat: Seat) {
-        let counter = self.counter(now_us, node, is_urgent(ask.qos));
+    /// Puts an ask to a node by one of its lanes.
+    pub(super) fn put(&mut self, now_us: u64, (node, line): (NodeNumber, Line), ask: Ask<'_>, seat: Seat) {
+        let counter = self.counter(now_us, (node, line));
         let desk = &mut self.counters[counter].desk;
         let Err(why) = desk.ask_in_any_case(now_us, ask, seat) else { return };
         let address = desk.address().to_owned();
@@ -262,7 +295,7 @@ impl Upstream {
         counter: usize,
         act: impl FnOnce(&mut Desk<Seat>, &mut dyn FnMut(Seat, Outcome<'_>)) -> R,
     ) -> R {
-        let (Counter { desk, node }, told) = (&mut self.counters[counter], &mut self.told);
+        let (Counter { desk, node, .. }, told) = (&mut self.counters[counter], &mut self.told);
         let teller = Teller { node: *node, address: desk.address().to_owned(), after: self.settings.timeout };
         let table = &self.table;
         act(desk, &mut |seat, outcome| told.push(teller.told(seat, outcome, table)))
@@ -271,7 +304,7 @@ impl Upstream {
     /// Nodes that have owed a reply for long: another one is asked who has their slots. Where that is known, who waits before such a node
     /// leaves it; connections on which nobody waits any more, which are lost by that.
     pub fn leave_silent(&mut self, now_us: u64) -> Vec<ConnectionId> {
-        let is_silent = |counter: &Counter| counter.desk.silence().is_long(now_us);
+        let is_silent = |counter: &Counter| counter.is_watched() && counter.desk.silence().is_long(now_us);
         let is_due = now_us >= self.look_us;
         let is_to_look = std::mem::take(&mut self.is_learnt) || is_due;
         if !is_to_look || !self.table.is_cluster() || !self.counters.iter().any(is_silent) {
@@ -280,10 +313,12 @@ impl Upstream {
         if is_due {
             self.look_us = now_us + NODE_SILENT_US_MAX;
         }
-        let (mut ended, table, told) = (Vec::new(), &self.table, &mut self.told);
-        for Counter { desk, node } in self.counters.iter_mut().filter(|counter| is_silent(counter)) {
+        let (mut ended, mut reports) = (Vec::new(), Vec::new());
+        let (table, told) = (&self.table, &mut self.told);
+        for Counter { desk, node, .. } in self.counters.iter_mut().filter(|counter| is_silent(counter)) {
             if is_due {
                 self.learning.doubt(*node, table);
+                reports.extend(self.suspicion.report(now_us, *node, desk.silence(), table));
             }
             let teller = Teller { node: *node, address: desk.address().to_owned(), after: self.settings.timeout };
             let mut tell = |seat, outcome: Outcome<'_>| told.push(teller.told(seat, outcome, table));
@@ -294,6 +329,7 @@ impl Upstream {
                 ended.extend(connection);
             }
         }
+        reports.into_iter().for_each(|report| self.begin_report(now_us, report));
         ended
     }
 
@@ -316,11 +352,12 @@ impl Upstream {
 
     /// When something is to be done if nothing happens before, microseconds.
     pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
-        let silent_us = |desk: &Desk<Seat>| {
-            let due_us = desk.silence().due_us().filter(|_| self.table.is_cluster());
+        let silent_us = |counter: &Counter| {
+            let due_us = counter.desk.silence().due_us().filter(|_| self.table.is_cluster() && counter.is_watched());
             due_us.map(|due_us| due_us.max(self.look_us))
         };
-        let of_desk = |Counter { desk, .. }: &Counter| [desk.deadline_us(now_us), desk.expiry_us(), silent_us(desk)];
+        let of_desk =
+            |counter: &Counter| [counter.desk.deadline_us(now_us), counter.desk.expiry_us(), silent_us(counter)];
         self.counters.iter().flat_map(of_desk).chain([self.learning.deadline_us()]).flatten().min()
     }
 }

@@ -231,7 +231,7 @@ fn a_silent_node_that_keeps_its_slots_is_waited_for() {
     let client = rig.connect();
     rig.send(client, &format!("r {}\n", key_on(1, 0)));
     rig.settle();
-    for time in 1..=4 {
+    for time in 1..=2 {
         rig.now_us += NODE_SILENT_US_MAX;
         rig.settle();
         assert_eq!(rig.asked("n2:1"), ["CLUSTER NODES"], "the {time}th time");
@@ -245,4 +245,52 @@ fn a_silent_node_that_keeps_its_slots_is_waited_for() {
     rig.now_us += NODE_SILENT_US_MAX;
     rig.settle();
     assert_eq!(rig.asked("n2:1").len(), 0, "nothing is owed");
+}
+
+/// Who says nothing for long is reported, to another one that says that it is a Zerohop, once, and on a connection of its own.
+#[test]
+fn a_node_that_is_silent_for_long_is_reported_to_a_zerohop() {
+    for is_zerohop in [true, false] {
+        let mut rig = Rig::of_cluster();
+        let client = rig.connect();
+        rig.send(client, &format!("r {}\n", key_on(1, 0)));
+        rig.settle();
+        let silent = rig.node("n1:1");
+        rig.asked_on(silent);
+        let mut table_on = silent;
+        for time in 1..=3 {
+            rig.now_us += NODE_SILENT_US_MAX;
+            rig.settle();
+            if time == 1 {
+                table_on = rig.node("n2:1");
+            }
+            assert_eq!(rig.asked_on(table_on), ["CLUSTER NODES"], "the {time}th time");
+            rig.send(table_on, &bulk(THREE));
+            if time < 3 {
+                rig.settle();
+            }
+        }
+        let aside = rig.node("n2:1");
+        assert_ne!(aside, table_on);
+        assert_eq!(rig.asked_on(aside), ["COMMAND INFO ZH.CLUSTER"]);
+        rig.say("n2:1", if is_zerohop { "*1\r\n*1\r\n$10\r\nzh.cluster\r\n" } else { "*1\r\n$-1\r\n" });
+        rig.settle();
+        let expected: &[&str] = if is_zerohop { &["ZH.CLUSTER SUSPECT b"] } else { &[] };
+        assert_eq!(rig.asked_on(aside), expected);
+        // It takes long to be answered, which makes nobody suspicious.
+        for _ in 0..4 {
+            rig.now_us += NODE_SILENT_US_MAX;
+            rig.settle();
+            rig.send(table_on, &bulk(THREE));
+            rig.settle();
+        }
+        assert_eq!(
+            (rig.asked_on(aside), rig.asked_on(silent)),
+            (vec![], vec![]),
+            "once, and nothing to the silent one"
+        );
+        rig.send(silent, &bulk("late"));
+        rig.settle();
+        assert_eq!(rig.sent(client), "r late\n");
+    }
 }

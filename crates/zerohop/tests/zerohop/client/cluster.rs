@@ -1,5 +1,7 @@
 //! Servers that turn out to be nodes of a cluster.
 
+use std::time::Duration;
+
 use super::futures::block_on;
 use super::puppet::Puppet;
 use zerohop::Client;
@@ -159,5 +161,40 @@ fn a_read_that_was_sent_to_a_node_that_stands_still_is_asked_elsewhere() {
         away.go_on();
         client.set("{away}read", "new").wait().unwrap();
         assert_eq!(client.get("{away}read").wait().unwrap(), Some(b"new".to_vec()), "way {number}");
+    }
+}
+
+#[test]
+fn a_node_that_stands_still_and_keeps_its_slots_is_reported_to_another_one_if_that_is_a_zerohop() {
+    for is_zerohop in [true, false] {
+        let (home, away, client) = silent_pair();
+        // The second one in a list has no slots.
+        home.knows(&[&away.address, &home.address]);
+        if is_zerohop {
+            home.be_zerohop();
+        }
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| client.get("{away}").timeout(Duration::from_secs(30)).wait());
+            while home.count("ZH.CLUSTER") == 0 {
+                assert_eq!(away.count("ZH.CLUSTER"), 0, "it is told of itself");
+                assert!(!waiting.is_finished(), "nobody is told");
+                std::thread::yield_now();
+            }
+            let asked_on = home.saw("ZH.CLUSTER");
+            let table_on = home.saw("NODES");
+            assert_ne!(asked_on, table_on, "others' replies do not stand behind it");
+            match is_zerohop {
+                true => drop(home.saw("SUSPECT")),
+                // It is asked for the table about as often as that takes.
+                false => home.saw_times("NODES", home.count("NODES") + 3),
+            }
+            let reports: Vec<_> = home.seen().into_iter().filter(|(_, words)| words[0] == b"ZH.CLUSTER").collect();
+            let words = |(_, words): &(usize, Vec<Vec<u8>>)| words.concat();
+            let expected: &[&[u8]] = if is_zerohop { &[b"ZH.CLUSTERSUSPECTn0"] } else { &[] };
+            assert_eq!(reports.iter().map(words).collect::<Vec<_>>(), expected);
+            assert_eq!((away.count("ZH.CLUSTER"), away.count("NODES")), (0, 0), "it says nothing of itself");
+            away.go_on();
+            assert_eq!(waiting.join().unwrap(), Ok(Some(b"v".to_vec())), "it is waited for");
+        });
     }
 }
