@@ -12,6 +12,7 @@ mod house;
 mod kill;
 mod nemesis;
 mod outside;
+mod overload;
 mod planted;
 mod power;
 mod proxy;
@@ -93,6 +94,7 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::WORKSPACE,
     differential::DIFFERENTIAL,
     proxy::PROXY,
+    overload::OVERLOAD,
     outside::ACL,
     outside::SPLIT,
     outside::HOSTILE,
