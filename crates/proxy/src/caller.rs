@@ -11,6 +11,7 @@ use crate::qos::Promises;
 use crate::relay::Relay;
 use base::ConnectionId;
 use base::limits::{CALLER_REQUESTS_MAX, OUTPUT_PAUSE_BYTES, RECEIVE_BYTES};
+use base::planted::{Bug, is_planted};
 use base::street::Effect;
 use client::{Hold, Qos};
 use session::acl::User;
@@ -233,7 +234,7 @@ impl Caller {
         match self.wait {
             None | Some(Wait::Seat(_)) => false,
             Some(Wait::Answers) => self.order.owed() == 0,
-            Some(Wait::Room) => self.has_room(),
+            Some(Wait::Room) => self.has_room() && !is_planted(Bug::M72RoomUnnoticed),
         }
     }
 
@@ -250,7 +251,8 @@ impl Caller {
             // It is still, and stays so until it is known where it goes on.
             return;
         }
-        let should_pause = self.wait.is_some() && self.input.len() > 4 * RECEIVE_BYTES;
+        let has_much = self.input.len() > 4 * RECEIVE_BYTES && !is_planted(Bug::M71CallersReadOn);
+        let should_pause = self.wait.is_some() && has_much;
         if should_pause != self.is_paused {
             self.is_paused = should_pause;
             effects.push(match should_pause {

@@ -10,6 +10,7 @@ use crate::redirects::{Redirected, sends_on};
 use crate::seat::{Owed, OwedTo, Role, Seat, Whose};
 use base::ConnectionId;
 use base::limits::OUTPUT_PAUSE_BYTES;
+use base::planted::{Bug, is_planted};
 use base::street::{Effect, Now};
 use client::{CommandTable, Heard};
 use wire::reply_parse::{Value, parse_reply};
@@ -82,6 +83,12 @@ impl ProxyMachine {
             Some(Turn::Greeted(replies)) => self.greeted(number, &replies),
             Some(Turn::Refused(error)) => self.seat_refused(now, number, error, effects),
             Some(Turn::Nonsense) => self.close_seat(now, number, effects),
+        }
+        if is_planted(Bug::M73SlowReaderHoldsAll)
+            && let Some(connection) = self.seats.get(number).lane.connection()
+            && self.desk.callers.iter().flatten().any(|caller| caller.output.pending_bytes() > OUTPUT_PAUSE_BYTES)
+        {
+            effects.push(Effect::PauseReceive { connection });
         }
         self.seats.touch(number);
         self.let_go_on(number);
