@@ -52,19 +52,22 @@ pub const TICK_GAP_TOLD_US: u64 = 250;
 /// Requests that are decoded, prefetched and executed together; two cache lines each stay within a first-level cache.
 pub const PREFETCH_WINDOW: usize = 32;
 /// Nominal size of a log segment, bytes. Every core has up to three that hold nothing needed: what is left of the present one,
-/// the next one, and one to be recycled.
-pub const SEGMENT_BYTES: u64 = 16 << 20;
+/// the next one, and one to be recycled, or what nobody needs of the first. With longer ones less of what the disk may hold would be log.
+pub const SEGMENT_BYTES: u64 = 8 << 20;
 /// Size of the first segment of a core's log, bytes: a start has to make it before anything is served, and most of what
 /// small stores reserve is given back only at the next start.
 pub const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
-/// Segments of log that a core may always hold, however little lives: with fewer, small stores would write runs all the time.
-pub const LOG_SEGMENTS_MIN: u64 = 4;
-/// Segments of log that are not synced, above which writers wait for the sync under way.
-pub const LOG_UNSYNCED_SEGMENTS_MAX: u64 = 4;
-/// Bytes of log records after which a core serves no further request in this tick; the next tick goes on. Half
-/// a segment and twice what all receive buffers hold: only requests that copy what is stored (COPY, RENAME, LMOVE) reach
+/// Segments, 64 MiB, that a core may always have on the disk beside twice what lives, however little that is: with fewer, small stores
+/// would write runs all the time.
+pub const LOG_SEGMENTS_MIN: u64 = 8;
+/// Segments of log that are not synced, 64 MiB, above which writers wait for the sync under way.
+pub const LOG_UNSYNCED_SEGMENTS_MAX: u64 = 8;
+/// Segments of log that are not synced, 16 MiB, above which the next sync does not wait for its time.
+pub const LOG_SYNC_SEGMENTS: u64 = 2;
+/// Bytes of log records after which a core serves no further request in this tick; the next tick goes on. A segment and
+/// twice what all receive buffers hold: only requests that copy what is stored (COPY, RENAME, LMOVE) reach
 /// it.
-pub const LOG_GROUP_BYTES: usize = SEGMENT_BYTES as usize / 2;
+pub const LOG_GROUP_BYTES: usize = SEGMENT_BYTES as usize;
 /// Bytes of log records of one command or EXEC over all its cores; what would exceed it is refused, because one group
 /// has to hold it whole. Above the records of the largest request, so only what copies stored values is ever refused.
 pub const LOG_UNIT_BYTES_MAX: usize = 1280 << 20;
@@ -302,6 +305,9 @@ pub const SENTINEL_AGAIN_US: u64 = 1_000_000;
 pub const SENTINEL_QUIET_US_MAX: u64 = 5_000_000;
 /// Bytes of one answer of a sentinel; an address, a role with some replicas or a message has fewer.
 pub const SENTINEL_REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// Sentinels that a core asks: those that were named, and others that these know.
+pub const SENTINELS_MAX: usize = 16;
 
 /// Requests that wait for an answer to such a question.
 pub const REDIRECTS_HELD_MAX: usize = 16_384;

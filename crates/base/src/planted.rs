@@ -90,11 +90,19 @@ pub enum Bug {
     M60CommitAnswersLaterWrites = 60,
     /// A tick hears of a failed log in its turn, behind requests that it executed already (beyond AT-01's list).
     M61FailureInItsTurn = 61,
+    /// A proxy takes the callers of all classes for those of one (beyond AT-01's list).
+    M70ClassesIgnored = 70,
+    /// A proxy reads on of a caller whatever of it waits (beyond AT-01's list).
+    M71CallersReadOn = 71,
+    /// A caller of a proxy that had to wait for room goes on no more (beyond AT-01's list).
+    M72RoomUnnoticed = 72,
+    /// Once a caller reads more slowly than its replies come nobody's are taken from the store (beyond AT-01's list).
+    M73SlowReaderHoldsAll = 73,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 42] = [
+    pub const ALL: [Bug; 46] = [
         Bug::M1AckBeforeFsync,
         Bug::M2AcknowledgedBeforeSecondary,
         Bug::M3SecondaryAcknowledgesEarly,
@@ -137,6 +145,10 @@ impl Bug {
         Bug::M46TornTailTakesOneMore,
         Bug::M60CommitAnswersLaterWrites,
         Bug::M61FailureInItsTurn,
+        Bug::M70ClassesIgnored,
+        Bug::M71CallersReadOn,
+        Bug::M72RoomUnnoticed,
+        Bug::M73SlowReaderHoldsAll,
     ];
 
     /// `M7` -> the bug of that number.

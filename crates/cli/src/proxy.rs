@@ -357,6 +357,7 @@ fn configuration(matches: &ArgMatches) -> Result<ProxyConfig, String> {
         classes: vec![Class { qos, ..Class::default() }],
         class: ClassNumber::DEFAULT,
         listeners,
+        users: None,
         of_users: BTreeMap::new(),
         collapse: matches
             .get_many::<String>("collapse")

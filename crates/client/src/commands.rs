@@ -2,6 +2,9 @@
 //! that commands of modules and of later versions are known as well as our own.
 
 mod entry;
+mod reach;
+
+pub use reach::{KeyUse, Reach};
 
 use crate::spread::Spread;
 use entry::Entry;
@@ -85,6 +88,8 @@ pub struct Known {
 #[derive(Clone, Debug, Default)]
 pub struct CommandTable {
     known: BTreeMap<Box<[u8]>, Known>,
+    /// What they touch, of those that the node itself described.
+    reach: BTreeMap<Box<[u8]>, Reach>,
 }
 
 /// Longest name that is looked up; a longer one is unknown.
@@ -180,21 +185,23 @@ impl CommandTable {
                 known.insert(inner.full_name.to_ascii_lowercase().into_bytes().into(), Known::of_spec(inner));
             }
         }
-        CommandTable { known }.with_qos()
+        CommandTable { known, ..CommandTable::default() }.with_qos()
     }
 
     /// What a node answered to `COMMAND`; `None` if that is no list of commands.
     pub fn learn(answer: &Value) -> Option<CommandTable> {
         let Value::Array(entries) = answer else { return None };
-        let mut known = BTreeMap::new();
+        let (mut known, mut reach) = (BTreeMap::new(), BTreeMap::new());
         for entry in entries {
             let entry = Entry::read(entry)?;
             for inner in entry.subcommands.iter().filter_map(Entry::read) {
                 known.insert(inner.name.clone().into(), inner.known());
+                reach.insert(inner.name.clone().into(), inner.reach());
             }
             known.insert(entry.name.clone().into(), entry.known());
+            reach.insert(entry.name.clone().into(), entry.reach());
         }
-        Some(CommandTable { known }.with_qos())
+        Some(CommandTable { known, reach }.with_qos())
     }
 
     fn with_qos(mut self) -> CommandTable {
@@ -224,6 +231,16 @@ impl CommandTable {
         let Some(subcommand) = subcommand else { return Some(known) };
         let end = lower(subcommand, &mut buffer, name + 1)?;
         self.known.get(&buffer[..end]).copied()
+    }
+
+    /// What a request's command touches, as the node said it; `None` for one that the node does not have or did not describe.
+    pub fn reach(&self, name: &[u8], subcommand: Option<&[u8]>) -> Option<&Reach> {
+        let name = name.to_ascii_lowercase();
+        let known = self.known.get(&name[..])?;
+        match subcommand.filter(|_| known.has_subcommands) {
+            None => self.reach.get(&name[..]),
+            Some(inner) => self.reach.get(&[&name[..], b"|", &inner.to_ascii_lowercase()].concat()[..]),
+        }
     }
 
     /// Whether the node has that command; of a subcommand, `container|subcommand` in lower case.

@@ -3,7 +3,8 @@
 //! ```text
 //!   ask(seat) ──► place ──► lane ──► node
 //!                   │                 │ reply │ lost: reads are asked again, as far as the budget goes
-//!   tell(seat, outcome) ◄─────────────┴───────┘
+//!   tell(seat, outcome) ◄─────────────┴───────┤
+//!                   │                         └ silent, and another node has the slot: to be asked there
 //!                   └── given up: the place stays taken until its reply came, and the reply is dropped
 //! ```
 //!
@@ -15,11 +16,12 @@ mod places;
 pub use places::Place;
 
 use crate::batch::Qos;
+use crate::cluster::Silence;
 use crate::heard::Heard;
 use crate::lane::Lane;
 use crate::retry::RetryBudget;
-use base::ConnectionId;
 use base::street::Effect;
+use base::{ConnectionId, Slot};
 use places::Places;
 
 /// The request `ASKING`.
@@ -38,6 +40,8 @@ pub struct Ask<'a> {
     pub deadline_us: u64,
     /// It goes behind `ASKING`: another node sent it here, this once.
     pub is_asking: bool,
+    /// By whose holder this desk was chosen: when that is another node's, and this one silent, it may be asked there. `None`: it stays.
+    pub slot: Option<Slot>,
     /// Its bytes.
     pub request: &'a [u8],
 }
@@ -66,6 +70,8 @@ pub enum Outcome<'a> {
     Unknown,
     /// Its caller's time is over: as [`Outcome::Unknown`].
     Late,
+    /// The node is silent and the slot another one's: it is to be asked there, once more. It only reads, or never left.
+    Elsewhere(Slot),
 }
 
 /// What is to be done with a connection.
@@ -82,7 +88,19 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug)]
 pub struct Owed {
     place: u32,
+    /// [`NO_SLOT`]: none.
+    slot: u16,
     is_read: bool,
+}
+
+/// Above all numbers of slots.
+const NO_SLOT: u16 = u16::MAX;
+const _: () = assert!(base::SLOT_COUNT < NO_SLOT);
+
+impl Owed {
+    fn slot(self) -> Option<Slot> {
+        Slot::new(self.slot)
+    }
 }
 
 /// See the module. `S` is where a caller waits.
@@ -99,7 +117,8 @@ pub struct Desk<S> {
 impl<S> Desk<S> {
     /// A desk that nobody has asked. After `silence_us_max` without a word a connection on which somebody waits is given up.
     pub fn new(lane: Lane<Owed>, now_us: u64, silence_us_max: u64) -> Desk<S> {
-        Desk { lane, silence_us_max, places: Places::default(), retries: RetryBudget::default(), heard_us: now_us }
+        let (places, retries) = (Places::default(), RetryBudget::default());
+        Desk { lane, silence_us_max, places, retries, heard_us: now_us }
     }
 
     /// Where it leads.
@@ -150,7 +169,9 @@ impl<S> Desk<S> {
             return Err(NotAsked::Unreachable);
         }
         let place = self.places.take(now_us, ask.deadline_us, seat).ok_or(NotAsked::Full)?;
-        let owed = Owed { place: place.index, is_read: ask.is_read };
+        // Who was sent here by another node is not here by the table.
+        let slot = ask.slot.filter(|_| !ask.is_asking).map_or(NO_SLOT, Slot::number);
+        let owed = Owed { place: place.index, slot, is_read: ask.is_read };
         let is_taken = match ask.is_asking {
             true => self.push_behind_asking(now_us, &ask, owed),
             false if in_any_case => {
@@ -170,7 +191,7 @@ impl<S> Desk<S> {
     /// Both at once, so that nothing comes between them.
     fn push_behind_asking(&mut self, now_us: u64, ask: &Ask<'_>, owed: Owed) -> bool {
         let Some(place) = self.places.take_for_nobody(now_us) else { return false };
-        let nobody = Owed { place: place.index, is_read: false };
+        let nobody = Owed { place: place.index, slot: NO_SLOT, is_read: false };
         self.lane.push_again(now_us, ask.caller, Qos::Batch, nobody, ASKING);
         self.lane.push_again(now_us, ask.caller, Qos::Batch, owed, ask.request);
         true
@@ -243,6 +264,56 @@ impl<S> Desk<S> {
         if !asked_again.is_empty() {
             self.lane.push_first(now_us, asked_again, |_| 0);
         }
+    }
+
+    /// How long the node has owed a reply.
+    pub fn silence(&self) -> &Silence {
+        self.lane.silence()
+    }
+
+    /// The node is silent, and the slots that `is_left` names are another one's by now. Who asked something of these waits no longer: what
+    /// never left, and reads that did as far as the budget goes, are [to be asked there](Outcome::Elsewhere). Of a write that left
+    /// nobody knows whether it was carried out, or will be when the node goes on: that is what its caller hears, and it is never sent
+    /// again. [`Verdict::End`]: nobody waits on this connection any more.
+    pub fn desert(
+        &mut self,
+        now_us: u64,
+        is_left: impl Fn(Slot) -> bool,
+        mut tell: impl FnMut(S, Outcome<'_>),
+    ) -> Verdict {
+        let left_slot = |owed: &Owed| owed.slot().filter(|&slot| is_left(slot));
+        let (mut waits, mut has_left) = (false, false);
+        let (places, retries) = (&mut self.places, &mut self.retries);
+        for owed in self.lane.items_out() {
+            let Some(slot) = left_slot(owed) else {
+                waits |= places.has_seat(owed.place);
+                continue;
+            };
+            // Its place stays taken until a reply came, or the connection is gone.
+            let Some(seat) = places.empty_at(owed.place) else { continue };
+            has_left = true;
+            let may_again = owed.is_read && retries.spend();
+            let outcome = match owed.is_read {
+                true if may_again => Outcome::Elsewhere(slot),
+                true => Outcome::Lost,
+                false => Outcome::Unknown,
+            };
+            tell(seat, outcome);
+        }
+        let leaves = |owed: &Owed| left_slot(owed).is_some();
+        let has_leaving = self.lane.items_waiting().any(leaves);
+        let leaving = match has_leaving {
+            true => self.lane.take_some_waiting(now_us, |owed, _| leaves(owed), |_| 0),
+            false => Vec::new(),
+        };
+        for (owed, _) in leaving {
+            let slot = owed.slot().expect("who leaves has a slot");
+            let Some(seat) = self.places.leave(owed.place) else { continue };
+            has_left = true;
+            tell(seat, Outcome::Elsewhere(slot));
+        }
+        let is_deserted = has_left && !waits && self.lane.connection().is_some();
+        if is_deserted { Verdict::End } else { Verdict::Keep }
     }
 
     /// The desk is closed for good: tells those whose requests wait that they never left.

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::batch::{BatchAnswer, BatchOutcome, Batcher, BatcherConfig, Qos};
+use crate::cluster::Silence;
 use crate::counts::LaneCounts;
 use crate::heard::{Greeting, Heard};
 use crate::out::{Length, Out};
@@ -71,6 +72,7 @@ pub struct Lane<T> {
     scan: ReplyScan,
     greeted: Vec<Vec<u8>>,
     redial: Redial,
+    silence: Silence,
 }
 
 impl<T: Copy> Lane<T> {
@@ -90,6 +92,7 @@ impl<T: Copy> Lane<T> {
             scan: ReplyScan::default(),
             greeted: Vec::new(),
             redial: Redial::new(seed),
+            silence: Silence::default(),
         }
     }
 
@@ -129,6 +132,17 @@ impl<T: Copy> Lane<T> {
         self.batcher.waiting_items() + self.out.iter().map(Out::owed).sum::<usize>()
     }
 
+    /// Whether requests wait or are out.
+    #[inline]
+    fn owes(&self) -> bool {
+        !self.out.is_empty() || self.has_waiting()
+    }
+
+    /// How long its node has owed a reply.
+    pub fn silence(&self) -> &Silence {
+        &self.silence
+    }
+
     /// Whether something waits for the street to have sent what it was handed.
     #[inline]
     pub fn awaits_sent(&self) -> bool {
@@ -154,8 +168,10 @@ impl<T: Copy> Lane<T> {
     pub fn push(&mut self, now_us: u64, caller: u64, qos: Qos, item: T, request: &[u8]) -> Result<(), LaneFull> {
         let asked = Asked { item, bytes: request.len() as u32 };
         let pushed = self.batcher.push(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request));
-        self.counts.requests += u64::from(pushed.is_ok());
-        pushed.map_err(|_| LaneFull)
+        pushed.map_err(|_| LaneFull)?;
+        self.counts.requests += 1;
+        self.silence.asked(now_us);
+        Ok(())
     }
 
     /// See [`Batcher::restrain`].
@@ -194,8 +210,45 @@ impl<T: Copy> Lane<T> {
 
     /// What is kept of all requests that wait or are out.
     pub fn items(&self) -> impl Iterator<Item = &T> {
-        let out = self.out.iter().flat_map(Out::items_owed);
-        out.chain(self.batcher.items_waiting()).map(|asked| &asked.item)
+        self.items_out().chain(self.items_waiting())
+    }
+
+    /// The same of those that are out: the node may have them.
+    pub fn items_out(&self) -> impl Iterator<Item = &T> {
+        self.out.iter().flat_map(Out::items_owed).map(|asked| &asked.item)
+    }
+
+    /// What is kept of those that wait: the node has none of them.
+    pub fn items_waiting(&self) -> impl Iterator<Item = &T> {
+        self.batcher.items_waiting().map(|asked| &asked.item)
+    }
+
+    /// Takes those out that wait and are such, each with its bytes.
+    pub fn take_some_waiting(
+        &mut self,
+        now_us: u64,
+        leaves: impl Fn(&T, &[u8]) -> bool,
+        caller_of: impl Fn(&T) -> u64,
+    ) -> Vec<(T, Vec<u8>)> {
+        let (leaving, staying): (Vec<_>, Vec<_>) =
+            self.take_waiting_requests(now_us).into_iter().partition(|(item, request)| leaves(item, request));
+        for (item, request) in staying {
+            self.push_again(now_us, caller_of(&item), Qos::Batch, item, &request);
+        }
+        leaving
+    }
+
+    /// Those that are out and are such, where their bytes are known: their replies are `nobody`'s from now on.
+    pub fn give_up_some_out(&mut self, nobody: T, is_such: impl Fn(&T, &[u8]) -> bool) -> Vec<(T, Vec<u8>)> {
+        let mut given_up = Vec::new();
+        for out in &mut self.out {
+            out.each_owed(|asked, request| {
+                if is_such(&asked.item, request) {
+                    given_up.push((std::mem::replace(&mut asked.item, nobody), request.to_vec()));
+                }
+            });
+        }
+        given_up
     }
 
     /// Adds requests that were taken once already, ahead of what waits: they were asked earlier. Room is found for them.
@@ -212,6 +265,7 @@ impl<T: Copy> Lane<T> {
         let asked = Asked { item, bytes: request.len() as u32 };
         self.batcher.push_again(now_us, caller, qos, asked, |bytes| bytes.extend_from_slice(request));
         self.counts.requests += 1;
+        self.silence.asked(now_us);
     }
 
     /// Whether it is to dial, because somebody waits or the owner wants it.
@@ -231,6 +285,7 @@ impl<T: Copy> Lane<T> {
     pub fn dialed(&mut self, now_us: u64, connection: Option<ConnectionId>, effects: &mut Vec<Effect>) -> Vec<T> {
         debug_assert_eq!(self.state, State::Dialing, "one dial at a time");
         self.connection = connection;
+        self.silence.heard(now_us, self.owes());
         if connection.is_none() {
             self.state = State::Absent;
             self.redial.failed(now_us);
@@ -295,7 +350,13 @@ impl<T: Copy> Lane<T> {
 
     /// Takes what the node sent. After [`Heard::Refused`] and [`Heard::Nonsense`] the rest is not looked at.
     #[inline]
-    pub fn received(&mut self, now_us: u64, received: &[u8], mut hear: impl FnMut(Heard<'_, T>)) {
+    pub fn received(&mut self, now_us: u64, received: &[u8], hear: impl FnMut(Heard<'_, T>)) {
+        self.take_received(now_us, received, hear);
+        self.silence.heard(now_us, self.owes());
+    }
+
+    #[inline]
+    fn take_received(&mut self, now_us: u64, received: &[u8], mut hear: impl FnMut(Heard<'_, T>)) {
         let mut kept = std::mem::take(&mut self.partial);
         let bytes = match kept.is_empty() {
             true => received,
@@ -378,6 +439,7 @@ impl<T: Copy> Lane<T> {
         self.greeted.clear();
         self.batcher.reset(now_us);
         let out = std::mem::take(&mut self.out);
+        self.silence.heard(now_us, self.owes());
         out.into_iter().flat_map(Out::lost).map(|(asked, bytes)| (asked.item, bytes)).collect()
     }
 
@@ -403,6 +465,9 @@ impl<T: Copy> Lane<T> {
     pub fn take_waiting_requests(&mut self, now_us: u64) -> Vec<(T, Vec<u8>)> {
         let Some(batch) = self.batcher.drain(now_us) else { return Vec::new() };
         self.batcher.answered(now_us, BatchAnswer { ticket: batch.ticket, outcome: BatchOutcome::Failed });
+        if !self.owes() {
+            self.silence.heard(now_us, false);
+        }
         let mut rest = &batch.bytes[..];
         let request = |asked: Asked<T>| {
             let (request, behind) = rest.split_at(asked.bytes());

@@ -65,6 +65,17 @@ impl<I: Length> Out<I> {
         &self.items[self.answered..]
     }
 
+    /// Each of those, with its request if that is known.
+    pub fn each_owed(&mut self, mut look: impl FnMut(&mut I, &[u8])) {
+        let Some(buffer) = &self.buffer else { return };
+        let mut rest = &buffer[self.at..];
+        for item in &mut self.items[self.answered..] {
+            let (request, behind) = rest.split_at(item.bytes());
+            rest = behind;
+            look(item, request);
+        }
+    }
+
     /// The last reply was there: what the batcher wants to know, what can be used again, and when the first one was there.
     pub fn end(self) -> (BatchTicket, Option<Vec<u8>>, Vec<I>, u64) {
         (self.ticket, self.buffer, self.items, self.first_us)

@@ -12,7 +12,7 @@
 //! with other ports. It tries its steps, prints what each gave, and serves users from then on: each has a count of its own, in a
 //! session or a cache, so whoever hears another's, or an old one, knows it.
 
-mod http;
+pub(crate) mod http;
 mod page;
 mod program;
 mod stores;

@@ -14,6 +14,7 @@ pub mod hostile;
 pub mod kill;
 pub mod model;
 pub mod nemesis;
+pub mod overload;
 pub mod package_index;
 pub mod power;
 pub mod process;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use proof::{acl, applications, commands, faults, nemesis, sentinel};
+use proof::{acl, applications, commands, faults, nemesis, overload, sentinel};
 
 #[derive(Parser)]
 #[command(about = "Holds a running server against oracles, hostile peers and real data")]
@@ -34,6 +34,8 @@ enum What {
     Kill(commands::KillArguments),
     /// Real nodes as one cluster under clients, while a seed kills, stops, cuts, slows and moves.
     Nemesis(nemesis::command::NemesisArguments),
+    /// The proxy before a store that is asked for more than it can: tenants, overload, a hot key and long values.
+    Overload(overload::OverloadArguments),
     /// A machine of its own that loses its power under load, again and again on one disk.
     Power(commands::PowerArguments),
     /// The proxy before a Redis that its sentinels watch, while the master changes.
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         What::Faults(arguments) => faults::command::faults(&arguments),
         What::Kill(arguments) => commands::kill(&arguments),
         What::Nemesis(arguments) => nemesis::command::nemesis(&arguments),
+        What::Overload(arguments) => overload::overload(&arguments),
         What::Power(arguments) => commands::power(&arguments),
         What::Sentinel(arguments) => sentinel::sentinel(&arguments),
         What::Soak(arguments) => commands::soak(&arguments),

@@ -169,6 +169,21 @@ impl Server {
         Ok(server)
     }
 
+    /// Starts a proxy with the file that `text` makes of the first of its ports; the first listener is there.
+    ///
+    /// # Errors
+    /// When it cannot be started or ends before it accepts connections.
+    pub fn start_proxy_by_file(binary: &str, text: impl FnOnce(u16) -> String) -> io::Result<Server> {
+        let (block, directory) = (PortBlock::take()?, new_directory()?);
+        let file = directory.join("proxy.toml");
+        fs::write(&file, text(block.first()))?;
+        let mut command = Command::new(absolute(binary)?);
+        command.args(["proxy", "--config"]).arg(file);
+        let mut server = Server::spawn(command, directory, block)?;
+        server.wait_until_answering()?;
+        Ok(server)
+    }
+
     /// As [`Server::launch_zerohop`] on the directory `data`, which outlives it, with these variables; what it prints is kept in
     /// `home`, which outlives it, too.
     ///
@@ -252,8 +267,16 @@ impl Server {
     /// # Errors
     /// Those of signalling.
     pub fn terminate(&self) -> io::Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// Those of signalling.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).expect("a child has a process id");
-        Ok(kill_process(id, Signal::TERM)?)
+        Ok(kill_process(id, signal)?)
     }
 
     /// Waits until it has ended, but not longer than `at_most`; time in which this process itself is stopped does not count.
@@ -285,13 +308,38 @@ impl Server {
     /// # Errors
     /// When it is gone.
     pub fn resident_bytes(&self) -> io::Result<u64> {
+        self.memory_bytes("VmRSS:")
+    }
+
+    /// The most that was ever resident, in bytes: no moment is missed.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn resident_bytes_peak(&self) -> io::Result<u64> {
+        self.memory_bytes("VmHWM:")
+    }
+
+    fn memory_bytes(&self, what: &str) -> io::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id()))?;
         let kibibytes = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .find_map(|line| line.strip_prefix(what))
             .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok())
             .ok_or_else(|| io::Error::other("the server is gone"))?;
         Ok(kibibytes << 10)
+    }
+
+    /// Processor time that its threads have used so far, in nanoseconds; that of threads which are over is gone.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn cpu_ns(&self) -> io::Result<u64> {
+        let mut sum = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.id()))? {
+            let text = fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+            sum += text.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(sum)
     }
 
     /// Processor time it has used so far, in clock ticks of 10 ms.

@@ -11,9 +11,11 @@
 //! Requests of one caller run in its order: it goes from lanes to its own connection and back only when nothing is owed to it.
 
 use crate::caller::{Caller, Place, Wait};
+use crate::classes::ClassNumber;
 use crate::machine::ProxyMachine;
 use crate::seat::{Hurry, Owed, OwedTo};
 use base::limits::LONG_REQUEST_BYTES;
+use base::planted::{Bug, is_planted};
 use base::street::{Effect, Now};
 use client::cluster::{NodeNumber, slot_of};
 use client::spread::Spread;
@@ -44,8 +46,9 @@ impl ProxyMachine {
         effects: &mut Vec<Effect>,
     ) -> Verdict {
         if request[0] == b'*' && !caller.input.has_long() {
+            let is_relayed = caller.relay.is_some();
             let verdict = self.ask(now, caller, arguments, request, effects);
-            self.note_asked(caller, verdict, request.len());
+            self.note_asked(caller, is_relayed, verdict, request.len());
             return verdict;
         }
         let mut whole = std::mem::take(&mut self.scratch);
@@ -55,8 +58,9 @@ impl ProxyMachine {
         let word = |index: usize, word| long.iter().find(|(at, _)| *at == index).map_or(word, |(_, bytes)| &bytes[..]);
         let words: Vec<&[u8]> = arguments.iter().enumerate().map(|(index, argument)| word(index, argument)).collect();
         encode(words.iter().copied(), &mut whole);
+        let is_relayed = caller.relay.is_some();
         let verdict = self.ask_encoded(now, caller, &whole, effects);
-        self.note_asked(caller, verdict, whole.len());
+        self.note_asked(caller, is_relayed, verdict, whole.len());
         if matches!(verdict, Verdict::Wait(_)) && !long.is_empty() {
             caller.long_request = Some(whole);
         } else {
@@ -84,20 +88,27 @@ impl ProxyMachine {
         let mut whole = Vec::new();
         let words: Vec<&[u8]> = Arguments::new(&text, &spans).iter().collect();
         encode(words.iter().copied(), &mut whole);
+        let is_relayed = caller.relay.is_some();
         let verdict = self.ask_encoded(now, caller, &whole, effects);
-        self.note_asked(caller, verdict, whole.len());
+        self.note_asked(caller, is_relayed, verdict, whole.len());
         verdict
     }
 
-    /// A request counts when it is taken; it may have had to wait before.
+    /// A request counts when it is taken; it may have had to wait before. Those of a relay do not.
     #[inline]
-    fn note_asked(&mut self, caller: &Caller, verdict: Verdict, bytes: usize) {
-        if !matches!(verdict, Verdict::Wait(_)) {
+    fn note_asked(&mut self, caller: &Caller, is_relayed: bool, verdict: Verdict, bytes: usize) {
+        if !is_relayed && !matches!(verdict, Verdict::Wait(_)) {
             self.desk.counts[caller.class.index()].asked(bytes);
         }
     }
 
-    fn ask_encoded(&mut self, now: Now, caller: &mut Caller, request: &[u8], effects: &mut Vec<Effect>) -> Verdict {
+    pub(crate) fn ask_encoded(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        request: &[u8],
+        effects: &mut Vec<Effect>,
+    ) -> Verdict {
         let mut spans = Vec::new();
         let parsed = parse(request, 0, &mut spans, &ParseLimits::AUTHENTICATED);
         assert!(matches!(parsed, Parsed::Request { .. }), "what was just encoded is a request");
@@ -115,6 +126,11 @@ impl ProxyMachine {
         effects: &mut Vec<Effect>,
     ) -> Verdict {
         let name = arguments.get(0).expect("a request has a first word");
+        if self.admission.is_some()
+            && let Some(verdict) = self.admit(now, caller, arguments, request, effects)
+        {
+            return verdict;
+        }
         let known = self.table.look_up(name, arguments.get(1));
         if !self.knows_store() && known.is_none_or(|known| known.way != Way::Caller) {
             // The upstream says what it is before anything is done that a guess could do wrong.
@@ -247,7 +263,7 @@ impl ProxyMachine {
     }
 
     /// The wait for a lane that is not open, unless it is down or refuses.
-    fn await_lane(&mut self, now: Now, caller: &mut Caller) -> Option<Wait> {
+    pub(crate) fn await_lane(&mut self, now: Now, caller: &mut Caller) -> Option<Wait> {
         let node = self.routes.any(caller);
         let number = self.lane_of(now, caller, node);
         let seat = self.seats.get(number);
@@ -311,7 +327,14 @@ impl ProxyMachine {
             return Verdict::Done;
         }
         let to = OwedTo::Caller { caller: caller.id, number: caller.order.next() };
-        let owed = Owed { to, is_read, is_bound: caller.is_held(), redirects: 0, asked_us: now.monotonic_us };
+        let owed = Owed {
+            to,
+            is_read,
+            is_bound: caller.is_held(),
+            redirects: 0,
+            is_asking: false,
+            asked_us: now.monotonic_us,
+        };
         match seat.lane.push(now.monotonic_us, caller.id.as_u64(), caller.qos, owed, request) {
             Ok(()) => {
                 seat.used_us = now.monotonic_us;
@@ -327,8 +350,9 @@ impl ProxyMachine {
     /// A caller stands in line for a seat, once.
     pub(crate) fn wait_at(&mut self, caller: &mut Caller, number: usize) -> Wait {
         if caller.line != Some(number) {
-            let weight = self.classes.get(caller.class).weight;
-            self.seats.get(number).line.join(caller.class, caller.id, weight);
+            let class = if is_planted(Bug::M70ClassesIgnored) { ClassNumber::DEFAULT } else { caller.class };
+            let weight = self.classes.get(class).weight;
+            self.seats.get(number).line.join(class, caller.id, weight);
             caller.line = Some(number);
         }
         Wait::Seat(number)

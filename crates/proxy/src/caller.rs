@@ -11,9 +11,12 @@ use crate::qos::Promises;
 use crate::relay::Relay;
 use base::ConnectionId;
 use base::limits::{CALLER_REQUESTS_MAX, OUTPUT_PAUSE_BYTES, RECEIVE_BYTES};
+use base::planted::{Bug, is_planted};
 use base::street::Effect;
 use client::{Hold, Qos};
+use session::acl::User;
 use session::{Input, Output};
+use std::sync::Arc;
 use wire::Arguments;
 
 /// Where a caller came from.
@@ -58,6 +61,8 @@ pub(crate) struct Described {
     pub age_s: u64,
     pub name: Vec<u8>,
     pub library: Library,
+    /// Who it is, where that is not for the store to say.
+    pub user: Option<Vec<u8>>,
 }
 
 /// What keeps requests of a caller on a connection of its own.
@@ -100,6 +105,10 @@ pub(crate) struct Caller {
     pub output: Output,
     pub order: Order,
     pub identity: Identity,
+    /// The proxy decides what it may do.
+    pub is_guarded: bool,
+    /// Who it is there; `None`: it has to log in.
+    pub user: Option<Arc<User>>,
     /// The group of lanes that it shares; right as long as its identity and its hurry stay.
     pub group: Option<usize>,
     /// Among what it is owed may be requests that wait for others' commits.
@@ -168,6 +177,8 @@ impl Caller {
             output: Output::default(),
             order: Order::default(),
             identity: Identity::NOBODY,
+            is_guarded: false,
+            user: None,
             group: None,
             has_collapsed: false,
             table_version: 0,
@@ -223,7 +234,7 @@ impl Caller {
         match self.wait {
             None | Some(Wait::Seat(_)) => false,
             Some(Wait::Answers) => self.order.owed() == 0,
-            Some(Wait::Room) => self.has_room(),
+            Some(Wait::Room) => self.has_room() && !is_planted(Bug::M72RoomUnnoticed),
         }
     }
 
@@ -240,7 +251,8 @@ impl Caller {
             // It is still, and stays so until it is known where it goes on.
             return;
         }
-        let should_pause = self.wait.is_some() && self.input.len() > 4 * RECEIVE_BYTES;
+        let has_much = self.input.len() > 4 * RECEIVE_BYTES && !is_planted(Bug::M71CallersReadOn);
+        let should_pause = self.wait.is_some() && has_much;
         if should_pause != self.is_paused {
             self.is_paused = should_pause;
             effects.push(match should_pause {
@@ -343,6 +355,14 @@ impl Caller {
     /// Whether it began a transaction that is on no node yet.
     pub fn is_nowhere(&self) -> bool {
         self.held.transaction && !self.held.watch && self.own.is_none()
+    }
+
+    /// Whether its next request would be one of a transaction.
+    pub fn is_in_transaction(&self) -> bool {
+        match self.relay.as_ref().and_then(|relay| relay.guard.as_ref()) {
+            Some(guard) => guard.is_in_transaction,
+            None => self.held.transaction,
+        }
     }
 
     /// Whether its requests have to go to its own connection.

@@ -14,6 +14,7 @@ use crate::standing::Word;
 use base::limits::PROXY_CLASSES_MAX;
 use base::street::TickInput;
 use client::Qos;
+use session::acl::Users;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -83,7 +84,10 @@ impl Default for Classes {
 impl Classes {
     fn of(&self, caller: &Caller) -> ClassNumber {
         let login = caller.identity.login.as_ref();
-        let user = login.map(|(user, _)| user.as_deref().unwrap_or(b"default"));
+        let user = match caller.is_guarded {
+            true => caller.user.as_ref().map(|user| user.name()),
+            false => login.map(|(user, _)| user.as_deref().unwrap_or(b"default")),
+        };
         let of_user = user.and_then(|user| self.of_users.get(user));
         let of_listener = || self.of_listeners.get(usize::from(caller.whence.listener))?.as_ref();
         *of_user.or_else(of_listener).unwrap_or(&self.default)
@@ -136,6 +140,8 @@ pub struct Changeable {
     pub connections_max: usize,
     /// Beginnings of keys whose writes are collapsed.
     pub collapse: Vec<Vec<u8>>,
+    /// Users of the proxy's own, where it has any.
+    pub users: Option<Arc<Users>>,
 }
 
 /// What a core is told from outside.
@@ -152,6 +158,9 @@ impl ProxyMachine {
                     self.classes = order.classes.clone();
                     self.collapse(&order.collapse);
                     self.classes_version += 1;
+                    if let Some(users) = &order.users {
+                        self.replace_users(users);
+                    }
                     self.desk.counts.resize_with(self.classes.all.len(), ClassCounts::default);
                 }
                 Word::Leave { wait_us } => self.begin_to_leave(input.now.monotonic_us + wait_us),

@@ -221,7 +221,14 @@ impl ProxyMachine {
         let number = self.lane_of_key(now, &key);
         let place = self.collapses.note(Sent { key, version, reader });
         let to = OwedTo::Collapsed { place };
-        let owed = Owed { to, is_read: reader.is_some(), is_bound: false, redirects: 0, asked_us: now.monotonic_us };
+        let owed = Owed {
+            to,
+            is_read: reader.is_some(),
+            is_bound: false,
+            redirects: 0,
+            is_asking: false,
+            asked_us: now.monotonic_us,
+        };
         self.push_unasked(now, number, owed, (caller, qos), &request);
     }
 
@@ -314,7 +321,7 @@ const NOT_SENT: &[u8] =
 impl Waiter {
     fn owed(&self) -> Owed {
         let to = OwedTo::Caller { caller: self.caller, number: self.number };
-        Owed { to, is_read: self.is_read, is_bound: false, redirects: 0, asked_us: self.asked_us }
+        Owed { to, is_read: self.is_read, is_bound: false, redirects: 0, is_asking: false, asked_us: self.asked_us }
     }
 }
 

@@ -2,9 +2,11 @@
 
 use crate::classes::{Changeable, Class, ClassNumber, Classes};
 use crate::upstream::Upstream;
+use session::acl::Users;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tls::KeyFiles;
 
 /// Where clients connect.
@@ -42,6 +44,8 @@ pub struct ProxyConfig {
     pub tls: Option<KeyFiles>,
     /// The store.
     pub upstream: Upstream,
+    /// Who may come, where the proxy decides that itself; `None`: the store does.
+    pub users: Option<Arc<Users>>,
     /// The classes of clients, by number; see [`Classes::all`].
     pub classes: Vec<Class>,
     /// That of clients of whom nothing else is said.
@@ -66,6 +70,11 @@ impl ProxyConfig {
         let of_listeners = self.listeners.iter().map(|listener| listener.class).collect();
         let (all, of_users) = (self.classes.clone(), self.of_users.clone());
         let classes = Classes { all, default: self.class, of_listeners, of_users };
-        Changeable { classes, connections_max: self.upstream.connections_max, collapse: self.collapse.clone() }
+        Changeable {
+            classes,
+            connections_max: self.upstream.connections_max,
+            collapse: self.collapse.clone(),
+            users: self.users.clone(),
+        }
     }
 }

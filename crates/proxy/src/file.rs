@@ -7,7 +7,7 @@
 
 use crate::classes::{Class, ClassNumber};
 use crate::config::{ListenerConfig, Place, ProxyConfig};
-use crate::upstream::{Upstream, UpstreamTls};
+use crate::upstream::{Upstream, UpstreamLogin, UpstreamTls};
 use base::limits::{
     COLLAPSE_PREFIXES_MAX, CORES_MAX, POLICY_INTERVAL_US_MAX, PROXY_CLASSES_MAX, PROXY_LISTENERS_MAX, PROXY_WEIGHT_MAX,
     UPSTREAM_CONNECTIONS_MAX,
@@ -15,9 +15,11 @@ use base::limits::{
 use client::batch::{EdfConfig, FixedConfig, StoutConfig};
 use client::{PolicyConfig, Qos};
 use serde::Deserialize;
+use session::acl::{Naming, Users};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tls::client::ClientFiles;
 use tls::{ClientCertificates, KeyFiles};
 
@@ -29,6 +31,8 @@ struct File {
     upstream_tls: Option<UpstreamKeys>,
     sentinel: Option<Login>,
     tls: Option<ListenerKeys>,
+    aclfile: Option<PathBuf>,
+    upstream_login: Option<Login>,
     #[serde(default = "one")]
     cores: usize,
     #[serde(default)]
@@ -111,7 +115,7 @@ enum AuthClients {
     Yes,
 }
 
-/// As whom the sentinels are asked.
+/// As whom the sentinels are asked, or the store.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Login {
@@ -150,14 +154,22 @@ fn connections() -> usize {
     UPSTREAM_CONNECTIONS_MAX
 }
 
-/// Reads the text of such a file; `password_of` reads what lies in a file with a password.
+/// What is read that a file names.
+pub struct Named<'a> {
+    /// The password that lies alone in a file.
+    pub password: &'a dyn Fn(&Path) -> Result<String, String>,
+    /// A file of users.
+    pub users: &'a dyn Fn(&Path) -> Result<Vec<u8>, String>,
+}
+
+/// Reads the text of such a file.
 ///
 /// # Errors
 /// In words for the operator: where in the file, or of which name, what is wrong, and what is possible.
-pub fn read(text: &str, password_of: &dyn Fn(&Path) -> Result<String, String>) -> Result<ProxyConfig, String> {
+pub fn read(text: &str, named: &Named<'_>) -> Result<ProxyConfig, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     within(file.classes.len(), PROXY_CLASSES_MAX - 1, 0, "the number of [classes]")?;
-    let classes = Named::of(&file.classes)?;
+    let classes = NamedClasses::of(&file.classes)?;
     within(file.cores, CORES_MAX, 1, "cores")?;
     within(file.max_upstream_connections, UPSTREAM_CONNECTIONS_MAX, 2, "max-upstream-connections")?;
     within(file.listener.len(), PROXY_LISTENERS_MAX, 1, "the number of [[listener]] tables")?;
@@ -168,8 +180,12 @@ pub fn read(text: &str, password_of: &dyn Fn(&Path) -> Result<String, String>) -
         upstream.tls = Some(keys.config());
     }
     if let Some(login) = file.sentinel {
-        upstream.set_login(login.user, password_of(&login.password_file)?)?;
+        upstream.set_login(login.user, (named.password)(&login.password_file)?)?;
     }
+    if let Some(login) = file.upstream_login {
+        upstream.login = Some(login.config(file.aclfile.is_some(), named)?);
+    }
+    let users = file.aclfile.map(|path| users(&path, named)).transpose()?;
     let listeners = file.listener.into_iter().map(|listening| listening.config(&classes, file.tls.is_some()));
     let of_users = file.users.into_iter().map(|(name, user)| {
         let class = classes.get(&user.class, &format!("[users.{name}]"))?;
@@ -179,6 +195,7 @@ pub fn read(text: &str, password_of: &dyn Fn(&Path) -> Result<String, String>) -
         listeners: listeners.collect::<Result<_, String>>()?,
         tls: file.tls.map(ListenerKeys::config),
         upstream,
+        users,
         class: file.class.map_or(Ok(ClassNumber::DEFAULT), |name| classes.get(&name, "class"))?,
         of_users: of_users.collect::<Result<_, String>>()?,
         collapse: prefixes(file.collapse)?,
@@ -192,6 +209,15 @@ pub fn read(text: &str, password_of: &dyn Fn(&Path) -> Result<String, String>) -
         admin: file.admin,
         first_cpu: None,
     })
+}
+
+/// The proxy's own users.
+fn users(path: &Path, named: &Named<'_>) -> Result<Arc<Users>, String> {
+    let content = (named.users)(path).map_err(|problem| format!("aclfile = \"{}\": {problem}", path.display()))?;
+    let users = Users::from_file_naming(&content, None, Naming::Any).map_err(|(line, reason)| {
+        format!("aclfile = \"{}\": line {line}: {reason}; a line is as ACL LIST shows it", path.display())
+    })?;
+    Ok(Arc::new(users))
 }
 
 /// Beginnings of keys.
@@ -223,6 +249,25 @@ impl Policy {
             Policy::Fixed(told) => PolicyConfig::Fixed(FixedConfig::pipelined(interval_us(&told)?)),
             Policy::StopAndWait(told) => PolicyConfig::Fixed(FixedConfig::stop_and_wait(interval_us(&told)?)),
         })
+    }
+}
+
+impl Login {
+    fn config(self, has_users: bool, named: &Named<'_>) -> Result<UpstreamLogin, String> {
+        if !has_users {
+            return Err(
+                "[upstream-login] without aclfile would give the store to everyone who reaches the proxy: write \
+                        aclfile = \"PATH\", too, with the users who may come"
+                    .to_owned(),
+            );
+        }
+        let path = &self.password_file;
+        let said = |problem: String| format!("[upstream-login] password-file = \"{}\": {problem}", path.display());
+        let password = (named.password)(path).map_err(said)?;
+        if password.is_empty() {
+            return Err(said("it is empty: write the password that the store asks for into it".to_owned()));
+        }
+        Ok(UpstreamLogin { user: self.user, password })
     }
 }
 
@@ -273,10 +318,10 @@ impl Described {
 }
 
 /// The classes by number: first the one of those of whom nothing is said, which the file may describe, too.
-struct Named(Vec<Class>);
+struct NamedClasses(Vec<Class>);
 
-impl Named {
-    fn of(described: &BTreeMap<String, Described>) -> Result<Named, String> {
+impl NamedClasses {
+    fn of(described: &BTreeMap<String, Described>) -> Result<NamedClasses, String> {
         let mut all = vec![Class::default()];
         for (name, class) in described {
             let class = class.class(name)?;
@@ -285,7 +330,7 @@ impl Named {
                 _ => all.push(class),
             }
         }
-        Ok(Named(all))
+        Ok(NamedClasses(all))
     }
 
     fn get(&self, name: &str, what: &str) -> Result<ClassNumber, String> {
@@ -298,7 +343,7 @@ impl Named {
 }
 
 impl Listening {
-    fn config(self, classes: &Named, has_keys: bool) -> Result<ListenerConfig, String> {
+    fn config(self, classes: &NamedClasses, has_keys: bool) -> Result<ListenerConfig, String> {
         let place = match (self.address, self.unix_socket) {
             (Some(address), None) => Place::Tcp(address),
             (None, Some(path)) => Place::Unix(path),
@@ -322,10 +367,19 @@ mod tests {
 
     /// Where no file is.
     fn read(text: &str) -> Result<ProxyConfig, String> {
-        super::read(text, &|path| match path.to_str() {
-            Some("secret") => Ok("geheim".to_owned()),
+        let password = |path: &Path| match path.to_str() {
+            Some("secret" | "/etc/zerohop/store-password") => Ok("geheim".to_owned()),
+            Some("empty") => Ok(String::new()),
             _ => Err(format!("no {}", path.display())),
-        })
+        };
+        let users = |path: &Path| match path.to_str() {
+            Some("users" | "/etc/zerohop/proxy-users.acl") => {
+                Ok(b"user default off\nuser ann on >pw ~shop:* &news +@read +hset +json.get\n".to_vec())
+            }
+            Some("wrong") => Ok(b"user default on nopass +@all ~* &*\nuser ann on >geheim +hste\n".to_vec()),
+            _ => Err(format!("no {}", path.display())),
+        };
+        super::read(text, &super::Named { password: &password, users: &users })
     }
 
     const LEAST: &str = "upstream = [\"127.0.0.1:6379\"]\n[[listener]]\naddress = \"127.0.0.1:6380\"\n";
@@ -408,6 +462,20 @@ mod tests {
     }
 
     #[test]
+    fn users_of_its_own_and_its_login_at_the_store_are_read_and_no_password_is_shown() {
+        let text =
+            format!("aclfile = \"users\"\n{LEAST}[upstream-login]\nuser = \"proxy\"\npassword-file = \"secret\"\n");
+        let config = read(&text).unwrap();
+        let login = config.upstream.login.clone().unwrap();
+        assert_eq!((login.user.as_deref(), &login.password[..]), (Some("proxy"), "geheim"));
+        let users = config.users.clone().unwrap();
+        assert!(users.authenticate(b"ann", b"pw").is_some() && !users.default_user().is_open());
+        assert!(!format!("{config:?}").contains("geheim"), "what is shown of a configuration has no password");
+        assert!(!read("aclfile = \"wrong\"").unwrap_err().contains("geheim"));
+        assert!(read(LEAST).unwrap().users.is_none());
+    }
+
+    #[test]
     fn tls_is_said_of_the_store_and_of_listeners_apart() {
         let text = "upstream = [\"a:1\"]\n[upstream-tls]\ncacert = \"ca\"\nsni = \"db\"\n\
                     [tls]\ncert-file = \"c\"\nkey-file = \"k\"\nauth-clients = \"optional\"\n\
@@ -425,6 +493,7 @@ mod tests {
     fn what_is_wrong_is_named_with_what_is_possible() {
         let with = |more: &str| read(&format!("{LEAST}{more}")).unwrap_err();
         let first = |line: &str| read(&format!("{line}\n{LEAST}")).unwrap_err();
+        let owned = |login: &str| read(&format!("aclfile = \"users\"\n{LEAST}[upstream-login]\n{login}")).unwrap_err();
         for (error, parts) in [
             (first("core = 2"), ["line 1", "unknown field `core`", "`cores`"]),
             (first("cores = 0"), ["cores", "0 is not between 1 and", ""]),
@@ -455,6 +524,12 @@ mod tests {
             (with("[sentinel]\npassword-file = \"secret\""), ["sentinel://", "", ""]),
             (with("[sentinel]\npassword-file = \"x\""), ["no x", "", ""]),
             (read("upstream = ").unwrap_err(), ["line 1", "", ""]),
+            (first("aclfile = \"nowhere\""), ["aclfile = \"nowhere\"", "no nowhere", ""]),
+            (first("aclfile = \"wrong\""), ["aclfile = \"wrong\"", "line 2", "+hste"]),
+            (with("[upstream-login]\npassword-file = \"secret\""), ["[upstream-login]", "everyone", "aclfile ="]),
+            (owned("password-file = \"x\""), ["[upstream-login]", "password-file = \"x\"", "no x"]),
+            (owned("password-file = \"empty\""), ["[upstream-login]", "\"empty\"", "write the password"]),
+            (owned("user = \"a\""), ["missing field `password-file`", "", ""]),
         ] {
             assert!(parts.iter().all(|part| error.contains(part)), "{error}\n{parts:?}");
         }

@@ -6,7 +6,8 @@
 //!   listener   number:2 of:1 (0 callers, 1 callers with TLS, 2 the admin port) is_unix:1 place…    + socket
 //!   answer     "ready" version:4, or "no" and why…                 back
 //!   go         "go"
-//!   caller     listener:2 flags:1 protocol:1 database:4 qos:1 within_us:8 kept:8 missed:8 since_us:8
+//!   caller     listener:2 flags:1 (1 login, 2 user named, 4 deadline named, 8 user of the proxy's own)
+//!              protocol:1 database:4 qos:1 within_us:8 kept:8 missed:8 since_us:8
 //!              user[length:4 …] password[…] peer[…] local[…] name[…] library[…] its version[…] unread[…]      + socket
 //! ```
 //!
@@ -23,7 +24,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// Of everything on this page. Another one is another way to say it.
-pub const HANDOVER_VERSION: u32 = 1;
+pub const HANDOVER_VERSION: u32 = 2;
+/// The version that who has no users of its own speaks: that of before there were any.
+const HANDOVER_VERSION_WITHOUT_USERS: u32 = 1;
+
+/// The version that a proxy hands over by.
+pub(crate) fn version(has_users: bool) -> u32 {
+    if has_users { HANDOVER_VERSION } else { HANDOVER_VERSION_WITHOUT_USERS }
+}
 
 const MAGIC: &[u8] = b"ZHUP";
 const READY: &[u8] = b"ready";
@@ -32,6 +40,8 @@ const REFUSED: &[u8] = b"no";
 const HAS_LOGIN: u8 = 1;
 const HAS_USER: u8 = 2;
 const NAMED_QOS: u8 = 4;
+/// The user is one of the proxy's own, or nobody yet.
+const IS_GUARDED: u8 = 8;
 
 /// Reads what [`put`] and its like have written; `None` where it is something else.
 struct Reader<'a>(&'a [u8]);
@@ -59,8 +69,8 @@ fn put(bytes: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// The old process's first word.
-pub(crate) fn hello(sockets: usize) -> Vec<u8> {
-    [MAGIC, &HANDOVER_VERSION.to_le_bytes(), &(sockets as u32).to_le_bytes()].concat()
+pub(crate) fn hello(version: u32, sockets: usize) -> Vec<u8> {
+    [MAGIC, &version.to_le_bytes(), &(sockets as u32).to_le_bytes()].concat()
 }
 
 /// The version that it speaks, and how many sockets follow.
@@ -72,8 +82,8 @@ pub(crate) fn read_hello(bytes: &[u8]) -> Option<(u32, usize)> {
 }
 
 /// The new process's answer.
-pub(crate) fn ready() -> Vec<u8> {
-    [READY, &HANDOVER_VERSION.to_le_bytes()].concat()
+pub(crate) fn ready(version: u32) -> Vec<u8> {
+    [READY, &version.to_le_bytes()].concat()
 }
 
 /// The new process does not take over.
@@ -87,13 +97,13 @@ pub(crate) fn refused(reason: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// Why it does not take over.
-pub(crate) fn read_answer(bytes: &[u8]) -> Result<(), String> {
-    if bytes == ready() {
+pub(crate) fn read_answer(version: u32, bytes: &[u8]) -> Result<(), String> {
+    if bytes == ready(version) {
         return Ok(());
     }
     match bytes.strip_prefix(REFUSED) {
         Some(reason) => Err(String::from_utf8_lossy(reason).into_owned()),
-        None => Err(format!("it does not speak version {HANDOVER_VERSION} of the handover")),
+        None => Err(format!("it does not speak version {version} of the handover")),
     }
 }
 
@@ -158,9 +168,17 @@ impl Inherits {
 /// All that there is to know of a caller at rest, beside its socket; `None` if it is too much for a message.
 pub(crate) fn encode(caller: &Caller) -> Option<Vec<u8>> {
     let Identity { login, protocol, database } = &caller.identity;
-    let (user, password) = login.as_ref().map_or((None, &[][..]), |(user, password)| (user.as_deref(), &password[..]));
+    // What the proxy's own connections log in with is for the other process to know.
+    let login = login.as_ref().filter(|_| !caller.is_guarded);
+    let (mut user, password) = login.map_or((None, &[][..]), |(user, password)| (user.as_deref(), &password[..]));
+    if let Some(own) = &caller.user {
+        user = Some(own.name());
+    }
     let flag = |is_so, flag| if is_so { flag } else { 0 };
-    let flags = flag(login.is_some(), HAS_LOGIN) | flag(user.is_some(), HAS_USER) | flag(caller.named_qos, NAMED_QOS);
+    let flags = flag(login.is_some(), HAS_LOGIN)
+        | flag(user.is_some(), HAS_USER)
+        | flag(caller.named_qos, NAMED_QOS)
+        | flag(caller.is_guarded, IS_GUARDED);
     let (qos, within_us) = match caller.qos {
         Qos::Batch => (0, 0),
         Qos::Single => (1, 0),
@@ -183,8 +201,18 @@ pub(crate) fn encode(caller: &Caller) -> Option<Vec<u8>> {
     (bytes.len() <= HANDOVER_BYTES_MAX).then_some(bytes)
 }
 
-/// The caller of which that was said, and the part of a request that it sent.
-pub(crate) fn decode(id: ConnectionId, bytes: &[u8]) -> Option<(Caller, Vec<u8>)> {
+/// Who came.
+pub(crate) struct Arrival {
+    pub caller: Caller,
+    /// The part of a request that it sent.
+    pub unread: Vec<u8>,
+    /// The other process decided what it may do, and knew it as this user.
+    pub was_guarded: bool,
+    pub user: Option<Vec<u8>>,
+}
+
+/// The caller of which that was said.
+pub(crate) fn decode(id: ConnectionId, bytes: &[u8]) -> Option<Arrival> {
     let mut reader = Reader(bytes);
     let listener = u16::from_le_bytes(reader.array()?);
     let mut caller = Caller::new(id, Whence { listener, ..Whence::default() }, false);
@@ -208,9 +236,9 @@ pub(crate) fn decode(id: ConnectionId, bytes: &[u8]) -> Option<(Caller, Vec<u8>)
     caller.library = Library { name: reader.text()?, version: reader.text()? };
     let unread = reader.text()?;
     let user = (flags & HAS_USER != 0).then_some(user);
-    let login = (flags & HAS_LOGIN != 0).then_some((user, password));
+    let login = (flags & HAS_LOGIN != 0).then(|| (user.clone(), password));
     caller.identity = Identity { login, protocol, database };
-    Some((caller, unread))
+    Some(Arrival { caller, unread, was_guarded: flags & IS_GUARDED != 0, user })
 }
 
 #[cfg(test)]
@@ -233,7 +261,8 @@ mod tests {
             caller.library = Library { name: b"redis-py".to_vec(), version: b"8.1".to_vec() };
             caller.input.append(b"*2\r\n$3\r\nGE");
             let bytes = encode(&caller).unwrap();
-            let (same, unread) = decode(ID, &bytes).unwrap();
+            let Arrival { caller: same, unread, was_guarded, .. } = decode(ID, &bytes).unwrap();
+            assert!(!was_guarded);
             assert_eq!(unread, b"*2\r\n$3\r\nGE");
             assert_eq!((&same.whence, &same.identity, &same.name), (&caller.whence, &caller.identity, &caller.name));
             assert_eq!(same.library, caller.library);
@@ -248,6 +277,21 @@ mod tests {
     }
 
     #[test]
+    fn a_user_of_the_proxys_own_goes_by_its_name_and_the_stores_password_stays_here() {
+        let mut caller = Caller::new(ID, Whence::default(), false);
+        caller.identity.login = Some((None, b"of the store".to_vec()));
+        caller.is_guarded = true;
+        for user in [None, Some(session::acl::User::unbounded(b"ann"))] {
+            let name = user.as_ref().map(|user| user.name().to_vec());
+            caller.user = user.map(std::sync::Arc::new);
+            let bytes = encode(&caller).unwrap();
+            assert!(!bytes.windows(12).any(|window| window == b"of the store"));
+            let Arrival { caller, was_guarded, user, .. } = decode(ID, &bytes).unwrap();
+            assert_eq!((caller.identity.login, was_guarded, user), (None, true, name));
+        }
+    }
+
+    #[test]
     fn places_and_words_are_understood_and_others_are_refused() {
         let places = [Place::Tcp("[::1]:6380".parse().unwrap()), Place::Unix(PathBuf::from("/run/a b"))];
         let of = [Of::Callers { is_sealed: false }, Of::Callers { is_sealed: true }, Of::Admin];
@@ -256,11 +300,11 @@ mod tests {
             assert_eq!(Inherits::decode(&place.encode()), Some(place));
         }
         assert_eq!(Inherits::decode(b"\0\0\x09\0/run"), None);
-        assert_eq!(read_hello(&hello(12)), Some((HANDOVER_VERSION, 12)));
+        assert_eq!(read_hello(&hello(2, 12)), Some((HANDOVER_VERSION, 12)));
         assert_eq!(read_hello(b"ZHUP\x02\0\0\0and more"), Some((2, u32::from_le_bytes(*b"and ") as usize)));
         assert_eq!(read_hello(b"hello"), None);
-        assert_eq!(read_answer(&ready()), Ok(()));
-        assert_eq!(read_answer(&refused("why not")), Err("why not".to_owned()));
-        assert!(read_answer(b"ready\x02\0\0\0").unwrap_err().contains("version 1"));
+        assert_eq!(read_answer(2, &ready(2)), Ok(()));
+        assert_eq!(read_answer(2, &refused("why not")), Err("why not".to_owned()));
+        assert!(read_answer(1, b"ready\x02\0\0\0").unwrap_err().contains("version 1"));
     }
 }

@@ -10,6 +10,7 @@ use crate::redirects::{Redirected, sends_on};
 use crate::seat::{Owed, OwedTo, Role, Seat, Whose};
 use base::ConnectionId;
 use base::limits::OUTPUT_PAUSE_BYTES;
+use base::planted::{Bug, is_planted};
 use base::street::{Effect, Now};
 use client::{CommandTable, Heard};
 use wire::reply_parse::{Value, parse_reply};
@@ -83,6 +84,12 @@ impl ProxyMachine {
             Some(Turn::Refused(error)) => self.seat_refused(now, number, error, effects),
             Some(Turn::Nonsense) => self.close_seat(now, number, effects),
         }
+        if is_planted(Bug::M73SlowReaderHoldsAll)
+            && let Some(connection) = self.seats.get(number).lane.connection()
+            && self.desk.callers.iter().flatten().any(|caller| caller.output.pending_bytes() > OUTPUT_PAUSE_BYTES)
+        {
+            effects.push(Effect::PauseReceive { connection });
+        }
         self.seats.touch(number);
         self.let_go_on(number);
     }
@@ -134,6 +141,7 @@ impl ProxyMachine {
     }
 
     fn seat_refused(&mut self, now: Now, number: usize, error: Vec<u8>, effects: &mut Vec<Effect>) {
+        let error = self.as_told_to_callers(error);
         self.answer_waiting(now, number, &error);
         self.seats.get(number).refusal = Some(error);
         self.refused.push(number);
@@ -254,7 +262,13 @@ impl ProxyMachine {
     ) {
         let Some(caller) = self.desk.caller(connection) else { return };
         let Some(bytes) = caller.relay.as_mut().and_then(|relay| relay.down(bytes)) else { return };
-        let is_first = caller.say(bytes);
+        let guard = caller.relay.as_mut().and_then(|relay| relay.guard.as_mut());
+        let is_first = match guard.map(|guard| guard.down(bytes)) {
+            None => caller.say(bytes),
+            Some(Ok(bytes)) => caller.say(&bytes),
+            // It would be the caller's to understand, who is told nothing that was not looked at.
+            Some(Err(_)) => return effects.push(Effect::Close { connection }),
+        };
         let is_slow = caller.output.pending_bytes() > OUTPUT_PAUSE_BYTES;
         if let Some(relay) = caller.relay.as_mut().filter(|relay| is_slow && !relay.is_upstream_paused) {
             relay.is_upstream_paused = true;

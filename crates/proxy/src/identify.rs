@@ -132,6 +132,8 @@ impl ProxyMachine {
     ) -> Verdict {
         let is = |words: &[&str]| words.iter().any(|word| arguments[0].eq_ignore_ascii_case(word.as_bytes()));
         match caller.held.transaction {
+            // Behind a reset the store would not know it any more.
+            _ if caller.is_guarded && is(&["reset"]) => self.ask_caller(now, caller, arguments, request, effects),
             // They are queued, and change who the connection is when it runs.
             _ if !self.routes.table.is_cluster() => self.ask_relay(now, caller, node, request, effects),
             // Queued there, where it holds for this transaction; nobody else gets that connection.
@@ -195,7 +197,8 @@ impl ProxyMachine {
                 Verdict::Done
             }
             Wish::Reset => {
-                self.forget(now, caller, Identity::NOBODY, effects);
+                self.forget(now, caller, self.nobody(), effects);
+                self.welcome(caller);
                 (caller.name, caller.held) = (Vec::new(), Held::default());
                 (caller.named_qos, caller.classes_version) = (false, 0);
                 (caller.name_to_be, caller.queued) = (None, Vec::new());

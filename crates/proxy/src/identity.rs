@@ -4,11 +4,14 @@ use client::Greeting;
 use wire::Protocol;
 use wire::request::encode;
 
+/// User, if one was named, and password.
+pub(crate) type Login = (Option<Vec<u8>>, Vec<u8>);
+
 /// What gives a request its meaning, beside its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
-    /// User, if one was named, and password.
-    pub login: Option<(Option<Vec<u8>>, Vec<u8>)>,
+    /// As whom.
+    pub login: Option<Login>,
     /// 2 or 3.
     pub protocol: u8,
     /// Number of the database.

@@ -128,6 +128,7 @@ fn own_line(whence: &Whence, described: &Described, line: &[u8], out: &mut Vec<u
             b"age" => age.as_bytes(),
             b"lib-name" => &described.library.name,
             b"lib-ver" => &described.library.version,
+            b"user" if described.user.is_some() => described.user.as_deref().unwrap_or_default(),
             _ => {
                 out.extend_from_slice(field);
                 continue;
@@ -203,7 +204,8 @@ impl ProxyMachine {
         let age_s = now.monotonic_us.saturating_sub(caller.whence.since_us) / 1_000_000;
         let (name, library) = (caller.name.clone(), caller.library.clone());
         let number = caller.order.next() - 1;
-        caller.described = Some(Box::new(Described { number, is_list: is("list"), age_s, name, library }));
+        let user = caller.user.as_ref().map(|user| user.name().to_vec());
+        caller.described = Some(Box::new(Described { number, is_list: is("list"), age_s, name, library, user }));
     }
 }
 
@@ -221,7 +223,7 @@ mod tests {
     }
 
     fn described(is_list: bool) -> Described {
-        Described { number: 0, is_list, age_s: 7, name: b"me".to_vec(), library: library("redis-py") }
+        Described { number: 0, is_list, age_s: 7, name: b"me".to_vec(), library: library("redis-py"), user: None }
     }
 
     fn bulk(text: &str) -> Vec<u8> {
@@ -253,6 +255,10 @@ mod tests {
         assert_eq!(as_direct(&whence, &described(false), &info), Some(bulk(&own)));
         let verbatim = format!("={}\r\ntxt:{own}\r\n", own.len() + 4).into_bytes();
         assert_eq!(as_direct(&whence, &described(false), &verbatim), Some(verbatim));
+
+        let of_ann = Described { user: Some(b"ann".to_vec()), ..described(false) };
+        let told = as_direct(&whence, &of_ann, &bulk(&format!("id=3 user=proxy name={}", "\n"))).unwrap();
+        assert_eq!(told, bulk("id=3 user=ann name=me\n"), "whose login the store sees is not the caller's to know");
 
         let other = line("proxy:2", "you", 3, "zerohop-proxy(10.0.0.5:4243)", "get");
         let idle = line("proxy:3", "", 3, "zerohop-proxy(10.0.0.5:4242;redis-py)", "blpop");

@@ -12,7 +12,7 @@
 //! connection of its own, a cipher.
 
 use crate::caller::Caller;
-use crate::handover::{decode, encode};
+use crate::handover::{Arrival, decode, encode};
 use crate::machine::ProxyMachine;
 use crate::seat::Role;
 use crate::standing::Word;
@@ -117,10 +117,13 @@ impl ProxyMachine {
 
     /// A caller of the process that this one takes over from.
     fn arrived(&mut self, now: Now, connection: ConnectionId, state: &[u8], effects: &mut Vec<Effect>) {
-        let Some((mut caller, unread)) = decode(connection, state) else {
+        let Some(Arrival { mut caller, unread, was_guarded, user }) = decode(connection, state) else {
             // The same version says the same.
             return effects.push(Effect::Close { connection });
         };
+        if !self.readmit(&mut caller, was_guarded, user.as_deref()) {
+            return effects.push(Effect::Close { connection });
+        }
         let inherited = self.inherited_listeners.iter().find(|(old, _)| *old == caller.whence.listener);
         caller.whence.listener = inherited.map_or(u16::MAX, |&(_, new)| new);
         self.seat_caller(caller);
@@ -138,6 +141,9 @@ impl ProxyMachine {
             HandOver::Full => {
                 let Some(caller) = self.desk.caller(connection) else { return };
                 caller.leaving = Some(Leaving::Still);
+                if caller.is_abandoned {
+                    return effects.push(Effect::Close { connection });
+                }
                 if let Some(leave) = &mut self.leave {
                     leave.again.push(connection);
                     leave.again_us.get_or_insert(now.monotonic_us + HANDOVER_AGAIN_US);

@@ -8,9 +8,12 @@
 //! - [`Classes`]: what the operator says of listeners and users; [`file`](mod@file): how it is written down
 //! - `routes`, `redirects`: where keys are in a cluster; `nowhere`: where nobody is; `scatter`, `gathers`: requests over several
 //!   slots; `own`: connections of a caller's own; `resume`, `send`, `lost`, `desk`, `groups`: parts of the tick and what they share
+//! - `silent`: nodes that say nothing are left when others have their slots
 //! - `collapse`: of the writes that wait for one key only the newest is sent
 //! - `headroom`: what those without a deadline leave to those with one, and tenants to each other; `rivals`, `line`, `turns`: in
 //!   which proportion, and who goes on when a lane takes no more
+//! - `admission`: who a caller is and what it may do, where the proxy has users of its own; `guard`: the same of a caller that has a
+//!   connection for itself
 //! - `leave`: callers become another process's; `handover`: in which bytes; [`upgrade`]: when, and with which listeners
 //! - `seat`, `seats`, `identity`: connections to the upstream and who may share them
 //! - `label`: for whom a connection is, in the upstream's own list
@@ -27,6 +30,7 @@ pub mod upgrade;
 pub mod upstream;
 
 mod admin;
+mod admission;
 mod ask;
 mod caller;
 mod ciphers;
@@ -36,6 +40,7 @@ mod counts;
 mod desk;
 mod gathers;
 mod groups;
+mod guard;
 mod handover;
 mod headroom;
 mod hear;
@@ -62,11 +67,12 @@ mod scatter;
 mod seat;
 mod seats;
 mod send;
+mod silent;
 mod standing;
 mod turns;
 
 pub use admin::page as metrics_page;
-pub use base::limits::{CONNECTIONS_PER_CORE_MAX, CORES_MAX, UPSTREAM_CONNECTIONS_MAX};
+pub use base::limits::{ACL_FILE_BYTES_MAX, CONNECTIONS_PER_CORE_MAX, CORES_MAX, UPSTREAM_CONNECTIONS_MAX};
 pub use base::street::UNIX_PREFIX;
 pub use classes::{Changeable, Class, ClassNumber, Classes, Order};
 pub use client::{PolicyConfig, Qos};
@@ -77,5 +83,6 @@ pub use machine::ProxyMachine;
 pub use qos::read as read_qos;
 pub use run::{Operator, Proxy, check};
 pub use sentinel::BySentinels;
+pub use session::acl::{Naming, Users};
 pub use standing::{ClassStanding, CoreStanding, DestinationStanding, Outstanding, Word};
-pub use upstream::{MasterName, Upstream, UpstreamTls};
+pub use upstream::{MasterName, Upstream, UpstreamLogin, UpstreamTls};

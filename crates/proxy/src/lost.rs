@@ -95,7 +95,7 @@ impl ProxyMachine {
 
     /// Nobody knows whether a request was carried out. A part's caller is closed, too, unless it only read: then it hears which
     /// keys it did not get.
-    fn fate_unknown(&mut self, now: Now, number: usize, owed: Owed, effects: &mut Vec<Effect>) {
+    pub(crate) fn fate_unknown(&mut self, now: Now, number: usize, owed: Owed, effects: &mut Vec<Effect>) {
         match owed.to {
             OwedTo::Caller { caller, .. } | OwedTo::Begun { caller } => self.abandon(caller, effects),
             OwedTo::Part { gather, .. } => {

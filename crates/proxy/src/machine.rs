@@ -1,5 +1,6 @@
 //! One core of the proxy: the tick, stage by stage.
 
+use crate::admission::Admission;
 use crate::ask::Verdict;
 use crate::caller::{Caller, Whence};
 use crate::classes::Classes;
@@ -7,6 +8,7 @@ use crate::collapse::Collapses;
 use crate::counts::ClassCounts;
 use crate::desk::Desk;
 use crate::headroom::Headrooms;
+use crate::identity::Login;
 use crate::label::Labels;
 use crate::leave::Leave;
 use crate::line::Turn;
@@ -15,13 +17,13 @@ use crate::routes::Routes;
 use crate::seat::{Owed, Role};
 use crate::seats::Seats;
 use crate::standing::Word;
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, UpstreamLogin};
 use base::limits::SPARE_BUFFERS_MAX;
 use base::street::{Effect, Event, Machine, Now, Span, TickInput, TickOutput};
 use base::{ConnectionId, CoreId};
 use client::{CommandTable, RetryBudget};
-use session::Rest;
-use wire::{Arguments, ParseLimits, Parsed};
+use session::{Input, Rest};
+use wire::{Arguments, Parsed};
 
 /// One core's callers and connections to the upstream.
 pub struct ProxyMachine {
@@ -71,11 +73,18 @@ pub struct ProxyMachine {
     /// Numbers of its listeners, and which of ours they are.
     pub(crate) inherited_listeners: Vec<(u16, u16)>,
     pub(crate) is_stopping: bool,
+    /// With what connections log in at the store, whoever asks; `None`: as their callers do.
+    pub(crate) login: Option<Login>,
+    /// Who may come; `None`: the store decides.
+    pub(crate) admission: Option<Admission>,
+    /// Callers whose user is gone or another one now.
+    pub(crate) expelled: Vec<ConnectionId>,
 }
 
 impl ProxyMachine {
     /// A core in front of `upstream`, for callers of these classes unless they say otherwise. `seed` spreads the moments at which connections are dialed again.
     pub fn new(upstream: Upstream, classes: Classes, seed: u64) -> ProxyMachine {
+        let login = upstream.login.as_ref().map(UpstreamLogin::words);
         ProxyMachine {
             seats: Seats::new(upstream.policy, upstream.connections_max, seed),
             desk: Desk { counts: vec![ClassCounts::default(); classes.all.len()], ..Desk::default() },
@@ -107,6 +116,9 @@ impl ProxyMachine {
             awaits_arrivals: false,
             inherited_listeners: Vec::new(),
             is_stopping: false,
+            login,
+            admission: None,
+            expelled: Vec::new(),
         }
     }
 
@@ -123,7 +135,9 @@ impl ProxyMachine {
                 Event::Accepted { connection, entrance, peer, local, .. } => {
                     let (listener, since_us) = (entrance.listener, now.monotonic_us);
                     let whence = Whence { peer, local, listener, since_us };
-                    self.seat_caller(Caller::new(connection, whence, entrance.is_sealed));
+                    let mut caller = Caller::new(connection, whence, entrance.is_sealed);
+                    self.welcome(&mut caller);
+                    self.seat_caller(caller);
                 }
                 Event::Received { connection, span } => self.received(now, connection, span.of(received), effects),
                 Event::Dialed { token, connection } => self.dialed(now, token, connection, effects),
@@ -193,7 +207,7 @@ impl ProxyMachine {
         effects: &mut Vec<Effect>,
     ) {
         let Some(mut caller) = self.desk.callers[connection.index as usize].take() else { return };
-        if let Some(relay) = &mut caller.relay {
+        if let Some(relay) = caller.relay.as_mut().filter(|relay| relay.guard.is_none()) {
             relay.up(connection, bytes, effects);
             self.desk.dirty.push(connection);
         } else if caller.is_closing {
@@ -225,7 +239,8 @@ impl ProxyMachine {
         let mut start = 0;
         while start < bytes.len() && !caller.is_closing {
             spans.clear();
-            match caller.input.next(bytes, start, &mut spans, &ParseLimits::AUTHENTICATED) {
+            let limits = Input::parse_limits(!caller.is_guarded || caller.user.is_some());
+            match caller.input.next(bytes, start, &mut spans, limits) {
                 Parsed::Request { consumed } => {
                     let request = &bytes[start..start + consumed];
                     match self.ask_whole(now, caller, Arguments::new(bytes, &spans), request, effects) {
@@ -236,23 +251,18 @@ impl ProxyMachine {
                             start += if caller.long_request.is_some() { consumed } else { 0 };
                             break;
                         }
-                        Verdict::Relayed => {
-                            start += consumed;
-                            let relay = caller.relay.as_mut().expect("it was just made");
-                            relay.up(caller.id, &bytes[start..], effects);
-                            self.desk.dirty.push(caller.id);
-                            start = bytes.len();
-                        }
+                        Verdict::Relayed => start = self.relay_rest(caller, bytes, start + consumed, effects),
                     }
                 }
                 Parsed::Empty { consumed } => start += consumed,
                 Parsed::Quoted { consumed } => {
                     match self.ask_quoted(now, caller, &bytes[start..start + consumed], effects) {
+                        Verdict::Done => start += consumed,
                         Verdict::Wait(wait) => {
                             caller.wait = Some(wait);
                             break;
                         }
-                        _ => start += consumed,
+                        Verdict::Relayed => start = self.relay_rest(caller, bytes, start + consumed, effects),
                     }
                 }
                 Parsed::Incomplete { .. } => break,
@@ -267,6 +277,18 @@ impl ProxyMachine {
         }
         self.spans = spans;
         start
+    }
+
+    /// What came behind the request that made a caller and its own connection one goes along, unless it has to be looked at; where
+    /// what does begins.
+    fn relay_rest(&mut self, caller: &mut Caller, bytes: &[u8], start: usize, effects: &mut Vec<Effect>) -> usize {
+        let relay = caller.relay.as_mut().expect("it was just made");
+        self.desk.dirty.push(caller.id);
+        if relay.guard.is_some() {
+            return start;
+        }
+        relay.up(caller.id, &bytes[start..], effects);
+        bytes.len()
     }
 
     /// Replies leave.
@@ -298,6 +320,7 @@ impl Machine for ProxyMachine {
     fn tick(&mut self, mut input: TickInput<'_, Word>, output: &mut TickOutput<Word>) {
         let (now, effects) = (input.now, &mut output.effects);
         self.take_orders(&mut input);
+        self.expel(effects);
         self.lift_restraints(now);
         self.receive(now, input.received, input.events, effects);
         self.seats.touch_due(now.monotonic_us);

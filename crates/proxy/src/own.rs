@@ -190,6 +190,15 @@ impl ProxyMachine {
             encode([b"CLIENT".as_slice(), b"SETNAME", &caller.name], &mut words);
             relay.up(caller.id, &words, effects);
         }
+        if caller.is_guarded {
+            let guard = relay.guard.insert(Box::default());
+            guard.is_in_transaction = caller.held.transaction;
+            if caller.held.doomed {
+                // The store does not know that yet.
+                let refused = guard.refuse(Vec::new());
+                relay.up(caller.id, &refused, effects);
+            }
+        }
         relay.up(caller.id, request, effects);
         caller.relay = Some(relay);
         Verdict::Relayed

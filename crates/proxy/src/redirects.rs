@@ -6,7 +6,6 @@
 //!              └─► held, until a fresh table says whether it is ─► there, or an error
 //! ```
 
-use crate::identity::Identity;
 use crate::label;
 use crate::machine::ProxyMachine;
 use crate::seat::{Hurry, Owed, OwedTo, Whose};
@@ -53,7 +52,7 @@ impl ProxyMachine {
         }
     }
 
-    fn follow_one(&mut self, now: Now, mut redirected: Redirected, effects: &mut Vec<Effect>) {
+    pub(crate) fn follow_one(&mut self, now: Now, mut redirected: Redirected, effects: &mut Vec<Effect>) {
         let host = self.routes.table.host(redirected.node);
         let Some(redirect) = Redirect::of(&redirected.error[1..], host) else {
             return self.desk.deliver(Some(now.monotonic_us), redirected.owed, &redirected.error);
@@ -94,8 +93,9 @@ impl ProxyMachine {
         let group = match whose {
             Whose::Shared(group) => group,
             Whose::Own(_) | Whose::Idle => {
+                let nobody = self.nobody();
                 let first = self.seats.groups.numbers().next();
-                first.unwrap_or_else(|| self.seats.group(&Identity::NOBODY, Hurry::Relaxed))
+                first.unwrap_or_else(|| self.seats.group(&nobody, Hurry::Relaxed))
             }
         };
         self.routes.want(group, node);
@@ -127,7 +127,8 @@ impl ProxyMachine {
     }
 
     /// A request that was sent on, behind `ASKING` if it was to ask: both are in one write, so nothing comes between.
-    fn push_on(&mut self, now: Now, (number, is_ask): (usize, bool), owed: Owed, request: &[u8]) {
+    fn push_on(&mut self, now: Now, (number, is_ask): (usize, bool), mut owed: Owed, request: &[u8]) {
+        owed.is_asking = is_ask;
         let lane = &mut self.seats.get(number).lane;
         if lane.is_down(now.monotonic_us) {
             let error = self.down_error(number);
@@ -166,27 +167,25 @@ impl ProxyMachine {
     /// The question for the table is put, and its answers read.
     pub(crate) fn learn(&mut self, now: Now, effects: &mut Vec<Effect>) {
         for reply in std::mem::take(&mut self.desk.table_replies) {
-            self.table_said(reply.as_deref());
+            self.table_said(now, reply.as_deref(), effects);
         }
-        if let Some((group, node)) = self.seats.silent(now.monotonic_us) {
-            self.routes.doubt(group, node);
-        }
+        self.look_for_silence(now, effects);
         while let Some((group, node)) = self.routes.ask(now.monotonic_us) {
             let number = self.seats.shared(now.monotonic_us, group, self.routes.node(node), false);
             let lane = &mut self.seats.get(number).lane;
             if lane.is_down(now.monotonic_us) {
-                self.routes.missed(group, node);
+                self.routes.missed(node);
                 continue;
             }
             self.say(now, number, OwedTo::Table, &[b"CLUSTER", b"NODES"]);
         }
-        if self.routes.asked().is_none() && self.routes.deadline_us().is_none() {
+        if self.routes.rests() {
             self.let_held_go(now, effects);
         }
     }
 
-    fn table_said(&mut self, reply: Option<&[u8]>) {
-        let Some((group, node)) = self.routes.asked() else { return };
+    fn table_said(&mut self, now: Now, reply: Option<&[u8]>, effects: &mut Vec<Effect>) {
+        let Some(node) = self.routes.asked() else { return };
         let said = reply.and_then(|reply| parse_reply(reply).ok()?).map(|(value, _)| value);
         let is_learnt = match said {
             Some(Value::Bulk(text) | Value::Verbatim(_, text)) => {
@@ -196,8 +195,11 @@ impl ProxyMachine {
             _ => false,
         };
         match is_learnt {
-            true => self.routes.answered(),
-            false => self.routes.missed(group, node),
+            true => {
+                self.routes.answered();
+                self.leave_silent(now, effects);
+            }
+            false => self.routes.missed(node),
         }
     }
 

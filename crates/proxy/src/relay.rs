@@ -1,5 +1,6 @@
 //! A caller and its own connection as one: what comes from either goes to the other, unread.
 
+use crate::guard::Guard;
 use base::ConnectionId;
 use base::limits::OUTPUT_PAUSE_BYTES;
 use base::street::Effect;
@@ -16,6 +17,8 @@ pub(crate) struct Relay {
     lines_to_skip: usize,
     /// Not read while the caller does not read.
     pub is_upstream_paused: bool,
+    /// Its requests are looked at all the same.
+    pub guard: Option<Box<Guard>>,
 }
 
 impl Relay {
@@ -28,6 +31,7 @@ impl Relay {
             is_caller_paused: false,
             lines_to_skip: 0,
             is_upstream_paused: false,
+            guard: None,
         }
     }
 

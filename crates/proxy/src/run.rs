@@ -4,7 +4,7 @@ use crate::admin::Admin;
 use crate::ciphers::Ciphers;
 use crate::classes::Changeable;
 use crate::config::{Place, ProxyConfig};
-use crate::handover::{Inherits, Of};
+use crate::handover::{Inherits, Of, version};
 use crate::machine::ProxyMachine;
 use crate::sentinel::BySentinels;
 use crate::standing::Word;
@@ -171,6 +171,9 @@ impl Prepared {
             let seed = io::thread::random_seed().map_err(|error| error.to_string())?;
             let mut machine = ProxyMachine::new(config.upstream.clone(), config.changeable().classes, seed);
             machine.collapse(&config.collapse);
+            if let Some(users) = &config.users {
+                machine.admit_users(Arc::clone(users));
+            }
             if street.arrivals.is_some() {
                 machine.inherit(self.inherited.clone());
             }
@@ -228,7 +231,7 @@ impl Operator {
         if self.has_left {
             return Err("another process has taken over already".to_owned());
         }
-        offer(&bridge, &self.listeners)?;
+        offer(&bridge, version(self.config.users.is_some()), &self.listeners)?;
         gone();
         self.has_left = true;
         self.exit.open(bridge);
@@ -246,11 +249,12 @@ impl Operator {
     ///
     /// # Errors
     /// Something of it cannot change while it runs: then nothing did.
-    pub fn change(&mut self, wanted: ProxyConfig) -> Result<Vec<&'static str>, String> {
+    pub fn change(&mut self, mut wanted: ProxyConfig) -> Result<Vec<&'static str>, String> {
         let before = &self.config;
         let listeners = |config: &ProxyConfig| {
             config.listeners.iter().map(|one| (one.place.clone(), one.is_sealed)).collect::<Vec<_>>()
         };
+        let user = |config: &ProxyConfig| config.upstream.login.as_ref().map(|login| login.user.clone());
         for (what, is_same) in [
             ("upstream", before.upstream.is_same_store(&wanted.upstream)),
             ("tls", before.tls == wanted.tls),
@@ -259,6 +263,8 @@ impl Operator {
             ("cores", before.cores == wanted.cores),
             ("io", before.backend == wanted.backend),
             ("admin", before.admin == wanted.admin),
+            ("whether there is an aclfile", before.users.is_some() == wanted.users.is_some()),
+            ("the user of [upstream-login]", user(before) == user(&wanted)),
         ] {
             if !is_same {
                 return Err(format!("{what} cannot change while it runs: start it anew for that"));
@@ -270,6 +276,7 @@ impl Operator {
         changed.extend((old.classes != new.classes).then_some("classes"));
         changed.extend((old.connections_max != new.connections_max).then_some("max-upstream-connections"));
         changed.extend((old.collapse != new.collapse).then_some("collapse"));
+        changed.extend((old.users != new.users).then_some("users"));
         if !changed.is_empty() && self.mailbox.is_behind() {
             return Err("a core did not take what was changed before: it is busy beyond hope, or dead".to_owned());
         }
@@ -279,6 +286,11 @@ impl Operator {
             for core in 0..wanted.cores {
                 self.mailbox.post(CoreId(core as u16), Word::Order(Arc::clone(&order)));
             }
+        }
+        if before.upstream.login != wanted.upstream.login {
+            changed
+                .push("nothing for the password of [upstream-login], which counts from the next start or SIGUSR2 on");
+            wanted.upstream.login.clone_from(&before.upstream.login);
         }
         changed.extend(has_keys.then_some("certificate and key, which were read again"));
         (self.config, self.told) = (wanted, new);

@@ -122,7 +122,8 @@ impl ProxyMachine {
         for (part, (number, request)) in numbers.into_iter().zip(requests).enumerate() {
             self.retries.earn();
             let to = OwedTo::Part { gather, part: part as u32 };
-            let owed = Owed { to, is_read, is_bound: false, redirects: 0, asked_us: now.monotonic_us };
+            let owed =
+                Owed { to, is_read, is_bound: false, redirects: 0, is_asking: false, asked_us: now.monotonic_us };
             if self.seats.get(number).lane.is_down(now.monotonic_us) {
                 let error = self.down_error(number);
                 self.later.push((owed, error));

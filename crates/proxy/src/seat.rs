@@ -19,6 +19,8 @@ pub(crate) struct Owed {
     pub is_bound: bool,
     /// Corrections that it followed.
     pub redirects: u8,
+    /// It is behind `ASKING`: a node sent it there, whoever has its slot by the table.
+    pub is_asking: bool,
     /// When it was asked.
     pub asked_us: u64,
 }
@@ -44,7 +46,8 @@ pub(crate) enum OwedTo {
 
 impl Owed {
     /// The proxy's own.
-    pub const NOBODY: Owed = Owed { to: OwedTo::Nobody, is_read: false, is_bound: false, redirects: 0, asked_us: 0 };
+    pub const NOBODY: Owed =
+        Owed { to: OwedTo::Nobody, is_read: false, is_bound: false, redirects: 0, is_asking: false, asked_us: 0 };
 
     /// For the batcher, which keeps the order of requests with the same number.
     pub fn caller_number(&self) -> u64 {

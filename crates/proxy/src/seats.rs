@@ -318,18 +318,27 @@ impl Seats {
         self.silence_us.get_or_insert(now_us + NODE_SILENT_US_MAX);
     }
 
-    /// A node that owes a reply on a shared lane for too long, with the lane's group. It is looked again as long as anything is owed.
-    pub fn silent(&mut self, now_us: u64) -> Option<(usize, NodeNumber)> {
-        self.silence_us.filter(|due_us| *due_us <= now_us)?;
-        let owing = |seat: &Seat| {
-            let oldest = seat.lane.items().find(|owed| owed.asked_us > 0)?;
-            let Whose::Shared(group) = seat.whose else { return None };
-            Some((oldest.asked_us, group, seat.node))
-        };
-        let oldest = self.all().filter_map(owing).min_by_key(|(asked_us, ..)| *asked_us);
-        self.silence_us = oldest.map(|_| now_us + NODE_SILENT_US_MAX);
-        let silent = oldest.filter(|(asked_us, ..)| asked_us + NODE_SILENT_US_MAX <= now_us);
-        silent.map(|(_, group, node)| (group, node))
+    /// Whether it is time to look whether a node is silent. It is looked again as long as anything is owed.
+    pub fn looks_for_silence(&mut self, now_us: u64) -> bool {
+        if self.silence_us.is_none_or(|due_us| due_us > now_us) {
+            return false;
+        }
+        let shared = self.all().filter(|seat| matches!(seat.whose, Whose::Shared(_)));
+        let due_us = shared.filter_map(|seat| seat.lane.silence().due_us()).min();
+        self.silence_us = due_us.map(|due_us| if due_us <= now_us { now_us + NODE_SILENT_US_MAX } else { due_us });
+        due_us.is_some_and(|due_us| due_us <= now_us)
+    }
+
+    /// The shared seats at nodes that have owed a reply for too long, the one that did so for longest first.
+    pub fn silent(&self, now_us: u64) -> Vec<usize> {
+        let is_silent = |seat: &Seat| matches!(seat.whose, Whose::Shared(_)) && seat.lane.silence().is_long(now_us);
+        let seats = self.places.iter().enumerate().filter_map(|(number, seat)| Some((number, seat.as_ref()?)));
+        let mut silent: Vec<(u64, usize)> = seats
+            .filter(|(_, seat)| is_silent(seat))
+            .map(|(number, seat)| (seat.lane.silence().us(now_us), number))
+            .collect();
+        silent.sort_unstable_by_key(|&(us, number)| (std::cmp::Reverse(us), number));
+        silent.into_iter().map(|(_, number)| number).collect()
     }
 
     /// The seat whose connection may make room for another one: of those at rest the one that was used last longest ago.

@@ -85,6 +85,10 @@ pub struct CoreStanding {
     pub classes: Vec<ClassStanding>,
     /// Those that it asked something of.
     pub destinations: Vec<DestinationStanding>,
+    /// Logins at the proxy with a wrong name or password.
+    pub failed_logins: u64,
+    /// Requests that the proxy refused their users, or callers that had not logged in.
+    pub refused_requests: u64,
 }
 
 impl ProxyMachine {
@@ -149,6 +153,8 @@ impl ProxyMachine {
                 }
             }
         }
-        CoreStanding { classes, destinations: nodes.into_values().collect() }
+        let (failed_logins, refused_requests) =
+            self.admission.as_ref().map_or((0, 0), |one| (one.failed_logins, one.refused_requests));
+        CoreStanding { classes, destinations: nodes.into_values().collect(), failed_logins, refused_requests }
     }
 }

@@ -1,9 +1,11 @@
 //! Turns: what callers that wait for a full lane may ask when it takes something again.
 
 use crate::caller::Caller;
+use crate::classes::ClassNumber;
 use crate::line::{TURN_REQUESTS, cost};
 use crate::machine::ProxyMachine;
 use base::ConnectionId;
+use base::planted::{Bug, is_planted};
 use base::street::{Effect, Now};
 use client::Qos;
 
@@ -49,8 +51,8 @@ impl ProxyMachine {
     #[inline]
     pub(crate) fn note_request(&mut self, now: Now, number: usize, caller: &mut Caller, bytes: usize) {
         let seat = self.seats.get(number);
-        seat.class = caller.class;
-        self.headroom.of(seat.node).asked(now.monotonic_us, caller.class, caller.qos);
+        seat.class = if is_planted(Bug::M70ClassesIgnored) { ClassNumber::DEFAULT } else { caller.class };
+        self.headroom.of(seat.node).asked(now.monotonic_us, seat.class, caller.qos);
         if let Some((turn_at, turn)) = &mut self.turn
             && *turn_at == number
         {

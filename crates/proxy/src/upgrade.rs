@@ -28,6 +28,8 @@ pub(crate) type Bound = (Inherits, Vec<Listener>);
 pub struct Inherited {
     bridge: Bridge,
     sockets: Vec<(Inherits, OwnedFd)>,
+    /// What the other process speaks.
+    version: u32,
 }
 
 impl Inherited {
@@ -36,7 +38,7 @@ impl Inherited {
     /// # Errors
     /// The other process says something else, or is gone; if it is there it was told.
     pub fn receive(bridge: Bridge) -> Result<Inherited, String> {
-        let mut inherited = Inherited { bridge, sockets: Vec::new() };
+        let mut inherited = Inherited { bridge, sockets: Vec::new(), version: HANDOVER_VERSION };
         match inherited.hear() {
             Ok(()) => Ok(inherited),
             Err(problem) => {
@@ -50,7 +52,8 @@ impl Inherited {
         self.bridge.set_patience(Some(PATIENCE)).map_err(|error| error.to_string())?;
         let Message { bytes, descriptor } = self.next()?;
         let (version, sockets) = read_hello(&bytes).ok_or("what it is to take over from is no proxy")?;
-        if version != HANDOVER_VERSION {
+        self.version = version;
+        if !(1..=HANDOVER_VERSION).contains(&version) {
             return Err(format!(
                 "the running proxy hands over by version {version} and this one takes over by version {HANDOVER_VERSION}: restart it instead"
             ));
@@ -105,7 +108,7 @@ impl Inherited {
     /// The other process does not want that any more.
     pub(crate) fn take_over(self) -> Result<Bridge, String> {
         let failed = |error: std::io::Error| format!("the proxy that it is to take over from is gone: {error}");
-        self.bridge.send(&ready(), None).map_err(failed)?;
+        self.bridge.send(&ready(self.version), None).map_err(failed)?;
         let Message { bytes, .. } = self.next()?;
         if bytes != GO {
             return Err("the proxy that it is to take over from does not say go".to_owned());
@@ -126,21 +129,21 @@ fn inherited(socket: OwnedFd, place: &Place) -> Listener {
 ///
 /// # Errors
 /// Why it does not take over: then nothing has changed.
-pub(crate) fn offer(bridge: &Bridge, listeners: &[Bound]) -> Result<(), String> {
+pub(crate) fn offer(bridge: &Bridge, version: u32, listeners: &[Bound]) -> Result<(), String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::WouldBlock => format!("it was not ready within {} s", PATIENCE.as_secs()),
         _ => format!("it ended before it was ready ({error})"),
     };
     bridge.set_patience(Some(PATIENCE)).map_err(failed)?;
     let count = listeners.iter().map(|(_, sockets)| sockets.len()).sum();
-    bridge.send_standard_input(&hello(count)).map_err(failed)?;
+    bridge.send_standard_input(&hello(version, count)).map_err(failed)?;
     for (what, sockets) in listeners {
         for socket in sockets {
             bridge.send(&what.encode(), Some(socket.socket())).map_err(failed)?;
         }
     }
     match bridge.receive().map_err(failed)? {
-        Some(Message { bytes, .. }) => read_answer(&bytes)?,
+        Some(Message { bytes, .. }) => read_answer(version, &bytes)?,
         None => return Err("it ended before it was ready".to_owned()),
     }
     bridge.send(GO, None).map_err(failed)

@@ -5,6 +5,7 @@
 //!  sentinel://HOST:PORT,HOST:PORT/NAME                                        whom these say is the master of that name
 //! ```
 
+use crate::identity::Login;
 use base::limits::UPSTREAM_CONNECTIONS_MAX;
 use base::street::UNIX_PREFIX;
 use client::PolicyConfig;
@@ -25,6 +26,30 @@ pub struct Upstream {
     pub policy: PolicyConfig,
     /// Connections of one core at a time.
     pub connections_max: usize,
+    /// With what they log in, whoever asks; `None`: as callers do, or not at all.
+    pub login: Option<UpstreamLogin>,
+}
+
+/// A login at the store.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UpstreamLogin {
+    /// If one has to be named.
+    pub user: Option<String>,
+    /// Shown to nobody.
+    pub password: String,
+}
+
+impl UpstreamLogin {
+    /// As it is sent.
+    pub(crate) fn words(&self) -> Login {
+        (self.user.clone().map(String::into_bytes), self.password.clone().into_bytes())
+    }
+}
+
+impl std::fmt::Debug for UpstreamLogin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("UpstreamLogin").field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// A store that sentinels watch.
@@ -70,6 +95,7 @@ impl Upstream {
             tls,
             policy: PolicyConfig::SelfClocked,
             connections_max: UPSTREAM_CONNECTIONS_MAX,
+            login: None,
         };
         if let Some(first) = told.iter().find(|one| one.starts_with(SENTINELS)) {
             if told.len() > 1 {

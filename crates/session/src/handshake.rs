@@ -13,10 +13,13 @@ const REDIS_VERSION: &[u8] = b"7.2.4";
 
 /// What HELLO asks for; applied only when all of it is granted.
 #[derive(Default)]
-struct Greeting<'a> {
-    protocol: Option<Protocol>,
-    credentials: Option<(&'a [u8], &'a [u8])>,
-    name: Option<Box<[u8]>>,
+pub struct Greeting<'a> {
+    /// The version.
+    pub protocol: Option<Protocol>,
+    /// User and password.
+    pub credentials: Option<(&'a [u8], &'a [u8])>,
+    /// SETNAME.
+    pub name: Option<Box<[u8]>>,
 }
 
 impl Session {
@@ -110,7 +113,7 @@ fn wrong_password(user: &[u8], arguments: Arguments<'_>, reply: &mut Reply<'_>) 
 }
 
 /// `None` when an error was written.
-fn read_greeting<'a>(arguments: Arguments<'a>, reply: &mut Reply<'_>) -> Option<Greeting<'a>> {
+pub fn read_greeting<'a>(arguments: Arguments<'a>, reply: &mut Reply<'_>) -> Option<Greeting<'a>> {
     let mut greeting = Greeting::default();
     let Some(version) = arguments.get(1) else { return Some(greeting) };
     greeting.protocol = match parse_integer(version) {

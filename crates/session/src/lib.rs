@@ -34,6 +34,7 @@ pub use encoded_reply::EncodedReply;
 pub use execute::{AuthFailure, ConnectionContext, ConnectionOutcome};
 pub use filter::{ClientFilter, ClientKind};
 pub use gate::Gate;
+pub use handshake::{Greeting, read_greeting};
 pub use input::{Input, Rest};
 pub use output::{Mark, Output, Pressure, Ticket};
 pub use session::{Opening, ReplyMode, Session};

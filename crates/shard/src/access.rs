@@ -259,6 +259,7 @@ impl Shard {
         let (reason, object) = match denial.kind {
             DenialKind::Command => (Reason::Command, spec.full_name.as_bytes()),
             DenialKind::Key => (Reason::Key, arguments.get(denial.argument).unwrap_or_default()),
+            DenialKind::Channel => (Reason::Channel, arguments.get(denial.argument).unwrap_or_default()),
         };
         let Some(connection) = self.connections.get_mut(id) else { return };
         let user = connection.session.user().name().to_vec();

@@ -256,12 +256,12 @@ impl Shard {
             return false;
         }
         loop {
-            let evicted = self.store.evicted();
+            let gone = (self.store.evicted(), self.store.garbage_bytes());
             match self.store.make_room(bytes) {
                 Room::Enough => return false,
                 Room::Refused | Room::Run => return true,
                 // Nothing found, or only pages moved: the unit is not to wait for it.
-                Room::Later if self.store.evicted() == evicted => return false,
+                Room::Later if (self.store.evicted(), self.store.garbage_bytes()) == gone => return false,
                 Room::Later => {}
             }
         }

@@ -9,7 +9,7 @@
 //! ([`Shard::set_log_bound`]).
 
 use base::ConnectionId;
-use base::limits::LOG_UNSYNCED_SEGMENTS_MAX;
+use base::limits::{LOG_SYNC_SEGMENTS, LOG_UNSYNCED_SEGMENTS_MAX};
 use storage::checkpoint::Asked;
 use storage::log::LogWriter;
 use wire::Arguments;
@@ -87,7 +87,7 @@ impl Shard {
 
     /// Whether so much is not synced that the next sync should not wait for its time.
     pub(crate) fn wants_early_sync(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > log.segment_bytes())
+        self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > LOG_SYNC_SEGMENTS * log.segment_bytes())
     }
 
     /// The connection waits, and this request runs first when writers go on.

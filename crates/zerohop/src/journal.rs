@@ -6,7 +6,7 @@
 //!                     log, checkpoints ◄─ handle ◄─── events ────┘
 //! ```
 
-use base::limits::LOG_UNSYNCED_SEGMENTS_MAX;
+use base::limits::{LOG_SYNC_SEGMENTS, LOG_UNSYNCED_SEGMENTS_MAX};
 use base::{Effect, Event, LogOrdinal, Now, SlotGroupId};
 use io::{LogStreet, LogSync, LogSyncDone};
 use storage::checkpoint::{Asked, Life, View};
@@ -85,7 +85,7 @@ impl Journal {
 
     /// Whether a sync is due without anybody waiting for it.
     pub fn wants_sync(&self, now: Now) -> bool {
-        let is_ahead = self.log.unsynced_bytes() > self.log.segment_bytes();
+        let is_ahead = self.log.unsynced_bytes() > LOG_SYNC_SEGMENTS * self.log.segment_bytes();
         let is_due = self.settles.is_some() || is_ahead || now.monotonic_us >= self.last_sync_us + INTERVAL_US;
         is_due && !self.log.is_syncing() && self.log.sealed() > self.log.durable()
     }

@@ -12,6 +12,7 @@ mod house;
 mod kill;
 mod nemesis;
 mod outside;
+mod overload;
 mod planted;
 mod power;
 mod proxy;
@@ -107,6 +108,7 @@ pub const SUITES: &[Suite] = &[
     cargo_tests::DOC_TESTS,
     differential::DIFFERENTIAL,
     proxy::PROXY,
+    overload::OVERLOAD,
     outside::ACL,
     outside::SPLIT,
     outside::HOSTILE,

@@ -48,7 +48,7 @@ pub const PLANTED_CLUSTER: Suite = Suite {
 /// The campaigns with processes, each with a binary that carries a bug it must notice.
 pub const PLANTED_PROCESSES: Suite = Suite {
     name: "planted-processes",
-    about: "a binary with a planted bug, noticed by each of kill, damage, faults, soak and nemesis",
+    about: "a binary with a planted bug, noticed by each of kill, damage, faults, soak, nemesis and overload",
     needs: &[],
     budget_seconds: 600,
     turn: Turn::Shard("losers"),
@@ -87,6 +87,7 @@ fn process_with_bug(context: &Context) -> Outcome<Counts> {
         let scene = nemesis::Scene::Proxies { seconds: super::nemesis::PLANTED_SECONDS };
         counts.add(super::nemesis::scene(context, (&proof, &zerohop), scene, (seed, Some(bug)))?);
     }
+    counts.add(super::overload::caught(context, (&proof, &zerohop))?);
     for (bug, cases) in BUGS_OF_FAULTS {
         let mut command = Command::new(&proof);
         command.args(["faults", "errors", "--only", cases]);

@@ -16,6 +16,7 @@ pub fn before(store: SocketAddr) -> ProxyConfig {
         class: ClassNumber::DEFAULT,
         tls: None,
         upstream: Upstream::named(&[store.to_string()]).expect("an address is the name of a store"),
+        users: None,
         of_users: BTreeMap::new(),
         collapse: Vec::new(),
         cores: 1,

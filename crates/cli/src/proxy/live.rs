@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ::proxy::{Operator, ProxyConfig, file};
+use ::proxy::{ACL_FILE_BYTES_MAX, Operator, ProxyConfig, file};
 
 use crate::say;
 
@@ -21,7 +21,7 @@ pub fn read(path: &Path) -> Result<ProxyConfig, String> {
         return Err(named(&format!("{length} bytes are no configuration; at most {FILE_BYTES_MAX} are read")));
     }
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
-    file::read(&text, &password).map_err(|problem| named(&problem))
+    file::read(&text, &file::Named { password: &password, users: &users }).map_err(|problem| named(&problem))
 }
 
 /// The password that is alone in a file.
@@ -31,6 +31,18 @@ pub fn read(path: &Path) -> Result<ProxyConfig, String> {
 pub fn password(path: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("the password in {}: {error}", path.display()))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// What lies in a file of users.
+///
+/// # Errors
+/// It cannot be read.
+fn users(path: &Path) -> Result<Vec<u8>, String> {
+    let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if length > ACL_FILE_BYTES_MAX as u64 {
+        return Err(format!("{length} bytes are no file of users; at most {ACL_FILE_BYTES_MAX} are read"));
+    }
+    std::fs::read(path).map_err(|error| error.to_string())
 }
 
 /// Who changes the proxy: what several signals ask for, one at a time.

@@ -111,7 +111,7 @@ fn logins_databases_and_protocols_are_said_first() {
 }
 
 /// Adds one to a key, in each of the three ways to ask in turn.
-fn add(client: &Client, round: usize, key: &str) -> Result<i64, Error> {
+pub fn add(client: &Client, round: usize, key: &str) -> Result<i64, Error> {
     let call = client.incr(key, 1);
     match round % 3 {
         0 => call.wait(),

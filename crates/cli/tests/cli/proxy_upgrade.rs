@@ -286,6 +286,35 @@ fn one_that_does_not_start_changes_nothing_and_whoever_watches_is_told_of_the_on
 }
 
 #[test]
+fn users_of_the_proxys_own_stay_who_they_are_and_the_stores_new_password_is_read() {
+    let (scratch, block) = (Scratch::new(), PortBlock::take().unwrap());
+    let [path, users, password] = ["proxy.toml", "users.acl", "password"].map(|name| scratch.at(name));
+    fs::write(&password, "geheim\n").unwrap();
+    let store = Server::serve(&["--requirepass-file", &password]);
+    let own = format!("aclfile = \"{users}\"\n[upstream-login]\npassword-file = \"{password}\"");
+    let listener = format!("[[listener]]\naddress = \"127.0.0.1:{}\"\n", block.first());
+    fs::write(&path, format!("upstream = [\"127.0.0.1:{}\"]\n{own}\n{listener}", store.port)).unwrap();
+    let of_ann = "user default off\nuser ann on >pw ~a +@all\n";
+    fs::write(&users, format!("{of_ann}user bob on >pw ~* +@all\n")).unwrap();
+    let mut proxy = Generations::start(&["proxy", "--config", &path], None);
+    let [mut ann, mut bob, mut nobody] = [proxy.connect(), proxy.connect(), proxy.connect()];
+    assert_eq!([ann.ask("AUTH ann pw"), bob.ask("AUTH bob pw"), ann.ask("SET a 1")], ["+OK", "+OK", "+OK"]);
+    let no_login = "-NOAUTH Authentication required.";
+    assert_eq!(nobody.ask("GET a"), no_login);
+
+    let mut operator = Line::to(store.port);
+    assert_eq!([operator.ask("AUTH geheim"), operator.ask("CONFIG SET requirepass anew")], ["+OK", "+OK"]);
+    fs::write(&password, "anew\n").unwrap();
+    fs::write(&users, of_ann).unwrap();
+    proxy.upgrade();
+    assert_eq!(proxy.first.wait().unwrap().code(), Some(0));
+    assert_eq!(ann.ask("INCR a"), ":2");
+    assert_eq!([ann.ask("GET b"), nobody.ask("GET a")], ["-NOPERM No permissions to access a key", no_login]);
+    assert_eq!([ann.ask("ACL WHOAMI"), ann.line()], ["$3", "ann"]);
+    assert_eq!(bob.1.read(&mut [0]).unwrap_or(0), 0, "bob is gone");
+}
+
+#[test]
 fn another_version_of_the_handover_is_refused_by_both_sides() {
     let (old, new) = Bridge::pair().unwrap();
     let mut child = zerohop(&["proxy", "127.0.0.1:1", "--port", "0"])

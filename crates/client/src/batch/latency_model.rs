@@ -3,6 +3,10 @@
 //! The sums of the normal equations are all that is kept of a sample, and they fade: memory is bounded, and a destination that
 //! changed is known after some hundred batches. What is assumed at first counts like a fraction of a sample, so that batches
 //! which are all alike (bytes and count in proportion, or always one) still have one solution.
+//!
+//! Errors count relatively, so a batch that takes long says little. Where requests become a hundred times as heavy, batches that
+//! took a hundred times less would decide for ten thousand batches more what they cost; so four in a row that take much longer than
+//! expected are taken for another load, and what was learned of the one before is forgotten.
 
 use super::config::LatencyPrior;
 
@@ -25,6 +29,10 @@ const SPREADS: f64 = 4.0;
 /// What is left at least of the work of a request when terms are fitted anew: batches that are alike for a moment may put all of their
 /// time into the constant, and whoever believed that would send without bound.
 const WORK_KEPT: f64 = 0.9;
+/// So many batches in a row that take so many times what was expected are of another load.
+const SURPRISES: u32 = 4;
+/// See [`SURPRISES`].
+const SURPRISE: f64 = 4.0;
 const TERMS: usize = 3;
 
 /// See the module. Errors count relatively, so that long batches do not decide what a short one costs.
@@ -43,6 +51,8 @@ pub struct LatencyModel {
     /// Sum of what samples weighed before they faded, faded as they are; and how many there were.
     weight: f64,
     samples: u64,
+    /// Batches that took much longer than expected, since the last one that did not.
+    surprises: u32,
 }
 
 impl LatencyModel {
@@ -58,6 +68,7 @@ impl LatencyModel {
             spread: SPREAD_START,
             weight: 0.0,
             samples: 0,
+            surprises: 0,
         }
     }
 
@@ -93,6 +104,10 @@ impl LatencyModel {
         if self.samples >= SOLVED_AT_ONCE / 4 {
             let expected = self.estimate_us(count, bytes).max(1) as f64;
             self.spread += SPREAD_WEIGHT * ((latency / expected - 1.0).abs().min(1.0) - self.spread);
+            self.surprises = if latency > SURPRISE * expected { self.surprises + 1 } else { 0 };
+        }
+        if self.surprises == SURPRISES {
+            self.forget();
         }
         let row = [1.0, count as f64, bytes as f64 / 1024.0];
         // One sample of a millisecond weighs 1.
@@ -108,6 +123,12 @@ impl LatencyModel {
         if self.samples <= SOLVED_AT_ONCE || self.samples.is_multiple_of(SOLVED_EVERY) {
             self.solve();
         }
+    }
+
+    /// The load is another one: what was measured of the one before says nothing of it. The terms hold until the next fit.
+    fn forget(&mut self) {
+        (self.products, self.latencies) = ([[0.0; TERMS]; TERMS], [0.0; TERMS]);
+        (self.weight, self.samples, self.surprises) = (0.0, 0, 0);
     }
 
     /// What was learned is void; what is assumed holds again.
@@ -216,6 +237,41 @@ mod tests {
             assert_close(&single, 1, 50);
             assert!(single.estimate_us(100, 5000) >= single.estimate_us(1, 50));
         }
+    }
+
+    /// Batches of up to so many requests, of so many microseconds each.
+    fn learn_load(model: &mut LatencyModel, batches: usize, (count_max, each_us): (u64, u64)) {
+        let mut rng = Rng::new(3);
+        for _ in 0..batches {
+            let count = count_max / 2 + rng.below(count_max / 2) + 1;
+            model.learn(count as usize, 30 * count as usize, 200 + each_us * count);
+        }
+    }
+
+    /// As it was before, the work of these was told as 22 us of 8 ms after 120 batches: nobody was held back.
+    #[test]
+    fn requests_that_become_hundreds_of_times_as_heavy_are_known_after_some_batches() {
+        for (count_max, each_us) in [(160, 500), (20, 500), (320, 200)] {
+            let mut model = LatencyModel::new(LatencyPrior::default());
+            learn_load(&mut model, 2000, (300, 2));
+            assert!(model.work_us(16, 480) < 100, "{model:?}");
+            learn_load(&mut model, 10, (count_max, each_us));
+            let part = model.work_us(16, 480) as f64 / (16 * each_us) as f64;
+            assert!((0.5..1.5).contains(&part), "{part} of {each_us} us each by {count_max}: {model:?}");
+        }
+    }
+
+    #[test]
+    fn some_batches_that_take_long_by_themselves_change_little() {
+        let mut model = LatencyModel::new(LatencyPrior::default());
+        learn_load(&mut model, 2000, (300, 2));
+        let before_us = model.estimate_us(100, 3000);
+        for _ in 0..100 {
+            (0..3).for_each(|_| model.learn(100, 3000, 100 * before_us));
+            model.learn(100, 3000, before_us);
+        }
+        let ratio = model.estimate_us(100, 3000) as f64 / before_us as f64;
+        assert!((0.5..2.0).contains(&ratio), "{ratio}");
     }
 
     #[test]

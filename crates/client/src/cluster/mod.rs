@@ -6,13 +6,19 @@
 //!  key ──► slot ────────────► holder                                   └ no: ask again, or refuse
 //! ```
 
+mod learning;
 mod node_lines;
 mod place;
 mod redirect;
+mod silence;
+mod suspicion;
 mod table;
 
+pub use learning::Learning;
 pub use node_lines::{NodeLine, node_lines};
 pub use place::Place;
 pub use placement::slot_of;
 pub use redirect::Redirect;
+pub use silence::Silence;
+pub use suspicion::{QUESTION, Report, Suspicion};
 pub use table::{NodeNumber, RoutingTable, Unreadable};

@@ -7,6 +7,8 @@ use std::ops::RangeInclusive;
 /// What a client needs of a line: `id host:port@port,name… flags master ping pong epoch link slots…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLine {
+    /// What its cluster calls it.
+    pub name: String,
     /// Where it is first of all, and by which other names it may be called.
     pub places: Vec<Place>,
     /// The slots that it holds; a replica has none.
@@ -23,7 +25,7 @@ pub fn node_lines<'a>(text: &'a str, host_unknown: &'a str) -> impl Iterator<Ite
 impl NodeLine {
     fn read(line: &str, host_unknown: &str) -> Option<NodeLine> {
         let mut words = line.split(' ');
-        let (address, flags) = (words.nth(1)?, words.next()?);
+        let (name, address, flags) = (words.next()?.to_owned(), words.next()?, words.next()?);
         let has = |flag: &str| flags.split(',').any(|word| word == flag);
         if has("noaddr") || has("handshake") {
             return None;
@@ -34,7 +36,8 @@ impl NodeLine {
         let names = parts.filter(|part| !part.is_empty() && !part.contains('='));
         let others: Vec<Place> = names.map(|name| Place { host: name.to_ascii_lowercase(), port: own.port }).collect();
         let slots = words.skip(5).filter_map(stretch).collect();
-        Some(NodeLine { places: [own].into_iter().chain(others).collect(), slots, is_failed: has("fail") })
+        let places = [own].into_iter().chain(others).collect();
+        Some(NodeLine { name, places, slots, is_failed: has("fail") })
     }
 }
 

@@ -12,6 +12,15 @@ use std::collections::BTreeMap;
 pub struct NodeNumber(u16);
 
 impl NodeNumber {
+    /// By its [index](NodeNumber::index).
+    ///
+    /// # Panics
+    /// If no table can have so many.
+    pub fn of(index: usize) -> NodeNumber {
+        assert!(index < ROUTED_NODES_MAX, "a node has a number of the table");
+        NodeNumber(index as u16)
+    }
+
     /// For arrays by node.
     #[inline]
     pub fn index(self) -> usize {
@@ -39,6 +48,8 @@ pub struct RoutingTable {
     addresses: Vec<String>,
     numbers: BTreeMap<String, NodeNumber>,
     seeds: usize,
+    /// What the cluster calls its members.
+    names: BTreeMap<NodeNumber, String>,
     /// By all of their names.
     members: BTreeMap<Place, NodeNumber>,
     /// For each slot; empty as long as there is no cluster.
@@ -54,6 +65,7 @@ impl RoutingTable {
             addresses: Vec::new(),
             numbers: BTreeMap::new(),
             seeds: 0,
+            names: BTreeMap::new(),
             members: BTreeMap::new(),
             owners: Vec::new(),
             holders: Vec::new(),
@@ -83,19 +95,20 @@ impl RoutingTable {
     /// [`Unreadable`]; the table is what it was.
     pub fn learn(&mut self, text: &str, host_unknown: &str) -> Result<(), Unreadable> {
         let mut owners = vec![NOBODY; usize::from(SLOT_COUNT)];
-        let mut members = BTreeMap::new();
+        let (mut members, mut names) = (BTreeMap::new(), BTreeMap::new());
         for line in node_lines(text, host_unknown) {
             let number = self.number(&line.places[0].to_string()).ok_or(Unreadable::TooMany)?;
             for range in &line.slots {
                 let (first, last) = (usize::from(range.start().number()), usize::from(range.end().number()));
                 owners[first..=last].fill(number.0);
             }
+            names.insert(number, line.name);
             members.extend(line.places.into_iter().map(|place| (place, number)));
         }
         if members.is_empty() {
             return Err(Unreadable::NoNodes);
         }
-        self.members = members;
+        (self.members, self.names) = (members, names);
         if owners != self.owners {
             self.owners = owners;
             self.changed();
@@ -156,6 +169,26 @@ impl RoutingTable {
     /// The addresses that the owner was told.
     pub fn seeds(&self) -> impl Iterator<Item = NodeNumber> {
         (0..self.seeds as u16).map(NodeNumber)
+    }
+
+    /// Those that can be asked for a table: members, and the addresses that the owner was told.
+    pub fn askable(&self) -> Vec<NodeNumber> {
+        let mut all: Vec<NodeNumber> = self.members().chain(self.seeds()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Who of these is asked after that one: another one, if there is any.
+    pub fn next_askable(&self, node: NodeNumber) -> NodeNumber {
+        let all = self.askable();
+        let place = all.iter().position(|&other| other == node).map_or(0, |place| (place + 1) % all.len());
+        all[place]
+    }
+
+    /// What its cluster calls a member.
+    pub fn name(&self, node: NodeNumber) -> Option<&str> {
+        self.names.get(&node).map(String::as_str)
     }
 
     /// Where to connect to.

@@ -1,5 +1,6 @@
 //! What a node says of its commands.
 
+use super::reach::{Reach, Told};
 use super::{Facts, FirstKey, Known};
 use wire::reply_parse::Value;
 
@@ -10,6 +11,9 @@ pub(super) struct Entry<'a> {
     arity: i32,
     flags: Vec<&'a [u8]>,
     first_key: i64,
+    last_key: i64,
+    step: i64,
+    categories: &'a [Value],
     key_specs: &'a [Value],
     pub subcommands: &'a [Value],
 }
@@ -27,8 +31,23 @@ impl<'a> Entry<'a> {
                 Value::Integer(first) => *first,
                 _ => return None,
             },
+            last_key: fields.get(4).and_then(integer).unwrap_or_default(),
+            step: fields.get(5).and_then(integer).unwrap_or_default(),
+            categories: fields.get(6).map_or(&[][..], items),
             key_specs: fields.get(8).map_or(&[][..], items),
             subcommands: fields.get(9).map_or(&[][..], items),
+        })
+    }
+
+    /// What it touches.
+    pub fn reach(&self) -> Reach {
+        Reach::of(&Told {
+            name: &self.name,
+            arity: self.arity,
+            is_movable: self.flags.contains(&b"movablekeys".as_slice()),
+            keys: (self.first_key, self.last_key, self.step),
+            categories: &self.categories.iter().filter_map(text).collect::<Vec<_>>(),
+            key_specs: self.key_specs,
         })
     }
 
@@ -76,21 +95,21 @@ fn first_of_spec(spec: &Value) -> Option<FirstKey> {
     }
 }
 
-fn items(value: &Value) -> &[Value] {
+pub(super) fn items(value: &Value) -> &[Value] {
     match value {
         Value::Array(items) | Value::Set(items) => items,
         _ => &[],
     }
 }
 
-fn text(value: &Value) -> Option<&[u8]> {
+pub(super) fn text(value: &Value) -> Option<&[u8]> {
     match value {
         Value::Simple(text) | Value::Bulk(text) => Some(text),
         _ => None,
     }
 }
 
-fn integer(value: &Value) -> Option<i64> {
+pub(super) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Integer(number) => Some(*number),
         _ => None,
@@ -98,7 +117,7 @@ fn integer(value: &Value) -> Option<i64> {
 }
 
 /// A field of a map, or of the flat array that is one in RESP2.
-fn field<'a>(map: &'a Value, name: &[u8]) -> Option<&'a Value> {
+pub(super) fn field<'a>(map: &'a Value, name: &[u8]) -> Option<&'a Value> {
     match map {
         Value::Map(pairs) => pairs.iter().find(|(key, _)| text(key) == Some(name)).map(|(_, value)| value),
         Value::Array(flat) => flat.chunks_exact(2).find(|pair| text(&pair[0]) == Some(name)).map(|pair| &pair[1]),

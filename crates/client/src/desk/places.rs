@@ -78,6 +78,11 @@ impl<S> Places<S> {
         if taken.generation == place.generation { taken.seat.take() } else { None }
     }
 
+    /// The same of whoever is there.
+    pub fn empty_at(&mut self, index: u32) -> Option<S> {
+        self.all[index as usize].seat.take()
+    }
+
     pub fn has_seat(&self, index: u32) -> bool {
         self.all[index as usize].seat.is_some()
     }

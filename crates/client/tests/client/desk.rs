@@ -1,8 +1,9 @@
 //! The desk under random lives: dials that fail, connections that end with requests on their way, callers who give up.
 
-use base::ConnectionId;
+use base::limits::NODE_SILENT_US_MAX;
 use base::rng::Rng;
 use base::street::Effect;
+use base::{ConnectionId, Slot};
 use client::batch::BatcherConfig;
 use client::desk::{Ask, NotAsked, Outcome, Place, Verdict};
 use client::{Desk, Greeting, Lane, PolicyConfig, Qos};
@@ -23,6 +24,7 @@ fn told(outcome: Outcome<'_>) -> Told {
         Outcome::Lost => Told::Not("lost"),
         Outcome::Unknown => Told::Not("unknown"),
         Outcome::Late => Told::Not("late"),
+        Outcome::Elsewhere(_) => Told::Not("elsewhere"),
     }
 }
 
@@ -103,6 +105,7 @@ impl World {
             is_read,
             deadline_us: self.now_us + PATIENCE_US / if self.is_hasty { 50 } else { 1 },
             is_asking: false,
+            slot: self.rng.chance(3, 4).then(|| Slot::wrapping(self.rng.below(4) as u16)),
             request: request.as_bytes(),
         };
         match self.desk.ask(self.now_us, ask, name.clone()) {
@@ -135,6 +138,7 @@ impl World {
             7 if self.node.dialing => self.dialed(may_ask),
             8 | 9 => self.sent(),
             10 | 11 => self.answer(),
+            6 if may_ask && self.rng.chance(1, 4) => self.desert(),
             _ => self.expire(),
         }
         self.desk.act(self.now_us, 0, &mut self.effects);
@@ -185,6 +189,25 @@ impl World {
         }
     }
 
+    /// The node is taken for silent; another one has some of its slots.
+    fn desert(&mut self) {
+        let left = self.rng.below(4) as u16;
+        let (outcomes, mut count) = (&mut self.outcomes, 0);
+        let verdict = self.desk.desert(
+            self.now_us,
+            |slot| slot.number() <= left,
+            |name, outcome| {
+                count += 1;
+                assert!(!matches!(outcome, Outcome::Elsewhere(slot) if slot.number() > left));
+                assert_eq!(outcomes.insert(name, told(outcome)), None, "told once");
+            },
+        );
+        if verdict == Verdict::End {
+            assert!(count > 0, "nobody left");
+            self.cut();
+        }
+    }
+
     /// The connection ends; a part of what was being sent may have arrived.
     fn cut(&mut self) {
         if !std::mem::take(&mut self.node.is_connected) {
@@ -218,6 +241,8 @@ impl World {
                 }
                 // A read may have been out before, on a connection that ended.
                 Some(Told::Not("unreachable")) => assert!(done == 0 || name.starts_with("read")),
+                // Of a write nobody has heard; a read may be asked twice.
+                Some(Told::Not("elsewhere")) => assert!(done == 0 || name.starts_with("read")),
                 Some(Told::Not("unknown")) => assert!(name.starts_with("write")),
                 Some(Told::Not("lost")) => assert!(name.starts_with("read")),
                 Some(Told::Not(other)) => assert_eq!(*other, "late"),
@@ -240,7 +265,7 @@ fn everybody_is_told_of_his_own_request_once_and_no_write_is_sent_twice() {
         }
         *seen.entry("twice").or_insert(0) += world.node.done.values().filter(|&&times| times > 1).count();
     }
-    for kind in ["reply", "unreachable", "lost", "unknown", "late", "twice"] {
+    for kind in ["reply", "unreachable", "lost", "unknown", "late", "twice", "elsewhere"] {
         assert!(seen.get(kind).is_some_and(|&count| count > 10), "hardly ever {kind}: {seen:?}");
     }
 }
@@ -288,4 +313,70 @@ fn a_node_that_says_nothing_is_left_and_one_that_refuses_is_quoted() {
         Verdict::End
     );
     assert_eq!(late, 2);
+}
+
+/// A desk with a connection to a node that has been silent for long, before which these wait, of slot 1 and sent unless said otherwise.
+fn silent(sent: &[(&str, bool)], waiting: &[(&str, bool, u16)]) -> (World, u64) {
+    let mut world = World::new(0, Greeting::default());
+    let ask = |world: &mut World, name: &str, is_read, slot| {
+        let request = format!("{name}\n");
+        let (qos, deadline_us) = (Qos::Batch, u64::MAX);
+        let slot = Some(Slot::wrapping(slot));
+        let ask = Ask { caller: 1, qos, is_read, deadline_us, is_asking: false, slot, request: request.as_bytes() };
+        world.desk.ask(world.now_us, ask, name.to_owned()).unwrap();
+    };
+    sent.iter().for_each(|&(name, is_read)| ask(&mut world, name, is_read, 1));
+    world.desk.act(world.now_us, 0, &mut world.effects);
+    world.node.perform(&mut world.effects);
+    world.dialed(false);
+    world.desk.act(world.now_us, 0, &mut world.effects);
+    world.node.perform(&mut world.effects);
+    world.sent();
+    waiting.iter().for_each(|&(name, is_read, slot)| ask(&mut world, name, is_read, slot));
+    world.desk.act(world.now_us, 0, &mut world.effects);
+    assert!(world.effects.is_empty(), "one batch at a time");
+    assert!(!world.desk.silence().is_long(world.now_us + NODE_SILENT_US_MAX - 1));
+    let now_us = world.now_us + NODE_SILENT_US_MAX;
+    assert!(world.desk.silence().is_long(now_us));
+    (world, now_us)
+}
+
+fn desert(world: &mut World, now_us: u64) -> (Verdict, BTreeMap<String, Told>) {
+    let mut all = BTreeMap::new();
+    let verdict = world.desk.desert(
+        now_us,
+        |slot| slot.number() == 1,
+        |name, outcome| {
+            assert_eq!(all.insert(name, told(outcome)), None, "told once");
+        },
+    );
+    (verdict, all)
+}
+
+#[test]
+fn who_waits_before_a_silent_node_whose_slots_are_anothers_leaves_it() {
+    let (mut world, now_us) = silent(&[("get", true), ("incr", false)], &[("set", false, 1), ("stays", false, 2)]);
+    let (verdict, all) = desert(&mut world, now_us);
+    let of = |name: &str| all.get(name).cloned();
+    assert_eq!(of("get"), Some(Told::Not("elsewhere")));
+    assert_eq!(of("incr"), Some(Told::Not("unknown")), "it may have been carried out");
+    assert_eq!(of("set"), Some(Told::Not("elsewhere")), "it never left");
+    assert_eq!((of("stays"), verdict), (None, Verdict::End), "it waits for the next connection");
+    let (verdict, all) = desert(&mut world, now_us);
+    assert!(verdict == Verdict::Keep && all.is_empty(), "they are gone");
+    // What is said in the end is nobody's.
+    world.answer();
+    world.desk.closed(now_us, |name, _| panic!("{name}"));
+    assert_eq!(world.desk.owed(), 1);
+}
+
+#[test]
+fn of_reads_that_leave_a_silent_node_a_tenth_is_asked_again() {
+    let names: Vec<String> = (0..2000).map(|number| format!("get{number}")).collect();
+    let sent: Vec<(&str, bool)> = names.iter().map(|name| (name.as_str(), true)).collect();
+    let (mut world, now_us) = silent(&sent, &[]);
+    let (_, all) = desert(&mut world, now_us);
+    let again = all.values().filter(|told| **told == Told::Not("elsewhere")).count();
+    let lost = all.values().filter(|told| **told == Told::Not("lost")).count();
+    assert!(again + lost == 2000 && (1..=264).contains(&again), "{again} of 2000 again");
 }

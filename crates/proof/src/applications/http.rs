@@ -8,18 +8,18 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// What came back.
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
     /// `name=value` of the last cookie that was set.
-    pub(super) cookie: Option<String>,
+    pub(crate) cookie: Option<String>,
 }
 
 /// GET of a path on this machine.
 ///
 /// # Errors
 /// Those of the socket; when what comes is no answer.
-pub(super) fn get(port: u16, path: &str, cookie: Option<&str>) -> io::Result<Answer> {
+pub(crate) fn get(port: u16, path: &str, cookie: Option<&str>) -> io::Result<Answer> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let cookie = cookie.map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));

@@ -4,7 +4,7 @@ use admin::exposition::{Family, Format, Series, Value};
 use admin::registry::{Kind, unit_of};
 
 use super::sample::Sample;
-use crate::standing::{ClassStanding, DestinationStanding};
+use crate::standing::{ClassStanding, CoreStanding, DestinationStanding};
 
 /// One metric, and where its numbers come from.
 pub(crate) struct Metric {
@@ -40,6 +40,16 @@ macro_rules! of_class {
     };
 }
 
+/// A line for each core that answered.
+macro_rules! of_core {
+    ($kind:ident, $name:literal, $help:literal, $value:expr) => {
+        metric(Kind::$kind, ($name, $help), &["core"], |sample, series| {
+            let value: fn(&CoreStanding) -> u64 = $value;
+            sample.answered().for_each(|(core, standing)| series.put(&[&core], Value::Whole(value(standing))));
+        })
+    };
+}
+
 /// A line for each core that answered and each node that it asked something of.
 macro_rules! of_destination {
     ($kind:ident, $name:literal, $help:literal, $value:expr) => {
@@ -52,7 +62,7 @@ macro_rules! of_destination {
     };
 }
 
-static OF_PROXY: [Metric; 4] = [
+static OF_PROXY: [Metric; 6] = [
     metric(
         Kind::Gauge,
         ("zerohop_proxy_info", "Always 1; the labels say what runs."),
@@ -80,6 +90,18 @@ static OF_PROXY: [Metric; 4] = [
         ("zerohop_proxy_admin_requests", "Requests to the admin port, of whatever kind."),
         &[],
         |sample, series| series.put(&[], Value::Whole(sample.own.requests)),
+    ),
+    of_core!(
+        Counter,
+        "zerohop_proxy_failed_logins",
+        "Logins with a wrong name or password, of a proxy with users of its own.",
+        |core| core.failed_logins
+    ),
+    of_core!(
+        Counter,
+        "zerohop_proxy_refused_requests",
+        "Requests that the proxy's users may not make, and those of clients that had to log in first.",
+        |core| core.refused_requests
     ),
 ];
 

@@ -74,7 +74,7 @@ fn standing(open: u64, down: u64) -> CoreStanding {
     let classes = vec![ClassStanding { class, counts, outstanding, callers: 4, callers_waiting: 1 }];
     let address = "store:6379".to_owned();
     let destinations = vec![DestinationStanding { address, open, down, redirects: 7, ..Default::default() }];
-    CoreStanding { classes, destinations }
+    CoreStanding { classes, destinations, failed_logins: 3, refused_requests: 5 }
 }
 
 #[test]

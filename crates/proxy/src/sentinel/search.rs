@@ -12,7 +12,9 @@ use super::line::Line;
 use super::words::{Answer, to_master, to_sentinel, to_watch};
 use crate::upstream::MasterName;
 use base::ConnectionId;
-use base::limits::{SENTINEL_AGAIN_US, SENTINEL_ANSWER_US_MAX, SENTINEL_ASKED_US_MIN, SENTINEL_QUIET_US_MAX};
+use base::limits::{
+    SENTINEL_AGAIN_US, SENTINEL_ANSWER_US_MAX, SENTINEL_ASKED_US_MIN, SENTINEL_QUIET_US_MAX, SENTINELS_MAX,
+};
 use base::street::{Effect, Now};
 
 /// What came of a search.
@@ -36,7 +38,11 @@ enum State {
 
 /// See the module.
 pub(super) struct Search {
+    /// Those that were named, and behind them others that these know.
     sentinels: Vec<String>,
+    named: usize,
+    /// Whom the sentinel that is asked knows: believed once it led to a master.
+    others: Vec<String>,
     name: MasterName,
     state: State,
     /// The sentinel that is asked first, and how many were asked in this search.
@@ -63,6 +69,8 @@ pub(super) struct Search {
 impl Search {
     pub fn new(sentinels: Vec<String>, name: MasterName) -> Search {
         Search {
+            named: sentinels.len(),
+            others: Vec::new(),
             sentinels,
             name,
             state: State::Resting,
@@ -197,6 +205,8 @@ impl Search {
                 self.refuse_sentinel(now, &format!("refuses the login of --sentinel-password-file: {text}"), effects);
             }
         } else if number == login {
+            self.others = answer.others();
+        } else if number == login + 1 {
             match answer.place() {
                 Ok(place) => self.probe(now, place, effects),
                 Err(reason) => self.refuse_sentinel(now, &reason, effects),
@@ -225,13 +235,25 @@ impl Search {
                 let place = probe.address.clone();
                 probe.end(effects);
                 let is_other = self.master.as_ref().is_some_and(|before| *before != place);
-                // It is asked first the next time, too.
-                self.first = (self.first + self.asked - 1) % self.sentinels.len();
+                self.know_others();
                 (self.state, self.due_us, self.is_doubted) = (State::Resting, None, false);
                 self.master = Some(place);
                 self.news = Some(News::Found { is_other });
             }
         }
+    }
+
+    /// The sentinel led to a master: those that it knows are asked, too, when those that were named say nothing. It is asked first
+    /// the next time.
+    fn know_others(&mut self) {
+        let trusted = self.sentinels[(self.first + self.asked - 1) % self.sentinels.len()].clone();
+        self.sentinels.truncate(self.named);
+        for other in std::iter::once(trusted.clone()).chain(std::mem::take(&mut self.others)) {
+            if self.sentinels.len() < SENTINELS_MAX && !self.sentinels.contains(&other) {
+                self.sentinels.push(other);
+            }
+        }
+        self.first = self.sentinels.iter().position(|sentinel| *sentinel == trusted).unwrap_or(0);
     }
 
     /// Where a sentinel leads to is no master.
@@ -284,6 +306,7 @@ impl Search {
         let address = self.sentinels[(self.first + self.asked) % self.sentinels.len()].clone();
         self.asked += 1;
         self.answers = 0;
+        self.others.clear();
         self.state = State::Asking { until_us: now.monotonic_us + SENTINEL_ANSWER_US_MAX };
         self.sentinel = Some(Line::dial(self.next_dial(), address, effects));
     }

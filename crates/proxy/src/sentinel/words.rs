@@ -6,8 +6,8 @@ use wire::request::encode;
 
 use crate::upstream::MasterName;
 
-/// What a sentinel is asked, in one write, so that nothing happens between the answer and the first news: where the master is, and
-/// to say so when that changes.
+/// What a sentinel is asked, in one write, so that nothing happens between the answers and the first news: who else watches the
+/// master, where that is, and to say so when that changes.
 pub(super) fn to_sentinel(master: &MasterName) -> Vec<u8> {
     let mut words = Vec::new();
     match &master.login {
@@ -15,6 +15,7 @@ pub(super) fn to_sentinel(master: &MasterName) -> Vec<u8> {
         Some((None, password)) => encode([b"AUTH", password.as_bytes()], &mut words),
         None => {}
     }
+    encode([b"SENTINEL".as_slice(), b"sentinels", master.name.as_bytes()], &mut words);
     encode([b"SENTINEL".as_slice(), b"get-master-addr-by-name", master.name.as_bytes()], &mut words);
     encode([b"SUBSCRIBE".as_slice(), b"+switch-master"], &mut words);
     words
@@ -39,6 +40,8 @@ pub(super) fn to_watch() -> Vec<u8> {
 pub(super) enum Answer {
     /// Words in a list: a place, a role with what belongs to it, a message.
     List(Vec<String>),
+    /// Lists of words in a list: sentinels with what is known of each.
+    Table(Vec<Vec<String>>),
     /// An error.
     Error(String),
     /// Nothing there.
@@ -50,6 +53,9 @@ pub(super) enum Answer {
 impl Answer {
     pub fn of(value: Value) -> Answer {
         match value {
+            Value::Array(all) if matches!(all.first(), Some(Value::Array(_) | Value::Map(_))) => {
+                Answer::Table(all.into_iter().map(row).collect())
+            }
             Value::Array(all) | Value::Push(all) => Answer::List(all.into_iter().map(word).collect()),
             Value::Error(text) => Answer::Error(String::from_utf8_lossy(&text).into_owned()),
             Value::Null => Answer::Null,
@@ -69,8 +75,20 @@ impl Answer {
             },
             Answer::Error(text) => Err(format!("says {text}")),
             Answer::Null => Err("knows no master of that name".to_owned()),
-            Answer::Other => Err("does not answer as sentinels do".to_owned()),
+            Answer::Table(_) | Answer::Other => Err("does not answer as sentinels do".to_owned()),
         }
+    }
+
+    /// Where the other sentinels of that master are, those that this one reaches.
+    pub fn others(&self) -> Vec<String> {
+        let Answer::Table(rows) = self else { return Vec::new() };
+        let place = |row: &Vec<String>| {
+            let of = |name: &str| row.chunks_exact(2).find(|pair| pair[0] == name).map(|pair| pair[1].as_str());
+            let is_down = of("flags").is_some_and(|flags| flags.split(',').any(|flag| flag == "s_down"));
+            let place = Place::parse(&format!("{}:{}", of("ip")?, of("port")?), "")?;
+            (!is_down && !place.host.is_empty()).then(|| place.to_string())
+        };
+        rows.iter().filter_map(place).collect()
     }
 
     /// Whether a server that answers so to `ROLE` is to be believed a master; otherwise what it is. A server that tells strangers
@@ -84,7 +102,7 @@ impl Answer {
             }
             Answer::Error(text) if text.starts_with("NOAUTH") || text.starts_with("NOPERM") => Ok(()),
             Answer::Error(text) => Err(format!("which says {text}")),
-            Answer::Null | Answer::Other => Err("which does not say its role".to_owned()),
+            Answer::Table(_) | Answer::Null | Answer::Other => Err("which does not say its role".to_owned()),
         }
     }
 
@@ -93,6 +111,15 @@ impl Answer {
         let Answer::List(words) = self else { return false };
         let of = |text: &String| text.split(' ').next() == Some(name);
         matches!(&words[..], [kind, channel, text] if kind == "message" && channel == "+switch-master" && of(text))
+    }
+}
+
+/// Names and values, one behind the other, in either protocol.
+fn row(value: Value) -> Vec<String> {
+    match value {
+        Value::Array(all) => all.into_iter().map(word).collect(),
+        Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [word(name), word(value)]).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -120,6 +147,24 @@ mod tests {
         assert_eq!(list(&["fe80::7", "6379"]).place().as_deref(), Ok("[fe80::7]:6379"));
         for wrong in [list(&["", "6379"]), list(&["a", "0"]), list(&["a"]), Answer::Null, Answer::Other] {
             assert!(wrong.place().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn other_sentinels_are_those_that_can_be_dialed_and_are_not_down() {
+        let text = |words: &[&str]| Value::Array(words.iter().map(|word| Value::Bulk((*word).into())).collect());
+        let rows = [
+            text(&["name", "x", "ip", "10.0.0.8", "port", "26379", "flags", "sentinel"]),
+            text(&["name", "y", "ip", "10.0.0.9", "port", "26379", "flags", "s_down,sentinel,disconnected"]),
+            text(&["name", "z", "ip", "fe80::7", "port", "26380", "flags", "sentinel"]),
+            text(&["name", "v", "ip", "", "port", "1", "flags", "sentinel"]),
+            text(&["ip", "10.0.0.10"]),
+        ];
+        let answer = Answer::of(Value::Array(rows.to_vec()));
+        assert_eq!(answer.others(), ["10.0.0.8:26379", "[fe80::7]:26380"]);
+        assert!(answer.place().is_err() && answer.is_master().is_err());
+        for nothing in [Answer::of(Value::Array(Vec::new())), Answer::Null, Answer::Error("NOPERM".to_owned())] {
+            assert!(nothing.others().is_empty(), "{nothing:?}");
         }
     }
 

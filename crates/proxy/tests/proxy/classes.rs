@@ -55,7 +55,7 @@ impl World {
     }
 
     fn change(&mut self, classes: Classes) {
-        self.street.order(Changeable { classes, connections_max: 100, collapse: Vec::new() });
+        self.street.order(Changeable { classes, connections_max: 100, collapse: Vec::new(), users: None });
     }
 }
 

@@ -220,7 +220,7 @@ fn prefixes_that_change_hold_behind_what_was_asked_before() {
     world.say(client, "SET doc:1 1");
     world.say(client, "SET doc:1 2");
     let classes = Classes::default();
-    world.street.order(Changeable { classes, connections_max: 100, collapse: Vec::new() });
+    world.street.order(Changeable { classes, connections_max: 100, collapse: Vec::new(), users: None });
     world.say(client, "GET doc:1");
     assert_eq!(world.serve_once(), set("doc:1", "1"));
     assert_eq!(world.serve_once(), set("doc:1", "2"), "the read is behind it");
@@ -234,7 +234,7 @@ fn a_class_that_says_so_collapses_whatever_the_keys_are() {
     let mut classes = Classes::default();
     classes.all.push(Class { name: "telemetry".to_owned(), collapses: true, ..Class::default() });
     classes.of_listeners = vec![None, Some(ClassNumber(1))];
-    world.street.order(Changeable { classes, connections_max: 100, collapse: Vec::new() });
+    world.street.order(Changeable { classes, connections_max: 100, collapse: Vec::new(), users: None });
     let [a, b, c] = [0; 3].map(|_| world.street.client_through(1));
     let plain = world.street.client();
     for (value, client) in [a, b, c, plain].into_iter().enumerate() {

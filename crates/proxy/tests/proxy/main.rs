@@ -1,6 +1,7 @@
 //! The proxy's machine on a street of the tests' own: whole lives of callers, connections and stores.
 #![allow(clippy::unwrap_used)]
 
+mod admission;
 mod busy;
 mod classes;
 mod cluster;
@@ -17,6 +18,7 @@ mod learn;
 mod lives;
 mod members;
 mod merge;
+mod relays;
 mod sentinel;
 mod several;
 mod store;

@@ -169,18 +169,74 @@ fn a_lost_node_fails_its_keys_only_and_is_replaced_when_others_know() {
     panic!("its keys were not found at their new holder");
 }
 
-#[test]
-fn the_slots_of_a_node_that_stands_still_are_found_where_they_are_by_then() {
+/// A world of three in which the second node stands still, with a key of its; whose slots the third one has from now on.
+fn still_world() -> (World, String) {
     let mut world = world(3, 100);
-    let clients = [world.street.client(), world.street.client()];
+    let client = world.street.client();
     let keys: Vec<String> = (0..3).map(|node| key_of(&world.cluster, node)).collect();
-    keys.iter().for_each(|key| drop(world.ask(clients[0], &format!("SET {key} 7"))));
+    keys.iter().for_each(|key| drop(world.ask(client, &format!("SET {key} 7"))));
     // Its connections stay open, and nobody hears a word; the others know who has its slots.
     let still = world.cluster.addresses[1].clone();
     world.still.insert(still);
     world.cluster.owners.iter_mut().filter(|owner| **owner == 1).for_each(|owner| *owner = 2);
-    assert_eq!(world.ask(clients[0], &format!("GET {}", keys[1])), "");
-    assert_eq!(world.ask(clients[1], &format!("GET {}", keys[1])), "$1\r\n7\r\n");
+    (world, keys[1].clone())
+}
+
+fn say(world: &mut World, client: base::ConnectionId, words: &str) {
+    let mut bytes = Vec::new();
+    let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+    wire::request::encode(words, &mut bytes);
+    world.street.arrive(client, &bytes);
+    world.street.tick();
+    world.street.settle();
+}
+
+/// What went to the node that stands still, and nobody took.
+fn at_still(world: &mut World) -> String {
+    let still = world.cluster.addresses[1].clone();
+    let mut lanes = world.street.upstream.clone();
+    lanes.retain(|lane| world.street.addresses[lane] == still);
+    lanes.into_iter().map(|lane| world.street.text(lane)).collect()
+}
+
+#[test]
+fn who_waits_before_a_node_that_stands_still_goes_where_its_slots_are_by_then() {
+    let (mut world, key) = still_world();
+    let clients: Vec<_> = (0..4).map(|_| world.street.client()).collect();
+    // One write is on its way when the others come: they wait, and so do reads.
+    say(&mut world, clients[0], &format!("INCR {key}"));
+    assert!(at_still(&mut world).contains("INCR"));
+    say(&mut world, clients[1], &format!("INCR {key}"));
+    say(&mut world, clients[2], &format!("GET {key}"));
+    say(&mut world, clients[3], &format!("MGET {key} {key}x"));
+    world.settle();
+    world.settle();
+    assert!(world.street.closed.contains(&clients[0]), "nobody knows what became of what was sent");
+    assert_eq!(world.street.text(clients[1]), ":8\r\n", "what had not left is carried out once");
+    assert_eq!(world.street.text(clients[2]), "$1\r\n8\r\n", "in the order in which it was asked");
+    assert_eq!(world.street.text(clients[3]), "*2\r\n$1\r\n8\r\n$-1\r\n");
+    assert_eq!(at_still(&mut world), "", "nothing more was sent there");
+    assert_eq!(world.ask(clients[1], &format!("INCR {key}")), ":9\r\n");
+}
+
+#[test]
+fn reads_that_were_sent_to_a_node_that_stands_still_are_asked_elsewhere_within_the_budget() {
+    const READERS: usize = 1000;
+    let (mut world, key) = still_world();
+    let clients: Vec<_> = (0..READERS).map(|_| world.street.client()).collect();
+    let mut bytes = Vec::new();
+    wire::request::encode([b"GET".as_slice(), key.as_bytes()], &mut bytes);
+    // In one tick, so that they leave in one batch.
+    clients.iter().for_each(|&client| world.street.arrive(client, &bytes));
+    world.street.tick();
+    world.street.settle();
+    assert_eq!(at_still(&mut world).matches("GET").count(), READERS);
+    world.settle();
+    world.settle();
+    let answered = clients.iter().filter(|&&client| world.street.text(client) == "$1\r\n7\r\n").count();
+    let closed = clients.iter().filter(|client| world.street.closed.contains(client)).count();
+    assert_eq!(answered + closed, READERS);
+    assert!((64..=64 + READERS / 10).contains(&answered), "{answered} of {READERS}");
 }
 
 #[test]

@@ -77,6 +77,22 @@ fn a_node_without_a_lease_fails_its_keys_and_no_others() {
 }
 
 #[test]
+fn what_asks_for_several_slots_leaves_a_node_that_stands_still() {
+    let (mut world, keys) = world();
+    let client = world.street.client();
+    assert_eq!(world.ask(client, "PING"), "+PONG\r\n");
+    world.still.insert(world.cluster.addresses[0].clone());
+    assert_eq!(world.ask(client, &format!("MGET {}", keys.join(" "))), "");
+    world.cluster.owners.iter_mut().for_each(|owner| *owner = 1);
+    let mut told = String::new();
+    for _ in 0..10 {
+        world.settle();
+        told += &world.street.text(client);
+    }
+    assert_eq!(told, values(&keys));
+}
+
+#[test]
 fn nodes_that_cannot_are_not_asked_to() {
     let (mut world, keys) = (World::new(2, PolicyConfig::SelfClocked, 100), ["k0", "k1", "k2", "k3"]);
     let client = world.street.client();

@@ -32,6 +32,8 @@ struct World {
     /// Servers and sentinels that take requests and answer nothing.
     mute: Vec<&'static str>,
     password: Option<&'static str>,
+    /// Where each sentinel says that others are.
+    known: Vec<String>,
 }
 
 impl World {
@@ -40,7 +42,12 @@ impl World {
     }
 
     fn with_login(login: Option<(Option<String>, String)>) -> World {
-        let addresses = vec![format!("sentinel://{}/shop", SENTINELS.join(","))];
+        World::with_named(&SENTINELS, login)
+    }
+
+    /// So many of the sentinels are named to the proxy.
+    fn with_named(named: &[&str], login: Option<(Option<String>, String)>) -> World {
+        let addresses = vec![format!("sentinel://{}/shop", named.join(","))];
         let mut upstream = upstream(addresses, PolicyConfig::SelfClocked, 100);
         let master = MasterName { login, ..upstream.master.clone().unwrap() };
         upstream.master = Some(master.clone());
@@ -56,6 +63,7 @@ impl World {
             asked: Vec::new(),
             mute: Vec::new(),
             password: None,
+            known: SENTINELS.map(str::to_owned).to_vec(),
         }
     }
 
@@ -96,6 +104,16 @@ impl World {
         if words.contains("AUTH") {
             let is_right = self.password.is_some_and(|password| words.contains(password));
             reply += if is_right { "+OK\r\n" } else { "-WRONGPASS that is not it\r\n" };
+        }
+        if words.contains("sentinels") {
+            let row = |place: &String| {
+                let (host, port) = place.rsplit_once(':').unwrap();
+                let words = ["ip", host, "port", port, "flags", "sentinel"];
+                let words = words.map(|word| format!("${}\r\n{word}\r\n", word.len()));
+                format!("*6\r\n{}", words.concat())
+            };
+            let known: Vec<String> = self.known.iter().filter(|place| *place != sentinel).map(row).collect();
+            reply += &format!("*{}\r\n{}", known.len(), known.concat());
         }
         if words.contains("get-master-addr-by-name") {
             assert!(words.contains("$4\r\nshop\r\n"), "{words}");
@@ -393,4 +411,58 @@ fn the_sentinels_password_is_theirs_alone() {
         let servers = world.asked.iter().filter(|(address, _)| !address.starts_with("guard"));
         assert!(servers.into_iter().all(|(_, words)| !words.contains(password)));
     }
+}
+
+#[test]
+fn sentinels_that_the_named_ones_know_are_asked_when_these_are_gone() {
+    let mut world = World::with_named(&SENTINELS[..1], None);
+    let client = world.street.client();
+    assert_eq!(world.ask(client, "INCR a"), ":1\r\n");
+    for gone in ["guard1:26379", "guard2:26379"] {
+        world.street.dead.insert(gone.to_owned());
+        world.lose(gone);
+        world.settle();
+        world.pass(200_000);
+    }
+    assert_eq!(world.to("guard3:26379").len(), 1, "the second one knew it, too");
+    world.switch(Part::Replica);
+    world.tell("shop one 6379 two 6379");
+    world.settle();
+    world.pass(200_000);
+    assert_eq!(world.ask(client, "INCR a"), ":1\r\n", "the other store has not heard of the first");
+}
+
+#[test]
+fn who_leads_to_no_master_is_believed_of_no_other_sentinel() {
+    let mut world = World::with_named(&SENTINELS[..1], None);
+    world.named.insert("guard1:26379", Some("two:6379"));
+    world.known = vec!["evil:26379".to_owned()];
+    world.street.dead.insert("evil:26379".to_owned());
+    let client = world.street.client();
+    for _ in 0..3 {
+        let mut told = world.ask(client, "INCR a");
+        world.pass(2_000_000);
+        told += &world.street.text(client);
+        assert!(told.contains("no master but a slave") && !told.contains("evil"), "{told}");
+    }
+}
+
+#[test]
+fn no_more_sentinels_are_known_than_there_may_be_and_the_named_ones_always() {
+    let mut world = World::new();
+    world.known = (0..100).map(|number| format!("crowd{number}:26379")).collect();
+    world.street.dead.extend(world.known.clone());
+    let client = world.street.client();
+    assert_eq!(world.ask(client, "INCR a"), ":1\r\n");
+    world.street.dead.extend(SENTINELS.map(str::to_owned));
+    world.street.dead.insert("one:6379".to_owned());
+    world.lose("guard1:26379");
+    world.lose("one:6379");
+    world.settle();
+    world.pass(200_000);
+    let mut told = world.ask(client, "INCR a");
+    world.pass(2_000_000);
+    told += &world.street.text(client);
+    assert!(SENTINELS.iter().all(|sentinel| told.contains(sentinel)), "{told}");
+    assert_eq!(told.matches("crowd").count(), base::limits::SENTINELS_MAX - SENTINELS.len(), "{told}");
 }

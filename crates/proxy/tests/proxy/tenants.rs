@@ -286,7 +286,7 @@ fn a_weight_that_changes_holds_at_once() {
     all.extend([("1", 1), ("2", 4)].map(|(name, weight)| Class { name: name.to_owned(), weight, ..Class::default() }));
     let of_listeners = (0..3).map(|number| Some(ClassNumber(number))).collect();
     let classes = Classes { all, of_listeners, ..Classes::default() };
-    world.street.order(proxy::Changeable { classes, connections_max: 100, collapse: Vec::new() });
+    world.street.order(proxy::Changeable { classes, connections_max: 100, collapse: Vec::new(), users: None });
     assert_shares(&world.look(200_000), &[1, 4]);
 }
 

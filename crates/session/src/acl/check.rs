@@ -3,6 +3,7 @@
 use wire::registry::{CommandSpec, KeyPosition, key_positions, real_flags};
 use wire::{Arguments, Reply};
 
+use super::other::Other;
 use super::patterns::Access;
 use super::user::{Selector, User};
 
@@ -13,6 +14,8 @@ pub enum DenialKind {
     Command,
     /// A key of it.
     Key,
+    /// A channel of it.
+    Channel,
 }
 
 /// A refusal.
@@ -36,9 +39,24 @@ impl User {
         if self.is_unbounded() {
             return Ok(());
         }
+        self.nearest(|selector| selector.check(spec, arguments))
+    }
+
+    /// The same of a command that this store does not have, as whoever has it describes it.
+    ///
+    /// # Errors
+    /// As [`User::check`].
+    pub fn check_other(&self, other: &Other<'_>, arguments: Arguments<'_>) -> Result<(), Denial> {
+        if self.is_unbounded() {
+            return Ok(());
+        }
+        self.nearest(|selector| selector.check_other(other, arguments))
+    }
+
+    fn nearest(&self, check: impl Fn(&Selector) -> Result<(), Denial>) -> Result<(), Denial> {
         let mut nearest = Denial { kind: DenialKind::Command, argument: 0 };
         for selector in &self.selectors {
-            match selector.check(spec, arguments) {
+            match check(selector) {
                 Ok(()) => return Ok(()),
                 Err(denial) => nearest = nearest.max(denial),
             }
@@ -74,12 +92,17 @@ impl Selector {
 impl Denial {
     /// The reply to the request.
     pub fn write(self, user: &User, spec: &CommandSpec, reply: &mut Reply<'_>) {
-        reply.error_bytes("NOPERM", &self.text(user, spec));
+        self.write_named(user, spec.full_name, reply);
+    }
+
+    /// The same of a command that goes by this name.
+    pub fn write_named(self, user: &User, full_name: &str, reply: &mut Reply<'_>) {
+        reply.error_bytes("NOPERM", &self.text(user, full_name));
     }
 
     /// EXEC itself is refused, and so the transaction is over.
     pub fn write_abort(self, user: &User, spec: &CommandSpec, reply: &mut Reply<'_>) {
-        let text = [b"Transaction discarded because of: NOPERM ", self.text(user, spec).as_slice()].concat();
+        let text = [b"Transaction discarded because of: NOPERM ", self.text(user, spec.full_name).as_slice()].concat();
         reply.error_bytes("EXECABORT", &text);
     }
 
@@ -88,6 +111,7 @@ impl Denial {
         let reason = match self.kind {
             DenialKind::Command => "no permission to execute the command or subcommand",
             DenialKind::Key => "no permission to touch the specified keys",
+            DenialKind::Channel => "no permission to access one of the channels used as arguments to the command",
         };
         let text = format!(
             "ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no \
@@ -96,22 +120,24 @@ impl Denial {
         reply.error("NOPERM", &text);
     }
 
-    fn text(self, user: &User, spec: &CommandSpec) -> Vec<u8> {
+    fn text(self, user: &User, full_name: &str) -> Vec<u8> {
         match self.kind {
-            DenialKind::Command => self.long_text(user, spec, b""),
+            DenialKind::Command => self.long_text(user, full_name, b""),
             DenialKind::Key => b"No permissions to access a key".to_vec(),
+            DenialKind::Channel => b"No permissions to access a channel".to_vec(),
         }
     }
 
-    /// What ACL DRYRUN answers: with the key, because whoever asks it may know.
-    pub fn long_text(self, user: &User, spec: &CommandSpec, key: &[u8]) -> Vec<u8> {
+    /// What ACL DRYRUN answers: with the key or channel, because whoever asks it may know.
+    pub fn long_text(self, user: &User, full_name: &str, object: &[u8]) -> Vec<u8> {
         let name = user.name();
+        let of = |what: &'static [u8]| [b"User ", name, b" has no permissions to access the '", object, what].concat();
         match self.kind {
             DenialKind::Command => {
-                let command = spec.full_name.as_bytes();
-                [b"User ", name, b" has no permissions to run the '", command, b"' command"].concat()
+                [b"User ", name, b" has no permissions to run the '", full_name.as_bytes(), b"' command"].concat()
             }
-            DenialKind::Key => [b"User ", name, b" has no permissions to access the '", key, b"' key"].concat(),
+            DenialKind::Key => of(b"' key"),
+            DenialKind::Channel => of(b"' channel"),
         }
     }
 }

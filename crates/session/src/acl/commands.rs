@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use wire::Arguments;
 use wire::registry::{COMMAND_ID_COUNT, Categories, CommandId, CommandSpec, Flags, all, lookup};
 
+use super::other::Naming;
 use super::patterns::has_spaces;
 use super::rules::RuleError;
 
@@ -37,7 +38,18 @@ impl CommandSet {
     }
 
     /// `+get`, `-client|list`, `+select|0`; `name` without the sign.
-    pub fn set_command(&mut self, name: &[u8], allowed: bool) -> Result<(), RuleError> {
+    pub fn set_command(&mut self, name: &[u8], allowed: bool, naming: Naming) -> Result<(), RuleError> {
+        match self.set_own_command(name, allowed) {
+            Err(RuleError::Unknown) if naming.knows(name) => {
+                self.all &= allowed;
+                self.note_rule(name, allowed);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn set_own_command(&mut self, name: &[u8], allowed: bool) -> Result<(), RuleError> {
         let bar = name.iter().rposition(|byte| *byte == b'|');
         let Some(bar) = bar.filter(|_| allowed) else {
             let spec = find(name).ok_or(RuleError::Unknown)?;
@@ -69,6 +81,8 @@ impl CommandSet {
     /// `+@read`, `-@dangerous`; `name` without sign and `@`.
     pub fn set_category(&mut self, name: &[u8], allowed: bool) -> Result<(), RuleError> {
         let category = Categories::named(name).ok_or(RuleError::Unknown)?;
+        // Others' commands may be in it, though none of ours is.
+        self.all &= allowed;
         let is_in = |spec: &CommandSpec| spec.categories.contains(category);
         for spec in all() {
             if is_in(spec) {
@@ -120,6 +134,16 @@ impl CommandSet {
         arguments.get(1).is_some_and(|given| firsts.iter().any(|first| first.eq_ignore_ascii_case(given)))
     }
 
+    /// Whether a command that is not in the registry may run, as far as that goes: the rules in their order decide.
+    pub fn allows_other(&self, full_name: &str, first: Option<&[u8]>, categories: Categories) -> bool {
+        let fits = |rule: &[u8]| match rule.strip_prefix(b"@") {
+            Some(name) => Categories::named(name).is_some_and(|category| categories.contains(category)),
+            None => names(rule, full_name.as_bytes(), first),
+        };
+        let last = self.rules.iter().rfind(|(_, rule)| fits(rule));
+        self.all || last.map_or(self.begins_with_all, |(allowed, _)| *allowed)
+    }
+
     /// As rules, separated by spaces.
     pub fn write(&self, text: &mut Vec<u8>) {
         text.extend_from_slice(if self.begins_with_all { b"+@all" } else { b"-@all" });
@@ -128,6 +152,15 @@ impl CommandSet {
             text.extend_from_slice(name);
         }
     }
+}
+
+/// Whether a rule is about a command: by its name, by its container's, or by its first argument.
+fn names(rule: &[u8], full_name: &[u8], first: Option<&[u8]>) -> bool {
+    if let Some(rest) = full_name.strip_prefix(rule) {
+        return rest.is_empty() || rest[0] == b'|';
+    }
+    let rest = rule.strip_prefix(full_name).and_then(|rest| rest.strip_prefix(b"|"));
+    rest.is_some_and(|given| first.is_some_and(|first| first.eq_ignore_ascii_case(given)))
 }
 
 /// A command, or `container|subcommand`.

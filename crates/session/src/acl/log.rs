@@ -20,6 +20,8 @@ pub enum Reason {
     Command,
     /// A key.
     Key,
+    /// A channel.
+    Channel,
 }
 
 impl Reason {
@@ -28,6 +30,7 @@ impl Reason {
             Reason::Auth => "auth",
             Reason::Command => "command",
             Reason::Key => "key",
+            Reason::Channel => "channel",
         }
     }
 }

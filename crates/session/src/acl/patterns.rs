@@ -5,14 +5,17 @@ use wire::registry::KeyFlags;
 
 use super::rules::RuleError;
 
-/// What a pattern gives.
+/// What a pattern gives, or a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Access {
+pub struct Access {
+    /// To read the value.
     pub read: bool,
+    /// To change it.
     pub write: bool,
 }
 
 impl Access {
+    /// Both.
     pub const ALL: Access = Access { read: true, write: true };
 
     /// What a command needs for a key with these flags; Redis's reading of them.

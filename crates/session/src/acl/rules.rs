@@ -1,5 +1,6 @@
 //! The words of ACL SETUSER, one after the other: `on >secret ~cache:* +@read (%R~config:* +get)`.
 
+use super::other::Naming;
 use super::patterns::{KeyPattern, has_spaces};
 use super::user::{PasswordHash, Selector, User, hash_of};
 
@@ -51,6 +52,11 @@ impl User {
     /// # Errors
     /// When it is no rule, or does not fit those before it.
     pub fn apply(&mut self, rule: &[u8]) -> Result<(), RuleError> {
+        self.apply_naming(rule, Naming::Own)
+    }
+
+    /// The same, where rules may name these commands.
+    pub(super) fn apply_naming(&mut self, rule: &[u8], naming: Naming) -> Result<(), RuleError> {
         match rule.to_ascii_lowercase().as_slice() {
             b"" => {}
             b"on" => self.enabled = true,
@@ -64,13 +70,13 @@ impl User {
             b"skip-sanitize-payload" => self.skips_sanitizing = true,
             b"clearselectors" => self.selectors.truncate(1),
             b"reset" => *self = User::new(&self.name),
-            _ => self.apply_other(rule)?,
+            _ => self.apply_other(rule, naming)?,
         }
         self.settle();
         Ok(())
     }
 
-    fn apply_other(&mut self, rule: &[u8]) -> Result<(), RuleError> {
+    fn apply_other(&mut self, rule: &[u8], naming: Naming) -> Result<(), RuleError> {
         let rest = &rule[1..];
         match rule[0] {
             b'>' => self.add_password(hash_of(rest)),
@@ -85,11 +91,11 @@ impl User {
                     if word.ends_with(b")") {
                         return Err(RuleError::Syntax);
                     }
-                    selector.apply(word)?;
+                    selector.apply(word, naming)?;
                 }
                 self.selectors.push(selector);
             }
-            _ => return self.selectors[0].apply(rule),
+            _ => return self.selectors[0].apply(rule, naming),
         }
         Ok(())
     }
@@ -109,7 +115,7 @@ impl User {
 }
 
 impl Selector {
-    fn apply(&mut self, rule: &[u8]) -> Result<(), RuleError> {
+    fn apply(&mut self, rule: &[u8], naming: Naming) -> Result<(), RuleError> {
         match rule.to_ascii_lowercase().as_slice() {
             b"allkeys" | b"~*" => (self.all_keys, self.patterns) = (true, Vec::new()),
             b"resetkeys" => (self.all_keys, self.patterns) = (false, Vec::new()),
@@ -117,12 +123,12 @@ impl Selector {
             b"resetchannels" => (self.all_channels, self.channels) = (false, Vec::new()),
             b"allcommands" | b"+@all" => self.commands.set_all(true),
             b"nocommands" | b"-@all" => self.commands.set_all(false),
-            _ => return self.apply_sign(rule),
+            _ => return self.apply_sign(rule, naming),
         }
         Ok(())
     }
 
-    fn apply_sign(&mut self, rule: &[u8]) -> Result<(), RuleError> {
+    fn apply_sign(&mut self, rule: &[u8], naming: Naming) -> Result<(), RuleError> {
         match rule {
             [b'~' | b'%', ..] if self.all_keys => return Err(RuleError::KeyAfterAll),
             [b'~' | b'%', ..] => KeyPattern::parse(rule)?.add_to(&mut self.patterns),
@@ -136,7 +142,7 @@ impl Selector {
             [sign @ (b'+' | b'-'), b'@', category @ ..] => {
                 return self.commands.set_category(category, *sign == b'+');
             }
-            [sign @ (b'+' | b'-'), command @ ..] => return self.commands.set_command(command, *sign == b'+'),
+            [sign @ (b'+' | b'-'), command @ ..] => return self.commands.set_command(command, *sign == b'+', naming),
             _ => return Err(RuleError::Syntax),
         }
         Ok(())

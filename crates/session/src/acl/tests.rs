@@ -4,7 +4,7 @@
 
 use base::limits::{ACL_LOG_ENTRIES_MAX, ACL_LOG_TEXT_BYTES_MAX, ACL_USER_BYTES_MAX, ACL_USERS_MAX};
 use base::{CoreId, Now, Span};
-use wire::registry::{Resolved, resolve};
+use wire::registry::{Categories, Resolved, resolve};
 use wire::{Arguments, Reply};
 
 use super::*;
@@ -26,6 +26,7 @@ fn verdict(user: &User, request: &str) -> String {
             Ok(()) => "OK".to_owned(),
             Err(Denial { kind: DenialKind::Command, .. }) => "command".to_owned(),
             Err(Denial { kind: DenialKind::Key, argument }) => format!("key:{argument}"),
+            Err(Denial { kind: DenialKind::Channel, argument }) => format!("channel:{argument}"),
         }
     })
 }
@@ -271,4 +272,80 @@ fn a_password_has_the_bits_that_were_asked_for_and_comes_once() {
     assert!(passwords[0] != passwords[1] && passwords[1] != passwords[2]);
     assert_ne!(password_from(&[8; 32], 0, 256), passwords[0]);
     assert_eq!([1, 4, 5, 4096].map(|bits| password_from(&[7; 32], 0, bits).len()), [1, 1, 2, 1024]);
+}
+
+/// What a user with these rules is told of a request for a command that the registry does not have.
+fn other(rules: &str, full_name: &str, categories: &str, keys: Option<&[(usize, Access)]>, words: &str) -> String {
+    let line = format!("user u on nopass {rules}");
+    let users = Users::from_file_naming(line.as_bytes(), None, Naming::Any).unwrap();
+    let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+    wire::request::encode(words.split(' ').map(str::as_bytes).collect::<Vec<_>>(), &mut bytes);
+    wire::parse(&bytes, 0, &mut spans, &wire::ParseLimits::AUTHENTICATED);
+    let named = categories.split(' ').filter_map(|name| Categories::named(name.as_bytes()));
+    let keys = keys.map(|keys| keys.iter().map(|&(index, needed)| OtherKey { index, needed }).collect::<Vec<_>>());
+    let channels: Vec<usize> = if categories == "pubsub" { (1..spans.len()).collect() } else { Vec::new() };
+    let other = Other {
+        full_name,
+        categories: named.fold(Categories::EMPTY, Categories::union),
+        keys: keys.as_deref(),
+        channels: &channels,
+        are_patterns: full_name == "psubscribe",
+    };
+    match users.get(b"u").unwrap().check_other(&other, wire::Arguments::new(&bytes, &spans)) {
+        Ok(()) => "ok".to_owned(),
+        Err(denial) => format!("{:?} {}", denial.kind, denial.argument),
+    }
+}
+
+#[test]
+fn commands_of_other_stores_are_decided_by_the_rules_in_their_order() {
+    let hset = |rules| other(rules, "hset", "write hash", Some(&[(1, Access::ALL)]), "HSET k f v");
+    for (rules, result) in [
+        ("~* +@all", "ok"),
+        ("~* +@all -@hash", "Command 0"),
+        ("~* +@all -hset", "Command 0"),
+        ("~* +@all -hset +@write", "ok"),
+        ("~* +@write -@hash", "Command 0"),
+        ("~* -@all +hset", "ok"),
+        ("~* +hget", "Command 0"),
+        ("+@all", "Key 1"),
+        ("%R~* +@all", "Key 1"),
+        ("~x +@all (~k +hset)", "ok"),
+        ("~x +@all (~k +hget)", "Key 1"),
+    ] {
+        assert_eq!(hset(rules), result, "{rules}");
+    }
+    let create = |rules| other(rules, "xgroup|create", "stream write", Some(&[]), "XGROUP CREATE k g 0");
+    for (rules, result) in [
+        ("+xgroup", "ok"),
+        ("+xgroup|create", "ok"),
+        ("+xgroup|destroy", "Command 0"),
+        ("+xgroup -xgroup|create", "Command 0"),
+    ] {
+        assert_eq!(create(rules), result, "{rules}");
+    }
+    let nobody_knows = |rules| other(rules, "sort", "write", None, "SORT k BY x");
+    assert_eq!([nobody_knows("~k +@all"), nobody_knows("allkeys +sort")], ["Key 0", "ok"]);
+    let subscribe = |rules, words| other(rules, "subscribe", "pubsub", Some(&[]), words);
+    assert_eq!(subscribe("&a* +@all", "SUBSCRIBE a1 a2"), "ok");
+    assert_eq!(subscribe("&a* +@all", "SUBSCRIBE a1 b"), "Channel 2");
+    assert_eq!(subscribe("resetchannels +@all", "SUBSCRIBE a"), "Channel 1");
+    let patterns = |rules, words| other(rules, "psubscribe", "pubsub", Some(&[]), words);
+    assert_eq!([patterns("&a* +@all", "PSUBSCRIBE a*"), patterns("&a* +@all", "PSUBSCRIBE a1*")], ["ok", "Channel 1"]);
+}
+
+#[test]
+fn a_rule_names_a_command_that_some_store_has_and_the_nodes_own_file_only_its_own() {
+    for (name, is_known) in
+        [("hset", true), ("HSET", true), ("json.get", true), ("client|capa", true), ("xgroup|create", true)]
+            .into_iter()
+            .chain([("hste", false), ("json", false), (".", false), ("client|trackin", false), ("get|a|b", false)])
+    {
+        let line = format!("user u +{name}");
+        assert_eq!(Users::from_file_naming(line.as_bytes(), None, Naming::Any).is_ok(), is_known, "{name}");
+        assert!(Users::from_file(line.as_bytes(), None).is_err(), "{name}");
+    }
+    let line = "user u on nopass sanitize-payload ~* resetchannels -@all +hset -@hash";
+    let users = Users::from_file_naming(line.as_bytes(), None, Naming::Any).unwrap();
+    assert_eq!(users.get(b"u").unwrap().line(), line.as_bytes(), "it is shown as it was given");
 }

@@ -76,6 +76,11 @@ impl User {
         self.is_unbounded
     }
 
+    /// Whether anybody can log in as it.
+    pub fn is_on(&self) -> bool {
+        self.enabled
+    }
+
     /// Whether a connection is this user's without a password, where it is the default user.
     pub fn is_open(&self) -> bool {
         self.enabled && self.no_password

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::limits::{ACL_USER_BYTES_MAX, ACL_USERS_MAX};
 use sha2::{Digest, Sha256};
 
+use super::other::Naming;
 use super::patterns::has_spaces;
 use super::rules::merge_selectors;
 use super::user::User;
@@ -104,6 +105,14 @@ impl Users {
     /// # Errors
     /// The number of the first line that is wrong, and why.
     pub fn from_file(content: &[u8], password: Option<&[u8]>) -> Result<Users, (usize, String)> {
+        Users::from_file_naming(content, password, Naming::Own)
+    }
+
+    /// The same, where rules may name these commands.
+    ///
+    /// # Errors
+    /// As [`Users::from_file`].
+    pub fn from_file_naming(content: &[u8], password: Option<&[u8]>, naming: Naming) -> Result<Users, (usize, String)> {
         let mut users = Users::new(password);
         let mut named = std::collections::BTreeSet::new();
         for (index, line) in content.split(|byte| *byte == b'\n').enumerate() {
@@ -120,7 +129,7 @@ impl Users {
                 return Err(refused(format!("user '{}' stands in the file twice", name.escape_ascii())));
             }
             users.by_name.remove(*name);
-            let user = read_user(name, rules).map_err(refused)?;
+            let user = read_user(name, rules, naming).map_err(refused)?;
             users.insert(user).map_err(|reason| refused(String::from_utf8_lossy(&reason).into_owned()))?;
         }
         Ok(users)
@@ -132,7 +141,7 @@ impl Users {
     }
 }
 
-fn read_user(name: &[u8], words: &[&[u8]]) -> Result<User, String> {
+fn read_user(name: &[u8], words: &[&[u8]], naming: Naming) -> Result<User, String> {
     if has_spaces(name) {
         return Err("a name has no spaces and no zero bytes".into());
     }
@@ -142,7 +151,7 @@ fn read_user(name: &[u8], words: &[&[u8]]) -> Result<User, String> {
         // A file may hold passwords: only what is none is repeated.
         let shown = if rule.starts_with(b">") || rule.starts_with(b"<") { &rule[..1] } else { &rule };
         let refused = |error: super::RuleError| format!("'{}': {}", shown.escape_ascii(), error.text());
-        user.apply(&rule).map_err(refused)?;
+        user.apply_naming(&rule, naming).map_err(refused)?;
     }
     Ok(user)
 }

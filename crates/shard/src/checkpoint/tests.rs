@@ -45,7 +45,7 @@ impl Cores {
                 log: Some(LogIdentity { store_id: [3; 16], incarnation: 1, core, cores: CORES }),
                 node: NodeState::anonymous(),
             });
-            shard.set_segment_bytes(4096);
+            shard.set_segment_bytes(2048);
             shard.set_run_bounds(u64::MAX, 1024);
             shard
         });
@@ -137,7 +137,7 @@ fn full() -> Event {
 /// A node that keeps up, after a while.
 fn that_keeps_up() -> Cores {
     let mut cores = Cores::new();
-    cores.go_on(100_000, 20, 200);
+    cores.go_on(120_000, 20, 200);
     cores
 }
 

@@ -126,8 +126,8 @@ fn dry_run(arguments: Arguments<'_>, facts: &NodeFacts<'_>, reply: &mut Reply<'_
     match user.check(spec, request) {
         Ok(()) => reply.simple(DRY_RUN_OK),
         Err(denial) => {
-            let key = if denial.kind == DenialKind::Key { &request[denial.argument] } else { b"" };
-            reply.bulk(&denial.long_text(user, spec, key));
+            let object = if denial.kind == DenialKind::Command { b"" } else { &request[denial.argument] };
+            reply.bulk(&denial.long_text(user, spec.full_name, object));
         }
     }
 }

@@ -131,6 +131,8 @@ struct Making {
     begin_sum: u64,
     /// [`crate::SlotGroup::clears`] when it began.
     clears: u64,
+    /// Bytes of the log at which it was due; `None` where the memory limit, or a stop, asked for it.
+    due_bytes: Option<u64>,
     /// Bytes asked to be written.
     offset: u64,
     /// Set with the end: the last log group that it may have something of.

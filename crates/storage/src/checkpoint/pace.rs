@@ -1,22 +1,35 @@
 //! Pace: how much log there may be.
 //!
 //! ```text
-//!  log held   0 ─────────── round ── pressed ── allowed ──►
-//!                             │         │          └ writers should wait until a run is done
-//!                             │         └ runs are made in larger slices
-//!                             └ every slot group had its turn: the oldest log goes as fast as new log comes
+//!  disk   0 ── runs: what lives ──┬────────────── log ───────────────┬─ late ─┬─ files ─┐ twice what lives
+//!                                 0 ──────────── round ──────────────┤        │         │ and LOG_SEGMENTS_MIN
+//!                                                                    │        │         └ segments that hold nothing needed
+//!                                                                    │        └ log that comes, and runs that wait, between the
+//!                                                                    │          moment in which a run is due and its publication
+//!                                                                    └ every slot group had its turn: the oldest log goes
 //! ```
 //!
-//! Runs hold what lives once, and the log at most about as much again: so the disk holds twice what lives.
+//! The longer a round, the fewer bytes of runs for each byte of log. So it is as long as the disk's bound allows, and how late runs are is
+//! measured: where that grows, rounds become shorter. Where runs cannot follow at all writers should wait.
 
 use base::limits::LOG_SEGMENTS_MIN;
 
-use super::{Checkpoints, View};
+use super::{Checkpoints, Making, State, View};
 use crate::log::LogWriter;
 
-/// A round of runs comes with this share of the live bytes, in sixteenths: what is left is for log that comes while runs are
-/// made.
-const ROUND_SIXTEENTHS: u64 = 14;
+/// Segments that hold nothing needed, at most: what nobody needs of the first one, what is left of the present one, and the next one,
+/// asked for when an eighth of that is full, or one to be recycled.
+const FILES_SEGMENTS: u64 = 3;
+/// A round is never shorter than this share of the live bytes, in sixteenths, however late runs are.
+const ROUND_SIXTEENTHS_MIN: u64 = 14;
+/// Nor than so many segments.
+const ROUND_SEGMENTS_MIN: u64 = 8;
+/// Writers wait when there are so many more segments of log than in the longest round, for which at least so many count: there a disk
+/// that stands still for a moment finds room.
+const LATE_SEGMENTS_MAX: u64 = 4;
+const ROUND_SEGMENTS_MAX: u64 = 14;
+/// What was late once counts less by this part with every publication.
+const LATE_FADES: u64 = 256;
 
 /// See the module.
 #[derive(Default)]
@@ -24,12 +37,39 @@ pub(super) struct Pace {
     /// Bytes of log from one run to the next; 0 before the first.
     pub(super) stride_bytes: u64,
     stride_bytes_max: Option<u64>,
+    /// The longest that a round may be; that of a moment follows how late runs are, and the log that is there follows it a round later.
+    round_bytes_max: u64,
+    /// Bytes of log that came since a run was due, and of the runs that wait with it, when it is published: the most that was seen,
+    /// less and less as time goes by.
+    late_bytes: u64,
 }
 
 impl Pace {
     /// Runs come sooner, for the simulator.
     pub(super) fn set_stride_bytes_max(&mut self, bytes: u64) {
         self.stride_bytes_max = Some(bytes);
+    }
+
+    /// So many bytes of runs are published, of which one was due when the log had `due_bytes`.
+    pub(super) fn note_published(&mut self, run_bytes: u64, due_bytes: Option<u64>, log: &LogWriter) {
+        let late_bytes = due_bytes.map_or(0, |due_bytes| log.bytes_total().saturating_sub(due_bytes)) + run_bytes;
+        self.late_bytes = late_bytes.max(self.late_bytes - self.late_bytes / LATE_FADES);
+    }
+
+    fn set(&mut self, live_bytes: u64, groups: u64, segment_bytes: u64) {
+        let allowed_bytes = live_bytes + (LOG_SEGMENTS_MIN - FILES_SEGMENTS) * segment_bytes;
+        // A turn comes up to a fifth of a stride too late.
+        let jitter_bytes = allowed_bytes / groups / 4;
+        let least_bytes = (live_bytes / 16 * ROUND_SIXTEENTHS_MIN).max(ROUND_SEGMENTS_MIN * segment_bytes);
+        let least_bytes = least_bytes.min(allowed_bytes / 8 * 7 - jitter_bytes);
+        // What makes no difference is not remembered.
+        self.late_bytes = self.late_bytes.min((allowed_bytes - jitter_bytes - least_bytes) / 5 * 4);
+        let late_bytes = self.late_bytes + self.late_bytes / 4;
+        let round_bytes = allowed_bytes - jitter_bytes - late_bytes;
+        let stride_bytes_max = self.stride_bytes_max.unwrap_or(u64::MAX);
+        self.stride_bytes = (round_bytes / groups).clamp(1, stride_bytes_max);
+        let round_bytes_max = allowed_bytes.max(ROUND_SEGMENTS_MAX * segment_bytes);
+        self.round_bytes_max = round_bytes_max.min(stride_bytes_max.saturating_mul(groups));
     }
 }
 
@@ -42,8 +82,14 @@ impl Checkpoints {
             true => self.run_bytes(),
             false => self.run_bytes().max(view.store.record_bytes() as u64),
         };
-        let round_bytes = (live_bytes / 16 * ROUND_SIXTEENTHS).max(LOG_SEGMENTS_MIN * view.log.segment_bytes());
-        self.pace.stride_bytes = (round_bytes / groups).clamp(1, self.pace.stride_bytes_max.unwrap_or(u64::MAX));
+        self.pace.set(live_bytes, groups, view.log.segment_bytes());
+    }
+
+    /// The runs that wait have their names.
+    pub(super) fn note_late(&mut self, published: &[Making], log: &LogWriter) {
+        let run_bytes = published.iter().map(|making| making.writer.bytes()).sum();
+        let due_bytes = published.iter().filter_map(|making| making.due_bytes).min();
+        self.pace.note_published(run_bytes, due_bytes, log);
     }
 
     /// Bytes of log with which every slot group has had its turn.
@@ -51,17 +97,24 @@ impl Checkpoints {
         self.pace.stride_bytes * self.runs.len() as u64
     }
 
-    /// Whether runs are behind, so that they should be made faster.
+    /// Whether runs are behind, so that they should be made faster: the one under way was due half a stride ago, or others wait for
+    /// it to be published with them.
     pub(super) fn is_pressed(&self, log: &LogWriter) -> bool {
-        let pressed_bytes = self.round_bytes() + 2 * self.pace.stride_bytes;
-        log.held_bytes() > pressed_bytes + log.segment_bytes()
+        let due_bytes = match &self.state {
+            State::Walking { making, .. } => making.due_bytes,
+            _ => None,
+        };
+        let behind_bytes = log.bytes_total().saturating_sub(due_bytes.unwrap_or(self.due_at_bytes));
+        !self.walked.is_empty() || behind_bytes > self.pace.stride_bytes / 2
     }
 
     /// Whether there is more log than may be, and a run under way, or one that the next step begins, that makes it less:
     /// who waits for that waits for an event.
     pub fn is_outrun(&self, view: &View<'_>) -> bool {
-        let round_bytes = self.round_bytes();
-        let allowed_bytes = round_bytes + round_bytes / 16 + LOG_SEGMENTS_MIN * view.log.segment_bytes();
+        let allowed_bytes = self.pace.round_bytes_max + LATE_SEGMENTS_MAX * view.log.segment_bytes();
         view.log.held_bytes() > allowed_bytes && (!self.is_idle() || self.has_due_run(view))
     }
 }
+
+#[cfg(test)]
+mod tests;

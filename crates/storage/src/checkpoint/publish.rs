@@ -65,7 +65,9 @@ impl Checkpoints {
         self.failure = None;
         // One effect for all: a stop publishes the runs of all groups at once, and streets take so many jobs at a time.
         let mut names = Vec::new();
-        for mut making in std::mem::take(&mut self.walked) {
+        let published = std::mem::take(&mut self.walked);
+        self.note_late(&published, view.log);
+        for mut making in published {
             let (header, bytes) = (*making.writer.header(), making.writer.bytes());
             self.published += 1;
             self.published_bytes += bytes;

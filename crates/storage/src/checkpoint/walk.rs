@@ -8,9 +8,6 @@ use crate::run::{Cut, RunHeader, RunWriter, Slice};
 
 /// Records of one slice where no client waits, bytes.
 const STOP_SLICE_BYTES: usize = 1 << 20;
-/// Runs that settle together: their files are there beside those that they will replace.
-const WALKED_MAX: usize = 4;
-
 impl Checkpoints {
     /// Begins where nothing is changed and not sealed: the run has exactly the log groups up to now, and maybe later ones.
     pub(super) fn begin_run(&mut self, id: SlotGroupId, view: &mut View<'_>) {
@@ -31,10 +28,11 @@ impl Checkpoints {
         self.begun += 1;
         view.store.note_run_begun();
         // A run that the memory limit asked for is not one of the log's turns.
-        if self.is_run_due(view.log, view.now) {
+        let due_bytes = self.is_run_due(view.log, view.now).then_some(self.due_at_bytes);
+        if due_bytes.is_some() {
             self.set_next_turn(view.log);
         }
-        let making = Making { writer, begin_sum, clears, offset: bytes.len() as u64, end: None };
+        let making = Making { writer, begin_sum, clears, due_bytes, offset: bytes.len() as u64, end: None };
         view.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
         self.state = State::Walking { making: Box::new(making), writing: true };
     }
@@ -97,10 +95,17 @@ impl Checkpoints {
         }
         match view.life {
             Life::Resting => self.begin_last_run(view),
-            Life::Serving if is_due && self.walked.len() < WALKED_MAX => self.begin_due_run(view),
+            Life::Serving if is_due && self.settles_with_more(view) => self.begin_due_run(view),
             Life::Serving | Life::Stopping => {}
         }
         if self.makes_none() { self.end_walks() } else { Asked::Nothing }
+    }
+
+    /// Whether what is written settles together with one more: that has been due for a while, because settling takes long.
+    fn settles_with_more(&self, view: &View<'_>) -> bool {
+        let bytes: u64 = self.walked.iter().map(|making| making.writer.bytes()).sum();
+        bytes < view.log.segment_bytes()
+            && (self.is_clean_run_due(view) || self.backlog_bytes(view.log) > self.pace.stride_bytes / 2)
     }
 
     /// What is written settles.

@@ -33,10 +33,12 @@ impl Phase {
         (mix(self.node) % stride_bytes + apart as u64) % stride_bytes + 1
     }
 
-    /// Bytes of log from one run to the next: a stride, give or take a fifth; over many runs it is a stride.
+    /// Bytes of log from one run to the next: a stride, give or take a fifth. What one is longer the next ones are shorter: over any
+    /// number of runs it is a stride for each, give or take a fifth of one.
     pub fn next(&self, stride_bytes: u64, run: u64) -> u64 {
-        let fifth = stride_bytes / 5;
-        let drawn = mix(self.node ^ mix(u64::from(self.core) << 48 ^ run)) % (2 * fifth + 1);
-        (stride_bytes - fifth + drawn).max(1)
+        // A share of the stride, which may have become another one since.
+        let share = |run: u64| mix(self.node ^ mix(u64::from(self.core) << 48 ^ run));
+        let shift = |run: u64| ((u128::from(share(run)) * u128::from(stride_bytes / 5 + 1)) >> 64) as u64;
+        (stride_bytes + shift(run) - shift(run.wrapping_sub(1))).max(1)
     }
 }

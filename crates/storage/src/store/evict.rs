@@ -15,6 +15,7 @@ use super::Store;
 use crate::eviction::{MemoryLimit, Policy, Room};
 use crate::group::{GroupBytes, SlotGroup, Victim};
 use crate::index::Candidate;
+use crate::lazy_free::LAZY_FREE_BYTES_MIN;
 use crate::recency::Recency;
 
 /// Steps that one call takes in any case.
@@ -23,6 +24,8 @@ const STEPS: usize = 16;
 const STEP_BYTES: usize = 48;
 /// Steps of one call at most: about a millisecond of them.
 const STEPS_MAX: usize = 2048;
+/// Memory that nothing refers to of which one call gives back no more, bytes: about half a millisecond.
+const GIVEN_BACK_BYTES_MAX: usize = 4 << 20;
 /// Groups that one eviction asks at most; those of a store whose keys lie in few groups are asked in vain.
 pub(super) const GROUPS_MAX: usize = 2 * SLOT_GROUP_COUNT as usize;
 
@@ -146,15 +149,14 @@ impl Store {
     /// Makes room for `bytes`, or 0: to be within the limit, by a bounded number of steps; what is evicted goes by record, as any removal.
     pub fn make_room(&mut self, bytes: usize) -> Room {
         let Some(limit) = self.eviction.limit else { return Room::Enough };
-        if !self.lazy_free.is_empty() && !self.fits(limit, bytes + self.lazy_free.bytes()) {
-            // What was let go of is given back at least as fast as it is asked for, so nothing has to go for it.
-            self.lazy_free.step(2 * bytes + crate::lazy_free::LAZY_FREE_BYTES_MIN);
+        if bytes > limit.bytes - limit.slack_bytes() {
+            return Room::Refused;
+        }
+        if self.gives_back_later(limit, bytes) {
+            return Room::Later;
         }
         if self.fits(limit, bytes) {
             return Room::Enough;
-        }
-        if bytes > limit.bytes - limit.slack_bytes() {
-            return Room::Refused;
         }
         let live_before = self.live_bytes();
         for _ in 0..(STEPS + bytes / STEP_BYTES).min(STEPS_MAX) {
@@ -162,12 +164,25 @@ impl Store {
                 return if limit.tiers && self.starve() { Room::Run } else { Room::Refused };
             }
             if self.fits(limit, bytes) {
-                return Room::Enough;
+                return if self.gives_back_later(limit, bytes) { Room::Later } else { Room::Enough };
             }
         }
         // The limit was lowered, or much came at once: who frees what it takes makes nothing worse.
         let freed_bytes = live_before.saturating_sub(self.live_bytes());
         if bytes > 0 && freed_bytes >= bytes { Room::Enough } else { Room::Later }
+    }
+
+    /// What was let go of is given back at least as fast as it is asked for, so nothing has to go for it. Whether that takes more than
+    /// one call may: who asks for megabytes waits, and the rest is not given back in one go.
+    fn gives_back_later(&mut self, limit: MemoryLimit, bytes: usize) -> bool {
+        let is_tight =
+            |store: &Store| !store.lazy_free.is_empty() && !store.fits(limit, bytes + store.lazy_free.bytes());
+        if !is_tight(self) {
+            return false;
+        }
+        let wanted = 2 * bytes + LAZY_FREE_BYTES_MIN;
+        self.lazy_free.step(wanted.min(GIVEN_BACK_BYTES_MAX));
+        wanted > GIVEN_BACK_BYTES_MAX && is_tight(self)
     }
 
     /// One step towards room for `bytes`; false when there is nothing to do.

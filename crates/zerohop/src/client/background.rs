@@ -91,8 +91,13 @@ impl Core {
     /// has behind its name.
     #[inline]
     pub fn choose(&self, request: &Request, is_plain: bool, qos: Qos) -> Way {
-        let node = self.cluster.get().map_or(0, |cluster| cluster.holder(request, is_plain));
-        Way { link: node * HURRIES + usize::from(is_in_hurry(qos)), is_ask: false }
+        let (slot, node) = self.cluster.get().map_or((None, 0), |cluster| cluster.holder(request, is_plain));
+        Way { link: node * HURRIES + usize::from(is_in_hurry(qos)), is_ask: false, slot }
+    }
+
+    /// Whether the last handle is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
     }
 
     /// The same, if it turned out to be of one.
@@ -137,6 +142,7 @@ impl Core {
         let mut state = link.lock();
         let now_us = monotonic_us();
         let place = state.desk.ask(now_us, ask, seat).map_err(|why| link.refusal(&state, why))?;
+        self.mind_silence();
         state.driven += 1;
         state.gathering.asked();
         let must_look = if is_task { state.begin_to_gather(Gatherer::Task) } else { None };
@@ -220,13 +226,14 @@ impl Core {
     }
 
     fn run(self: &Arc<Core>) {
-        while !self.is_closed.load(Ordering::Acquire) {
+        while !self.is_closed() {
+            let silence_us = self.look_for_silence();
             let links = self.all_links();
             let plans: Vec<Plan> = links.iter().map(|(_, link)| link.plan()).collect();
             for (number, link) in &links {
                 self.send_strays_on(*number, link);
             }
-            let until_us = plans.iter().filter_map(|plan| plan.until_us).min();
+            let until_us = plans.iter().filter_map(|plan| plan.until_us).chain(silence_us).min();
             let time = until_us.map(|us| Duration::from_micros(us.saturating_sub(monotonic_us())));
             let watches = |plan: &Plan| plan.for_bytes || plan.for_room;
             let chosen: Vec<usize> = (0..plans.len()).filter(|&link| watches(&plans[link])).collect();

@@ -99,7 +99,7 @@ impl<'c, T: FromReply> Call<'c, T> {
         }
         let mut times = 0;
         let answer = loop {
-            ask.is_asking = way.is_ask;
+            (ask.is_asking, ask.slot) = (way.is_ask, way.slot);
             let answer = core.link(way.link).call(core, ask);
             if core.is_refused_whole(&answer)
                 && let Some(whole) = Whole::of(core, &ask, timeout)
@@ -122,10 +122,10 @@ impl<'c, T: FromReply> Call<'c, T> {
         let client = self.client;
         let core = client.core()?;
         let is_read = self.is_read()?;
-        let link = self.way(core).link;
+        let Way { link, slot, .. } = self.way(core);
         let in_parts = self.may_go_in_parts(core);
         let (qos, timeout) = (self.qos, self.timeout);
-        let ask = ask(client.caller(), qos, is_read, timeout, self.request.finish()?);
+        let ask = Ask { slot, ..ask(client.caller(), qos, is_read, timeout, self.request.finish()?) };
         let inbox = client.inbox();
         let number = inbox.begin(client.settings().unclaimed_max, ask.request)?;
         let seat = Seat::Inbox(Arc::clone(inbox), number);
@@ -148,10 +148,11 @@ impl<'c, T: FromReply> Call<'c, T> {
         let client = self.client;
         let core = client.core()?;
         let is_read = self.is_read()?;
-        let Way { link, is_ask } = way.unwrap_or_else(|| self.way(core));
+        let Way { link, is_ask, slot } = way.unwrap_or_else(|| self.way(core));
         let (qos, timeout) = (self.qos, self.timeout);
         let seat = Arc::new(TaskSeat::default());
-        let ask = Ask { is_asking: is_ask, ..ask(client.caller(), qos, is_read, timeout, self.request.finish()?) };
+        let ask =
+            Ask { is_asking: is_ask, slot, ..ask(client.caller(), qos, is_read, timeout, self.request.finish()?) };
         let (place, must_look) = core.ask(link, ask, Seat::Task(Arc::clone(&seat)))?;
         Ok(Asked { core: Arc::clone(core), link, place, seat, is_answered: false, must_look })
     }
@@ -209,7 +210,8 @@ impl<'c> Call<'c, Reply> {
 #[inline]
 fn ask(caller: u64, qos: Qos, is_read: bool, timeout: Duration, request: &[u8]) -> Ask<'_> {
     let time_us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
-    Ask { caller, qos, is_read, deadline_us: monotonic_us().saturating_add(time_us), is_asking: false, request }
+    let deadline_us = monotonic_us().saturating_add(time_us);
+    Ask { caller, qos, is_read, deadline_us, is_asking: false, slot: None, request }
 }
 
 /// Asks when it is polled for the first time.

@@ -16,6 +16,7 @@ use super::options::Settings;
 use super::reply::Reply;
 use super::request::Request;
 use super::seat::Answer;
+use super::silence::Watch;
 use base::limits::{REDIRECTS_MAX, ROUTED_NODES_MAX};
 use base::{SLOT_COUNT, Slot};
 use client::Qos;
@@ -34,6 +35,8 @@ pub(super) struct Way {
     pub link: usize,
     /// This once, behind `ASKING`.
     pub is_ask: bool,
+    /// By whose holder the link was chosen, if by any's.
+    pub slot: Option<Slot>,
 }
 
 /// A request that a node sent on, and what has to be known of it until it is asked there.
@@ -60,6 +63,8 @@ pub(super) struct Cluster {
     learnt: AtomicU64,
     learning: Mutex<()>,
     waiting: Mutex<Waiting>,
+    /// Who looks whether its nodes are silent.
+    pub(super) watch: Watch,
 }
 
 /// Tasks that wait for a table.
@@ -84,13 +89,15 @@ impl Cluster {
             learnt: AtomicU64::new(0),
             learning: Mutex::default(),
             waiting: Mutex::default(),
+            watch: Watch::default(),
         }
     }
 
-    /// The node that has the request's key, as far as is known; without a key the one that the client was told.
-    pub fn holder(&self, request: &Request, is_plain: bool) -> usize {
+    /// The slot of the request's key and the node that has it, as far as is known; without a key the one that the client was told.
+    pub fn holder(&self, request: &Request, is_plain: bool) -> (Option<Slot>, usize) {
         let slot = request.first_key(is_plain).map(client::cluster::slot_of);
-        slot.map_or(0, |slot| usize::from(self.holders[usize::from(slot.number())].load(Ordering::Acquire)))
+        let holder = |slot: Slot| usize::from(self.holders[usize::from(slot.number())].load(Ordering::Acquire));
+        (slot, slot.map_or(0, holder))
     }
 
     /// The same of a slot.
@@ -138,17 +145,29 @@ impl Cluster {
         Some(node.index())
     }
 
-    /// Takes what a node at `host` says of all of them.
-    fn learn(&self, settings: &Settings, text: &str, host: &str) {
+    /// Lets somebody look at the table.
+    pub fn with_table<R>(&self, look: impl FnOnce(&RoutingTable) -> R) -> R {
+        look(&locked(&self.table))
+    }
+
+    /// Sees to it that a node has links.
+    pub fn reach(&self, settings: &Settings, node: NodeNumber) {
+        let table = locked(&self.table);
+        self.make_links(settings, node, table.address(node));
+    }
+
+    /// Takes what a node at `host` says of all of them. Whether it is a table.
+    pub fn learn(&self, settings: &Settings, text: &str, host: &str) -> bool {
         let mut table = locked(&self.table);
         if table.learn(text, host).is_err() {
-            return;
+            return false;
         }
         for number in 0..SLOT_COUNT {
             let Some(node) = table.holder(Slot::wrapping(number)) else { continue };
             self.make_links(settings, node, table.address(node));
             self.holders[usize::from(number)].store(node.index() as u16, Ordering::Release);
         }
+        true
     }
 }
 
@@ -163,7 +182,7 @@ impl Core {
             return Ok(None);
         }
         let address = &self.link(link).settings.address;
-        let Some(redirect) = Redirect::of(error.text().as_bytes(), host_of(address)) else { return Ok(None) };
+        let Some(redirect) = Redirect::of(error.text().as_bytes(), self.link(link).host()) else { return Ok(None) };
         *times += 1;
         if *times > REDIRECTS_MAX {
             let problem = "the nodes disagree about who has the key";
@@ -219,13 +238,14 @@ impl Core {
 
     fn known_way(&self, sent_on: &SentOn) -> Option<Way> {
         let node = self.cluster().follow(&self.settings, &sent_on.redirect)?;
-        Some(Way { link: node * HURRIES + sent_on.link % HURRIES, is_ask: sent_on.redirect.is_ask })
+        let Redirect { is_ask, slot, .. } = sent_on.redirect;
+        Some(Way { link: node * HURRIES + sent_on.link % HURRIES, is_ask, slot: Some(slot) })
     }
 
     /// The link of a slot's holder.
     pub(super) fn way_to(&self, slot: Slot, hurry: usize) -> Way {
         let node = self.known_cluster().map_or(0, |cluster| cluster.holder_of(slot));
-        Way { link: node * HURRIES + hurry, is_ask: false }
+        Way { link: node * HURRIES + hurry, is_ask: false, slot: Some(slot) }
     }
 
     /// Asks the node of that link who the members of its cluster are, unless somebody did after the table was learnt so often.
@@ -240,10 +260,9 @@ impl Core {
         let timeout_us = u64::try_from(self.settings.timeout.as_micros()).unwrap_or(u64::MAX);
         let deadline_us = monotonic_us().saturating_add(timeout_us);
         let caller = self.next_caller();
-        let ask = Ask { caller, qos: Qos::Single, is_read: true, deadline_us, is_asking: false, request };
+        let ask = Ask { caller, qos: Qos::Single, is_read: true, deadline_us, is_asking: false, slot: None, request };
         if let Ok(Reply::BulkString(text) | Reply::VerbatimString(_, text)) = link.call(self, ask) {
-            let host = host_of(&link.settings.address);
-            self.cluster().learn(&self.settings, &String::from_utf8_lossy(&text), host);
+            self.cluster().learn(&self.settings, &String::from_utf8_lossy(&text), link.host());
         }
         self.cluster().learnt.fetch_add(1, Ordering::Release);
     }
@@ -256,10 +275,4 @@ impl Core {
 
 fn sent_astray(address: &str, redirect: &Redirect, problem: &'static str) -> Error {
     Error::SentAstray { address: address.to_owned(), place: redirect.place.to_string(), problem }
-}
-
-/// `host:port` -> `host`, without brackets.
-fn host_of(address: &str) -> &str {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }

@@ -19,10 +19,11 @@ use super::options::Settings;
 use super::reply::Reply;
 use super::seat::{Answer, Seat, ThreadSeat};
 use super::stray::Stray;
-use base::ConnectionId;
 use base::limits::{CLIENT_RECEIVE_BYTES, LANE_BATCH_BYTES_MAX};
 use base::street::Effect;
+use base::{ConnectionId, Slot};
 use client::batch::{BatchBounds, BatcherConfig};
+use client::cluster::{NodeNumber, RoutingTable};
 use client::desk::{NotAsked, Outcome, Verdict};
 use client::{Desk, Lane};
 use io::clock::monotonic_us;
@@ -142,6 +143,13 @@ impl Link {
             reads: AtomicU64::new(0),
             asked: AtomicU64::new(0),
         }
+    }
+
+    /// Its node's host, for what that says of itself without naming one.
+    pub(super) fn host(&self) -> &str {
+        let address = &self.settings.address;
+        let host = address.rsplit_once(':').map_or(&address[..], |(host, _)| host);
+        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
     }
 
     #[inline]
@@ -306,6 +314,41 @@ impl Link {
         }
     }
 
+    /// If this node is silent, who waits before it for slots that are another one's goes there. Whether there are submitted requests that
+    /// somebody has to send on.
+    pub(super) fn desert(&self, now_us: u64, table: &RoutingTable, node: NodeNumber) -> bool {
+        let mut state = self.lock();
+        if !state.desk.silence().is_long(now_us) {
+            return false;
+        }
+        let is_left = |slot: Slot| table.holder(slot).is_some_and(|holder| holder != node);
+        let (mut told, mut sent_on) = (Vec::new(), Vec::new());
+        let verdict = state.desk.desert(now_us, is_left, |seat, outcome| match outcome {
+            Outcome::Elsewhere(slot) => sent_on.push((seat, slot)),
+            other => told.push((seat, kind_of(other))),
+        });
+        self.tell_all(&mut state, told);
+        for (seat, slot) in sent_on {
+            // In the words of a node that still spoke: it is followed as any other redirect, so often and not more.
+            let holder = table.holder(slot).expect("a slot that was left has a holder");
+            let reply = format!("-MOVED {} {}\r\n", slot.number(), table.address(holder));
+            let State { told, driven, strays, .. } = &mut *state;
+            match Stray::of(&seat, reply.as_bytes()) {
+                Some(stray) => {
+                    strays.push(stray);
+                    *driven -= 1;
+                }
+                None => settle(seat, Reply::read(reply.as_bytes()), (told, driven), None),
+            }
+        }
+        if verdict == Verdict::End {
+            self.lose(&mut state);
+        }
+        let has_strays = !state.strays.is_empty();
+        self.release(state);
+        has_strays
+    }
+
     fn tell_all(&self, state: &mut State, outcomes: Vec<(Seat, Kind)>) {
         state.told.append(&mut state.crowd);
         let address = || self.settings.address.clone();
@@ -356,7 +399,7 @@ fn kind_of(outcome: Outcome<'_>) -> Kind {
         Outcome::Unreachable => Kind::Unreachable,
         Outcome::Lost => Kind::Lost,
         Outcome::Late => Kind::Late,
-        Outcome::Unknown | Outcome::Reply(_) | Outcome::Refused(_) => Kind::Unknown,
+        Outcome::Unknown | Outcome::Reply(_) | Outcome::Refused(_) | Outcome::Elsewhere(_) => Kind::Unknown,
     }
 }
 

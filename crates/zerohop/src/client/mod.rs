@@ -71,7 +71,8 @@
 //! One address of one node is enough. The first request that a node sends on (`MOVED`) makes the client learn who has which slots;
 //! from then on each request goes straight to the holder of its key, on connections that are opened when they are used first. Slots that
 //! move cost one such miss each; who is sent on six times, or to a place that the nodes do not name as one of theirs, hears
-//! [`Error::SentAstray`].
+//! [`Error::SentAstray`]. A node that stands still or is gone without a word is left when another one says who has its slots by then: what
+//! had not left and reads are asked there, a write that had left is [`Error::Unknown`].
 //!
 //! `MGET`, `MSET`, `DEL`, `UNLINK`, `EXISTS` and `TOUCH` take keys of any slots: each slot's holder is asked for its part, all at once, and
 //! the replies become one. Parts are carried out when they arrive, not at one moment. Where some of the keys could not be reached,
@@ -114,6 +115,7 @@ mod parts;
 mod reply;
 pub(crate) mod request;
 mod seat;
+mod silence;
 mod stray;
 mod strings;
 mod waiting;

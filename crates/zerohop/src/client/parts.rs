@@ -222,14 +222,14 @@ impl Core {
         let (link, mut count) = (self.link(at), 0);
         let (mut state, now_us) = (link.lock(), monotonic_us());
         let mut inside = parts.lock();
-        for &(number, Way { is_ask, .. }) in ways {
+        for &(number, Way { is_ask, slot, .. }) in ways {
             // Nobody may wait for it any more, and its request be gone.
             let Some(asked) = inside.parts.get_mut(number as usize).filter(|asked| asked.answer.is_none()) else {
                 continue;
             };
             let Parts { caller, qos, is_read, deadline_us, .. } = **parts;
             let request = &asked.part.request;
-            let ask = Ask { caller, qos, is_read, deadline_us, is_asking: is_ask, request };
+            let ask = Ask { caller, qos, is_read, deadline_us, is_asking: is_ask, slot, request };
             let taken = match state.is_closed {
                 true => Err(Error::Closed),
                 false => state

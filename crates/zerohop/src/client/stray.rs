@@ -64,7 +64,7 @@ impl Submitted {
     fn ask<'a>(&self, core: &Core, request: &'a [u8]) -> Ask<'a> {
         let timeout_us = u64::try_from(core.settings.timeout.as_micros()).unwrap_or(u64::MAX);
         let deadline_us = monotonic_us().saturating_add(timeout_us);
-        Ask { caller: self.number, qos: Qos::Batch, is_read: false, deadline_us, is_asking: false, request }
+        Ask { caller: self.number, qos: Qos::Batch, is_read: false, deadline_us, is_asking: false, slot: None, request }
     }
 
     fn seat(&self) -> Seat {
@@ -120,7 +120,7 @@ impl Core {
             Err(error) => return submitted.tell(Err(error)),
         };
         let Some(request) = submitted.inbox.request(submitted.number) else { return };
-        let ask = Ask { is_asking: way.is_ask, ..submitted.ask(self, &request) };
+        let ask = Ask { is_asking: way.is_ask, slot: way.slot, ..submitted.ask(self, &request) };
         if let Err(error) = self.ask(way.link, ask, submitted.seat()) {
             submitted.tell(Err(error));
         }

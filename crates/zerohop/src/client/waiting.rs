@@ -109,6 +109,7 @@ impl Link {
             let now_us = monotonic_us();
             let error = match state.desk.ask(now_us, ask, Seat::Thread(Arc::clone(seat))) {
                 Ok(place) => {
+                    core.mind_silence();
                     state.gathering.asked();
                     return Ok((state, place));
                 }

@@ -13,6 +13,7 @@ use super::requests::{Answer, AskNumber};
 use super::upstream::{Seat, Told};
 use crate::client::{Error, Reply};
 use base::limits::{REDIRECTS_HELD_MAX, REDIRECTS_MAX};
+use base::street::Effect;
 use client::cluster::{NodeNumber, Redirect};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ impl<H: Handler> ServeMachine<H> {
             }
             match seat {
                 Seat::Table => self.table_said(node, &answer),
+                Seat::Suspicion => self.upstream.may_report(now_us, node, &answer),
+                Seat::Nobody => {}
                 Seat::Ask(number) => match (self.redirect(node, &answer), self.requests.asked(number)) {
                     (Some(redirect), Some(asked)) => {
                         let deadline_us = asked.deadline_us;
@@ -91,13 +94,16 @@ impl<H: Handler> ServeMachine<H> {
             _ => false,
         };
         match is_learnt {
-            true => self.upstream.learning.answered(),
+            true => self.upstream.learnt(),
             false => self.upstream.learning.missed(node, &self.upstream.table),
         }
     }
 
     /// The question for the table is put, and those that waited for its answer go where they were sent.
-    pub(super) fn learn(&mut self, now_us: u64) {
+    pub(super) fn learn(&mut self, now_us: u64, effects: &mut Vec<Effect>) {
+        for id in self.upstream.leave_silent(now_us) {
+            self.give_up(id, effects);
+        }
         if let Some(node) = self.upstream.learning.ask(now_us, &self.upstream.table) {
             self.upstream.ask_for_table(now_us, node);
         }

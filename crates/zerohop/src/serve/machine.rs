@@ -137,7 +137,7 @@ impl<H: Handler> ServeMachine<H> {
     }
 
     /// A lane's connection is of no use any more, and the lane has lost it already.
-    fn give_up(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
+    pub(super) fn give_up(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
         self.set_role(id, Role::None);
         effects.push(Effect::Close { connection: id });
     }
@@ -296,7 +296,7 @@ impl<H: Handler> Machine for ServeMachine<H> {
         if (finished, read) == (Work::Nothing, Work::Nothing) {
             self.merge();
         }
-        self.learn(now_us);
+        self.learn(now_us, effects);
         self.sweep(now_us);
         self.upstream.act(now_us, effects);
         let awaits_sent = self.reply(now_us, effects) || self.upstream.awaits_sent();

@@ -54,7 +54,7 @@
 //! `http_fan_out`.
 //!
 //! Inside: `machine` is one core's tick, `reading` and `finishing` its two halves; `connection` one client; `requests` what is on
-//! its way; `upstream` the lanes, `following` what becomes of `MOVED` and `ASK`, `learning` when the table is asked for; `server` the
+//! its way; `upstream` the lanes, `following` what becomes of `MOVED` and `ASK`, `reports` what is said of silent nodes; `server` the
 //! threads around it.
 
 mod ask;
@@ -62,10 +62,10 @@ mod connection;
 mod finishing;
 mod following;
 mod handler;
-mod learning;
 mod machine;
 mod options;
 mod reading;
+mod reports;
 mod requests;
 mod server;
 #[cfg(test)]

@@ -6,20 +6,20 @@
 //! ```
 
 use super::ask as handler;
-use super::learning::Learning;
 use super::requests::{Answer, AskNumber, Asked};
 use crate::client::options::Settings;
 use crate::client::request::Request;
 use crate::client::{Error, Reply, ServerError};
-use base::limits::{HURRY_US_MAX, LANE_BATCH_BYTES_MAX};
+use base::limits::{HURRY_US_MAX, LANE_BATCH_BYTES_MAX, NODE_SILENT_US_MAX};
 use base::rng::mix;
 use base::street::Effect;
 use base::{ConnectionId, Slot};
 use client::batch::{BatchBounds, BatcherConfig};
-use client::cluster::{NodeNumber, RoutingTable, slot_of};
+use client::cluster::{Learning, NodeNumber, Report, RoutingTable, Suspicion, slot_of};
 use client::desk::{Ask, NotAsked, Outcome, Verdict};
 use client::{Desk, Lane, Qos};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Who is told what became of a request to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,30 @@ pub(super) enum Seat {
     Ask(AskNumber),
     /// The question for the table.
     Table,
+    /// The question whether a node can be told that another one is silent.
+    Suspicion,
+    /// Nobody is.
+    Nobody,
+}
+
+/// Which of the lanes to one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Line {
+    /// For who is in no hurry.
+    Relaxed,
+    /// For who does not stand behind others in their connection.
+    Urgent,
+    /// For what takes seconds to be answered.
+    Aside,
+}
+
+impl Line {
+    fn of(qos: Qos) -> Line {
+        match qos {
+            Qos::Single | Qos::Within { us: ..=HURRY_US_MAX } => Line::Urgent,
+            Qos::Within { .. } | Qos::Batch => Line::Relaxed,
+        }
+    }
 }
 
 /// What somebody is told.
@@ -44,6 +68,14 @@ pub(super) struct Told {
 struct Counter {
     desk: Desk<Seat>,
     node: NodeNumber,
+    line: Line,
+}
+
+impl Counter {
+    /// Whether somebody waits before its node who is to leave it when that is silent for long.
+    fn is_watched(&self) -> bool {
+        self.line != Line::Aside
+    }
 }
 
 /// See the module.
@@ -52,11 +84,17 @@ pub(super) struct Upstream {
     pub table: RoutingTable,
     pub learning: Learning,
     counters: Vec<Counter>,
-    /// The counters of a node: for who is in no hurry, and for who is.
-    of_nodes: BTreeMap<(NodeNumber, bool), usize>,
+    of_nodes: BTreeMap<(NodeNumber, Line), usize>,
     /// Which counter a dial is for; the last dial's number.
     dials: BTreeMap<u64, usize>,
     dials_begun: u64,
+    /// Silent nodes are not looked at again before this, microseconds.
+    look_us: u64,
+    /// The table was learnt since they were.
+    is_learnt: bool,
+    suspicion: Suspicion,
+    /// Those that wait to hear whether who is to be told can be.
+    pub(super) reports: Vec<Report>,
     /// What happened and nobody was told yet.
     pub told: Vec<Told>,
     seed: u64,
@@ -71,12 +109,7 @@ fn bounds() -> BatchBounds {
     }
 }
 
-/// Whether who wants that does not stand behind others in their connection.
-fn is_urgent(qos: Qos) -> bool {
-    matches!(qos, Qos::Single | Qos::Within { us: ..=HURRY_US_MAX })
-}
-
-fn microseconds(time: std::time::Duration) -> u64 {
+fn microseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
@@ -90,6 +123,10 @@ impl Upstream {
             of_nodes: BTreeMap::new(),
             dials: BTreeMap::new(),
             dials_begun: 0,
+            look_us: 0,
+            is_learnt: false,
+            suspicion: Suspicion::default(),
+            reports: Vec::new(),
             told: Vec::new(),
             settings,
             seed,
@@ -119,16 +156,17 @@ impl Upstream {
         self.table.members().find(|&other| other != node).unwrap_or(node)
     }
 
-    fn counter(&mut self, now_us: u64, node: NodeNumber, is_urgent: bool) -> usize {
-        if let Some(&counter) = self.of_nodes.get(&(node, is_urgent)) {
+    fn counter(&mut self, now_us: u64, (node, line): (NodeNumber, Line)) -> usize {
+        if let Some(&counter) = self.of_nodes.get(&(node, line)) {
             return counter;
         }
         self.seed = mix(self.seed);
         let batching = BatcherConfig { policy: self.settings.policy, bounds: bounds(), ..BatcherConfig::default() };
         let address = self.table.address(node).to_owned();
         let lane = Lane::new(address, self.settings.greeting(), batching, (now_us, self.seed));
-        self.counters.push(Counter { desk: Desk::new(lane, now_us, microseconds(self.settings.timeout)), node });
-        self.of_nodes.insert((node, is_urgent), self.counters.len() - 1);
+        let desk = Desk::new(lane, now_us, microseconds(self.settings.timeout));
+        self.counters.push(Counter { desk, node, line });
+        self.of_nodes.insert((node, line), self.counters.len() - 1);
         self.counters.len() - 1
     }
 
@@ -139,7 +177,7 @@ impl Upstream {
             return true;
         }
         asks.iter().all(|ask| {
-            let place = (self.holder_of(&ask.request, ask.plain.is_some()), is_urgent(ask.qos));
+            let place = (self.holder_of(&ask.request, ask.plain.is_some()), Line::of(ask.qos));
             self.of_nodes.get(&place).is_none_or(|&counter| !is_full(&self.counters[counter]))
         })
     }
@@ -149,10 +187,16 @@ impl Upstream {
         self.holder(request.first_key(is_plain).map(slot_of))
     }
 
+    /// The table was learnt: it may say who has the slots of silent nodes.
+    pub fn learnt(&mut self) {
+        self.learning.answered();
+        self.is_learnt = true;
+    }
+
     /// Asks the holder of the ask's key; or whom a node named, `behind_asking` if only this once. What cannot be asked is told so.
     pub fn ask(&mut self, now_us: u64, number: AskNumber, asked: &mut Asked, sent_to: Option<(NodeNumber, bool)>) {
-        let (node, is_asking) =
-            sent_to.unwrap_or_else(|| (self.holder_of(&asked.request, asked.plain.is_some()), false));
+        let slot = asked.request.first_key(asked.plain.is_some()).map(slot_of);
+        let (node, is_asking) = sent_to.unwrap_or_else(|| (self.holder(slot), false));
         let seat = Seat::Ask(number);
         let is_read = match asked.plain.map_or_else(|| asked.request.is_shared_read(), Ok) {
             Ok(is_read) => is_read,
@@ -161,8 +205,8 @@ impl Upstream {
         let (qos, deadline_us) = (asked.qos, asked.deadline_us);
         match asked.request.finish() {
             Ok(request) => {
-                let ask = Ask { caller: number.request, qos, is_read, deadline_us, is_asking, request };
-                self.put(now_us, node, ask, seat);
+                let ask = Ask { caller: number.request, qos, is_read, deadline_us, is_asking, slot, request };
+                self.put(now_us, (node, Line::of(qos)), ask, seat);
             }
             Err(error) => self.told.push(Told { seat, answer: Err(error), bytes: 0, node }),
         }
@@ -172,12 +216,14 @@ impl Upstream {
     pub fn ask_for_table(&mut self, now_us: u64, node: NodeNumber) {
         const QUESTION: &[u8] = b"*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n";
         let deadline_us = now_us.saturating_add(self.timeout_us());
-        let ask = Ask { caller: 0, qos: Qos::Batch, is_read: true, deadline_us, is_asking: false, request: QUESTION };
-        self.put(now_us, node, ask, Seat::Table);
+        let (qos, is_read, is_asking, slot) = (Qos::Batch, true, false, None);
+        let ask = Ask { caller: 0, qos, is_read, deadline_us, is_asking, slot, request: QUESTION };
+        self.put(now_us, (node, Line::of(qos)), ask, Seat::Table);
     }
 
-    fn put(&mut self, now_us: u64, node: NodeNumber, ask: Ask<'_>, seat: Seat) {
-        let counter = self.counter(now_us, node, is_urgent(ask.qos));
+    /// Puts an ask to a node by one of its lanes.
+    pub(super) fn put(&mut self, now_us: u64, (node, line): (NodeNumber, Line), ask: Ask<'_>, seat: Seat) {
+        let counter = self.counter(now_us, (node, line));
         let desk = &mut self.counters[counter].desk;
         let Err(why) = desk.ask_in_any_case(now_us, ask, seat) else { return };
         let address = desk.address().to_owned();
@@ -249,23 +295,42 @@ impl Upstream {
         counter: usize,
         act: impl FnOnce(&mut Desk<Seat>, &mut dyn FnMut(Seat, Outcome<'_>)) -> R,
     ) -> R {
-        let (Counter { desk, node }, told) = (&mut self.counters[counter], &mut self.told);
-        let (node, address, after) = (*node, desk.address().to_owned(), self.settings.timeout);
-        act(desk, &mut |seat, outcome| {
-            let bytes = if let Outcome::Reply(reply) = outcome { reply.len() } else { 0 };
-            let address = || address.clone();
-            let answer = match outcome {
-                Outcome::Reply(reply) => Reply::read(reply),
-                Outcome::Unreachable => {
-                    Err(Error::Unreachable { address: address(), reason: "it could not be connected to".to_owned() })
-                }
-                Outcome::Refused(error) => Err(refused(address(), error)),
-                Outcome::Lost => Err(Error::Lost { address: address() }),
-                Outcome::Unknown => Err(Error::Unknown { address: address() }),
-                Outcome::Late => Err(Error::TimedOut { address: address(), after }),
-            };
-            told.push(Told { seat, answer, bytes, node });
-        })
+        let (Counter { desk, node, .. }, told) = (&mut self.counters[counter], &mut self.told);
+        let teller = Teller { node: *node, address: desk.address().to_owned(), after: self.settings.timeout };
+        let table = &self.table;
+        act(desk, &mut |seat, outcome| told.push(teller.told(seat, outcome, table)))
+    }
+
+    /// Nodes that have owed a reply for long: another one is asked who has their slots. Where that is known, who waits before such a node
+    /// leaves it; connections on which nobody waits any more, which are lost by that.
+    pub fn leave_silent(&mut self, now_us: u64) -> Vec<ConnectionId> {
+        let is_silent = |counter: &Counter| counter.is_watched() && counter.desk.silence().is_long(now_us);
+        let is_due = now_us >= self.look_us;
+        let is_to_look = std::mem::take(&mut self.is_learnt) || is_due;
+        if !is_to_look || !self.table.is_cluster() || !self.counters.iter().any(is_silent) {
+            return Vec::new();
+        }
+        if is_due {
+            self.look_us = now_us + NODE_SILENT_US_MAX;
+        }
+        let (mut ended, mut reports) = (Vec::new(), Vec::new());
+        let (table, told) = (&self.table, &mut self.told);
+        for Counter { desk, node, .. } in self.counters.iter_mut().filter(|counter| is_silent(counter)) {
+            if is_due {
+                self.learning.doubt(*node, table);
+                reports.extend(self.suspicion.report(now_us, *node, desk.silence(), table));
+            }
+            let teller = Teller { node: *node, address: desk.address().to_owned(), after: self.settings.timeout };
+            let mut tell = |seat, outcome: Outcome<'_>| told.push(teller.told(seat, outcome, table));
+            let (connection, is_left) =
+                (desk.connection(), |slot| table.holder(slot).is_some_and(|holder| holder != *node));
+            if desk.desert(now_us, is_left, &mut tell) == Verdict::End {
+                desk.closed(now_us, tell);
+                ended.extend(connection);
+            }
+        }
+        reports.into_iter().for_each(|report| self.begin_report(now_us, report));
+        ended
     }
 
     /// Batches leave, dials begin.
@@ -287,9 +352,48 @@ impl Upstream {
 
     /// When something is to be done if nothing happens before, microseconds.
     pub fn deadline_us(&self, now_us: u64) -> Option<u64> {
-        let of_desk = |counter: &Counter| [counter.desk.deadline_us(now_us), counter.desk.expiry_us()];
+        let silent_us = |counter: &Counter| {
+            let due_us = counter.desk.silence().due_us().filter(|_| self.table.is_cluster() && counter.is_watched());
+            due_us.map(|due_us| due_us.max(self.look_us))
+        };
+        let of_desk =
+            |counter: &Counter| [counter.desk.deadline_us(now_us), counter.desk.expiry_us(), silent_us(counter)];
         self.counters.iter().flat_map(of_desk).chain([self.learning.deadline_us()]).flatten().min()
     }
+}
+
+/// In whose name somebody is told something.
+struct Teller {
+    node: NodeNumber,
+    address: String,
+    /// The time of who is late.
+    after: Duration,
+}
+
+impl Teller {
+    fn told(&self, seat: Seat, outcome: Outcome<'_>, table: &RoutingTable) -> Told {
+        let bytes = if let Outcome::Reply(reply) = outcome { reply.len() } else { 0 };
+        let address = self.address.clone();
+        let answer = match outcome {
+            Outcome::Reply(reply) => Reply::read(reply),
+            Outcome::Unreachable => {
+                Err(Error::Unreachable { address, reason: "it could not be connected to".to_owned() })
+            }
+            Outcome::Refused(error) => Err(refused(address, error)),
+            Outcome::Lost => Err(Error::Lost { address }),
+            Outcome::Unknown => Err(Error::Unknown { address }),
+            Outcome::Late => Err(Error::TimedOut { address, after: self.after }),
+            // In the words of a node that still spoke: it is followed as any other redirect, so often and not more.
+            Outcome::Elsewhere(slot) => Reply::read(moved(slot, table).as_bytes()),
+        };
+        Told { seat, answer, bytes, node: self.node }
+    }
+}
+
+/// What the former holder of a slot says.
+fn moved(slot: Slot, table: &RoutingTable) -> String {
+    let holder = table.holder(slot).expect("a slot that was left has a holder");
+    format!("-MOVED {} {}\r\n", slot.number(), table.address(holder))
 }
 
 fn refused(address: String, reply: &[u8]) -> Error {

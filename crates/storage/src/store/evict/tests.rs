@@ -6,7 +6,7 @@ use crate::eviction::Order;
 use crate::group::SlotGroup;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader};
 use crate::log::replay::{DecodedChange, Stages, Step, each_record};
-use base::{Blocks, Database, Slot, SlotGroupId};
+use base::{BLOCK_BYTES, Blocks, Database, Slot, SlotGroupId};
 use types::{Expiry, Kind};
 
 const LIMIT: usize = 8 << 20;
@@ -313,4 +313,85 @@ fn what_went_stays_away_when_the_log_is_replayed() {
         let name = format!("{number}");
         assert_eq!(has(&mut replayed, &name), has(&mut store, &name), "{name}");
     }
+}
+
+/// A value of so many bytes, in blocks.
+fn put_long(store: &mut Store, name: &str, bytes: usize) {
+    let blocks = Blocks::of(&vec![b'v'; bytes]);
+    let put = Change::PutBlocks { blocks: &blocks, staged: None, expiry: Expiry::Clear };
+    with_key(store, name, |store, key| store.apply(key, &put).map(|_| ())).expect("far from full");
+}
+
+/// Asks for room until there is some, as a request does that is put off; how often. What `before_each` does comes in between.
+fn room_in_calls(store: &mut Store, bytes: usize, mut before_each: impl FnMut(&mut Store, usize)) -> usize {
+    for call in 1..200 {
+        before_each(store, call);
+        let before = store.garbage_bytes();
+        let room = store.make_room(bytes);
+        let given_back = before.saturating_sub(store.garbage_bytes());
+        assert!(given_back <= GIVEN_BACK_BYTES_MAX + BLOCK_BYTES, "{given_back} bytes in one call");
+        if room == Room::Enough {
+            return call;
+        }
+        assert_eq!(room, Room::Later);
+    }
+    panic!("it is put off for ever, with {} bytes to give back", store.garbage_bytes());
+}
+
+#[test]
+fn memory_of_long_values_is_given_back_in_steps_also_for_who_needs_it_now() {
+    const LONG: usize = 40 << 20;
+    let limit_bytes = 64 << 20;
+    for gone in ["removed", "overwritten", "evicted", "cleared"] {
+        let mut store = store_with(limit_bytes, policy(false, Order::Lru));
+        put_long(&mut store, "long", LONG);
+        match gone {
+            "removed" => {
+                with_key(&mut store, "long", |store, key| store.apply(key, &Change::Remove).map(|_| ()).unwrap())
+            }
+            "overwritten" => keep(&mut store, "long", b"short"),
+            "cleared" => store.clear(None),
+            _ => {}
+        }
+        let calls = room_in_calls(&mut store, LONG, |_, _| {});
+        assert!(calls > 2, "{gone}: in {calls} calls");
+        // What is taken with the new value stays within the limit, also what is not given back yet.
+        assert!(store.memory_bytes() + LONG <= limit_bytes, "{gone}: {} bytes", store.memory_bytes());
+        put_long(&mut store, "other", LONG);
+        assert!(store.memory_bytes() <= limit_bytes, "{gone}: {} bytes", store.memory_bytes());
+        check_sums(&store);
+        // The rest goes, and is counted once.
+        let mut left = store.garbage_bytes();
+        while store.has_garbage() {
+            store.lazy_free_step(2 << 20);
+            let now = store.garbage_bytes();
+            assert!(now < left && left - now <= (2 << 20) + BLOCK_BYTES, "{gone}: from {left} to {now}");
+            left = now;
+        }
+        assert_eq!((left, store.memory_bytes()), (0, store.count_bytes().total), "{gone}");
+    }
+}
+
+#[test]
+fn what_is_cleared_while_memory_is_given_back_is_given_back_as_well() {
+    const LONG: usize = 24 << 20;
+    let mut store = store_with(64 << 20, policy(false, Order::Lru));
+    put_long(&mut store, "first", LONG);
+    put_long(&mut store, "second", LONG);
+    with_key(&mut store, "first", |store, key| store.apply(key, &Change::Remove).map(|_| ()).unwrap());
+    let calls = room_in_calls(&mut store, LONG, |store, call| {
+        if call == 2 {
+            let before = store.garbage_bytes();
+            store.clear(None);
+            assert!(store.garbage_bytes() >= before + LONG, "a clear loses what is to be given back");
+        }
+    });
+    assert!(calls > 2, "{calls} calls");
+    let mut given_back = 0;
+    while store.has_garbage() {
+        let before = store.garbage_bytes();
+        store.lazy_free_step(1 << 20);
+        given_back += before - store.garbage_bytes();
+    }
+    assert!(given_back > 0 && store.memory_bytes() == store.count_bytes().total);
 }

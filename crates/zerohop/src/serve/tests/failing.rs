@@ -2,6 +2,7 @@
 
 use super::rig::{Rig, THREE, key_on};
 use crate::serve::options::Bounds;
+use base::limits::NODE_SILENT_US_MAX;
 use base::street::Event;
 
 fn bulk(text: &str) -> String {
@@ -190,4 +191,106 @@ fn replies_to_who_is_gone_are_dropped() {
     rig.settle();
     assert_eq!(rig.journal(), ["reply t 0", "complete t"]);
     assert!(rig.sent(there) == "t t\n" && rig.machine.requests.is_empty() && rig.machine.requests.reply_bytes() == 0);
+}
+
+/// A node says nothing, and ends no connection: another one is asked who has its slots by now, and who waits before it goes there.
+#[test]
+fn a_silent_node_is_left_when_another_one_says_who_has_its_slots() {
+    let mut rig = Rig::of_cluster();
+    let client = rig.connect();
+    let (first, second) = (key_on(1, 0), key_on(1, 1));
+    rig.send(client, &format!("r {first} set:{first}\n"));
+    rig.settle();
+    assert_eq!(rig.asked("n1:1"), [format!("GET {first}"), format!("SET set:{first} v")]);
+    let silent = rig.node("n1:1");
+    // Behind what is out it waits.
+    rig.send(client, &format!("s {second} set:{second}\n"));
+    rig.settle();
+    assert_eq!((rig.asked("n1:1"), rig.deadline_us), (vec![], Some(rig.now_us + NODE_SILENT_US_MAX)));
+    rig.now_us += NODE_SILENT_US_MAX - 1;
+    rig.settle();
+    assert_eq!(rig.nodes.len(), 1, "nobody is asked yet");
+    rig.now_us += 1;
+    rig.settle();
+    assert_eq!((rig.asked("n2:1"), rig.asked_on(silent)), (vec!["CLUSTER NODES".to_owned()], vec![]));
+    assert!(rig.deadline_us > Some(rig.now_us) && rig.closed.is_empty());
+    rig.say("n2:1", &bulk(&THREE.replace("5001-10000", "").replace("10001", "5001")));
+    rig.settle();
+    let asked = [format!("GET {first}"), format!("GET {second}"), format!("SET set:{second} v")];
+    assert_eq!(rig.asked("n2:1"), asked, "but not the write that was sent");
+    assert_eq!(rig.closed, [silent]);
+    rig.say("n2:1", &format!("{}{}+OK\r\n", bulk("a"), bulk("b")));
+    rig.settle();
+    assert_eq!(rig.sent(client), "r a (Unknown { address: \"n1:1\" })\ns b Okay\n");
+}
+
+/// Nobody leaves a node that keeps its slots, however long it says nothing; it is asked for the table once in a while.
+#[test]
+fn a_silent_node_that_keeps_its_slots_is_waited_for() {
+    let mut rig = Rig::of_cluster();
+    let client = rig.connect();
+    rig.send(client, &format!("r {}\n", key_on(1, 0)));
+    rig.settle();
+    for time in 1..=2 {
+        rig.now_us += NODE_SILENT_US_MAX;
+        rig.settle();
+        assert_eq!(rig.asked("n2:1"), ["CLUSTER NODES"], "the {time}th time");
+        rig.say("n2:1", &bulk(THREE));
+        rig.settle();
+    }
+    assert_eq!((rig.sent(client), rig.closed.len()), (String::new(), 0));
+    rig.say("n1:1", &bulk("late"));
+    rig.settle();
+    assert_eq!(rig.sent(client), "r late\n");
+    rig.now_us += NODE_SILENT_US_MAX;
+    rig.settle();
+    assert_eq!(rig.asked("n2:1").len(), 0, "nothing is owed");
+}
+
+/// Who says nothing for long is reported, to another one that says that it is a Zerohop, once, and on a connection of its own.
+#[test]
+fn a_node_that_is_silent_for_long_is_reported_to_a_zerohop() {
+    for is_zerohop in [true, false] {
+        let mut rig = Rig::of_cluster();
+        let client = rig.connect();
+        rig.send(client, &format!("r {}\n", key_on(1, 0)));
+        rig.settle();
+        let silent = rig.node("n1:1");
+        rig.asked_on(silent);
+        let mut table_on = silent;
+        for time in 1..=3 {
+            rig.now_us += NODE_SILENT_US_MAX;
+            rig.settle();
+            if time == 1 {
+                table_on = rig.node("n2:1");
+            }
+            assert_eq!(rig.asked_on(table_on), ["CLUSTER NODES"], "the {time}th time");
+            rig.send(table_on, &bulk(THREE));
+            if time < 3 {
+                rig.settle();
+            }
+        }
+        let aside = rig.node("n2:1");
+        assert_ne!(aside, table_on);
+        assert_eq!(rig.asked_on(aside), ["COMMAND INFO ZH.CLUSTER"]);
+        rig.say("n2:1", if is_zerohop { "*1\r\n*1\r\n$10\r\nzh.cluster\r\n" } else { "*1\r\n$-1\r\n" });
+        rig.settle();
+        let expected: &[&str] = if is_zerohop { &["ZH.CLUSTER SUSPECT b"] } else { &[] };
+        assert_eq!(rig.asked_on(aside), expected);
+        // It takes long to be answered, which makes nobody suspicious.
+        for _ in 0..4 {
+            rig.now_us += NODE_SILENT_US_MAX;
+            rig.settle();
+            rig.send(table_on, &bulk(THREE));
+            rig.settle();
+        }
+        assert_eq!(
+            (rig.asked_on(aside), rig.asked_on(silent)),
+            (vec![], vec![]),
+            "once, and nothing to the silent one"
+        );
+        rig.send(silent, &bulk("late"));
+        rig.settle();
+        assert_eq!(rig.sent(client), "r late\n");
+    }
 }

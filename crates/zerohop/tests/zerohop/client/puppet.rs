@@ -34,6 +34,8 @@ struct Stage {
     says_moved_first: bool,
     /// The first word of what it says to everything but questions about its cluster.
     refusal: Option<&'static str>,
+    /// It has the commands of a Zerohop.
+    is_zerohop: bool,
 }
 
 /// See the module.
@@ -139,6 +141,11 @@ impl Puppet {
     /// It answers everything but questions about its cluster with an error of that code.
     pub fn refuses(&self, code: &'static str) {
         self.change(|stage| stage.refusal = Some(code));
+    }
+
+    /// From now on it has the commands of a Zerohop.
+    pub fn be_zerohop(&self) {
+        self.change(|stage| stage.is_zerohop = true);
     }
 
     /// What arrived, in order.
@@ -281,6 +288,9 @@ impl Stage {
         match (words[0].as_slice(), &words[1..]) {
             (b"ASKING", []) => b"+OK\r\n".to_vec(),
             (b"CLUSTER", _) => bulk(Some(&self.nodes.clone().into_bytes())),
+            (b"COMMAND", _) if self.is_zerohop => b"*1\r\n*2\r\n$10\r\nzh.cluster\r\n:-2\r\n".to_vec(),
+            (b"COMMAND", _) => b"*1\r\n$-1\r\n".to_vec(),
+            (b"ZH.CLUSTER", _) => bulk(Some(&b"it was looked at".to_vec())),
             (b"GET", [key]) => bulk(self.values.get(key)),
             (b"SET", [key, value, ..]) => {
                 self.values.insert(key.clone(), value.clone());

@@ -1,17 +1,17 @@
 //! When a cluster is asked who has which slots, and whom.
 
+use super::table::{NodeNumber, RoutingTable};
 use base::limits::{TABLE_ANSWER_US_MAX, TABLE_ASKED_US_MIN};
-use client::cluster::{NodeNumber, RoutingTable};
 
 /// The question for the table.
 ///
 /// ```text
-///   resting ── a place nobody knows, a lost node ──► wanted ── 100 ms after the last one ──► asked ──► resting
+///   resting ── a place nobody knows, a node that is lost or silent ──► wanted ── 100 ms after the last one ──► asked ──► resting
 ///                                                      ▲                                       │ refused, lost, no reply
 ///                                                      └────────── another node is asked ──────┘
 /// ```
 #[derive(Debug, Default)]
-pub(super) struct Learning {
+pub struct Learning {
     question: Question,
     /// Not before this may it be asked again, microseconds.
     due_us: u64,
@@ -38,6 +38,11 @@ impl Learning {
         }
     }
 
+    /// The same, where it is this node itself that says nothing of its slots any more: another one is asked.
+    pub fn doubt(&mut self, node: NodeNumber, table: &RoutingTable) {
+        self.want(table.next_askable(node));
+    }
+
     /// Whether nothing is to be learnt.
     pub fn rests(&self) -> bool {
         self.question == Question::Resting
@@ -60,6 +65,14 @@ impl Learning {
         }
     }
 
+    /// Who was asked, if anybody was.
+    pub fn asked(&self) -> Option<NodeNumber> {
+        match self.question {
+            Question::Asked { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
     /// The table is there.
     pub fn answered(&mut self) {
         (self.question, self.vain) = (Question::Resting, 0);
@@ -70,15 +83,11 @@ impl Learning {
         if !matches!(self.question, Question::Asked { node: asked, .. } if asked == node) {
             return;
         }
-        let mut all: Vec<NodeNumber> = table.members().chain(table.seeds()).collect();
-        all.sort_unstable();
-        all.dedup();
         self.vain += 1;
-        if self.vain >= all.len() {
+        if self.vain >= table.askable().len() {
             return self.answered();
         }
-        let place = all.iter().position(|&other| other == node).map_or(0, |place| (place + 1) % all.len());
-        self.question = Question::Wanted(all[place]);
+        self.question = Question::Wanted(table.next_askable(node));
     }
 
     /// When it wants to be looked at, microseconds.
