@@ -217,7 +217,7 @@ impl Core {
         parts.tell();
     }
 
-    fn push_on_link(&self, parts: &Arc<Parts>, ways: &[(u32, Way)]) {
+    fn push_on_link(self: &Arc<Core>, parts: &Arc<Parts>, ways: &[(u32, Way)]) {
         let (_, Way { link: at, .. }) = ways[0];
         let (link, mut count) = (self.link(at), 0);
         let (mut state, now_us) = (link.lock(), monotonic_us());
@@ -243,6 +243,7 @@ impl Core {
             }
         }
         drop(inside);
+        self.mind_silence();
         state.driven += count;
         link.asked.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
         self.drive(link, state, now_us);
@@ -313,6 +314,7 @@ mod tests {
             is_read: false,
             deadline_us: u64::MAX,
             is_asking: false,
+            slot: None,
             request: request.finish().unwrap(),
         };
         let seat = Seat::Task(Arc::new(TaskSeat::default()));

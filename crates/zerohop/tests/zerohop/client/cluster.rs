@@ -108,7 +108,7 @@ fn many_callers_that_are_sent_on_at_once_ask_for_the_members_once() {
 }
 
 /// Two nodes of which the second one, which had this key's slot, stands still; the first one has all slots by now.
-fn silent_pair() -> (Puppet, Puppet, Client) {
+pub fn silent_pair() -> (Puppet, Puppet, Client) {
     let (home, away) = (Puppet::new(), Puppet::new());
     for node in [&home, &away] {
         node.knows(&[&home.address, &away.address]);

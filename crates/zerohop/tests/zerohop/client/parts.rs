@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::cluster::silent_pair;
 use super::futures::block_on;
 use super::puppet::Puppet;
 use zerohop::Client;
@@ -278,4 +279,15 @@ fn many_threads_and_tasks_get_their_own() {
         }
     });
     assert!(count(&nodes, "NODES") >= 1);
+}
+
+#[test]
+fn parts_that_were_sent_to_a_node_that_stands_still_are_asked_elsewhere() {
+    for way in 0..3 {
+        let (home, away, client) = silent_pair();
+        home.knows(&[&home.address]);
+        assert_eq!(ask(way, client.mget(["here", "{away}1", "{away}2"])), Ok(vec![None; 3]), "way {way}");
+        assert_eq!((home.count("{away}1"), away.count("{away}1")), (1, 1), "way {way}");
+        away.go_on();
+    }
 }
