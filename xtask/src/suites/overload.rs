@@ -29,7 +29,8 @@ fn scenes(context: &Context, programs: (&Path, &Path), (seed, backend): (u64, &s
 }
 
 /// Bugs of a proxy, each with the scene that must notice it.
-const BUGS: [(&str, &str); 4] = [("M70", "tenants"), ("M71", "flood"), ("M73", "long-value"), ("M14", "hot-key")];
+const BUGS: [(&str, &str); 5] =
+    [("M70", "tenants"), ("M71", "flood"), ("M72", "flood"), ("M73", "long-value"), ("M14", "hot-key")];
 
 /// With a binary that carries planted bugs: each of them is one test.
 pub(super) fn caught(context: &Context, programs: (&Path, &Path)) -> Outcome<Counts> {

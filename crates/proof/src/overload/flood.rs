@@ -218,8 +218,9 @@ impl Crowd {
             }
             // What a socket takes no more now it takes when the other end has read. Each look passes through the proxy's core, which
             // reads what has come before it answers.
-            let waits = stage.metric("zerohop_proxy_class_callers_waiting")? >= CALLERS as f64;
-            looks = if waits && moved == 0 { looks + 1 } else { 0 };
+            let all_wait =
+                || Ok::<bool, io::Error>(stage.metric("zerohop_proxy_class_callers_waiting")? >= CALLERS as f64);
+            looks = if moved == 0 && all_wait()? { looks + 1 } else { 0 };
             if looks == LOOKS_STILL {
                 let taken: u64 = self.callers.iter().map(Caller::owed).sum();
                 return Ok(Ok(format!(

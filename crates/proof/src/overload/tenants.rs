@@ -204,7 +204,7 @@ impl Quiet {
 /// Quiet tenants beside one that does what it can in this way.
 fn beside(stage: &Stage, seed: u64, verdicts: &mut Verdicts, loud: &Loud) -> io::Result<()> {
     let mut rng = Rng::new(seed);
-    let requests = if loud.is_known { QUIET_REQUESTS / 5 } else { QUIET_REQUESTS };
+    let requests = if loud.is_known { QUIET_REQUESTS / 10 } else { QUIET_REQUESTS };
     let mut quiet = Vec::new();
     for (place, (name, _)) in QUIET.iter().enumerate() {
         let caller = stage.caller(place + 2)?;
