@@ -225,6 +225,7 @@ impl LogFiles {
             | Effect::ReplaceFile { .. }
             | Effect::ReadFile { .. }
             | Effect::ReleaseMemory
+            | Effect::GiveBack { .. }
             | Effect::StopListening
             | Effect::Still { .. }
             | Effect::HandOver { .. }

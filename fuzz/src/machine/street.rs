@@ -354,7 +354,7 @@ impl Street {
             }
             Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
-            Effect::ReleaseMemory => {}
+            Effect::ReleaseMemory | Effect::GiveBack { .. } => {}
             Effect::Stop => core.stopped = true,
         }
     }

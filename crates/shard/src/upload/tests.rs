@@ -152,3 +152,37 @@ fn m24_a_run_that_forgets_a_value_on_its_way_is_caught() {
     base::planted::plant(None);
     assert!(!minds, "the test does not see that a run takes the blocks for done");
 }
+
+#[test]
+fn a_long_value_that_went_is_given_back_in_slices_whatever_comes_between() {
+    let _turn = turn();
+    let value = value(320);
+    for gone in [&[b"DEL".as_slice(), b"key"][..], &[b"SET", b"key", b"short"], &[b"FLUSHALL"]] {
+        for between in ["nothing", "a flush", "a stop"] {
+            let mut core = Core::new(Durability::Interval, 2);
+            core.receive(0, &request(&[b"SET", b"key", &value]));
+            core.receive(1, &request(&[b"SET", b"other", &value]));
+            core.come_to_rest();
+            core.tick(0, &request(gone));
+            let left = core.shard.store.garbage_bytes();
+            assert!(left > value.len() - (4 << 20), "{} bytes in one tick", value.len() - left);
+            match between {
+                "a flush" => core.tick(1, &request(&[b"FLUSHALL"])),
+                "a stop" => core.events.push(base::Event::ShutdownRequested),
+                _ => {}
+            }
+            core.come_to_rest();
+            let (given_back, most) = (core.given_back.iter().sum::<usize>(), core.given_back.iter().max().unwrap());
+            assert!(*most <= (2 << 20) + BLOCK_BYTES, "{most} bytes in one tick");
+            // A stop ends the process, which needs no steps for it.
+            assert_eq!((core.has_stopped, core.shard.store.has_garbage()), (between == "a stop", between == "a stop"));
+            let values = if gone.len() == 1 || between == "a flush" { 2 } else { 1 };
+            // The last 8 MiB the next long value uses again.
+            let expected = values * value.len() - (8 << 20);
+            assert!(
+                between == "a stop" || given_back.abs_diff(expected) <= 4 << 20,
+                "{given_back} of {expected} bytes"
+            );
+        }
+    }
+}
