@@ -354,8 +354,8 @@ impl Street {
             }
             Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
-            Effect::ReleaseMemory | Effect::GiveBack { .. } => {}
             Effect::Stop => core.stopped = true,
+            other => assert!(matches!(other, Effect::ReleaseMemory | Effect::GiveBack { .. }), "{other:?}"),
         }
     }
 }
