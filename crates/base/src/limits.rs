@@ -309,6 +309,10 @@ pub const SENTINEL_REPLY_BYTES_MAX: usize = 64 << 10;
 /// Sentinels that a core asks: those that were named, and others that these know.
 pub const SENTINELS_MAX: usize = 16;
 
+/// Bytes of a transaction in a cluster that wait in the proxy for its first key, which says where it goes: what a caller has to keep
+/// ready in any case, four times. With more it goes to any node, which refuses the keys of others.
+pub const NOWHERE_BYTES_MAX: usize = 4 * LONG_REQUEST_BYTES;
+
 /// Requests that wait for an answer to such a question.
 pub const REDIRECTS_HELD_MAX: usize = 16_384;
 

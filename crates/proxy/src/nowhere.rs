@@ -10,7 +10,7 @@ use crate::ask::Verdict;
 use crate::caller::{Caller, Wait};
 use crate::machine::ProxyMachine;
 use crate::seat::OwedTo;
-use base::limits::LONG_REQUEST_BYTES;
+use base::limits::NOWHERE_BYTES_MAX;
 use base::street::Now;
 use client::cluster::slot_of;
 use client::{Hold, Known, Way};
@@ -78,7 +78,7 @@ impl ProxyMachine {
     /// What names no key waits for something that does, up to a bound.
     fn queue(&mut self, caller: &mut Caller, request: &[u8]) -> Option<Verdict> {
         let queued_bytes = caller.queued.iter().map(Vec::len).sum::<usize>() + request.len();
-        if queued_bytes > LONG_REQUEST_BYTES {
+        if queued_bytes > NOWHERE_BYTES_MAX {
             return None;
         }
         caller.queued.push(request.to_vec());

@@ -32,6 +32,8 @@ const STEADY_DEPTH: u64 = 16;
 const REPLIES: u64 = 60_000;
 /// Offered for each reply.
 const TIMES: u64 = 5;
+/// Offered in vain, and then there is no bound.
+const OFFERED_MAX: u64 = 200 * REPLIES;
 /// Other connections that a request is tried at which the first one does not take.
 const RETRIES: usize = 3;
 /// Times that half of the crowd gives up and comes again.
@@ -152,10 +154,11 @@ impl Crowd {
         Ok(())
     }
 
-    /// Five requests are offered for each reply, each to a connection that is drawn, or to one of three others.
+    /// Five requests are offered for each reply, each to a connection that is drawn, or to one of three others. Nothing is heard while they
+    /// are offered, so each round is five times the one before where all of that was taken: until one is more than there is room for.
     fn flood(&mut self, replies: u64, rng: &mut Rng, verdicts: &mut Verdicts) -> io::Result<()> {
         let (begun, mut offered, mut refused) = (self.answered(), 0, 0);
-        while self.answered() < begun + replies {
+        while self.answered() < begun + replies || (refused == 0 && offered < OFFERED_MAX) {
             let due = TIMES * (self.answered() - begun + STEADY_DEPTH);
             while offered < due {
                 offered += 1;

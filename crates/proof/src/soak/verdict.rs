@@ -194,6 +194,6 @@ mod tests {
     #[test]
     fn cores_add_their_segments() {
         let of = |cores: &str| disk_bytes_max(&["--cores".to_owned(), cores.to_owned()]);
-        assert_eq!(of("3") - of("1"), 2 * 7 * (16 << 20));
+        assert_eq!(of("3") - of("1"), 2 * (8 + 3) * (8 << 20));
     }
 }

@@ -127,6 +127,22 @@ fn nodes_that_send_a_request_around_are_left_after_a_bound() {
 }
 
 #[test]
+fn what_names_no_key_waits_for_the_first_key_however_long_it_is_within_the_bound() {
+    let mut world = world(2, 100);
+    let client = world.street.client();
+    for node in [0, 1] {
+        let key = key_of(&world.cluster, node);
+        let text = "x".repeat(2 * base::limits::LONG_REQUEST_BYTES + 3);
+        for words in ["MULTI".to_owned(), format!("ECHO {text}"), format!("SET {key} 1")] {
+            let told = world.ask(client, &words);
+            assert!(told == "+OK\r\n" || told == "+QUEUED\r\n", "{told}");
+        }
+        let told = world.ask(client, "EXEC");
+        assert_eq!(told, format!("*2\r\n${}\r\n{text}\r\n+OK\r\n", text.len()));
+    }
+}
+
+#[test]
 fn one_correction_repairs_the_whole_table() {
     let mut world = world(3, 100);
     let client = world.street.client();
