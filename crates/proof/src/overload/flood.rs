@@ -30,8 +30,9 @@ const CALLERS: usize = 24;
 const STEADY_DEPTH: u64 = 16;
 /// Replies that are counted before and after, and those to which five times as many requests are offered.
 const REPLIES: u64 = 60_000;
-/// Offered for each reply.
+/// Offered for each reply, so many in a write.
 const TIMES: u64 = 5;
+const AT_ONCE: u64 = 64;
 /// Offered in vain, and then there is no bound.
 const OFFERED_MAX: u64 = 200 * REPLIES;
 /// Other connections that a request is tried at which the first one does not take.
@@ -161,8 +162,8 @@ impl Crowd {
         while self.answered() < begun + replies || (refused == 0 && offered < OFFERED_MAX) {
             let due = TIMES * (self.answered() - begun + STEADY_DEPTH);
             while offered < due {
-                offered += 1;
-                refused += u64::from(!self.offer(rng)?);
+                offered += AT_ONCE;
+                refused += if self.offer(rng)? { 0 } else { AT_ONCE };
             }
             self.hear()?;
         }
@@ -176,12 +177,12 @@ impl Crowd {
         Ok(())
     }
 
-    /// Whether some connection takes one more request.
+    /// Whether some connection takes more requests.
     fn offer(&mut self, rng: &mut Rng) -> io::Result<bool> {
         for _ in 0..=RETRIES {
             let caller = &mut self.callers[rng.below(CALLERS as u64) as usize];
             if caller.unsent_bytes() == 0 {
-                caller.ask(&self.request, 1);
+                caller.ask(&self.request, AT_ONCE);
                 caller.push()?;
                 return Ok(true);
             }
