@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 const NODES: usize = 3;
 const SLOTS: usize = 16_384;
+/// Slots go to instances by so many.
+const SLOTS_OF_GROUP: usize = 256;
 /// Of the cluster's nodes; it keeps nobody out who can read this.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// How long nodes that join may take to get their share, and how often it is looked at.
@@ -114,7 +116,7 @@ fn await_shares(server: &Server) -> Outcome<()> {
     loop {
         let status = server.ask("CLUSTER NODES")?;
         let shares: Vec<usize> = status.lines().map(slots_of).collect();
-        if shares.len() == NODES && shares.iter().all(|slots| slots.abs_diff(SLOTS / NODES) < SLOTS / 100) {
+        if shares.len() == NODES && shares.iter().all(|slots| slots.abs_diff(SLOTS / NODES) < SLOTS_OF_GROUP) {
             return Ok(());
         }
         if Instant::now() > deadline {
