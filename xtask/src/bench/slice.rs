@@ -158,8 +158,7 @@ pub fn interleaved(cell: &str, entrants: &[Entrant<'_>], options: &Options) -> O
     let mut progress = Progress::new(cell, total);
     for round in 0..options.pairs {
         let mut slices = vec![None; entrants.len()];
-        for step in 0..entrants.len() {
-            let index = (round + step) % entrants.len();
+        for (step, index) in order_of(round, entrants.len()).into_iter().enumerate() {
             slices[index] = Some(quiet_slice(&entrants[index], options, &mut repetitions_left)?);
             progress.show(round * entrants.len() + step + 1);
         }
@@ -167,6 +166,18 @@ pub fn interleaved(cell: &str, entrants: &[Entrant<'_>], options: &Options) -> O
     }
     let names = entrants.iter().map(|entrant| entrant.name.clone()).collect();
     Ok(Rounds { cell: cell.to_owned(), names, slices: rounds })
+}
+
+/// Whose turn it is in a round, by the square of Williams: each comes at each place, and behind each other one, equally often. What one
+/// leaves to the disk or to caches would else always be the same one's to bear.
+fn order_of(round: usize, count: usize) -> Vec<usize> {
+    let zigzag = |step: usize| if step % 2 == 1 { step.div_ceil(2) } else { count - step / 2 };
+    let mut order: Vec<usize> = (0..count).map(|step| (round + zigzag(step)) % count).collect();
+    // Of an odd number only this and its mirror image together are balanced.
+    if count % 2 == 1 && round / count % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 /// One slice, tried again while the machine is disturbed and repetitions are left.
@@ -223,4 +234,27 @@ fn generate(server: &Server, load: &Load, seconds: f64, warm_up: f64) -> Outcome
         generator_cores: report.generator_cores,
         foreign_cores: report.foreign_cores.unwrap_or(f64::NAN),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::order_of;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn each_comes_at_each_place_and_behind_each_other_one_equally_often() {
+        for count in 1..8 {
+            let (mut places, mut pairs) = (BTreeMap::<_, i32>::new(), BTreeMap::<_, i32>::new());
+            for round in 0..2 * count {
+                let order = order_of(round, count);
+                order.iter().copied().enumerate().for_each(|at| *places.entry(at).or_insert(0) += 1);
+                order.windows(2).for_each(|two| *pairs.entry((two[0], two[1])).or_insert(0) += 1);
+            }
+            assert!(places.len() == count * count && places.values().all(|&times| times == 2), "{count}: {places:?}");
+            assert!(
+                pairs.len() == count * (count - 1) && pairs.values().all(|&times| times == 2),
+                "{count}: {pairs:?}"
+            );
+        }
+    }
 }
