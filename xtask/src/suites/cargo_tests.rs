@@ -69,7 +69,7 @@ pub const INTEGRATION_TESTS: Suite = Suite {
     name: "integration-tests",
     about: "cargo test of what stands in the folders `tests`: crates from outside, the simulator's worlds, the binary",
     needs: &[],
-    budget_seconds: 240,
+    budget_seconds: 400,
     turn: Turn::Fixed,
     company: Company::SideBySide,
     run: |_| tests_of_workspace(&["--test", "*"]),

@@ -76,7 +76,9 @@ fn a_full_disk_refuses_writes_by_name_and_takes_them_again() {
     let mut shell = Command::new("unshare");
     shell.args(["-rm", "sh", "-c", SMALL_DISK, "sh"]).arg(example("acknowledged_writes")).arg(scratch.path());
     let child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let Ok(mut child) = child else { return not_tested("there is no program unshare") };
+    let Ok(child) = child else { return not_tested("there is no program unshare") };
+    let mut process = Ended(child);
+    let child = &mut process.0;
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (mut model, mut acknowledged) = (Model::new(), 0);
     let refusal = loop {
@@ -105,7 +107,7 @@ fn a_full_disk_refuses_writes_by_name_and_takes_them_again() {
         acknowledged += 1;
     }
     // The disk goes with the process: it stands still while its files are read, and is killed then.
-    let pid = Pid::from_child(&child);
+    let pid = Pid::from_child(child);
     kill_process(pid, Signal::STOP).unwrap();
     waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
     let copy = Scratch::new("full-copy");
@@ -121,6 +123,16 @@ fn a_full_disk_refuses_writes_by_name_and_takes_them_again() {
         acknowledged += 1;
     }
     check(&all_of(&Store::open(copy.path()).unwrap()), &mut model, &mut acknowledged);
+}
+
+/// A process that ends with the test, whatever comes of that: it writes as long as it lives.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _it_may_be_gone = self.0.kill();
+        let _as_well = self.0.wait();
+    }
 }
 
 fn not_tested(why: &str) {
