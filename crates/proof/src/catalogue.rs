@@ -193,7 +193,7 @@ pub const CATALOGUE: &[Entry] = &[
     entry(Conditional, 4, "DELIFEQ <s> <e>"),
     entry(Conditional, 4, "DELEX <s> [ IFEQ <e> | IFNE <e> | IFDEQ <digest> | IFDNE <digest> ]"),
     entry(Conditional, 4, "ZH.GET <s>"),
-    entry(Conditional, 2, "ZH.MGET +( <s> )"),
+    entry(Conditional, 2, "ZH.MGET *[ <s> ]"),
     entry(Conditional, 2, "MSETEX 1 <s> <e> [ NX | XX ] [ EX 5000 | PX 5000000 | KEEPTTL ]"),
     entry(Conditional, 2, "MSETEX 2 <s> <e> <s> <e> [ NX | XX ]"),
     entry(Conditional, 2, "DEL <k>"),
