@@ -114,6 +114,7 @@ impl Client {
             random: 7,
             may_block: self.may_block,
             long: None,
+            refused: &[],
         };
         let outcome = run(spec, arguments, &mut unit);
         let reply = out.strip_prefix(EARLIER).expect("earlier replies stay as they are");
