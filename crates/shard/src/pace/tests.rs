@@ -124,6 +124,33 @@ fn a_run_that_settles_waits_for_no_clock() {
     assert!(runs(&core) > 10);
 }
 
+#[test]
+fn who_waits_for_a_run_waits_for_no_clock() {
+    let _turn = turn();
+    let mut core = core();
+    let key = |number: u32| format!("key{number}");
+    let burst = |numbers: std::ops::Range<u32>| -> Vec<u8> {
+        numbers.flat_map(|number| request(&[b"SET", key(number).as_bytes(), &[7; 1000]])).collect()
+    };
+    // More than what runs may write at once, and half a round of it, so that none is behind.
+    for number in (0..4000).step_by(40) {
+        core.tick(0, &burst(number % 2000..number % 2000 + 40));
+        core.come_to_rest();
+    }
+    // What lives is less at once, and so is the log that may be.
+    for number in 20..2000 {
+        core.tick(0, &request(&[b"DEL", key(number).as_bytes()]));
+    }
+    core.come_to_rest();
+    core.told(0);
+    for number in 0..2000 {
+        core.tick(0, &request(&[b"SET", key(number % 20).as_bytes(), &[7; 1000]]));
+        core.come_to_rest();
+        assert_eq!(core.told(0), b"+OK\r\n", "write {number} waits, and nothing happens");
+    }
+    assert!(core.shard.pace.held_ticks > 0, "nobody waited");
+}
+
 /// Three clients write, several requests at a time, until none of them is answered with `+OK`; what the first was told last.
 fn write_until_nobody_may(core: &mut Core) -> Vec<u8> {
     let burst: Vec<u8> =

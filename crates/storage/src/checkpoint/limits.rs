@@ -80,9 +80,9 @@ impl Checkpoints {
         matches!(&self.state, State::Walking { making, writing: false } if making.end.is_none())
     }
 
-    /// Runs are behind: no time is to be lost.
+    /// Runs are behind, or writers wait for one: no time is to be lost.
     fn hurries(&self, log: &LogWriter) -> bool {
-        self.limits.backlog.is_alarmed() || self.is_pressed(log)
+        self.limits.backlog.is_alarmed() || self.is_pressed(log) || self.has_too_much_log(log)
     }
 
     /// Bytes of log since the next run came due.

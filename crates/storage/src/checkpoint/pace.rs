@@ -111,8 +111,12 @@ impl Checkpoints {
     /// Whether there is more log than may be, and a run under way, or one that the next step begins, that makes it less:
     /// who waits for that waits for an event.
     pub fn is_outrun(&self, view: &View<'_>) -> bool {
-        let allowed_bytes = self.pace.round_bytes_max + LATE_SEGMENTS_MAX * view.log.segment_bytes();
-        view.log.held_bytes() > allowed_bytes && (!self.is_idle() || self.has_due_run(view))
+        self.has_too_much_log(view.log) && (!self.is_idle() || self.has_due_run(view))
+    }
+
+    /// Whether there is more log than may be: whoever writes waits for the run under way.
+    pub(super) fn has_too_much_log(&self, log: &LogWriter) -> bool {
+        log.held_bytes() > self.pace.round_bytes_max + LATE_SEGMENTS_MAX * log.segment_bytes()
     }
 }
 

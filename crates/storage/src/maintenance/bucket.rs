@@ -3,7 +3,11 @@
 //! ```text
 //!   bytes   burst ─┐     ┌─ refilled by time, no further than the burst
 //!              0 ──│─────│──► open above, closed below: one piece may go under, the next one waits until it is paid for
+//!         -piece ─┘          pieces that could not wait go no further: they are not paid for later
 //! ```
+//!
+//! A debt without a floor stalled writers for seconds: gigabytes of runs that were pressed, then one that was not, and waited
+//! until they were paid for, while who wrote waited for it.
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +27,8 @@ impl Bucket {
 
     /// Takes the bytes of one piece, which were allowed or could not wait.
     pub fn take(&mut self, bytes: u64, now_us: u64) {
-        self.level_bytes = self.level_at(now_us).saturating_sub_unsigned(bytes);
+        let piece_bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.level_bytes = self.level_at(now_us).saturating_sub(piece_bytes).max(-piece_bytes);
         self.at_us = self.at_us.max(now_us);
     }
 

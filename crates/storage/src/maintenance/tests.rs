@@ -63,6 +63,13 @@ fn a_bucket_lets_its_rate_through_and_no_more() {
     assert_eq!(bucket.opens_at_us(), u64::MAX);
 }
 
+#[test]
+fn what_could_not_wait_is_not_paid_for_later() {
+    let mut bucket = Bucket::new(1_000_000, 1000);
+    (0..100).for_each(|_| bucket.take(300, 5));
+    assert_eq!((bucket.is_open(5), bucket.opens_at_us()), (false, 306), "a piece, however many went before it");
+}
+
 fn phase(store: u8, core: u16, cores: u16) -> Phase {
     Phase::new(&LogIdentity { store_id: [store; 16], incarnation: 1, core, cores })
 }
