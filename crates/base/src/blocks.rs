@@ -122,26 +122,14 @@ impl Blocks {
     /// Gives back blocks of about `bytes` from the end, unless others share them: then there is nothing to give back, and
     /// this owner lets go of all. Whether any are left.
     pub fn release(&mut self, bytes: usize) -> bool {
-        drop(self.split_end(bytes));
+        match Arc::get_mut(&mut self.list) {
+            Some(list) => {
+                list.truncate(list.len().saturating_sub(bytes.div_ceil(BLOCK_BYTES)));
+                self.len = self.len.min(list.len() * BLOCK_BYTES);
+            }
+            None => *self = Blocks::default(),
+        }
         !self.is_empty()
-    }
-
-    /// Takes blocks of about `bytes` off the end, unless others share them: then this owner lets go of all.
-    pub fn split_end(&mut self, bytes: usize) -> Blocks {
-        let Some(list) = Arc::get_mut(&mut self.list) else {
-            *self = Blocks::default();
-            return Blocks::default();
-        };
-        let end = list.split_off(list.len().saturating_sub(bytes.div_ceil(BLOCK_BYTES)));
-        let len = self.len.min(list.len() * BLOCK_BYTES);
-        let end = Blocks { list: Arc::new(end), len: self.len - len };
-        self.len = len;
-        end
-    }
-
-    /// The blocks to which nobody else refers.
-    pub fn own_blocks(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        Arc::get_mut(&mut self.list).into_iter().flatten().filter_map(Arc::get_mut).map(Vec::as_mut_slice)
     }
 }
 

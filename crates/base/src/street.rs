@@ -9,7 +9,6 @@
 //! no further [`Effect::Send`] of that list or any later one, and delivers no message to other cores, because those
 //! bytes may promise what the disk refused.
 
-use crate::Blocks;
 use crate::ids::{ConnectionId, CoreId, LogOrdinal, SegmentNumber};
 
 /// The one clock reading of a tick, taken after its completions were collected.
@@ -409,12 +408,6 @@ pub enum Effect {
     /// Give memory that was freed back to the operating system, as far as the allocator kept it; in the tick, because it is the
     /// allocator that the tick works with.
     ReleaseMemory,
-    /// Give the memory of long values that nobody needs back to the operating system, and then to the allocator; in the tick, a few
-    /// megabytes at a time.
-    GiveBack {
-        /// Blocks that others refer to stay as they are.
-        values: Vec<Blocks>,
-    },
     /// The machine is done; the street ends this core's loop after performing the list.
     Stop,
 }

@@ -24,6 +24,9 @@ mod up_nodes;
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static MEMORY: io::BlockMemory = io::BlockMemory::of_process();
+
 fn main() -> ExitCode {
     let matches = help::command().get_matches();
     match matches.subcommand() {

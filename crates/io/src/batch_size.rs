@@ -7,9 +7,9 @@
 use base::limits::RECEIVE_BUFFERS;
 
 /// A gap above this halves the batch, microseconds. Below the millisecond that a core reaches for: the next batch may be dearer.
-const GAP_US_MAX: u64 = 1000;
+const GAP_US_MAX: u64 = 700;
 /// A gap below this lets a full batch grow, microseconds.
-const GAP_US_SHORT: u64 = 700;
+const GAP_US_SHORT: u64 = 500;
 /// Never fewer, so that what a tick costs by itself is still shared.
 const CONNECTIONS_MIN: usize = 4;
 /// At first: unknown requests are met with care.

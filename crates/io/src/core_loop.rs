@@ -170,7 +170,6 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                     events.push(Event::ListeningStopped);
                 }
                 Effect::ReleaseMemory => crate::memory::release(),
-                Effect::GiveBack { values } => crate::memory::give_back(values),
                 Effect::Dial { token, address } => self.dialer.dial(token, address),
                 Effect::Stop => stop = true,
                 Effect::ReadRun { token, name, offset, bytes } => self.read_run(token, name, (offset, bytes), events),

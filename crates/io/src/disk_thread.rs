@@ -8,11 +8,13 @@
 //! after a failed sync the kernel may have dropped the very pages that failed, and a second, successful sync would lie.
 
 use crate::files::{Readers, read_file, remove, replace_file, unfinished, write_file};
+use crate::page_cache;
 use crate::run_files::RunFiles;
 use crate::segment_files::{NewSegment, create_segment, extend_segment, recycle_segment};
 use base::ids::{LogOrdinal, SegmentNumber};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -33,14 +35,16 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// A sync that was asked for: on a disk thread, or on the thread that waits for it.
 pub struct LogSync {
-    pub(crate) files: Vec<Arc<SegmentFile>>,
+    /// Oldest first, each with what was written since its last one.
+    pub(crate) files: Vec<(Arc<SegmentFile>, Range<u64>)>,
     pub(crate) ordinal: LogOrdinal,
 }
 
 impl LogSync {
     /// Syncs, and blocks for as long as that takes.
     pub fn perform(self) -> LogSyncDone {
-        for segment in &self.files {
+        for (segment, written) in &self.files {
+            page_cache::begin_write_back(&segment.file, written.clone());
             if let Err(error) = segment.file.sync_data() {
                 return LogSyncDone(Err(format!("{}: {error}", segment.path.display())));
             }
@@ -219,7 +223,10 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
             DiskResult::Removed
         }
         DiskJob::Remove { paths } => {
-            paths.iter().for_each(|path| complain(path, remove(path)));
+            for path in &paths {
+                page_cache::forget(path);
+                complain(path, remove(path));
+            }
             DiskResult::Removed
         }
         DiskJob::WriteFile { path, offset, bytes } => file_result(&path, write_file(&path, offset, &bytes)),

@@ -35,6 +35,7 @@ pub mod thread;
 
 mod acceptor;
 mod batch_size;
+mod block_memory;
 mod connect;
 mod connection_table;
 mod core_loop;
@@ -50,6 +51,7 @@ mod log_files;
 mod log_street;
 mod lookup;
 mod named_files;
+mod page_cache;
 mod receive_slab;
 mod run_files;
 mod run_read;
@@ -58,6 +60,7 @@ mod segment_files;
 mod uring;
 
 pub use backend::{Backend, ChosenBackend, CoreConfig, TaskWork, probe, run_core};
+pub use block_memory::BlockMemory;
 pub use disk_thread::{LogSync, LogSyncDone, Wake};
 pub use listener::Listener;
 pub use log_files::LogFilesConfig;

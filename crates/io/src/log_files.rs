@@ -20,6 +20,7 @@ use base::street::{Effect, Event};
 use rustix::io::Errno;
 use std::fs::OpenOptions;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,8 +54,8 @@ pub(crate) struct LogFiles {
     wake: Wake,
     /// Open segments, oldest first: the one being written, those made ahead, and older ones that are not synced yet.
     open: Vec<Arc<SegmentFile>>,
-    /// Written since their last sync began, oldest first.
-    dirty: Vec<Arc<SegmentFile>>,
+    /// Written since their last sync began, oldest first, and where.
+    dirty: Vec<(Arc<SegmentFile>, Range<u64>)>,
     failed: bool,
     write_failed: bool,
     told: DiskTrouble,
@@ -225,7 +226,6 @@ impl LogFiles {
             | Effect::ReplaceFile { .. }
             | Effect::ReadFile { .. }
             | Effect::ReleaseMemory
-            | Effect::GiveBack { .. }
             | Effect::StopListening
             | Effect::Still { .. }
             | Effect::HandOver { .. }
@@ -273,9 +273,10 @@ impl LogFiles {
         }
         let file = self.segment_file(segment)?;
         file.file.write_all_at(bytes, offset).map_err(|error| format!("{}: {error}", file.path.display()))?;
-        if self.dirty.last().is_none_or(|last| last.segment != segment) {
-            self.dirty.retain(|other| other.segment != segment);
-            self.dirty.push(file);
+        let end = offset + bytes.len() as u64;
+        match self.dirty.iter_mut().find(|(other, _)| other.segment == segment) {
+            Some((_, written)) => *written = written.start.min(offset)..written.end.max(end),
+            None => self.dirty.push((file, offset..end)),
         }
         Ok(())
     }
@@ -285,7 +286,7 @@ impl LogFiles {
         if self.failed {
             return;
         }
-        let covered = |file: &Arc<SegmentFile>| file.segment <= segment;
+        let covered = |(file, _): &(Arc<SegmentFile>, Range<u64>)| file.segment <= segment;
         let (files, later) = self.dirty.drain(..).partition(covered);
         self.dirty = later;
         // The log has left the earlier ones; the job keeps them open until they are synced.

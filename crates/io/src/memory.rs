@@ -1,8 +1,5 @@
 //! Memory that the C library keeps for later: how much it may be, and giving it back to the operating system.
 
-use base::Blocks;
-use rustix::mm::{Advice, madvise};
-
 /// From which size on a block lies in a mapping of its own, which goes when the block does, bytes: what one tick writes to the
 /// log. Buffers below it come and go with requests, and new pages are dear: with a megabyte, and as much at the end of a heap,
 /// `MSET` of 2.4 MB touched 2,666 new pages a time, with these two 147 to 2,029.
@@ -12,6 +9,11 @@ const OWN_MAPPING_BYTES_MIN: usize = base::limits::LOG_GROUP_BYTES;
 /// With 8 MiB a soak still saw a heap that grew by 4 MiB at once after 23 minutes, and kept it.
 #[cfg(target_env = "gnu")]
 const FREE_END_BYTES_MAX: usize = 2 << 20;
+
+/// Small blocks up to this size are not merged with free neighbours until a large one is asked for or freed, and then all of them at
+/// once, bytes: after three million keys had come that took 1.3 ms of a tick. A few of each size every thread keeps all the same.
+#[cfg(target_env = "gnu")]
+const UNMERGED_BYTES_MAX: usize = 0;
 
 /// Bounds what the C library keeps of blocks that were freed, from now on and for the whole process: a program calls it that
 /// owns its process, a library never. Left alone it learns from the largest block that was ever freed: blocks of that size then
@@ -23,32 +25,19 @@ pub fn bound_kept() {
         /// The C library's names for what may be set.
         const M_TRIM_THRESHOLD: i32 = -1;
         const M_MMAP_THRESHOLD: i32 = -3;
+        const M_MXFAST: i32 = 1;
         unsafe extern "C" {
             fn mallopt(parameter: i32, value: i32) -> i32;
         }
-        for (parameter, bytes) in [(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES_MIN), (M_TRIM_THRESHOLD, FREE_END_BYTES_MAX)] {
-            // SAFETY: mallopt(3) takes the lock of what it changes; both values are below the 32 MiB that it allows.
+        let bounds = [
+            (M_MMAP_THRESHOLD, OWN_MAPPING_BYTES_MIN),
+            (M_TRIM_THRESHOLD, FREE_END_BYTES_MAX),
+            (M_MXFAST, UNMERGED_BYTES_MAX),
+        ];
+        for (parameter, bytes) in bounds {
+            // SAFETY: mallopt(3) takes the lock of what it changes; no value is above what it allows.
             let is_set = unsafe { mallopt(parameter, bytes as i32) };
             debug_assert_eq!(is_set, 1, "the C library knows parameter {parameter}");
-        }
-    }
-}
-
-/// Gives back the pages of long values that nobody else refers to, and then their memory to the C library. That one returns its regions of
-/// 64 MiB only when nothing lies in them or behind them, and then all of them in one go: 20 ms for 512 MiB, unless their pages went before.
-pub fn give_back(values: Vec<Blocks>) {
-    let page_bytes = rustix::param::page_size();
-    for mut value in values {
-        for block in value.own_blocks() {
-            let begin = block.as_ptr().align_offset(page_bytes);
-            let Some(pages) = block.get_mut(begin..) else { continue };
-            let bytes = pages.len() / page_bytes * page_bytes;
-            // SAFETY: whole pages of private memory that nobody else may use for as long as it is borrowed; what is read there from now on
-            // is zeros, which are bytes as any.
-            let given_back = unsafe { madvise(pages.as_mut_ptr().cast(), bytes, Advice::LinuxDontNeed) };
-            if given_back.is_err() {
-                return;
-            }
         }
     }
 }
@@ -56,6 +45,7 @@ pub fn give_back(values: Vec<Blocks>) {
 /// Gives back whole pages that nothing uses, of all threads. Takes as long as there is to give: milliseconds for a hundred
 /// megabytes, in which threads that allocate wait. Where the C library is another one, nothing happens.
 pub fn release() {
+    crate::block_memory::release();
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {
@@ -89,20 +79,6 @@ mod tests {
             "{:?}",
             begins.iter().map(|one| one.1).collect::<Vec<_>>()
         );
-    }
-
-    #[test]
-    fn pages_of_long_values_go_whatever_lies_behind_them() {
-        let resident = || crate::process::process_cost().unwrap().resident_bytes;
-        let value = base::Blocks::of(&vec![1; 64 << 20]);
-        let shared = base::Blocks::of(&vec![2; 16 << 20]);
-        let behind = vec![1u8; 60 << 10];
-        let before = resident();
-        super::give_back(vec![value, shared.clone()]);
-        // The first and the last page of a block are others', too.
-        assert!(before > resident() + (56 << 20), "{before} bytes before, {} after", resident());
-        assert!(shared.all().all(|block| block.iter().all(|byte| *byte == 2)), "what others refer to stays");
-        drop(behind);
     }
 
     #[test]

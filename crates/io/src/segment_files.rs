@@ -15,6 +15,7 @@ use base::SegmentNumber;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::files::{remove, sync_directory, unfinished};
+use crate::page_cache;
 
 /// How much is zero-filled before the CPU is offered to others, bytes: about 0.1 ms, because on a machine of few CPUs
 /// this thread shares one with a core that has clients to answer.
@@ -74,7 +75,9 @@ fn rename_segment(from: &Path, path: &Path, beside: &Path, new: &NewSegment) -> 
     let file = OpenOptions::new().read(true).write(true).open(beside)?;
     file.write_all_at(&new.header, 0)?;
     // It may have grown while its successor was not ready.
-    if file.metadata()?.len() > new.bytes {
+    let bytes = file.metadata()?.len();
+    if bytes > new.bytes {
+        page_cache::forget_range(&file, new.bytes..bytes);
         file.set_len(new.bytes)?;
     }
     reserve(&file, new.bytes)?;

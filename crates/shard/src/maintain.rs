@@ -6,7 +6,6 @@
 //!                                                                                     └──► a slice of a run            checkpoint
 //! ```
 
-use base::Effect;
 use storage::EXPIRED_KEY_COST;
 use storage::maintenance::{Class, TICK_WORK};
 
@@ -72,10 +71,7 @@ impl Shard {
         let bytes = self.scheduler.granted(Class::Reclaim) as usize * Class::Reclaim.per_work();
         if bytes > 0 {
             let before = self.store.garbage_bytes();
-            let values = self.store.lazy_free_step(bytes);
-            if !values.is_empty() {
-                self.effects.push(Effect::GiveBack { values });
-            }
+            self.store.lazy_free_step(bytes);
             self.statistics.counters.reclaimed_bytes += (before - self.store.garbage_bytes()) as u64;
         }
     }

@@ -50,8 +50,6 @@ pub(crate) struct Core {
     pub(crate) files: Vec<Effect>,
     /// The most by which a write went beyond the room that its segment was made with, bytes.
     pub(crate) overrun_bytes_max: u64,
-    /// Bytes of long values that a tick gave back, each.
-    pub(crate) given_back: Vec<usize>,
     segments: Segments,
     /// Segments that are late, and the room of those that are there.
     late_segments: Vec<SegmentNumber>,
@@ -101,7 +99,6 @@ impl Core {
             closed: Vec::new(),
             files: Vec::new(),
             overrun_bytes_max: 0,
-            given_back: Vec::new(),
             segments: Segments::Quick,
             late_segments: Vec::new(),
             late_room: None,
@@ -153,7 +150,6 @@ impl Core {
                     self.files.push(effect);
                 }
                 Effect::ExtendSegment { segment, bytes } => self.make_room(segment, bytes),
-                Effect::GiveBack { values } => self.given_back.push(values.iter().map(base::Blocks::len).sum()),
                 Effect::Stop => self.has_stopped = true,
                 Effect::RemoveFiles { .. } => self.files.push(effect),
                 Effect::Send { connection, buffer } => {

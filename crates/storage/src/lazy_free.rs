@@ -6,7 +6,6 @@
 //! ```
 
 use base::Blocks;
-use base::limits::LOG_GROUP_BYTES;
 use types::{End, List};
 
 use crate::heap::Heap;
@@ -14,9 +13,6 @@ use crate::index::Index;
 
 /// Less than this is given back at once, bytes.
 pub(crate) const LAZY_FREE_BYTES_MIN: usize = 64 << 10;
-/// While so much is to be given back, pages of long values go to the operating system: less the next ones use again. As much as a block
-/// has that lies in a mapping of its own, bytes.
-const PAGES_GO_BYTES_MIN: usize = LOG_GROUP_BYTES;
 /// Elements of a list that go in one piece; a list's bytes are known as a whole only.
 const LIST_PIECE_ELEMENTS: usize = 4096;
 
@@ -44,8 +40,8 @@ impl Garbage {
         }
     }
 
-    /// Gives back up to `budget` bytes, about, and takes them off it; what is left, if anything. Blocks go to `spent`.
-    fn release(self, budget: &mut usize, spent: &mut Vec<Blocks>) -> Option<Garbage> {
+    /// Gives back up to `budget` bytes, about, and takes them off it; what is left, if anything.
+    fn release(self, budget: &mut usize) -> Option<Garbage> {
         let before = self.bytes();
         let weight = if matches!(self, Garbage::Index(_)) { INDEX_WEIGHT } else { 1 };
         let left = match self {
@@ -58,11 +54,7 @@ impl Garbage {
                 }
                 (!list.is_empty()).then_some(Garbage::List(list))
             }
-            Garbage::Blocks(mut blocks) => {
-                let end = blocks.split_end(*budget);
-                spent.extend(Some(end).filter(|end| !end.is_empty()));
-                (!blocks.is_empty()).then_some(Garbage::Blocks(blocks))
-            }
+            Garbage::Blocks(mut blocks) => blocks.release(*budget).then_some(Garbage::Blocks(blocks)),
         };
         let freed = weight * (before - left.as_ref().map_or(0, Garbage::bytes));
         // Of at least one, so that empty pieces end.
@@ -106,20 +98,17 @@ impl LazyFree {
         }
     }
 
-    /// Gives back about `bytes`, the newest first. Of long values it returns what went, where there is much: the allocator would keep
-    /// their pages.
-    pub fn step(&mut self, bytes: usize) -> Vec<Blocks> {
-        let (mut budget, mut spent) = (bytes, Vec::new());
-        let keeps_pages = self.bytes < PAGES_GO_BYTES_MIN;
+    /// Gives back about `bytes`, the newest first.
+    pub fn step(&mut self, bytes: usize) {
+        let mut budget = bytes;
         while budget > 0
             && let Some(garbage) = self.garbage.pop()
         {
             self.bytes -= garbage.bytes();
-            let left = garbage.release(&mut budget, &mut spent);
+            let left = garbage.release(&mut budget);
             self.bytes += left.as_ref().map_or(0, Garbage::bytes);
             self.garbage.extend(left);
         }
-        if keeps_pages { Vec::new() } else { spent }
     }
 }
 
@@ -173,27 +162,10 @@ mod tests {
         let mut left = Some(Garbage::Heap(heap));
         let mut steps = 0;
         while let Some(garbage) = left {
-            left = garbage.release(&mut STEP.clone(), &mut Vec::new());
+            left = garbage.release(&mut STEP.clone());
             steps += 1;
             assert!(steps < 10, "still {:?} bytes", left.as_ref().map(Garbage::bytes));
         }
-    }
-
-    #[test]
-    fn pages_of_long_values_go_while_there_is_much() {
-        let mut lazy_free = LazyFree::default();
-        let (first, second) = (Blocks::of(&vec![1; 10 * STEP]), Blocks::of(&vec![1; 10 * STEP]));
-        let reply = second.clone();
-        lazy_free.add([first, second].into_iter().map(Garbage::Blocks));
-        let mut returned = 0;
-        while !lazy_free.is_empty() {
-            let spent: usize = lazy_free.step(STEP).iter().map(Blocks::len).sum();
-            assert!(spent <= STEP, "{spent} bytes in one step");
-            returned += spent;
-        }
-        // Of the one that a reply refers to nothing goes, and of the other one not the last 8 MiB.
-        assert_eq!(returned, 10 * STEP - PAGES_GO_BYTES_MIN + STEP);
-        assert_eq!(reply.len(), 10 * STEP);
     }
 
     #[test]

@@ -419,10 +419,9 @@ impl Store {
         self.lazy_free.add(values.map(Garbage::Blocks));
     }
 
-    /// Gives back about `bytes` of memory that nothing refers to any more; returned is that of long values, of which the pages should go
-    /// to the operating system.
-    pub fn lazy_free_step(&mut self, bytes: usize) -> Vec<Blocks> {
-        self.lazy_free.step(bytes)
+    /// Gives back about `bytes` of memory that nothing refers to any more.
+    pub fn lazy_free_step(&mut self, bytes: usize) {
+        self.lazy_free.step(bytes);
     }
 
     /// Bytes of heap pages and lists, free slots included.

@@ -355,7 +355,7 @@ impl Street {
             Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
             Effect::Stop => core.stopped = true,
-            other => assert!(matches!(other, Effect::ReleaseMemory | Effect::GiveBack { .. }), "{other:?}"),
+            other => assert!(matches!(other, Effect::ReleaseMemory), "{other:?}"),
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::options::Options;
 use super::programs::{self, Zerohop};
 use super::results::{Bar, CPU, Results, THROUGHPUT};
-use super::server::Server;
-use super::slice::{Entrant, Load, interleaved, preload};
+use super::server::{Server, Start};
+use super::slice::{Entrant, Load, Rounds, interleaved, preload};
 use crate::Outcome;
 
 const COMMIT_CELLS: [(usize, f64, f64); 2] = [(1, 1.5, 2.0), (16, 2.0, 3.0)];
@@ -25,17 +25,25 @@ fn name_of(pipeline: usize) -> String {
 fn interval(options: &Options, results: &mut Results) -> Outcome<()> {
     let load = Load::new("set", 16, options.keys);
     for backend in &options.backends {
-        let modes = ["interval", "memory"].map(|mode| Zerohop::new(backend, mode).start().ready());
-        let [Ok(interval), Ok(memory)] = modes else {
-            modes.into_iter().filter_map(Result::err).for_each(|message| results.absent(message));
+        let stores = ["interval", "memory"].map(|mode| Zerohop::new(backend, mode).start());
+        let [interval, memory] = stores;
+        let nulls = [programs::null_log(backend), programs::null(backend, "set")];
+        let [log, nothing] = nulls;
+        let started = [interval, memory, log, nothing].map(Start::ready);
+        let [Ok(interval), Ok(memory), Ok(log), Ok(nothing)] = started else {
+            started.into_iter().filter_map(Result::err).for_each(|message| results.absent(message));
             continue;
         };
         for server in [&interval, &memory] {
             preload(server, &load)?;
         }
-        let rounds = interleaved("set-P16", &[&interval, &memory].map(|server| Entrant::new(server, &load)), options)?;
+        let entrants = [&interval, &memory, &log, &nothing].map(|server| Entrant::new(server, &load));
+        let rounds = interleaved("set-P16", &entrants, options)?;
         results.keep(&rounds);
         results.compare(&rounds, (0, 1), &CPU, Bar::AtMost(1.25)).reach(Bar::AtMost(1.15));
+        // What the same bytes cost who does nothing else with them: the part that is the kernel's.
+        results.compare(&rounds, (2, 3), &CPU, Bar::None);
+        floor(&rounds, results)?;
     }
     Ok(())
 }
@@ -63,5 +71,14 @@ fn commit(cells: &[(usize, f64, f64)], options: &Options, results: &mut Results)
             }
         }
     }
+    Ok(())
+}
+
+/// What `interval` would cost over `memory` if its log and runs cost no more than who only writes as many bytes pays for them.
+fn floor(rounds: &Rounds, results: &mut Results) -> Outcome<()> {
+    let [memory, log, nothing] = [1, 2, 3].map(|entrant| rounds.column(entrant, CPU.of));
+    let least: Vec<f64> = (0..memory.len()).map(|round| memory[round] + log[round] - nothing[round]).collect();
+    let names = (format!("{} and the writes alone", rounds.names[1]), &rounds.names[1]);
+    results.ratios((&rounds.cell, CPU.name), (&names.0, &least), (names.1, &memory), Bar::None)?;
     Ok(())
 }

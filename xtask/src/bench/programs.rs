@@ -93,6 +93,12 @@ pub fn null(backend: &str, reply: &str) -> Start {
     Start::new(&format!("null-{backend}"), &built("null-server"), &arguments)
 }
 
+/// The null server that writes what a store in durability `interval` would, and does nothing else with it.
+pub fn null_log(backend: &str) -> Start {
+    let arguments = ["--io", backend, "--port", "{port}", "--reply", "set", "--log", "{dir}"];
+    Start::new(&format!("null-{backend}-log"), &built("null-server"), &arguments)
+}
+
 /// The thread-per-request server.
 pub fn thread_per_request() -> Start {
     Start::new("thread-per-request", &built("thread-per-request"), &["--port", "{port}"])

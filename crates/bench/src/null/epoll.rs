@@ -8,8 +8,8 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use super::NullPlan;
 use super::owed::{Owed, Replies};
+use super::{NullPlan, Turns};
 
 const LISTENER: u64 = u64::MAX;
 const READ_BYTES: usize = 64 << 10;
@@ -20,7 +20,12 @@ struct Connection {
 }
 
 /// Serves until the process ends.
-pub fn serve(listener: &TcpListener, plan: &NullPlan, on_ready: impl FnOnce()) -> std::io::Result<Infallible> {
+pub(super) fn serve(
+    listener: &TcpListener,
+    plan: &NullPlan,
+    turns: &mut Turns,
+    on_ready: impl FnOnce(),
+) -> std::io::Result<Infallible> {
     let replies = Replies::new(plan);
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
     epoll::add(&poll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
@@ -41,10 +46,13 @@ pub fn serve(listener: &TcpListener, plan: &NullPlan, on_ready: impl FnOnce()) -
             }
             let slot = &mut connections[data as usize];
             let Some(connection) = slot else { continue };
-            if !answer(connection, &poll, data, &replies, &mut buffer)? {
-                *slot = None;
+            match answer(connection, &poll, data, &replies, &mut buffer)? {
+                Some(received) => turns.received += received as u64,
+                None => *slot = None,
             }
         }
+        // Behind the sends, where a store would do it before: it costs the same.
+        turns.end()?;
     }
 }
 
@@ -61,21 +69,23 @@ fn accept(listener: &TcpListener, poll: &OwnedFd, connections: &mut Vec<Option<C
     Ok(())
 }
 
-/// One read, one write; false when the connection is over.
+/// One read, whose bytes are returned, and one write; `None` when the connection is over.
 fn answer(
     connection: &mut Connection,
     poll: &OwnedFd,
     data: u64,
     replies: &Replies,
     buffer: &mut [u8],
-) -> Result<bool, Errno> {
+) -> Result<Option<usize>, Errno> {
+    let mut received = 0;
     let blocked_before = !connection.owed.next(replies).is_empty();
     match rustix::io::read(&connection.socket, buffer) {
-        Ok(0) => return Ok(false),
-        Ok(bytes) => connection.owed.received(bytes, replies),
+        Ok(0) => return Ok(None),
+        Ok(bytes) => received = bytes,
         Err(Errno::AGAIN | Errno::INTR) => {}
-        Err(_) => return Ok(false),
+        Err(_) => return Ok(None),
     }
+    connection.owed.received(received, replies);
     loop {
         let next = connection.owed.next(replies);
         if next.is_empty() {
@@ -85,7 +95,7 @@ fn answer(
             Ok(bytes) => connection.owed.sent(bytes, replies),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => break,
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(None),
         }
     }
     let blocked = !connection.owed.next(replies).is_empty();
@@ -93,5 +103,5 @@ fn answer(
         let interest = if blocked { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         epoll::modify(poll, &connection.socket, EventData::new_u64(data), interest)?;
     }
-    Ok(true)
+    Ok(Some(received))
 }

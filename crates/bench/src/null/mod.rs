@@ -3,11 +3,15 @@
 //! and a store's own cost is its distance from here.
 
 mod epoll;
+mod log;
 mod owed;
 mod uring;
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, TcpListener};
+
+pub use log::LogPlan;
+use log::NullLog;
 
 /// How the server waits for and moves bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ impl FixedReply {
 }
 
 /// A null server before it starts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct NullPlan {
     /// Backend.
     pub backend: Backend,
@@ -56,6 +60,8 @@ pub struct NullPlan {
     pub request_bytes: usize,
     /// The reply.
     pub reply: FixedReply,
+    /// What is written to the disk, if anything is.
+    pub log: Option<LogPlan>,
 }
 
 /// Serves until the process ends. `on_ready` hears the port once connections are accepted.
@@ -66,9 +72,28 @@ pub fn run(plan: &NullPlan, on_ready: impl FnOnce(u16)) -> Result<Infallible, St
     let failed = |error: std::io::Error| format!("cannot listen on port {}: {error}", plan.port);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, plan.port)).map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
+    let log = plan.log.as_ref().map(NullLog::start).transpose().map_err(|error| format!("no log: {error}"))?;
+    let mut turns = Turns { log, request_bytes: plan.request_bytes as u64, received: 0 };
     match plan.backend {
-        Backend::Epoll => epoll::serve(&listener, plan, || on_ready(port)),
-        Backend::Uring => uring::serve(&listener, plan, || on_ready(port)),
+        Backend::Epoll => epoll::serve(&listener, plan, &mut turns, || on_ready(port)),
+        Backend::Uring => uring::serve(&listener, plan, &mut turns, || on_ready(port)),
     }
     .map_err(|error| format!("the null server stopped: {error}"))
+}
+
+/// What came in a turn, for the log.
+struct Turns {
+    log: Option<NullLog>,
+    request_bytes: u64,
+    received: u64,
+}
+
+impl Turns {
+    /// All that came in a turn is known.
+    fn end(&mut self) -> std::io::Result<()> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        log.append(self.received / self.request_bytes)?;
+        self.received %= self.request_bytes;
+        Ok(())
+    }
 }

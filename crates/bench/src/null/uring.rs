@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::{BufRingEntry, Fd};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use super::NullPlan;
 use super::owed::{Owed, Replies};
+use super::{NullPlan, Turns};
 
 const ENTRIES: u32 = 4096;
 /// Provided buffers, a power of two; 1024 x 16 KiB, touched only as far as used.
@@ -29,7 +29,12 @@ struct Connection {
 }
 
 /// Serves until the process ends.
-pub fn serve(listener: &TcpListener, plan: &NullPlan, on_ready: impl FnOnce()) -> std::io::Result<Infallible> {
+pub(super) fn serve(
+    listener: &TcpListener,
+    plan: &NullPlan,
+    turns: &mut Turns,
+    on_ready: impl FnOnce(),
+) -> std::io::Result<Infallible> {
     let replies = Replies::new(plan);
     let mut ring: IoUring =
         IoUring::builder().setup_single_issuer().setup_defer_taskrun().setup_cqsize(4 * ENTRIES).build(ENTRIES)?;
@@ -54,10 +59,12 @@ pub fn serve(listener: &TcpListener, plan: &NullPlan, on_ready: impl FnOnce()) -
             } else if data & SEND_BIT != 0 {
                 on_sent(&mut connections, (data & !SEND_BIT) as usize, completion.result(), &replies, &mut dirty);
             } else {
+                turns.received += completion.result().max(0) as u64;
                 on_received(&mut ring, &mut connections, &completion, &mut buffers, &replies, &mut dirty)?;
             }
         }
         buffers.publish();
+        turns.end()?;
         for index in dirty.drain(..) {
             start_send(&mut ring, &mut connections, index, &replies)?;
         }

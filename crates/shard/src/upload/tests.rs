@@ -171,18 +171,16 @@ fn a_long_value_that_went_is_given_back_in_slices_whatever_comes_between() {
                 "a stop" => core.events.push(base::Event::ShutdownRequested),
                 _ => {}
             }
-            core.come_to_rest();
-            let (given_back, most) = (core.given_back.iter().sum::<usize>(), core.given_back.iter().max().unwrap());
-            assert!(*most <= (2 << 20) + BLOCK_BYTES, "{most} bytes in one tick");
+            let mut most = 0;
+            while core.more || !core.events.is_empty() {
+                let before = core.shard.store.garbage_bytes();
+                core.tick(0, b"");
+                most = most.max(before.saturating_sub(core.shard.store.garbage_bytes()));
+            }
             // A stop ends the process, which needs no steps for it.
+            let least = usize::from(between != "a stop");
+            assert!((least..=(2 << 20) + BLOCK_BYTES).contains(&most), "{most} bytes in one tick");
             assert_eq!((core.has_stopped, core.shard.store.has_garbage()), (between == "a stop", between == "a stop"));
-            let values = if gone.len() == 1 || between == "a flush" { 2 } else { 1 };
-            // The last 8 MiB the next long value uses again.
-            let expected = values * value.len() - (8 << 20);
-            assert!(
-                between == "a stop" || given_back.abs_diff(expected) <= 4 << 20,
-                "{given_back} of {expected} bytes"
-            );
         }
     }
 }

@@ -1,0 +1,43 @@
+//! Replies of many connections, whose waiting ends at once.
+#![allow(clippy::unwrap_used)]
+
+use super::{SENDS_PER_TICK_MAX, SENT_BYTES_PER_TICK_MAX};
+use crate::Durability;
+use crate::one_core::{Core, request, turn};
+
+const CLIENTS: u32 = 300;
+
+/// All clients ask while the disk stands still, and it answers; then the most sends of a tick, and the most bytes.
+fn most_in_a_tick(request: &[u8], reply: &[u8]) -> (usize, usize) {
+    let mut core = Core::new(Durability::Commit, CLIENTS);
+    core.disk_is_slow();
+    core.tick_of(&(0..CLIENTS).map(|client| (client, request)).collect::<Vec<_>>());
+    while core.more || !core.events.is_empty() {
+        core.tick(0, b"");
+    }
+    assert!((0..CLIENTS).all(|client| core.told(client).is_empty()), "told before it is durable");
+    core.disk_is_quick();
+    let (mut sends_max, mut told) = (0, 0);
+    while core.more || !core.events.is_empty() {
+        core.tick(0, b"");
+        let of_tick: Vec<Vec<u8>> =
+            (0..CLIENTS).map(|client| core.told(client)).filter(|told| !told.is_empty()).collect();
+        assert!(of_tick.iter().all(|told| told == reply));
+        (sends_max, told) = (sends_max.max(of_tick.len()), told + of_tick.len());
+    }
+    assert_eq!(told, CLIENTS as usize, "each is told, once");
+    (sends_max, core.sent_bytes_max)
+}
+
+#[test]
+fn a_sync_that_ends_all_waiting_is_told_some_at_a_time() {
+    let _turn = turn();
+    let (sends_max, _) = most_in_a_tick(&request(&[b"SET", b"key", b"value"]), b"+OK\r\n");
+    assert_eq!(sends_max, SENDS_PER_TICK_MAX);
+    // Each overwrites and reads: what it reads waits with it.
+    let (value, len) = ([7; 16 << 10], 16 << 10);
+    let long = [request(&[b"SET", b"key", &value]), request(&[b"GET", b"key"])].concat();
+    let told = [format!("+OK\r\n${len}\r\n").as_bytes(), &value[..], b"\r\n"].concat();
+    let (sends_max, bytes_max) = most_in_a_tick(&long, &told);
+    assert!(sends_max < SENDS_PER_TICK_MAX && bytes_max < SENT_BYTES_PER_TICK_MAX + told.len(), "{bytes_max} bytes");
+}
