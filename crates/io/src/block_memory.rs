@@ -36,7 +36,8 @@ static OF_PROCESS: Room = Room::new();
 
 /// The reserved room.
 struct Room {
-    /// Where the reserved blocks begin and end; 0 before there are any. Whoever frees sees what whoever allocated saw.
+    /// Where the reserved blocks begin and end. Before there are any they begin behind every address: a thread that sees one of the two
+    /// and not yet the other is to take nothing for a block. So the end is stored first, and loaded last.
     begin: AtomicUsize,
     end: AtomicUsize,
     slab: Mutex<Slab>,
@@ -88,7 +89,7 @@ impl Room {
             warm: [0; WARM_MAX],
             warm_count: 0,
         };
-        Room { begin: AtomicUsize::new(0), end: AtomicUsize::new(0), slab: Mutex::new(slab) }
+        Room { begin: AtomicUsize::new(usize::MAX), end: AtomicUsize::new(0), slab: Mutex::new(slab) }
     }
 
     fn release(&self) {
@@ -109,8 +110,8 @@ impl Room {
         let mut slab = self.lock();
         if !slab.is_reserved {
             let blocks = slab.reserve();
-            self.begin.store(blocks.start, Ordering::Release);
             self.end.store(blocks.end, Ordering::Release);
+            self.begin.store(blocks.start, Ordering::Release);
         }
         let block = slab.take_warm().or_else(|| slab.take_cold()).or_else(|| slab.take_new())?;
         drop(slab);
@@ -134,7 +135,8 @@ impl Room {
     }
 
     fn is_mine(&self, address: usize) -> bool {
-        (self.begin.load(Ordering::Acquire)..self.end.load(Ordering::Acquire)).contains(&address)
+        let begin = self.begin.load(Ordering::Acquire);
+        begin <= address && address < self.end.load(Ordering::Acquire)
     }
 }
 
@@ -142,8 +144,8 @@ impl Slab {
     /// Address space, and where its blocks are; none if there is none to be had.
     fn reserve(&mut self) -> Range<usize> {
         self.is_reserved = true;
-        let memory_bytes = rustix::system::sysinfo();
-        let memory_bytes = memory_bytes.totalram as u64 * u64::from(memory_bytes.mem_unit);
+        let machine = rustix::system::sysinfo();
+        let memory_bytes = machine.totalram as u64 * u64::from(machine.mem_unit);
         let blocks = usize::try_from(memory_bytes * RESERVED_SHARE).unwrap_or(0) / BLOCK_BYTES;
         let table_bytes = blocks.div_ceil(64) * size_of::<u64>();
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
@@ -262,136 +264,4 @@ unsafe impl GlobalAlloc for BlockMemory {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use std::collections::BTreeMap;
-
-    fn layout(bytes: usize) -> Layout {
-        Layout::from_size_align(bytes, 1).unwrap()
-    }
-
-    /// Memory that was given, with what was written to it.
-    #[derive(Default)]
-    struct Given(BTreeMap<usize, (usize, u8)>);
-
-    impl Given {
-        fn take(&mut self, memory: &BlockMemory, bytes: usize, mark: u8) {
-            // SAFETY: the size is not zero.
-            let block = unsafe { memory.alloc(layout(bytes)) };
-            // SAFETY: it has that many bytes.
-            unsafe { block.write_bytes(mark, bytes) };
-            let at = block.expose_provenance();
-            let before = self.0.range(..at).next_back().map_or(0, |(at, (bytes, _))| at + bytes);
-            let behind = self.0.range(at..).next().map_or(usize::MAX, |(at, _)| *at);
-            assert!(before <= at && at + bytes <= behind, "it is somebody else's");
-            self.0.insert(at, (bytes, mark));
-        }
-
-        fn check(&self, at: usize) -> *mut u8 {
-            let (bytes, mark) = self.0[&at];
-            let block: *mut u8 = ptr::with_exposed_provenance_mut(at);
-            // SAFETY: it was given and not taken back.
-            let content = unsafe { std::slice::from_raw_parts(block, bytes) };
-            assert!(content.iter().all(|byte| *byte == mark), "somebody wrote to it");
-            block
-        }
-
-        fn put(&mut self, memory: &BlockMemory, at: usize) {
-            let block = self.check(at);
-            // SAFETY: as it was given.
-            unsafe { memory.dealloc(block, layout(self.0.remove(&at).unwrap().0)) };
-        }
-
-        fn resize(&mut self, memory: &BlockMemory, at: usize, bytes: usize) {
-            let block = self.check(at);
-            let (before, mark) = self.0.remove(&at).unwrap();
-            // SAFETY: as it was given; the size is not zero.
-            let moved = unsafe { memory.realloc(block, layout(before), bytes) };
-            let kept = before.min(bytes);
-            self.0.insert(moved.expose_provenance(), (kept, mark));
-            self.check(moved.addr());
-            // SAFETY: it has that many bytes.
-            unsafe { moved.write_bytes(mark, bytes) };
-            self.0.insert(moved.addr(), (bytes, mark));
-        }
-    }
-
-    #[test]
-    fn nobody_gets_what_another_one_has() {
-        let memory = BlockMemory(Box::leak(Box::new(Room::new())));
-        let mut given = Given::default();
-        let mut random = base::rng::Rng::new(7);
-        let sizes = [1, 100, BYTES_MIN - 1, BYTES_MIN, BLOCK_BYTES - 8, BLOCK_BYTES, BLOCK_BYTES + 1, 200_000];
-        for step in 0..20_000u32 {
-            let bytes = sizes[random.below(sizes.len() as u64) as usize];
-            // Grows to some hundred, and shrinks again.
-            let takes = random.below(1000) < if step / 5_000 % 2 == 0 { 550 } else { 450 };
-            let some = given.0.keys().nth(random.below(given.0.len().max(1) as u64) as usize).copied();
-            match some {
-                Some(at) if random.below(5) == 0 => given.resize(&memory, at, bytes),
-                Some(at) if !takes => given.put(&memory, at),
-                _ => given.take(&memory, bytes, step as u8),
-            }
-            if step % 5_000 == 4_999 {
-                memory.0.release();
-            }
-        }
-        let mine = given.0.iter().filter(|(at, _)| memory.0.is_mine(**at));
-        assert!(mine.clone().count() > 20 && mine.count() < given.0.len());
-        while let Some(at) = given.0.keys().next().copied() {
-            given.put(&memory, at);
-        }
-        let slab = memory.0.lock();
-        assert_eq!(slab.warm_count + slab.cold, slab.used, "all are back");
-    }
-
-    #[test]
-    fn zeros_are_zeros_whoever_had_the_block() {
-        let memory = BlockMemory(Box::leak(Box::new(Room::new())));
-        for _ in 0..3 {
-            // SAFETY: the size is not zero; it is freed as it was given.
-            unsafe {
-                let block = memory.alloc_zeroed(layout(BLOCK_BYTES));
-                assert!(std::slice::from_raw_parts(block, BLOCK_BYTES).iter().all(|byte| *byte == 0));
-                block.write_bytes(1, BLOCK_BYTES);
-                memory.dealloc(block, layout(BLOCK_BYTES));
-            }
-        }
-        assert_eq!(memory.0.lock().used, 1, "it is the same each time");
-    }
-
-    #[test]
-    fn a_block_that_went_has_no_pages_whatever_lies_beside_it() {
-        let memory = BlockMemory(Box::leak(Box::new(Room::new())));
-        let mut given = Given::default();
-        (0..1024).for_each(|_| given.take(&memory, BLOCK_BYTES, 1));
-        let every_other: Vec<usize> = given.0.keys().step_by(2).copied().collect();
-        every_other.iter().for_each(|at| given.put(&memory, *at));
-        // Pages that went are zeros when they are looked at again.
-        let keeps_page = |at: &&usize| {
-            let byte: *const u8 = ptr::with_exposed_provenance(**at + BLOCK_BYTES / 2);
-            // SAFETY: the room stays mapped, and no other thread has the block.
-            unsafe { byte.read_volatile() == 1 }
-        };
-        assert_eq!(every_other.iter().filter(keeps_page).count(), WARM_MAX);
-        memory.0.release();
-        assert_eq!(every_other.iter().filter(keeps_page).count(), 0);
-        // What was free is used before what is new.
-        (0..512).for_each(|number| given.take(&memory, BLOCK_BYTES, number as u8));
-        assert_eq!(memory.0.lock().used, 1024);
-        given.0.keys().for_each(|at| assert!(!given.check(*at).is_null()));
-    }
-
-    #[test]
-    fn without_room_the_system_gives() {
-        let memory = BlockMemory(Box::leak(Box::new(Room::new())));
-        memory.0.lock().is_reserved = true;
-        let mut given = Given::default();
-        (0..10).for_each(|number| given.take(&memory, BLOCK_BYTES, number));
-        assert!(given.0.keys().all(|at| !memory.0.is_mine(*at)));
-        while let Some(at) = given.0.keys().next().copied() {
-            given.put(&memory, at);
-        }
-    }
-}
+mod tests;
