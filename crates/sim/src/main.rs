@@ -55,6 +55,12 @@ struct Options {
     /// Worlds of so many nodes, or of `any` number, with a network between them.
     #[arg(long)]
     nodes: Option<String>,
+    /// In such worlds: slots stay where they are, but for what failovers move.
+    #[arg(long)]
+    no_moves: bool,
+    /// In such worlds: nobody reads copies.
+    #[arg(long)]
+    no_readers: bool,
     /// Write the last run's history, in the shape that Elle reads.
     #[arg(long)]
     history: Option<PathBuf>,
@@ -103,7 +109,9 @@ fn towns(options: &Options, nodes: &str, durability: Option<Durability>, seeds: 
         },
     };
     judge_all(seeds, options.history.as_deref(), |seed| {
-        let wish = town::Wish { nodes, durability, faults: !options.no_faults, ..town::Wish::of(seed) };
+        let drawn = town::Wish::of(seed);
+        let (moves, readers) = (drawn.moves && !options.no_moves, drawn.readers && !options.no_readers);
+        let wish = town::Wish { nodes, durability, faults: !options.no_faults, moves, readers, ..drawn };
         town::run(&wish, options.trace)
     })
 }
