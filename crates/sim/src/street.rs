@@ -260,7 +260,11 @@ impl<N: Node> Street<N> {
 
     /// The clock as machines read it.
     pub fn now(&self) -> Now {
-        let us = self.agenda.now_us();
+        self.now_at(self.agenda.now_us())
+    }
+
+    /// The same at that moment of its agenda.
+    pub fn now_at(&self, us: u64) -> Now {
         let error_us = (us as i128 * i128::from(self.clock_error_ppm)).div_euclid(1_000_000) as i64;
         let monotonic_us = us.saturating_add_signed(error_us) + self.monotonic_offset_us;
         Now { monotonic_us, unix_ms: UNIX_START_MS + us / 1000 }

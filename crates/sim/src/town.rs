@@ -136,11 +136,18 @@ pub struct Met {
 
 /// Run one town.
 pub fn run(wish: &Wish, prints: bool) -> Verdict {
+    let mut town = draw_town(wish, prints);
+    town.go();
+    town.verdict()
+}
+
+/// The town of a wish, in which nothing has begun.
+fn draw_town(wish: &Wish, prints: bool) -> Town {
     let draw = Draw::of(wish);
     let mut rng = Rng::new(wish.seed ^ 0x70_41E5);
     let members = (0..draw.nodes).map(|number| Member::new(number, &draw, rng.next_u64(), prints)).collect();
     let clients = (0..draw.swarm.clients).map(|number| clients::make(number, &draw, &mut rng)).collect();
-    let mut town = Town {
+    Town {
         oracle: Oracle::found(&draw.cores, draw.settings, wish.moves, 0),
         troubles: Troubles::new(&draw),
         wish: wish.clone(),
@@ -162,9 +169,7 @@ pub fn run(wish: &Wish, prints: bool) -> Verdict {
         met: Met::default(),
         violation: None,
         is_finished: false,
-    };
-    town.go();
-    town.verdict()
+    }
 }
 
 impl Town {

@@ -29,7 +29,7 @@ impl Town {
         let now_us = self.now_us();
         match self.phase {
             Phase::Working => {}
-            Phase::Healing { .. } if self.is_well() => self.begin_audit(),
+            Phase::Healing { since_us } if self.is_well(since_us) => self.begin_audit(),
             Phase::Healing { since_us } if now_us > since_us + LIVENESS_US => self.violate(self.complaint()),
             Phase::Audit { .. } if self.clients.last().is_some_and(|auditor| auditor.pending() == 0) => {
                 self.end_audit()
@@ -51,8 +51,12 @@ impl Town {
     }
 
     /// Everybody is up, every chain is as long as it shall be and whole, and nobody waits for a reply.
-    fn is_well(&self) -> bool {
-        let table = self.oracle.table();
+    ///
+    /// And every node has asked for its lease, and got it, since nothing goes wrong any more. Who was cut off for nearly a lease
+    /// still has the one from before, which may end before the next renewal: then it refuses, as it must, is fenced and comes
+    /// back, all of it by the trouble that just ended. From its first renewal on, each comes in time: who refuses then is wrong.
+    fn is_well(&self, since_us: u64) -> bool {
+        let (now_us, table) = (self.now_us(), self.oracle.table());
         let wanted = usize::from(table.settings().chain_length);
         let is_long = |(_, stretch): (_, &control::Stretch)| stretch.chain.len() == wanted;
         let is_whole = |(_, stretch): (_, &control::Stretch)| stretch.chain.whole_count() == stretch.chain.len();
@@ -61,8 +65,8 @@ impl Town {
             && table.stretches().all(is_whole)
             && table.stretches().all(is_long)
             && self.is_settled()
-            && self.members.iter().all(super::nodes::Member::may_serve)
             && self.clients.iter().all(|client| client.pending() == 0)
+            && self.members.iter().all(|member| member.may_serve(now_us) && member.granted().0 >= since_us)
     }
 
     fn complaint(&self) -> String {
@@ -72,8 +76,10 @@ impl Town {
         let knows: Vec<_> = self.members.iter().map(|member| member.knows()).collect();
         let (version, moves) = (self.oracle.table().version(), self.oracle.table().moves());
         let held: Vec<_> = self.members.iter().map(|member| member.all_held()).collect();
+        let leases: Vec<_> = self.members.iter().map(super::nodes::Member::granted).collect();
         format!(
-            "not whole again after {LIVENESS_US} us: {nodes:?} {chains:?} {moves:?} table {version} known {knows:?} held {held:?}"
+            "not whole again after {LIVENESS_US} us: {nodes:?} {chains:?} {moves:?} table {version} known {knows:?} held {held:?} \
+             leases {leases:?}"
         )
     }
 
@@ -179,4 +185,51 @@ fn copy(store: &storage::Store, key: &str) -> Copy {
         Value::Cold => Vec::new(),
     };
     Some((record.version.0, record.expire_at_ms, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::network::MANAGERS;
+    use super::super::{Item, Town, Wish, draw_town};
+    use super::LOOK_US;
+
+    /// A town that is whole, in which a node is cut off from the managers until its lease is nearly over, and nothing else goes
+    /// wrong; what is judged of it from then on, at first so long before the end of that lease, or behind it, microseconds.
+    fn cut_off(seed: u64, before_end_us: i64) -> Town {
+        let mut town = draw_town(&Wish { faults: false, moves: false, readers: false, ..Wish::of(seed) }, false);
+        (0..town.members.len()).for_each(|node| town.start(node));
+        town.agenda.after(1, Item::Oracle);
+        // Up to where it has just been granted its lease: nothing about that is on its way.
+        let mut granted = town.members[0].granted();
+        while town.members[0].granted() == granted || !town.is_settled() {
+            granted = town.members[0].granted();
+            town.step();
+        }
+        let now_us = town.now_us();
+        let runs_us = (1..).find(|us| !town.members[0].may_serve(now_us + us)).expect("every lease ends");
+        let for_us = (runs_us - LOOK_US).saturating_add_signed(-before_end_us);
+        town.cut(vec![(0, MANAGERS), (MANAGERS, 0)], None, for_us);
+        while !town.network.is_quiet() {
+            town.step();
+        }
+        town.begin_healing();
+        while !town.is_finished && town.violation.is_none() {
+            town.step();
+        }
+        town
+    }
+
+    /// Town 650 in `commit` had such a node: it refused when its lease ended, as it must, and was fenced.
+    #[test]
+    fn a_lease_from_before_the_ways_were_free_makes_no_town_whole() {
+        let (mut towns, mut fenced) = (0, 0);
+        for before_end_us in [-15_000, -1_000, 0, 1, 30, 300, 3_000] {
+            for seed in 0..12 {
+                let town = cut_off(seed, before_end_us);
+                assert_eq!(town.violation, None, "seed {seed}, {before_end_us} us, {:?}", town.draw);
+                (towns, fenced) = (towns + 1, fenced + u64::from(town.met.promotions > 0));
+            }
+        }
+        assert!(fenced > towns / 8 && fenced < towns, "{fenced} of {towns} were fenced");
+    }
 }

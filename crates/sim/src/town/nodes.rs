@@ -25,6 +25,8 @@ pub(super) struct Member {
     pub durability: Durability,
     segment_bytes: u64,
     lease: NodeLease,
+    /// When it asked for what it was granted last, by the town's clock.
+    granted_us: u64,
     /// Cores of its next start.
     cores: u16,
     /// What each core said last of its followers, and by which table.
@@ -46,7 +48,18 @@ impl Member {
         let lease = NodeLease::new(id_of(number), 0, voters(), 0);
         let (durability, segment_bytes) = (draw.durability[number], draw.swarm.segment_bytes);
         let (held, sealed, cores) = (BTreeMap::new(), BTreeMap::new(), draw.cores[number]);
-        Member { street, durability, segment_bytes, lease, cores, held, sealed, isolated: 0, torn_boot: 0 }
+        Member {
+            street,
+            durability,
+            segment_bytes,
+            lease,
+            granted_us: 0,
+            cores,
+            held,
+            sealed,
+            isolated: 0,
+            torn_boot: 0,
+        }
     }
 }
 
@@ -89,9 +102,15 @@ impl Member {
         (0..self.street.core_count()).for_each(|core| self.street.tell_from_resident(core, batch()));
     }
 
-    /// Whether its lease runs.
-    pub fn may_serve(&self) -> bool {
-        self.lease.may_serve(self.street.now().monotonic_us)
+    /// Whether its lease runs now, by the town's clock: its own stands where something happened to it last, and a lease that ran
+    /// then may be over.
+    pub fn may_serve(&self, now_us: u64) -> bool {
+        self.lease.may_serve(self.street.now_at(now_us).monotonic_us)
+    }
+
+    /// When it asked for what it was granted last, by the town's clock, and until when that runs, by its own.
+    pub fn granted(&self) -> (u64, u64) {
+        (self.granted_us, self.lease.until_us())
     }
 }
 
@@ -123,6 +142,7 @@ impl Town {
                 let boot = self.members[node].street.boot_number();
                 let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
                 let member = &mut self.members[node];
+                member.granted_us = 0;
                 member.lease = NodeLease::new(id_of(node), u64::from(boot), voters(), lease_us);
                 (member.held, member.sealed) = Default::default();
                 self.agenda.after(1, Item::Resident { node, boot });
@@ -176,7 +196,8 @@ impl Town {
         for (_, renewal) in self.members[node].lease.renewals(clock_us) {
             let member = &self.members[node];
             let (held, sealed) = (member.held.values().cloned().collect(), member.sealed.values().copied().collect());
-            let ask = Ask { node, boot, renewal, knows: member.knows(), held, sealed };
+            let (asked_us, knows) = (now_us, member.knows());
+            let ask = Ask { node, boot, renewal, asked_us, knows, held, sealed };
             if !self.network.is_cut(node, MANAGERS) {
                 let delay_us = self.way_us();
                 self.agenda.after(delay_us, Item::Ask(Box::new(ask)));
@@ -202,18 +223,21 @@ impl Town {
 
     /// Who stands still gets it when it goes on: it lies in the kernel until then.
     pub(super) fn told(&mut self, tell: Tell) {
-        let Tell { node, boot, reply, view, seals } = tell;
+        let Tell { node, boot, reply, asked_us, view, seals } = tell;
         let street = self.street(node);
         if street.boot_number() != boot || !street.is_up() {
             return;
         }
         let paused_until_us = street.paused_until_us();
         if paused_until_us > self.now_us() {
-            let again = Item::Tell(Box::new(Tell { node, boot, reply, view, seals }));
+            let again = Item::Tell(Box::new(Tell { node, boot, reply, asked_us, view, seals }));
             return self.agenda.at(paused_until_us, again);
         }
-        let lease = &mut self.members[node].lease;
+        let Member { lease, granted_us, .. } = &mut self.members[node];
         lease.on_reply(MANAGER, reply);
+        if reply.granted_us.is_ok() {
+            *granted_us = asked_us.max(*granted_us);
+        }
         if lease.is_over() {
             // What it was is over for good: it starts again as who it is now.
             self.note("over", &[node as u64]);

@@ -32,6 +32,8 @@ pub struct Ask {
     pub boot: u32,
     /// For its lease.
     pub renewal: Renewal,
+    /// When it asks, by the town's clock.
+    pub asked_us: u64,
     /// Version of the table that each of its cores has; 0: none.
     pub knows: Vec<u64>,
     /// What followers hold, and by which table: as its cores say.
@@ -48,6 +50,8 @@ pub struct Tell {
     pub boot: u32,
     /// About its lease.
     pub reply: Reply,
+    /// When it asked, by the town's clock.
+    pub asked_us: u64,
     /// A newer table, if there is one.
     pub view: Option<Arc<ClusterView>>,
     /// The moves whose slots its cores are to keep still, one for each.
@@ -168,7 +172,7 @@ impl Oracle {
 
     /// A node asks.
     pub fn hear(&mut self, now_us: u64, ask: Ask) -> Tell {
-        let Ask { node, boot, renewal, knows, held, sealed } = ask;
+        let Ask { node, boot, renewal, asked_us, knows, held, sealed } = ask;
         let known = self.table.node(renewal.node).map(|known| (known.state, known.facts.incarnation));
         if known.is_some_and(|(state, incarnation)| state == NodeState::Down && incarnation < renewal.incarnation) {
             let comeback = Comeback {
@@ -197,7 +201,7 @@ impl Oracle {
         let view = (serves && is_behind).then(|| Arc::clone(&self.view));
         let cores = (0..knows.len() as u16).map(CoreId).filter(|_| serves);
         let seal = |core| Some((core, self.move_to_seal(InstanceName { node: renewal.node, core })?));
-        Tell { node, boot, reply, view, seals: cores.filter_map(seal).collect() }
+        Tell { node, boot, reply, asked_us, view, seals: cores.filter_map(seal).collect() }
     }
 
     /// The first of some chains says what a follower is said to have, and has not.

@@ -262,7 +262,7 @@ impl Town {
         self.cut(ways, None, for_us);
     }
 
-    fn cut(&mut self, ways: Vec<(usize, usize)>, isolated: Option<usize>, for_us: u64) {
+    pub(super) fn cut(&mut self, ways: Vec<(usize, usize)>, isolated: Option<usize>, for_us: u64) {
         self.network.cut(&ways);
         self.troubles.under_way += 1;
         self.agenda.after(for_us, Item::Heal(Healing::Ways { ways, isolated }));

@@ -55,8 +55,7 @@ fn m2_acknowledged_before_the_secondary_has_it() {
 #[test]
 fn m3_secondary_acknowledges_early() {
     let commit = |seed| Wish { durability: Some(Durability::Commit), moves: false, readers: false, ..Wish::of(seed) };
-    // Town 650 shows something without it, too, that is not understood yet (docs/status.md, next step 11).
-    assert_caught_within(651..1000, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
+    assert_caught_within(650..1000, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
 }
 
 /// Slots go elsewhere while writes are on their way.
