@@ -35,6 +35,8 @@ pub enum Taken {
 pub struct Follow {
     from: InstanceName,
     life: u64,
+    /// A life that cannot go on.
+    voided: u64,
     /// The last frame that was done.
     taken: u64,
     /// Frames whose log group is not as durable as promised.
@@ -56,6 +58,7 @@ impl Follow {
         Follow {
             from,
             life: 0,
+            voided: 0,
             taken: 0,
             pending: VecDeque::new(),
             persisted: 0,
@@ -78,9 +81,15 @@ impl Follow {
         self.taken
     }
 
+    /// The life that can go on; 0: none.
+    pub(crate) fn life(&self) -> u64 {
+        self.life
+    }
+
     /// A connection of this life begins; the last frame of it that was done.
     pub fn greet(&mut self, life: u64) -> u64 {
-        if life != self.life {
+        // One that was voided is not begun again, even if all of it is still on its way.
+        if life != self.life && life != self.voided {
             *self = Follow { life, heard_us: self.heard_us, ..Follow::new(self.from) };
         }
         // What was told over another connection may not have arrived.
@@ -91,7 +100,9 @@ impl Follow {
 
     /// Nothing of this life is of use any more.
     pub fn void(&mut self) {
-        self.life = 0;
+        if self.life != 0 {
+            self.voided = std::mem::take(&mut self.life);
+        }
         self.fresh = Fresh::default();
     }
 
@@ -204,7 +215,7 @@ fn is_led(from: InstanceName, slot: Slot, me: InstanceName, view: &ClusterView) 
 }
 
 /// Its number in the link's life, and the table that it was sent by.
-fn number_of(frame: &Frame<'_>) -> Option<(u64, u64)> {
+pub(crate) fn number_of(frame: &Frame<'_>) -> Option<(u64, u64)> {
     match *frame {
         Frame::Lacking { sequence, table, .. }
         | Frame::Group { sequence, table, .. }
@@ -280,6 +291,17 @@ mod tests {
         assert_eq!(take(&mut follow, (2, 4), &known, &mut store), Taken::Done);
         assert_eq!(follow.greet(7), 2, "another connection of the same life");
         assert_eq!(follow.greet(8), 0, "another life");
+    }
+
+    #[test]
+    fn a_life_that_was_voided_is_not_gone_on_with_from_its_begin() {
+        let mut follow = Follow::new(name(1));
+        follow.greet(7);
+        follow.void();
+        follow.greet(7);
+        assert_ne!(follow.life(), 7, "all of it may be on its way still");
+        follow.greet(8);
+        assert_eq!(follow.life(), 8);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! Who is whole by the table takes over when the first is lost, so what it has is not forgotten before the table says that it
 //! is whole no more: its slots are *suspect*, and no part of the link, but replies wait for them all the same.
 
+mod claim;
 mod fill;
 
 use std::cell::Cell;
@@ -38,8 +39,8 @@ struct Entry {
     sequence: u64,
     /// The log group that it is of.
     ordinal: Option<LogOrdinal>,
-    /// The slot that is whole with it.
-    ends: Option<Slot>,
+    /// The slots that are whole with it.
+    ends: Vec<Slot>,
     bytes: Vec<u8>,
 }
 
@@ -173,6 +174,7 @@ impl Lead {
         let released: SlotSet = self.suspects.iter().filter(is_doubted).collect();
         let suspected = added.without(&settled).intersection(&trusted);
         self.suspects = self.suspects.without(&released).union(&suspected).intersection(&slots);
+        let claimed = self.claimed(&slots, &trusted, &epoch);
         let begins = added.without(&settled).without(&suspected).union(&released).intersection(&slots);
         let slots = slots.without(&self.suspects);
         self.leave_out(&self.slots.without(&slots));
@@ -182,6 +184,7 @@ impl Lead {
         self.ahead = self.ahead.intersection(&slots);
         (self.slots, self.trusted, self.counts, self.table) = (slots, trusted, counts, table);
         self.told = self.told.intersection(&self.slots);
+        self.claim(&claimed.intersection(&self.slots));
         self.lacks = true;
         self.unsynced.note_slots(&settled, self.sequence + 1);
         (self.whole, self.held) = (self.whole.union(&settled), self.held.union(&settled));
@@ -267,7 +270,7 @@ impl Lead {
         let mut bytes = Vec::new();
         frame(self.sequence).encode(&mut bytes);
         self.backlog_bytes += bytes.len();
-        self.backlog.push_back(Entry { sequence: self.sequence, ordinal, ends, bytes });
+        self.backlog.push_back(Entry { sequence: self.sequence, ordinal, ends: Vec::from_iter(ends), bytes });
     }
 
     /// Passes a sealed log group on; `newest` has the last change that the store knows. False: more is on its way than may be,
@@ -337,7 +340,7 @@ impl Lead {
     pub fn on_persisted(&mut self, sequence: u64) {
         while let Some(entry) = self.backlog.pop_front_if(|entry| entry.sequence <= sequence) {
             self.backlog_bytes -= entry.bytes.len();
-            if let Some(slot) = entry.ends.filter(|slot| self.slots.contains(*slot)) {
+            for slot in entry.ends.into_iter().filter(|slot| self.slots.contains(*slot)) {
                 self.held.insert(slot);
                 self.unsynced.note_slot(slot, entry.sequence);
             }

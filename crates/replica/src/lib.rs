@@ -9,6 +9,7 @@
 //!
 //! - `compare`: what a follower has of a slot before it is filled
 //! - [`copies`]: how many followers have what
+//! - `forgotten`: slots that were swept here, which a first may count on
 //! - `fresh`: what a follower may show to readers
 //! - [`lead`]: the end of a link that sends
 //! - [`follow`]: the end that takes
@@ -23,6 +24,7 @@
 mod compare;
 pub mod copies;
 pub mod follow;
+mod forgotten;
 mod fresh;
 mod lanes;
 pub mod lead;

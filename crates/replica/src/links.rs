@@ -12,6 +12,7 @@ use wire::line::{Line, bound_unproven};
 use wire::trust::{Distrust, Distrusted, Greeted, Party, Purpose, Speaker, Token};
 
 use crate::follow::{Follow, Taken};
+use crate::forgotten::Forgotten;
 use crate::lead::Lead;
 use crate::pace::Pace;
 use crate::peer::{Peer, Side};
@@ -58,6 +59,7 @@ pub struct Links {
     /// Numbers of the links whose followers a lane waits for.
     awaited: Vec<Vec<usize>>,
     pub(crate) follows: Vec<Follow>,
+    forgotten: Forgotten,
     pub(crate) peers: Vec<Peer>,
     tokens: u64,
     /// The last log group that was looked at.
@@ -86,6 +88,7 @@ impl Links {
             lanes: Lanes::default(),
             awaited: Vec::new(),
             follows: Vec::new(),
+            forgotten: Forgotten::default(),
             peers: Vec::new(),
             tokens: 0,
             considered: LogOrdinal(0),
@@ -179,11 +182,17 @@ impl Links {
         let is_promoted = |slot: &Slot| view.first(*slot) == Some(self.me) && !was_first(*slot);
         view.slots().map(|(slot, _)| slot).filter(is_promoted).for_each(|slot| store.promote(slot));
         self.set_leads(&view);
+        self.forgotten.set_view(self.me, &view);
         let incarnation = view.incarnation(self.me.node).unwrap_or(0);
         self.speaker.set_name(view.cluster(), Party { name: self.me, incarnation });
         self.view = Some(view);
         self.served = self.served().collect();
         self.news += 1;
+    }
+
+    /// A slot that nobody holds here is swept: who led it may have to be told.
+    pub fn note_forgotten(&mut self, slot: Slot) {
+        self.forgotten.note(slot, self.view.as_ref().map_or(0, |view| view.version()));
     }
 
     fn set_leads(&mut self, view: &ClusterView) {
@@ -377,7 +386,11 @@ impl Links {
                 self.peers[number].answer(slot, &answer);
             }
             (Side::Follow(follow), _) => {
-                let taken = self.follows[follow].take(&frame, (self.me, &view), store);
+                let first = self.follows[follow].from();
+                let taken = match self.forgotten.is_counted_on(&frame, first, view.version()) {
+                    true => Taken::Broken("it counts on what was swept".to_owned()),
+                    false => self.follows[follow].take(&frame, (self.me, &view), store),
+                };
                 return self.heed(number, taken).then_some(bytes);
             }
             (Side::Unknown, Frame::Hello { life, .. }) if from.is_some() => {
@@ -440,6 +453,7 @@ impl Links {
         let peer = &mut self.peers[number];
         peer.side = Side::Follow(follow);
         let incarnation = view.incarnation(self.me.node).unwrap_or(0);
+        let life = self.follows[follow].life();
         peer.send(&Frame::Welcome { life, taken, table: view.version(), incarnation });
         peer.send(&Frame::Kept { slots: &kept.words() });
     }

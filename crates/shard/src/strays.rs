@@ -82,6 +82,11 @@ impl Strays {
         (!self.is_looked_for && self.held.is_some()).then_some(self.quiet_until_us)
     }
 
+    /// The slot that goes next.
+    fn next(&self) -> Option<Slot> {
+        self.half_gone.map(|(slot, _)| slot).or_else(|| self.due.last().copied())
+    }
+
     /// A slice: how many keys went.
     fn step(&mut self, store: &mut Store, keys_max: usize) -> usize {
         let next = self.half_gone.take().or_else(|| self.due.pop().map(|slot| (slot, None)));
@@ -133,6 +138,9 @@ impl Shard {
     pub(crate) fn sweep_strays(&mut self) {
         let keys = self.scheduler.granted(Class::Strays) as usize * Class::Strays.per_work() / EXPIRED_KEY_COST;
         let Some(membership) = self.membership.as_deref_mut().filter(|_| keys > 0) else { return };
+        if let Some(slot) = membership.strays.next() {
+            membership.links.note_forgotten(slot);
+        }
         self.statistics.counters.stray_keys += membership.strays.step(&mut self.store, keys) as u64;
         if membership.strays.has_more() {
             self.put_off.note();

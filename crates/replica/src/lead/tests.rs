@@ -174,7 +174,7 @@ fn who_comes_next_is_vouched_for_once_it_has_what_it_was_not_waited_for() {
     rig.seal();
     rig.pass();
     assert!(rig.lead.vouched().contains(slot()), "nobody's heir may lag");
-    rig.lead.set_slots(table(true), 3, |_| 3);
+    rig.lead.set_slots(table(true), 3, |_| 2);
     rig.lead.count_from(rig.lead.considered);
     assert!(rig.lead.held().contains(slot()) && !rig.lead.vouched().contains(slot()));
     rig.compare(&[b"one"]);
@@ -349,4 +349,47 @@ fn who_comes_next_is_counted_once_it_has_what_was_acknowledged_before() {
     rig.pass();
     assert!(rig.lead.counted().contains(slot()), "replies wait for it");
     assert!(rig.lead.horizon() < rig.lead.considered);
+}
+
+/// A table says of the slot that its chain is of this epoch, and whether the follower is whole.
+fn tell(lead: &mut Lead, table: u64, epoch: u64, is_trusted: bool) {
+    let slots: SlotSet = [slot()].into_iter().collect();
+    let trusted = if is_trusted { slots.clone() } else { SlotSet::default() };
+    lead.set_slots(Wanted { slots, trusted, counts: true, ..Wanted::default() }, table, |_| epoch);
+}
+
+/// Between two tables that are known here the follower may have left the slot, and swept it.
+#[test]
+fn a_slot_whose_chain_changed_is_held_once_the_follower_took_a_frame_by_the_new_table() {
+    for was_trusted in [false, true] {
+        let mut rig = Rig::new();
+        rig.fill();
+        rig.compare(&[]);
+        tell(&mut rig.lead, 2, 1, was_trusted);
+        assert!(rig.lead.held.contains(slot()) && rig.lead.backlog.is_empty(), "the chain is the same");
+        rig.lead.note_told();
+        tell(&mut rig.lead, 9, 8, false);
+        let says = |lead: &Lead| lead.held.contains(slot()) || lead.vouched().contains(slot());
+        assert!(!says(&rig.lead) && !rig.lead.is_whole(), "who knows what became of it?");
+        assert!(!rig.lead.told.contains(slot()), "what was told is of another chain");
+        tell(&mut rig.lead, 10, 8, false);
+        assert!(!says(&rig.lead), "that there is nothing new says nothing");
+        rig.compare(&[]);
+        assert!(says(&rig.lead) && rig.lead.is_whole());
+        tell(&mut rig.lead, 12, 12, true);
+        assert!(says(&rig.lead), "only the first says that somebody is whole");
+    }
+}
+
+/// What was on its way before the new table says nothing for it.
+#[test]
+fn the_end_of_a_fill_by_an_older_table_does_not_make_a_slot_held() {
+    let mut rig = Rig::new();
+    rig.fill();
+    let filled = rig.lead.sequence;
+    tell(&mut rig.lead, 9, 8, false);
+    rig.lead.on_persisted(filled);
+    assert!(!rig.lead.held.contains(slot()));
+    rig.lead.on_persisted(filled + 1);
+    assert!(rig.lead.held.contains(slot()));
 }
