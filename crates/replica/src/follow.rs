@@ -232,12 +232,13 @@ mod tests {
     use std::sync::Mutex;
 
     use base::{CoreId, Database, NodeId, SlotGroupId};
-    use placement::{Chain, NodePlace, SlotSet};
+    use placement::{Chain, SlotSet};
     use storage::SlotGroup;
     use storage::log::LogBuffer;
     use types::{Change, Expiry};
 
     use super::*;
+    use crate::places::place;
 
     static TURN: Mutex<()> = Mutex::new(());
 
@@ -247,14 +248,6 @@ mod tests {
 
     /// A table by which node `first` leads and node `second` follows everywhere.
     fn view(version: u64, first: u32, second: u32) -> ClusterView {
-        let place = |node| NodePlace {
-            node: NodeId(node),
-            host: String::new(),
-            port: 1,
-            cores: 1,
-            is_up: true,
-            incarnation: 1,
-        };
         let chain = Chain { epoch: version, members: vec![name(first), name(second)], whole: 2 };
         ClusterView::new([0; 16], version, vec![place(1), place(2), place(3)], vec![(Slot::wrapping(0), chain)])
     }

@@ -73,9 +73,10 @@ impl Forgotten {
 #[cfg(test)]
 mod tests {
     use base::{CoreId, NodeId};
-    use placement::{Chain, NodePlace};
+    use placement::Chain;
 
     use super::*;
+    use crate::places::place;
 
     fn name(node: u32) -> InstanceName {
         InstanceName { node: NodeId(node), core: CoreId(0) }
@@ -83,14 +84,6 @@ mod tests {
 
     /// Node 2 swept slot 7 by table 55, and holds it again behind node 1 since table 58.
     fn swept() -> Forgotten {
-        let place = |node| NodePlace {
-            node: NodeId(node),
-            host: String::new(),
-            port: 1,
-            cores: 1,
-            is_up: true,
-            incarnation: 1,
-        };
         let view = |version, members: &[u32], whole| {
             let chain = Chain { epoch: version, members: members.iter().map(|node| name(*node)).collect(), whole };
             let places = (1..=3).map(place).collect();

@@ -31,6 +31,8 @@ pub mod lead;
 pub mod links;
 mod pace;
 mod peer;
+#[cfg(test)]
+mod places;
 mod reads;
 pub mod standing;
 pub mod wanted;

@@ -78,9 +78,10 @@ pub fn wanted_of(me: InstanceName, view: &ClusterView) -> AllWanted {
 #[cfg(test)]
 mod tests {
     use base::{CoreId, NodeId, Slot};
-    use placement::{Chain, NodePlace};
+    use placement::Chain;
 
     use super::*;
+    use crate::places::place;
 
     fn name(node: u32) -> InstanceName {
         InstanceName { node: NodeId(node), core: CoreId(0) }
@@ -88,14 +89,6 @@ mod tests {
 
     /// Slots 0 to 99 have the chain 1, 2, 3, of which so many are whole; all others 2, 3.
     fn view(whole: usize, is_long: bool) -> ClusterView {
-        let place = |node| NodePlace {
-            node: NodeId(node),
-            host: String::new(),
-            port: 1,
-            cores: 1,
-            is_up: true,
-            incarnation: 1,
-        };
         let chain = |members: &[u32], whole| Chain {
             epoch: 1,
             members: members.iter().map(|node| name(*node)).collect(),

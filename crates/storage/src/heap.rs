@@ -34,7 +34,7 @@ const CLASS_BYTES_MAX: usize = 16 << 10;
 const CLASS_SINGLE: u8 = u8::MAX;
 /// Cache lines asked for ahead: header, key and a value of about 130 bytes, wherever in its first line the record begins. With one
 /// less, half of such records stored their end into a line that was not there, and what came behind waited for it: 16 requests ahead
-/// cost 7 to 9 % more. A number for each class of slots was no better, with values of 8 bytes neither.
+/// cost 7 to 9 % more (`zerohop bench -P 16 --key-bytes 15 --value-bytes 132`). A number for each class of slots was no better, with values of 8 bytes neither.
 const RECORD_LINES: usize = 4;
 const NONE: u32 = u32::MAX;
 /// No free slot; no offset is that large.

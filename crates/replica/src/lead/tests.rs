@@ -1,7 +1,7 @@
 //! One link without a connection: a store that leads, one that follows, and log groups that are passed on late.
 
 use base::{CoreId, Database, NodeId, SlotGroupId};
-use placement::{Chain, ClusterView, NodePlace};
+use placement::{Chain, ClusterView};
 use storage::SlotGroup;
 use storage::log::format::GroupHeader;
 use types::{Change, Expiry};
@@ -9,6 +9,7 @@ use wire::frame::ParsedFrame;
 
 use super::*;
 use crate::follow::{Follow, Taken};
+use crate::places::place;
 use crate::standing::Fills;
 
 fn slot() -> Slot {
@@ -43,14 +44,6 @@ impl Rig {
         slots.insert(slot());
         let mut lead = Lead::new(name(2), 7, LogOrdinal(0));
         lead.set_slots(Wanted { slots, counts: true, ..Wanted::default() }, 1, |_| 1);
-        let place = |node| NodePlace {
-            node: NodeId(node),
-            host: String::new(),
-            port: 1,
-            cores: 1,
-            is_up: true,
-            incarnation: 1,
-        };
         let chain = Chain { epoch: 1, members: vec![name(1), name(2)], whole: 2 };
         let view = ClusterView::new([0; 16], 9, vec![place(1), place(2)], vec![(Slot::wrapping(0), chain)]);
         let mut follow = Follow::new(name(1));
