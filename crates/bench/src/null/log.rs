@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use rustix::fs::OFlags;
 
@@ -46,6 +47,7 @@ pub struct NullLog {
     memory: Vec<u8>,
     to_sync: SyncSender<Arc<File>>,
     to_write: SyncSender<()>,
+    threads: [JoinHandle<io::Result<()>>; 2],
 }
 
 impl NullLog {
@@ -63,10 +65,12 @@ impl NullLog {
         let segments = (0..SEGMENTS).map(segment).collect::<io::Result<_>>()?;
         let (to_sync, syncs) = sync_channel::<Arc<File>>(SEGMENTS as usize);
         let (to_write, pieces) = sync_channel::<()>(1024);
-        std::thread::spawn(move || syncs.into_iter().try_for_each(|file| file.sync_data()));
         let directory = plan.directory.clone();
-        std::thread::spawn(move || write_runs(&directory, &pieces));
-        Ok(NullLog { plan: plan.clone(), segments, position: 0, unsynced: 0, run_bytes: 0, memory, to_sync, to_write })
+        let threads = [
+            std::thread::spawn(move || syncs.into_iter().try_for_each(|file| file.sync_data())),
+            std::thread::spawn(move || write_runs(&directory, &pieces)),
+        ];
+        Ok(NullLog { plan: plan.clone(), segments, position: 0, unsynced: 0, run_bytes: 0, memory, to_sync, to_write, threads })
     }
 
     /// So many requests came. Waits where the disk cannot follow, as a store would.
@@ -87,6 +91,13 @@ impl NullLog {
             self.to_write.send(()).map_err(|_| io::Error::other("no run can be written"))?;
         }
         Ok(())
+    }
+
+    /// Nothing is written any more; an error of the threads, if one had any.
+    pub fn finish(self) -> io::Result<()> {
+        drop((self.to_sync, self.to_write));
+        let died = |_| io::Error::other("a thread of the log panicked");
+        self.threads.into_iter().try_for_each(|thread| thread.join().map_err(died)?)
     }
 
     fn sync(&mut self, last: u64) -> io::Result<()> {
@@ -150,7 +161,7 @@ mod tests {
         while runs() < 5 {
             std::thread::yield_now();
         }
-        drop(log);
+        log.finish().unwrap();
         fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -74,11 +74,13 @@ pub fn run(plan: &NullPlan, on_ready: impl FnOnce(u16)) -> Result<Infallible, St
     let port = listener.local_addr().map_err(failed)?.port();
     let log = plan.log.as_ref().map(NullLog::start).transpose().map_err(|error| format!("no log: {error}"))?;
     let mut turns = Turns { log, request_bytes: plan.request_bytes as u64, received: 0 };
-    match plan.backend {
+    let Err(error) = match plan.backend {
         Backend::Epoll => epoll::serve(&listener, plan, &mut turns, || on_ready(port)),
         Backend::Uring => uring::serve(&listener, plan, &mut turns, || on_ready(port)),
-    }
-    .map_err(|error| format!("the null server stopped: {error}"))
+    };
+    // A thread of the log that ended knows why; the turn behind it only that it did.
+    let error = turns.log.and_then(|log| log.finish().err()).unwrap_or(error);
+    Err(format!("the null server stopped: {error}"))
 }
 
 /// What came in a turn, for the log.
