@@ -70,7 +70,17 @@ impl NullLog {
             std::thread::spawn(move || syncs.into_iter().try_for_each(|file| file.sync_data())),
             std::thread::spawn(move || write_runs(&directory, &pieces)),
         ];
-        Ok(NullLog { plan: plan.clone(), segments, position: 0, unsynced: 0, run_bytes: 0, memory, to_sync, to_write, threads })
+        Ok(NullLog {
+            plan: plan.clone(),
+            segments,
+            position: 0,
+            unsynced: 0,
+            run_bytes: 0,
+            memory,
+            to_sync,
+            to_write,
+            threads,
+        })
     }
 
     /// So many requests came. Waits where the disk cannot follow, as a store would.

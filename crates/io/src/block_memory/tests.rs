@@ -1,5 +1,6 @@
 //! Blocks of an own room: nobody gets what another one has, and what goes has no pages.
 #![allow(clippy::unwrap_used)]
+use super::slab::WARM_MAX;
 use super::*;
 use std::collections::BTreeMap;
 
@@ -58,7 +59,9 @@ fn nobody_gets_what_another_one_has() {
     let memory = BlockMemory(Box::leak(Box::new(Room::new())));
     let mut given = Given::default();
     let mut random = base::rng::Rng::new(7);
-    let sizes = [1, 100, BYTES_MIN - 1, BYTES_MIN, BLOCK_BYTES - 8, BLOCK_BYTES, BLOCK_BYTES + 1, 200_000];
+    let pages = [3_584, 3_585, 4_000, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1];
+    let blocks = [61_440, 61_441, BLOCK_BYTES - 8, BLOCK_BYTES, BLOCK_BYTES + 1];
+    let sizes = [&[1, 100, 200_000][..], &pages, &blocks].concat();
     for step in 0..20_000u32 {
         let bytes = sizes[random.below(sizes.len() as u64) as usize];
         // Grows to some hundred, and shrinks again.
@@ -79,7 +82,7 @@ fn nobody_gets_what_another_one_has() {
         given.put(&memory, at);
     }
     let slab = memory.0.lock();
-    assert_eq!(slab.warm_count + slab.cold, slab.used, "all are back");
+    assert_eq!((slab.warm_count + slab.cold.count(), slab.partial.count()), (slab.used, 0), "all are back");
 }
 
 #[test]
@@ -120,11 +123,37 @@ fn a_block_that_went_has_no_pages_whatever_lies_beside_it() {
 }
 
 #[test]
+fn a_block_is_cut_into_pages_and_goes_with_the_last_of_them() {
+    let memory = BlockMemory(Box::leak(Box::new(Room::new())));
+    let mut given = Given::default();
+    (0..64).for_each(|number| given.take(&memory, PAGE_BYTES, number));
+    let of_slab = || {
+        let slab = memory.0.lock();
+        (slab.used, slab.warm_count, slab.partial.count())
+    };
+    assert_eq!(of_slab(), (4, 0, 0));
+    // The least free page is the next one, wherever it is.
+    let pages: Vec<usize> = given.0.keys().copied().collect();
+    [40, 3, 50].iter().for_each(|number| given.put(&memory, pages[*number]));
+    (0..3).for_each(|_| given.take(&memory, PAGE_BYTES - 100, 1));
+    assert_eq!(given.0.keys().copied().collect::<Vec<_>>(), pages);
+    // All but one page of each block: none of them is free.
+    let is_last = |at: &&usize| (**at / PAGE_BYTES).is_multiple_of(16);
+    pages.iter().filter(|at| !is_last(at)).for_each(|at| given.put(&memory, *at));
+    assert_eq!(of_slab(), (4, 0, 4));
+    pages.iter().filter(is_last).for_each(|at| given.put(&memory, *at));
+    assert_eq!(of_slab(), (4, 4, 0));
+    given.take(&memory, BLOCK_BYTES, 1);
+    assert_eq!(of_slab(), (4, 3, 0), "it is one of theirs");
+}
+
+#[test]
 fn without_room_the_system_gives() {
     let memory = BlockMemory(Box::leak(Box::new(Room::new())));
     memory.0.lock().is_reserved = true;
     let mut given = Given::default();
     (0..10).for_each(|number| given.take(&memory, BLOCK_BYTES, number));
+    (0..10).for_each(|number| given.take(&memory, PAGE_BYTES, number));
     assert!(given.0.keys().all(|at| !memory.0.is_mine(*at)));
     while let Some(at) = given.0.keys().next().copied() {
         given.put(&memory, at);
