@@ -1,8 +1,8 @@
 //! `gaps`: the longest time in which a core, under load, took no clock reading although a canary beside it could run.
 //!
 //! The server tells its longest gaps in INFO; the canary, pinned to the same CPU, says when that CPU was taken away from
-//! both. Every load is measured alone, and once per server a stop of the process is planted: a measure that does not see
-//! it measures nothing.
+//! both. What scans the machine's memory takes it from the server alone, and is kept off. Every load is measured alone, and
+//! once per server a stop of the process is planted: a measure that does not see it measures nothing.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::gap_match::{Interval, Judged, judge, parse};
+use super::memory_scanners::KeptOff;
 use super::options::Options;
 use super::programs::{Zerohop, built};
 use super::results::{Bar, Results};
@@ -20,6 +21,8 @@ use crate::{Outcome, process};
 const MS_MAX: f64 = 2.0;
 const MS_REACH: f64 = 1.0;
 const CANARY_PERIOD_US: &str = "200";
+/// The load generator's.
+const OTHER_CPU: &str = "1";
 const METRIC: &str = "ms without a tick, canary's subtracted";
 
 /// What is done to a server while its gaps are watched.
@@ -82,6 +85,8 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let class = if may_be_fifo() { "SCHED_FIFO" } else { "SCHED_OTHER, so that it may be late because the server ran" };
     results.note(format!("canary: every {CANARY_PERIOD_US} us on the server's CPU, {class}"));
     results.note("values: the row's own measure / the longest gap at all, both in ms");
+    let kept_off = KeptOff::to(OTHER_CPU);
+    results.note(format!("kept off the server's CPU, threads of the kernel: {}", shown(&kept_off.names())));
     for durability in ["memory", "interval", "commit"] {
         for backend in &options.backends {
             let server = match Zerohop::new(backend, durability).start().ready() {
@@ -151,7 +156,7 @@ fn generator(server: &Server, words: &str) -> Command {
     let mut command = outranking(built("load-generator"));
     command
         .args(["--target", &format!("127.0.0.1:{}", server.port), "--server-pid", &server.pid().to_string()])
-        .args(["--pin", "1", "--warm-up", "0", "--json"])
+        .args(["--pin", OTHER_CPU, "--warm-up", "0", "--json"])
         .args(words.split(' ').map(|word| word.replace('~', " ")))
         .stdout(Stdio::piped());
     command
@@ -174,6 +179,10 @@ pub fn watch<R>(server: &Server, work: impl FnOnce() -> Outcome<R>) -> Outcome<(
         .and_then(|text| parse(text.trim()))
         .ok_or_else(|| format!("{} does not tell its gaps", server.name))?;
     Ok((done, Watched { judged: judge(&gaps, &sighting.late), gaps, sighting }))
+}
+
+fn shown(names: &[&str]) -> String {
+    if names.is_empty() { "none, they may not be moved".to_owned() } else { names.join(", ") }
 }
 
 fn may_be_fifo() -> bool {

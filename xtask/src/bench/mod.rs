@@ -31,6 +31,7 @@ mod maintenance;
 mod memory;
 mod memory_group;
 mod memory_limit;
+mod memory_scanners;
 mod mget;
 mod migration;
 mod moves;
