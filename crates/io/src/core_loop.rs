@@ -1,6 +1,6 @@
 //! The loop of one core: collect, read the clock, tick, perform, deliver.
 
-use crate::batch_size::BatchSize;
+use crate::batch_size::{BatchSize, Taken};
 use crate::clock::{Clock, monotonic_us};
 use crate::dialer::Dialer;
 use crate::driver::{Collected, Driver, RETRY_US};
@@ -45,9 +45,9 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
         let mut timeout_us = Some(0);
         let mut gaps = GapWatch::new(monotonic_us());
         let mut batch = BatchSize::new();
-        let mut taken = 0;
+        let mut taken = Taken::default();
         loop {
-            let collected = self.collect(timeout_us, batch.connections(), &mut events, &mut hops)?;
+            let collected = self.collect(timeout_us, batch.next(), &mut events, &mut hops)?;
             let now = self.clock.now();
             let gap = gaps.tick(collected.sleep, now.monotonic_us);
             batch.adapt(gap.us, taken);
@@ -82,14 +82,14 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
     fn collect(
         &mut self,
         mut timeout_us: Option<u64>,
-        connections_max: usize,
+        at_most: Taken,
         events: &mut EventList,
         hops: &mut Vec<(base::ids::CoreId, M::Message)>,
     ) -> io::Result<Collected> {
         if timeout_us != Some(0) && !self.mailbox.doorbell().try_sleep() {
             timeout_us = Some(0);
         }
-        let collected = self.driver.collect(timeout_us, connections_max, events)?;
+        let collected = self.driver.collect(timeout_us, at_most, events)?;
         // Before looking: whoever rings from now on is seen by the next try_sleep.
         self.mailbox.doorbell().awake();
         self.mailbox.collect(hops);
@@ -229,7 +229,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
             let left_us = end_us.saturating_sub(monotonic_us());
             if self.driver.sends_under_way() == 0
                 || left_us == 0
-                || self.driver.collect(Some(left_us), usize::MAX, events).is_err()
+                || self.driver.collect(Some(left_us), Taken::ALL, events).is_err()
             {
                 return;
             }

@@ -1,5 +1,6 @@
 //! What the loop of a core asks of a backend. Chosen once per core; inside the loop every call is direct.
 
+use crate::batch_size::Taken;
 use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
 use crate::run_read::RunRead;
@@ -14,20 +15,18 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 pub(crate) struct Collected {
     /// When it waited.
     pub sleep: Option<Sleep>,
-    /// Connections that were received from, or were ready for something else.
-    pub taken: usize,
+    /// What there was to do.
+    pub taken: Taken,
 }
+
+/// Connections whose clients left that a tick looks after: closing a socket costs 4 us.
+pub(crate) const ENDS_PER_TICK_MAX: usize = 128;
 
 /// A way to receive and send: [`crate::epoll::Epoll`] or [`crate::uring::Uring`].
 pub(crate) trait Driver {
     /// Submit what is queued, wait for something to happen (at most `timeout_us`; `Some(0)`: do not wait; `None`: for
-    /// ever), and list it, but no more than `connections_max` receives. Events already in the list stay in front.
-    fn collect(
-        &mut self,
-        timeout_us: Option<u64>,
-        connections_max: usize,
-        events: &mut EventList,
-    ) -> io::Result<Collected>;
+    /// ever), and list it, but no more than `at_most`, as far as is known before. Events already in the list stay in front.
+    fn collect(&mut self, timeout_us: Option<u64>, at_most: Taken, events: &mut EventList) -> io::Result<Collected>;
 
     /// The bytes that `Received` points into, until [`Driver::release_received`].
     fn received(&self) -> &[u8];

@@ -10,10 +10,11 @@
 //! waits for `EPOLLOUT`.
 
 use crate::acceptor::Acceptor;
+use crate::batch_size::{Taken, work_of};
 use crate::clock::monotonic_us;
 use crate::connection_table::{Connection, ConnectionTable};
 use crate::doorbell::Doorbell;
-use crate::driver::{Collected, Driver};
+use crate::driver::{Collected, Driver, ENDS_PER_TICK_MAX};
 use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
 use crate::receive_slab::ReceiveSlab;
@@ -34,10 +35,6 @@ const RECEIVE_ALIGNMENT: usize = 64;
 const TOKEN_DOORBELL: u64 = u64::MAX;
 const TOKEN_LISTENERS: u64 = u64::MAX - 1;
 
-/// Connections whose clients left that a tick looks after: closing a socket costs 4 us. What is ready behind them is ready in the
-/// next one.
-const ENDS_PER_TICK_MAX: usize = 128;
-
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     ready: Box<[MaybeUninit<epoll::Event>]>,
@@ -48,6 +45,8 @@ pub(crate) struct Epoll {
     sends_under_way: usize,
     /// Clients that were seen to have left in this collect.
     ends: usize,
+    /// What was received in it.
+    work: usize,
 }
 
 impl Epoll {
@@ -70,6 +69,7 @@ impl Epoll {
             slab_used: 0,
             sends_under_way: 0,
             ends: 0,
+            work: 0,
         })
     }
 
@@ -106,6 +106,7 @@ impl Epoll {
                 self.watch(id, events);
             }
             Ok((count, _)) => {
+                self.work += work_of(count);
                 self.slab_used = (start + count).next_multiple_of(RECEIVE_ALIGNMENT);
                 events.push(Event::Received { connection: id, span: Span { start: start as u32, len: count as u32 } });
             }
@@ -194,12 +195,7 @@ fn watch_new(epoll: &OwnedFd, table: &mut ConnectionTable, id: ConnectionId) -> 
 }
 
 impl Driver for Epoll {
-    fn collect(
-        &mut self,
-        timeout_us: Option<u64>,
-        connections_max: usize,
-        events: &mut EventList,
-    ) -> io::Result<Collected> {
+    fn collect(&mut self, timeout_us: Option<u64>, at_most: Taken, events: &mut EventList) -> io::Result<Collected> {
         // Rounded up to epoll_wait's milliseconds: waking before the deadline would mean waking twice.
         let timeout = timeout_us.map(|us| {
             let ms = us.div_ceil(1000);
@@ -207,12 +203,12 @@ impl Driver for Epoll {
         });
         let from_us = (timeout_us != Some(0)).then(monotonic_us);
         let mut room = std::mem::take(&mut self.ready);
-        let count = connections_max.min(room.len());
+        let count = at_most.connections.min(room.len());
         let (ready, _) = match epoll::wait(&self.epoll, &mut room[..count], timeout.as_ref()) {
             Err(Errno::INTR) => Default::default(),
             result => result?,
         };
-        self.ends = 0;
+        (self.ends, self.work) = (0, 0);
         let sleep = from_us.map(|from_us| Sleep { from_us, until_us: monotonic_us() });
         for event in &*ready {
             match event.data.u64() {
@@ -224,10 +220,11 @@ impl Driver for Epoll {
                     let id = ConnectionId { index: token as u32, generation: (token >> 32) as u32 };
                     self.connection_ready(id, event.flags, events);
                 }
+                // It is ready in the next tick, too.
                 _ => {}
             }
         }
-        let taken = ready.len();
+        let taken = Taken { connections: ready.len(), work: self.work.max(ready.len()) };
         self.ready = room;
         if self.acceptor.has_more() || self.acceptor.is_starved() {
             let epoll = &self.epoll;

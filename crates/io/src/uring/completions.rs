@@ -3,6 +3,7 @@
 use super::Uring;
 use super::ring::Completion;
 use super::token::Operation;
+use crate::batch_size::work_of;
 use crate::event_list::EventList;
 use base::ids::ConnectionId;
 use base::street::{Event, Span};
@@ -49,10 +50,12 @@ impl Uring {
         match (completion.outcome(), start) {
             (Ok(0), _) => {
                 connection.peer_closed = true;
+                self.ends += 1;
                 events.push(Event::PeerClosed { connection: id });
             }
             (Ok(count), Some(start)) => {
-                self.received += 1;
+                self.taken.connections += 1;
+                self.taken.work += work_of(count);
                 events.push(Event::Received { connection: id, span: Span { start, len: count as u32 } });
                 if !completion.more() {
                     self.arm_receive(id);

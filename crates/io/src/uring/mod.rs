@@ -22,14 +22,16 @@ pub(crate) use probe::probe;
 
 use crate::acceptor::Acceptor;
 use crate::backend::TaskWork;
+use crate::batch_size::Taken;
 use crate::clock::monotonic_us;
 use crate::connection_table::ConnectionTable;
 use crate::doorbell::Doorbell;
-use crate::driver::{Collected, Driver};
+use crate::driver::{Collected, Driver, ENDS_PER_TICK_MAX};
 use crate::event_list::EventList;
 use crate::gap_watch::Sleep;
 use crate::run_read::RunRead;
 use base::ids::ConnectionId;
+use base::limits::RECEIVE_BUFFERS;
 use base::street::{Event, LayerRoom};
 use buffers::{BUFFER_GROUP, Buffers};
 use io_uring::{opcode, squeue, types};
@@ -61,8 +63,9 @@ pub(crate) struct Uring {
     /// Read from the ring; those before `handled` are done with.
     completions: Vec<Completion>,
     handled: usize,
-    /// Receives handled in this collect.
-    received: usize,
+    /// Handled in this collect: receives, and clients that were seen to have left.
+    taken: Taken,
+    ends: usize,
     /// Receives that ended because no buffer was left; armed again once buffers are back.
     starved: Vec<ConnectionId>,
     sends_under_way: usize,
@@ -94,7 +97,8 @@ impl Uring {
             doorbell,
             completions: Vec::with_capacity(1024),
             handled: 0,
-            received: 0,
+            taken: Taken::default(),
+            ends: 0,
             starved: Vec::new(),
             sends_under_way: 0,
             reads: Reads::default(),
@@ -177,15 +181,17 @@ impl Uring {
         }
     }
 
-    /// Handles the results that are there, in their order, up to a number of receives; the rest waits for the next tick.
+    /// Handles the results that are there, in their order, up to what a tick takes; the rest waits for the next one.
     #[inline]
-    fn read_completions(&mut self, receives_max: usize, events: &mut EventList) {
+    fn read_completions(&mut self, work_max: usize, events: &mut EventList) {
         if self.handled == self.completions.len() {
             self.completions.clear();
             self.handled = 0;
         }
         self.ring.read_completions(&mut self.completions);
-        while self.received < receives_max
+        while self.taken.work < work_max
+            && self.taken.connections < RECEIVE_BUFFERS
+            && self.ends < ENDS_PER_TICK_MAX
             && let Some(&completion) = self.completions.get(self.handled)
         {
             self.handled += 1;
@@ -215,14 +221,9 @@ fn poll_entry(descriptor: BorrowedFd<'_>) -> squeue::Entry {
 }
 
 impl Driver for Uring {
-    fn collect(
-        &mut self,
-        timeout_us: Option<u64>,
-        receives_max: usize,
-        events: &mut EventList,
-    ) -> io::Result<Collected> {
+    fn collect(&mut self, timeout_us: Option<u64>, at_most: Taken, events: &mut EventList) -> io::Result<Collected> {
         let may_wait = timeout_us != Some(0) && !self.has_unhandled();
-        (self.woken, self.received) = (false, 0);
+        (self.woken, self.taken, self.ends) = (false, Taken::default(), 0);
         let mut collected = Collected::default();
         let sends_first =
             std::mem::take(&mut self.has_sends_before_sleep) || self.ring.queued() > QUEUED_BEFORE_SLEEP_MAX;
@@ -230,15 +231,15 @@ impl Driver for Uring {
             // Most sends complete at once. Their completions must not end the wait, so they are read before it; that
             // costs a second entry only where the core was going to sleep.
             self.ring.enter(0, None)?;
-            self.read_completions(receives_max, events);
+            self.read_completions(at_most.work, events);
         }
         if may_wait && !(sends_first && (events.is_prompt() || self.woken)) {
             let from_us = monotonic_us();
             self.ring.enter(1, timeout_us)?;
             collected.sleep = Some(Sleep { from_us, until_us: monotonic_us() });
-            self.read_completions(receives_max, events);
+            self.read_completions(at_most.work, events);
         }
-        collected.taken = self.received;
+        collected.taken = self.taken;
         self.tick = self.tick.saturating_add(1);
         if self.acceptor.has_more() || self.acceptor.is_starved() {
             self.accept(events);
