@@ -1,5 +1,5 @@
 //! An allocator of a process whose blocks of about 64 KiB, of long values and of records, lie apart from everything else, and those
-//! of about 4 KiB, of lists and of indexes, sixteen to such a block.
+//! of about 4 KiB, of lists, sixteen to such a block.
 //!
 //! ```text
 //!   reserved   [ taken | cold | cut: ▪▪▫▪▫… | warm | taken ┊ never used ······ ]   blocks of BLOCK_BYTES, on pages of their own
@@ -29,7 +29,7 @@ use slab::Slab;
 
 /// Bytes of a block: what a block of a long value has, and the largest page of a heap of records.
 const BLOCK_BYTES: usize = base::BLOCK_BYTES;
-/// Of a page: what a chunk of a list has, and a segment of an index.
+/// Of a page: what a chunk of a list has.
 const PAGE_BYTES: usize = 4 << 10;
 
 /// See the module. Made to be a program's `#[global_allocator]`; a library leaves its host's alone.
@@ -56,13 +56,15 @@ enum Class {
 }
 
 impl Class {
-    /// An eighth of a page may stay unused, a sixteenth of a block.
+    /// An eighth of a page may stay unused, a sixteenth of a block. Segments of an index, known by their alignment to a cache line, come and
+    /// go at all sizes up to a page, and almost all of them at once: in pages they took 4 B more per key (`cargo x bench memory`).
     fn of(layout: &Layout) -> Class {
         const PAGE_BYTES_MIN: usize = PAGE_BYTES - PAGE_BYTES / 8 + 1;
         const BLOCK_BYTES_MIN: usize = BLOCK_BYTES - BLOCK_BYTES / 16 + 1;
+        const PAGE_ALIGN_MAX: usize = 16;
         match layout.size() {
             _ if layout.align() > PAGE_BYTES => Class::Other,
-            PAGE_BYTES_MIN..=PAGE_BYTES => Class::Page,
+            PAGE_BYTES_MIN..=PAGE_BYTES if layout.align() <= PAGE_ALIGN_MAX => Class::Page,
             BLOCK_BYTES_MIN..=BLOCK_BYTES => Class::Block,
             _ => Class::Other,
         }

@@ -148,6 +148,12 @@ fn a_block_is_cut_into_pages_and_goes_with_the_last_of_them() {
 }
 
 #[test]
+fn segments_of_an_index_are_no_pages() {
+    let segment = Layout::from_size_align(PAGE_BYTES, 64).unwrap();
+    assert!(Class::of(&segment) == Class::Other && Class::of(&layout(PAGE_BYTES)) == Class::Page);
+}
+
+#[test]
 fn without_room_the_system_gives() {
     let memory = BlockMemory(Box::leak(Box::new(Room::new())));
     memory.0.lock().is_reserved = true;
