@@ -182,7 +182,7 @@ pub fn watch<R>(server: &Server, work: impl FnOnce() -> Outcome<R>) -> Outcome<(
 }
 
 fn shown(names: &[&str]) -> String {
-    if names.is_empty() { "none, they may not be moved".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "none: there are none, or they may not be moved".to_owned() } else { names.join(", ") }
 }
 
 fn may_be_fifo() -> bool {

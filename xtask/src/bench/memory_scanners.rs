@@ -1,5 +1,5 @@
-//! Threads of the kernel that scan the machine's memory whatever a server does: they stand in for nobody's request, run 4 to 40 ms at a
-//! time where nothing interrupts them but real-time threads, and belong to no process that a benchmark could leave out.
+//! Threads of the kernel that scan the machine's memory whatever a server does: they stand in for nobody's request, and belong to no
+//! process that a benchmark could leave out. One was seen to run up to 4 ms at a time, interrupted by real-time threads only.
 
 use std::fs;
 use std::process::{Command, Stdio};
