@@ -52,7 +52,8 @@ pub const TICK_GAP_TOLD_US: u64 = 250;
 /// Requests that are decoded, prefetched and executed together; two cache lines each stay within a first-level cache.
 pub const PREFETCH_WINDOW: usize = 32;
 /// Nominal size of a log segment, bytes. Every core has up to three that hold nothing needed: what is left of the present one,
-/// the next one, and one to be recycled, or what nobody needs of the first. With longer ones less of what the disk may hold would be log.
+/// the next one, and what nobody needs of the first; and up to 32 that become the next ones, where what the disk may hold has room. With
+/// longer ones less of that would be log.
 pub const SEGMENT_BYTES: u64 = 8 << 20;
 /// Size of the first segment of a core's log, bytes: a start has to make it before anything is served, and most of what
 /// small stores reserve is given back only at the next start.

@@ -316,10 +316,9 @@ pub fn read_manifest(path: &Path, names: &[String]) -> Result<Option<Manifest>, 
         Err(ManifestError::Damaged) => Err(DirectoryError::Refused(format!(
             "{shown} at offset 0: the manifest is damaged; restore it from a copy"
         ))),
-        Err(ManifestError::Format(format)) => Err(DirectoryError::Refused(format!(
-            "{shown} has format {format}, this version reads format {}; use the version that wrote it",
-            storage::log::format::FORMAT_VERSION
-        ))),
+        Err(ManifestError::Format(format)) => {
+            Err(DirectoryError::Refused(format!("{shown} {}", storage::log::format::not_read(format))))
+        }
     }
 }
 

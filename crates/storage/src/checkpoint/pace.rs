@@ -18,7 +18,7 @@ use super::{Checkpoints, Making, State, View};
 use crate::log::LogWriter;
 
 /// Segments that hold nothing needed, at most: what nobody needs of the first one, what is left of the present one, and the next one,
-/// asked for when an eighth of that is full, or one to be recycled.
+/// asked for when an eighth of that is full, or one to be recycled. There are more of those where less log is there than may be.
 const FILES_SEGMENTS: u64 = 3;
 /// A round is never shorter than this share of the live bytes, in sixteenths, however late runs are.
 const ROUND_SIXTEENTHS_MIN: u64 = 14;
@@ -42,6 +42,8 @@ pub(super) struct Pace {
     /// Bytes of log that came since a run was due, and of the runs that wait with it, when it is published: the most that was seen,
     /// less and less as time goes by.
     late_bytes: u64,
+    /// Segments that may be there: what is not needed of the log that may be becomes the next ones.
+    files_max: u64,
 }
 
 impl Pace {
@@ -68,6 +70,8 @@ impl Pace {
         let round_bytes = allowed_bytes - jitter_bytes - late_bytes;
         let stride_bytes_max = self.stride_bytes_max.unwrap_or(u64::MAX);
         self.stride_bytes = (round_bytes / groups).clamp(1, stride_bytes_max);
+        // What waits to be published together is a segment of runs.
+        self.files_max = (allowed_bytes / segment_bytes).saturating_sub(1) + FILES_SEGMENTS;
         let round_bytes_max = allowed_bytes.max(ROUND_SEGMENTS_MAX * segment_bytes);
         self.round_bytes_max = round_bytes_max.min(stride_bytes_max.saturating_mul(groups));
     }
@@ -75,7 +79,7 @@ impl Pace {
 
 impl Checkpoints {
     /// Between two runs: how much log until the next.
-    pub(super) fn set_stride(&mut self, view: &View<'_>) {
+    pub(super) fn set_stride(&mut self, view: &mut View<'_>) {
         let groups = self.runs.len().max(1) as u64;
         // Runs say best what lives, once every group has one; what memory holds includes room.
         let live_bytes = match self.runs.iter().all(|run| run.bytes > 0) {
@@ -83,6 +87,7 @@ impl Checkpoints {
             false => self.run_bytes().max(view.store.record_bytes() as u64),
         };
         self.pace.set(live_bytes, groups, view.log.segment_bytes());
+        view.log.set_files_max(self.pace.files_max);
     }
 
     /// The runs that wait have their names.

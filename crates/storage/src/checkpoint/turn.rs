@@ -42,7 +42,7 @@ impl Checkpoints {
     }
 
     /// The first step: when the first run is due.
-    pub(super) fn set_first_turn(&mut self, view: &View<'_>) {
+    pub(super) fn set_first_turn(&mut self, view: &mut View<'_>) {
         self.set_stride(view);
         self.due_at_bytes = match is_planted(Bug::M26SynchronisedMaintenance) {
             true => self.round_bytes(),

@@ -13,7 +13,7 @@
 
 use base::{LogOrdinal, SLOT_GROUP_COUNT};
 
-use super::format::{FORMAT_VERSION, u16_at, u32_at, u64_at};
+use super::format::{FORMAT_VERSION, FORMATS_READ, u16_at, u32_at, u64_at};
 use crate::run::format::Cut;
 
 /// The manifest's file name.
@@ -100,7 +100,7 @@ impl Manifest {
         if !intact {
             return Err(ManifestError::Damaged);
         }
-        if u16_at(bytes, 8) != FORMAT_VERSION {
+        if !FORMATS_READ.contains(&u16_at(bytes, 8)) {
             return Err(ManifestError::Format(u16_at(bytes, 8)));
         }
         let (chains, cuts) = (u32_at(bytes, 40) as usize, u32_at(bytes, 44) as usize);

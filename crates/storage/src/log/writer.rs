@@ -56,8 +56,10 @@ impl LogIdentity {
 }
 
 mod room;
+mod spare;
 
 use room::Waiting;
+use spare::Spare;
 
 /// A segment that is there.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +91,7 @@ pub struct LogWriter {
     segment: SegmentNumber,
     /// Segments that are there, the present one last.
     held: VecDeque<Held>,
-    /// Given back, to become the next one.
-    spare_segment: Option<SegmentNumber>,
+    spare_segments: Spare,
     /// Who copies the directory needs the files of segments up to this one as they are.
     pinned: Pinned,
     segment_identity: u64,
@@ -129,7 +130,7 @@ impl LogWriter {
             next_at_bytes: NEXT_AT_BYTES,
             segment: SegmentNumber(0),
             held: VecDeque::from([Held { segment: SegmentNumber(0), first: LogOrdinal(1), bytes_before: 0 }]),
-            spare_segment: None,
+            spare_segments: Spare::default(),
             pinned: Pinned::None,
             segment_identity: LogWriter::first_segment(&identity, 0).identity(),
             offset: SEGMENT_HEADER_BYTES as u64,
@@ -282,7 +283,7 @@ impl LogWriter {
     pub fn on_log_written(&mut self, ordinal: LogOrdinal, buffer: Vec<u8>) {
         assert_eq!(ordinal.0, self.written.0 + 1, "writes complete in order");
         self.written = ordinal;
-        if self.spare.len() < 2 && buffer.capacity() <= 1 << 20 {
+        if self.spare_segments.len() < 2 && buffer.capacity() <= 1 << 20 {
             self.spare.push(buffer);
         }
     }
@@ -356,22 +357,25 @@ impl LogWriter {
         self.waiting = Waiting::default();
     }
 
-    /// The next segment to be removed, because nobody needs the groups up to `covered` any more; one of them is kept, to
-    /// become the next one. Only behind a segment whose first group is durable: that one tells a recovery where the log begins.
+    /// The next segment to be removed, because nobody needs the groups up to `covered` any more; some are kept, to
+    /// become the next ones. Only behind a segment whose first group is durable: that one tells a recovery where the log begins.
     pub fn give_back(&mut self, covered: LogOrdinal) -> Option<SegmentNumber> {
         loop {
             if self.pinned == Pinned::All {
                 return None;
+            }
+            if let Some(excess) = self.spare_segments.take_excess(self.held.len()) {
+                return Some(excess);
             }
             let next = self.held.get(1)?;
             let may_go = next.first <= self.durable && next.first.0 <= covered.0 + 1;
             let Held { segment, .. } = self.held.pop_front_if(|_| may_go)?;
             let is_pinned = matches!(self.pinned, Pinned::UpTo(last) if segment <= last);
             // The first one is smaller than the others.
-            if segment.0 == 0 || is_pinned || self.spare_segment.is_some() {
+            if segment.0 == 0 || is_pinned {
                 return Some(segment);
             }
-            self.spare_segment = Some(segment);
+            self.spare_segments.add(segment);
         }
     }
 
@@ -399,9 +403,14 @@ impl LogWriter {
         self.bytes_total - self.held.front().map_or(0, |held| held.bytes_before)
     }
 
+    /// Segments that may be there before who gives back removes those that wait to become others.
+    pub fn set_files_max(&mut self, segments: u64) {
+        self.spare_segments.files_max = segments;
+    }
+
     /// Segments that are there.
     pub fn segment_count(&self) -> u64 {
-        self.held.len() as u64 + u64::from(self.spare_segment.is_some())
+        self.held.len() as u64 + self.spare_segments.len()
     }
 
     /// Nominal bytes of a segment.
@@ -437,7 +446,7 @@ impl LogWriter {
     fn request_next(&mut self, effects: &mut Vec<Effect>) {
         self.next_requested = true;
         let segment = SegmentNumber(self.segment.0 + 1);
-        let recycle = self.spare_segment.take();
+        let recycle = self.spare_segments.take();
         self.next_is_recycled = recycle.is_some();
         effects.push(Effect::CreateSegment {
             segment,

@@ -16,7 +16,7 @@ use base::rng::mix;
 use base::street::UNFINISHED_SUFFIX;
 use base::{LogOrdinal, SLOTS_PER_GROUP, SlotGroupId, Version};
 
-use crate::log::format::{FORMAT_VERSION, HeaderError, u16_at, u64_at};
+use crate::log::format::{FORMAT_VERSION, FORMATS_READ, HeaderError, u16_at, u64_at};
 
 /// Bytes of a run's header.
 pub const RUN_HEADER_BYTES: usize = 64;
@@ -73,7 +73,7 @@ impl RunHeader {
             return Err(HeaderError::Damaged);
         }
         let format = u16_at(bytes, 8);
-        if format != FORMAT_VERSION {
+        if !FORMATS_READ.contains(&format) {
             return Err(HeaderError::Format(format));
         }
         Ok(RunHeader {

@@ -4,7 +4,7 @@ use base::planted::{Bug, is_planted};
 use base::{Blocks, LogOrdinal, SLOT_GROUP_COUNT, SlotGroupId, Version};
 
 use super::format::{Cut, RUN_HEADER_BYTES, RunEnd, RunHeader, parse_run_file_name, run_file_name};
-use crate::log::format::{FORMAT_VERSION, GroupHeader, HeaderError, RECORD_HEADER_BYTES, group_stride, tag};
+use crate::log::format::{GroupHeader, HeaderError, RECORD_HEADER_BYTES, group_stride, not_read, tag};
 use crate::log::replay::{ApplyReplayed, Damage, DecodedChange, Files, Replayed, Stages, Step, each_record};
 
 /// How much of a log group a slot group's run has already.
@@ -211,9 +211,7 @@ fn about_keys(file: &[u8], identity: u64) -> usize {
 
 fn refusal(error: HeaderError) -> String {
     match error {
-        HeaderError::Format(format) => format!(
-            "the run has format {format}, this version reads format {FORMAT_VERSION}; use the version that wrote it"
-        ),
+        HeaderError::Format(format) => format!("the run {}", not_read(format)),
         HeaderError::Truncated | HeaderError::Damaged => "the run's header is damaged; restore this file".into(),
     }
 }

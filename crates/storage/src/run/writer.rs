@@ -200,13 +200,11 @@ impl RunWriter {
         };
         let key = Key { bytes: record.key, database, slot, hash: 0 };
         let put = Change::Put { kind, value, expiry: expiry_of(record) };
-        if kind != Kind::String || value.len() < COLD_VALUE_BYTES_MIN {
-            return buffer.append(&key, record.version, &put);
-        }
-        if let Some(notes) = &mut self.notes {
-            let offset = self.bytes + (GROUP_HEADER_BYTES + buffer.record_bytes()) as u64;
-            notes.push(Note { position, version: record.version, offset });
-        }
+        // Who tiers reads records alone later.
+        let notes = self.notes.as_mut().filter(|_| kind == Kind::String && value.len() >= COLD_VALUE_BYTES_MIN);
+        let Some(notes) = notes else { return buffer.append(&key, record.version, &put) };
+        let offset = self.bytes + (GROUP_HEADER_BYTES + buffer.record_bytes()) as u64;
+        notes.push(Note { position, version: record.version, offset });
         buffer.append_sealed(&key, record.version, &put);
     }
 

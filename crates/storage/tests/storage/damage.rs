@@ -3,7 +3,7 @@
 
 use base::rng::Rng;
 use storage::log::MANIFEST_FILE_NAME;
-use storage::log::format::{SegmentHeader, segment_file_name};
+use storage::log::format::{FORMAT_VERSION, SegmentHeader, segment_file_name};
 
 use crate::disk::Disk;
 use crate::model::Model;
@@ -229,11 +229,12 @@ fn segments_of_other_stores_and_newer_formats_are_refused_by_name() {
         damaged.write(name, 0, &header.encode());
         assert_eq!(judge(&node, &damaged, &[name]), Ok(false), "{name} of another store");
         let mut newer = file[..64].to_vec();
-        newer[8] = 4;
+        newer[8] = FORMAT_VERSION as u8 + 1;
         let crc = base::checksum::crc32c(&newer[..60]);
         newer[60..].copy_from_slice(&crc.to_le_bytes());
         damaged.write(name, 0, &newer);
         let damage = damaged.recover(&mut |_| Ok(())).unwrap_err();
-        assert!(damage.file == *name && damage.reason.contains("format 4"), "{damage}");
+        let told = format!("format {}, ", FORMAT_VERSION + 1);
+        assert!(damage.file == *name && damage.reason.contains(&told), "{damage}");
     }
 }

@@ -17,8 +17,8 @@ use super::records::Records;
 use super::units::UnitPart;
 use super::{ApplyReplayed, Damage, Files, Torn};
 use crate::log::format::{
-    FORMAT_VERSION, GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupHeader, HeaderError, SEGMENT_HEADER_BYTES, SegmentHeader,
-    UnitMark, group_stride, segment_file_name, tag,
+    GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupHeader, HeaderError, SEGMENT_HEADER_BYTES, SegmentHeader, UnitMark,
+    group_stride, not_read, segment_file_name, tag,
 };
 use crate::run::load::Cuts;
 
@@ -216,13 +216,7 @@ fn has_header(file: &[u8], (chain, number): (&Chain, usize), expected: &SegmentH
         }
         Ok(header) if header.is_of_place(expected) => Ok(true),
         Ok(_) => Err(Damage::new(name, 0, "the segment belongs to another store, core or place")),
-        Err(HeaderError::Format(format)) => {
-            let reason = format!(
-                "the segment has format {format}, this version reads format {FORMAT_VERSION}; \
-                 use the version that wrote it"
-            );
-            Err(Damage::new(name, 0, reason))
-        }
+        Err(HeaderError::Format(format)) => Err(Damage::new(name, 0, format!("the segment {}", not_read(format)))),
         Err(_) if Remains::behind(file, 0, expected.identity()).durable.is_some() => {
             Err(Damage::new(name, 0, "the segment's header is damaged"))
         }
