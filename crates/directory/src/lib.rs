@@ -393,6 +393,9 @@ fn prefetch(stores: &[&mut Store], table: &NodeTable, keys: &[AheadKey<'_>]) {
         let store = &*stores[usize::from(table.owner(*slot).0)];
         hashed.push((store, store.key(name, *database, *slot)));
     }
-    hashed.iter().for_each(|(store, key)| store.prefetch_bucket(key));
+    for (store, key) in &hashed {
+        store.prefetch_bucket(key);
+        store.prefetch_counters(key);
+    }
     hashed.iter().for_each(|(store, key)| store.prefetch_record(key));
 }

@@ -128,15 +128,17 @@ impl Shard {
     fn push_request(&mut self, index: u32, base: &[u8], place: std::ops::Range<usize>, first_span: usize) {
         let arguments = self.window.arguments_from(base, first_span);
         let resolved = wire::registry::resolve(arguments);
-        let hint = match resolved {
+        let (hint, is_write) = match resolved {
             Resolved::Command(spec) if is_single_key(spec) => {
                 let name = arguments.get(spec.first_key as usize).expect("the arity covers the key");
                 let database = self.connections.at(index).map_or_else(Default::default, |c| c.session.database());
                 let slot = placement::slot_of(name);
-                Some(Hint { slot, hash: self.store.key(name, database, slot).hash, database })
+                let hash = self.store.key(name, database, slot).hash;
+                (Some(Hint { slot, hash, database }), spec.is_write())
             }
-            _ => None,
+            _ => (None, false),
         };
+        self.window.has_writes |= is_write;
         self.window.push(index, Decoded::Request(resolved), hint, place, first_span);
     }
 
@@ -186,6 +188,9 @@ impl Shard {
             })
         };
         keys().for_each(|key| self.store.prefetch_bucket(&key));
+        if window.has_writes {
+            keys().for_each(|key| self.store.prefetch_counters(&key));
+        }
         keys().for_each(|key| self.store.prefetch_record(&key));
     }
 

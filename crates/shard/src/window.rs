@@ -41,6 +41,8 @@ pub struct WindowRequest {
 pub struct Window {
     /// In the order they run.
     pub requests: Vec<WindowRequest>,
+    /// Whether one of them may change its key.
+    pub has_writes: bool,
     /// Argument spans of all of them; the parser appends here.
     pub spans: Vec<Span>,
 }
@@ -90,6 +92,7 @@ impl Window {
     /// Forget everything; keep the memory of ordinary windows.
     pub fn clear(&mut self) {
         self.requests.clear();
+        self.has_writes = false;
         self.spans.clear();
         self.spans.shrink_to(PREFETCH_WINDOW * 64);
     }

@@ -202,6 +202,12 @@ impl SlotGroup {
         self.sequences[slot.in_group() as usize].keys
     }
 
+    /// Ask for the slot's counters.
+    #[inline]
+    pub(crate) fn prefetch_counters(&self, slot: Slot) {
+        base::prefetch::prefetch(&raw const self.sequences[slot.in_group() as usize]);
+    }
+
     /// Last version given out in this partition.
     pub fn last_version(&self, slot: Slot) -> Version {
         self.sequences[slot.in_group() as usize].last

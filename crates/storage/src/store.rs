@@ -193,6 +193,15 @@ impl Store {
         }
     }
 
+    /// Beside the first prefetch, where the key will be written: the counters of its slot, half a megabyte for all of them, which
+    /// would be waited for in the middle of the change.
+    #[inline]
+    pub fn prefetch_counters(&self, key: &Key<'_>) {
+        if let Some(group) = self.group(key.group()) {
+            group.prefetch_counters(key.slot);
+        }
+    }
+
     /// Second prefetch, once the bucket has arrived: the key's record.
     #[inline]
     pub fn prefetch_record(&self, key: &Key<'_>) {

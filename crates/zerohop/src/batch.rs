@@ -133,7 +133,10 @@ impl Batch<'_> {
         for window in self.changes.chunks(WINDOW) {
             let keys = window.iter().map(|planned| key_of(&engine.data, &self.bytes[planned.key.clone()]));
             let keys: Vec<_> = keys.collect();
-            keys.iter().for_each(|key| engine.data.prefetch_bucket(key));
+            for key in &keys {
+                engine.data.prefetch_bucket(key);
+                engine.data.prefetch_counters(key);
+            }
             keys.iter().for_each(|key| engine.data.prefetch_record(key));
             for (key, planned) in keys.iter().zip(window) {
                 let result = match &planned.action {
