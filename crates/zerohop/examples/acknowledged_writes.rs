@@ -7,7 +7,7 @@ use std::io::Write;
 
 use zerohop::{Durability, Error, Store};
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the test that starts this program uses the rest")]
 #[path = "../tests/zerohop/sequence.rs"]
 mod sequence;
 

@@ -253,7 +253,9 @@ fn m25_a_segment_recycled_under_its_old_name_is_caught() {
     let refused = refused.expect("the planted bug shows");
     assert!(refused.contains("belongs to another store, core or place"), "{refused}");
     plant(None);
-    STREETS.into_iter().for_each(|seed| assert_eq!(starts_after_every_power_cut(seed), Ok(())));
+    for seed in STREETS {
+        assert_eq!(starts_after_every_power_cut(seed), Ok(()));
+    }
     drop(planted);
 }
 
