@@ -72,6 +72,8 @@ struct Log {
     settling: Option<(u64, LogOrdinal)>,
     /// Ticks in which writers would have had to wait.
     held_ticks: u64,
+    /// Whether keys go instead of being set.
+    removes: bool,
 }
 
 impl Log {
@@ -97,6 +99,7 @@ impl Log {
             disk_ticks,
             settling: None,
             held_ticks: 0,
+            removes: false,
         }
     }
 
@@ -104,7 +107,8 @@ impl Log {
         let slot = base::Slot::wrapping(base::rng::mix(number) as u16);
         let name = format!("key:{number:011}");
         let key = self.store.key(name.as_bytes(), Database(0), slot);
-        self.store.apply(&key, &Change::put_string(&VALUE, Expiry::Clear)).unwrap();
+        let change = if self.removes { Change::Remove } else { Change::put_string(&VALUE, Expiry::Clear) };
+        self.store.apply(&key, &change).unwrap();
     }
 
     fn with<R>(&mut self, act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> R) -> R {
@@ -290,6 +294,30 @@ fn a_byte_of_log_makes_less_than_a_byte_of_runs_and_the_disk_stays_within_its_bo
     assert!(outcome.ratio() <= 1.02 && outcome.beside() <= 1.0 && outcome.held_ticks == 0, "{outcome:?}");
     let outcome = overwrite(Load::Uniform, KEYS / 8, 3, 0);
     assert!(outcome.ratio() <= 0.6 && outcome.beside() <= 1.0 && outcome.held_ticks == 0, "{outcome:?}");
+}
+
+#[test]
+fn where_less_lives_fewer_segments_wait_to_become_others() {
+    let (mut log, mut random) = (Log::new(3), Rng::new(7));
+    for pass in 0..3 * KEYS / WRITES as u64 * 4 {
+        let mut next = pass * WRITES as u64;
+        log.tick(|| {
+            next += 1;
+            next % (3 * KEYS)
+        });
+    }
+    log.removes = true;
+    let mut gone = (0..3 * KEYS).filter(|number| number % 20 > 0).peekable();
+    while gone.peek().is_some() {
+        log.tick(|| gone.next().unwrap_or(1));
+    }
+    log.removes = false;
+    let mut draw = || random.below(3 * KEYS / 20) * 20;
+    (0..5 * KEYS).for_each(|_| log.tick(&mut draw));
+    log.disk.bytes_max = 0;
+    (0..KEYS).for_each(|_| log.tick(&mut draw));
+    let bytes_max = 2 * log.checkpoints.run_bytes() + LOG_SEGMENTS_MIN * SEGMENT_BYTES;
+    assert!(log.disk.bytes_max <= bytes_max, "{} bytes on the disk, {bytes_max} may be", log.disk.bytes_max);
 }
 
 #[test]
