@@ -264,7 +264,13 @@ impl LogWriter {
             bytes.resize(end.next_multiple_of(PAGE_BYTES) - self.offset as usize, 0);
         }
         let write = Effect::WriteLog { segment: self.segment, offset: self.offset, bytes, ordinal: self.sealed };
+        let was_nearly_full = self.is_nearly_full();
         self.offset += stride as u64;
+        if !was_nearly_full && self.is_nearly_full() && self.next_failed.is_some() && !self.next_requested {
+            // What was refused up to a second ago refuses nobody unless it is asked for again: there may be room since.
+            self.next_failed = None;
+            self.request_next(effects);
+        }
         self.bytes_total += stride as u64;
         self.write_or_wait(write, stride as u64, may_wait, effects);
         self.sealed

@@ -39,6 +39,29 @@ fn moves_on_only_when_the_next_segment_is_ready() {
 }
 
 #[test]
+fn nobody_is_refused_for_a_lack_of_room_that_is_over() {
+    let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
+    let mut fill = |writer: &mut LogWriter, effects: &mut Vec<Effect>| {
+        record(&mut buffer);
+        writer.seal(&mut buffer, Now::default(), effects);
+        let asked = effects.iter().filter(|effect| matches!(effect, Effect::CreateSegment { .. })).count();
+        effects.clear();
+        asked
+    };
+    while fill(&mut writer, &mut effects) == 0 {}
+    writer.on_segment_failed("disk full".into());
+    while !writer.is_nearly_full() {
+        assert!(writer.refusal().is_none(), "there is room in this one");
+        let asked = fill(&mut writer, &mut effects);
+        assert_eq!(asked, usize::from(writer.is_nearly_full()), "once more before anybody is refused");
+    }
+    assert!(writer.refusal().is_none() && writer.awaits_segment(), "writers wait for the answer");
+    writer.on_segment_failed("disk full".into());
+    assert!(writer.refusal().is_some() && !writer.awaits_segment());
+    assert_eq!(fill(&mut writer, &mut effects), 0, "then every second");
+}
+
+#[test]
 fn segments_are_given_back_behind_a_durable_group() {
     let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
     let mut fill = |writer: &mut LogWriter| {
