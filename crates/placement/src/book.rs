@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use base::{CoreId, InstanceName, NodeId, SLOT_COUNT, Slot};
+use base::{CoreId, InstanceName, NodeId, SLOT_COUNT};
 
 use crate::table::{Endpoint, InstanceId, NodeTable, SlotRange};
 use crate::view::{Chain, ClusterView};
@@ -206,14 +206,6 @@ impl AddressBook {
 }
 
 impl ClusterView {
-    /// Every stretch of slots and its chain, ascending.
-    pub fn stretches(&self) -> impl Iterator<Item = (SlotRange, &Chain)> {
-        let starts = self.chains();
-        let ends = starts.iter().skip(1).map(|(next, _)| next.number()).chain([SLOT_COUNT]);
-        let range = |first: Slot, end: u16| SlotRange { first, last: Slot::wrapping(end - 1) };
-        starts.iter().zip(ends).map(move |((first, chain), end)| (range(*first, end), chain))
-    }
-
     fn cores_in_chains(&self, node: NodeId) -> impl Iterator<Item = u16> {
         let members = self.chains().iter().flat_map(|(_, chain)| &chain.members);
         members.filter(move |member| member.node == node).map(|member| member.core.0)

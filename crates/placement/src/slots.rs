@@ -1,6 +1,10 @@
 //! A set of hash slots.
 
+use std::ops::Range;
+
 use base::{SLOT_COUNT, Slot};
+
+use crate::table::SlotRange;
 
 const WORDS: usize = SLOT_COUNT as usize / 64;
 
@@ -42,6 +46,18 @@ impl SlotSet {
     /// Put a slot in.
     pub fn insert(&mut self, slot: Slot) {
         self.0[usize::from(slot.number() / 64)] |= 1 << (slot.number() % 64);
+    }
+
+    /// Put all slots of a range in.
+    pub fn insert_range(&mut self, range: SlotRange) {
+        let Range { start: mut number, end: range_end } = range.numbers();
+        while number < range_end {
+            // Up to the end of a word at a time.
+            let end = range_end.min((number / 64 + 1) * 64);
+            let ones = u64::MAX >> (64 - (end - number));
+            self.0[usize::from(number / 64)] |= ones << (number % 64);
+            number = end;
+        }
     }
 
     /// Take a slot out.
@@ -100,7 +116,12 @@ impl SlotSet {
 
     /// All of them, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Slot> {
-        (0..SLOT_COUNT).map(Slot::wrapping).filter(|slot| self.contains(*slot))
+        let words = self.0.iter().zip((0..SLOT_COUNT).step_by(64)).filter(|(word, _)| **word != 0);
+        words.flat_map(|(word, first)| {
+            // The lowest one that is left, each time.
+            let rest = std::iter::successors(Some(*word), |rest| Some(rest & rest.wrapping_sub(1)));
+            rest.take_while(|rest| *rest != 0).map(move |rest| Slot::wrapping(first + rest.trailing_zeros() as u16))
+        })
     }
 }
 
@@ -125,5 +146,17 @@ mod tests {
         assert_eq!(set.first_outside([&set]), None);
         assert!(set.is_within(&set) && none.is_within(&set) && none.is_empty());
         assert!(!set.is_within(&other) && !other.is_within(&set));
+    }
+
+    #[test]
+    fn a_range_is_all_that_is_in_it() {
+        for (first, last) in [(0, 0), (63, 64), (64, 127), (7, 63), (100, 999), (0, 16383), (16383, 16383)] {
+            let range = SlotRange { first: Slot::wrapping(first), last: Slot::wrapping(last) };
+            let mut set: SlotSet = [3, 127, 16000].map(Slot::wrapping).into_iter().collect();
+            let one_by_one: SlotSet = set.iter().chain(range.numbers().map(Slot::wrapping)).collect();
+            set.insert_range(range);
+            assert_eq!(set, one_by_one);
+            assert!(set.iter().is_sorted() && set.iter().count() == set.count() as usize);
+        }
     }
 }

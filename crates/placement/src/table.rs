@@ -7,6 +7,8 @@
 //! ```
 //! Ranges end at slot groups, so that no group is ever shared by two cores.
 
+use std::ops::Range;
+
 use base::limits::CORES_MAX;
 use base::{CoreId, InstanceName, SLOT_COUNT, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, Slot, SlotGroupId};
 
@@ -109,6 +111,11 @@ impl SlotRange {
     /// Never: a range has at least one slot.
     pub fn is_empty(self) -> bool {
         false
+    }
+
+    /// The numbers of its slots.
+    pub fn numbers(self) -> Range<u16> {
+        self.first.number()..self.last.number() + 1
     }
 
     /// Whether `slot` is in.

@@ -160,23 +160,32 @@ impl ClusterView {
         self.moves.iter().find(|one| one.slots.contains(slot))
     }
 
+    /// Slots that `instance` serves.
+    pub fn served_by(&self, instance: InstanceName) -> SlotSet {
+        self.slots_where(|chain| chain.members.first() == Some(&instance))
+    }
+
     /// Slots of whose chains an instance of `node` is a member.
     pub fn held_by(&self, node: NodeId) -> SlotSet {
-        let ends = self.stretches.iter().skip(1).map(|(first, _)| first.number()).chain([SLOT_COUNT]);
-        let stretches = self.stretches.iter().zip(ends);
-        let held = stretches.filter(|((_, chain), _)| chain.members.iter().any(|member| member.node == node));
-        held.flat_map(|((first, _), end)| (first.number()..end).map(Slot::wrapping)).collect()
+        self.slots_where(|chain| chain.members.iter().any(|member| member.node == node))
     }
 
     /// Slots of which `node` has no copy, and needs none: their chains have as many whole copies as promised and nobody who is being
     /// filled, and they stay where they are.
     pub fn settled_without(&self, node: NodeId) -> SlotSet {
-        let is_settled = |slot: Slot, chain: &Chain| {
+        let settled = self.slots_where(|chain| {
             let is_elsewhere = chain.members.iter().all(|member| member.node != node);
-            let is_whole = chain.whole == chain.members.len() && !self.is_degraded(chain);
-            is_elsewhere && is_whole && self.moving(slot).is_none()
-        };
-        self.slots().filter(|(slot, chain)| is_settled(*slot, chain)).map(|(slot, _)| slot).collect()
+            is_elsewhere && chain.whole == chain.members.len() && !self.is_degraded(chain)
+        });
+        let mut moving = SlotSet::default();
+        self.moves.iter().for_each(|one| moving.insert_range(one.slots));
+        settled.without(&moving)
+    }
+
+    fn slots_where(&self, is_meant: impl Fn(&Chain) -> bool) -> SlotSet {
+        let mut slots = SlotSet::default();
+        self.stretches().filter(|(_, chain)| is_meant(chain)).for_each(|(range, _)| slots.insert_range(range));
+        slots
     }
 
     /// Whether slots are on their way to `node` or from it, or it is being filled.
@@ -193,7 +202,15 @@ impl ClusterView {
 
     /// Every slot and its chain.
     pub fn slots(&self) -> impl Iterator<Item = (Slot, &Chain)> {
-        (0..SLOT_COUNT).map(Slot::wrapping).map(|slot| (slot, self.chain(slot)))
+        self.stretches().flat_map(|(range, chain)| range.numbers().map(move |slot| (Slot::wrapping(slot), chain)))
+    }
+
+    /// Every stretch of slots and its chain, ascending. Nobody is served while a table is looked at, which comes several times in a
+    /// move: so what has one chain is looked at once.
+    pub fn stretches(&self) -> impl Iterator<Item = (SlotRange, &Chain)> {
+        let ends = self.stretches.iter().skip(1).map(|(next, _)| next.number()).chain([SLOT_COUNT]);
+        let range = |first: Slot, end: u16| SlotRange { first, last: Slot::wrapping(end - 1) };
+        self.stretches.iter().zip(ends).map(move |((first, chain), end)| (range(*first, end), chain))
     }
 
     fn place(&self, instance: InstanceName) -> &NodePlace {

@@ -8,7 +8,8 @@
 //! ```
 
 use base::limits::LANES_MAX;
-use base::{InstanceName, Lanes, SLOT_COUNT, Slot};
+use base::{InstanceName, Lanes, SLOT_COUNT};
+use placement::SlotRange;
 
 /// The lane of slots that wait for nobody: who serves a slot elsewhere says what is committed there.
 const NOBODY: usize = 1;
@@ -28,8 +29,8 @@ impl LaneMaker {
         LaneMaker { of: [NOBODY as u8; SLOT_COUNT as usize], awaited: vec![Vec::new(); 2], last: NOBODY }
     }
 
-    /// The lane of a slot whose replies wait for these followers, in the order of their chain.
-    pub(crate) fn add(&mut self, slot: Slot, followers: &[InstanceName]) -> usize {
+    /// The lane of slots whose replies wait for these followers, in the order of their chain.
+    pub(crate) fn add(&mut self, slots: SlotRange, followers: &[InstanceName]) -> usize {
         if self.awaited[self.last] != followers {
             let known = self.awaited.iter().skip(NOBODY).position(|lane| lane == followers);
             self.last = match known {
@@ -41,7 +42,7 @@ impl LaneMaker {
                 None => 0,
             };
         }
-        self.of[usize::from(slot.number())] = self.last as u8;
+        self.of[usize::from(slots.first.number())..=usize::from(slots.last.number())].fill(self.last as u8);
         self.last
     }
 
@@ -57,12 +58,16 @@ impl LaneMaker {
 
 #[cfg(test)]
 mod tests {
-    use base::{CoreId, NodeId};
+    use base::{CoreId, NodeId, Slot};
 
     use super::*;
 
     fn name(node: u32) -> InstanceName {
         InstanceName { node: NodeId(node), core: CoreId(0) }
+    }
+
+    fn only(slot: u16) -> SlotRange {
+        SlotRange { first: Slot::wrapping(slot), last: Slot::wrapping(slot) }
     }
 
     #[test]
@@ -71,7 +76,7 @@ mod tests {
         let behind: [&[u32]; 6] = [&[2], &[3], &[2], &[], &[2, 3], &[3]];
         for (slot, nodes) in behind.iter().enumerate() {
             let followers: Vec<_> = nodes.iter().map(|node| name(*node)).collect();
-            maker.add(Slot::wrapping(slot as u16), &followers);
+            maker.add(only(slot as u16), &followers);
         }
         let (lanes, awaited) = maker.finish();
         let of: Vec<usize> = (0..8).map(|slot| lanes.of(Slot::wrapping(slot))).collect();
@@ -84,8 +89,7 @@ mod tests {
     #[test]
     fn slots_that_find_no_lane_wait_for_everybody() {
         let mut maker = LaneMaker::new();
-        let given: Vec<usize> =
-            (0..300).map(|slot| maker.add(Slot::wrapping(slot), &[name(u32::from(slot))])).collect();
+        let given: Vec<usize> = (0..300).map(|slot| maker.add(only(slot), &[name(u32::from(slot))])).collect();
         let (lanes, awaited) = maker.finish();
         assert_eq!((given[253], given[254], given[299]), (255, 0, 0));
         assert_eq!((lanes.count(), awaited.len(), awaited[0].len()), (256, 256, 254));

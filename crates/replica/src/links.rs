@@ -124,13 +124,12 @@ impl Links {
     /// Whether this instance serves `slot`; without a table it serves none.
     #[inline]
     pub fn serves(&self, slot: Slot) -> bool {
-        self.view.as_ref().is_some_and(|view| view.first(slot) == Some(self.me))
+        self.served.contains(slot)
     }
 
     /// Slots that this instance serves.
-    pub fn served(&self) -> impl Iterator<Item = Slot> {
-        let slots = self.view.iter().flat_map(|view| view.slots());
-        slots.filter(|(_, chain)| chain.members.first() == Some(&self.me)).map(|(slot, _)| slot)
+    pub fn served(&self) -> &SlotSet {
+        &self.served
     }
 
     /// The last log group that was looked at.
@@ -178,15 +177,14 @@ impl Links {
         }
         self.considered = self.considered.max(given);
         // Who starts and is first at once is promoted as well: how far versions had gone when it was filled is not in its log.
-        let was_first = |slot| self.view.as_ref().is_some_and(|known| known.first(slot) == Some(self.me));
-        let is_promoted = |slot: &Slot| view.first(*slot) == Some(self.me) && !was_first(*slot);
-        view.slots().map(|(slot, _)| slot).filter(is_promoted).for_each(|slot| store.promote(slot));
+        let served = view.served_by(self.me);
+        served.without(&self.served).iter().for_each(|slot| store.promote(slot));
         self.set_leads(&view);
         self.forgotten.set_view(self.me, &view);
         let incarnation = view.incarnation(self.me.node).unwrap_or(0);
         self.speaker.set_name(view.cluster(), Party { name: self.me, incarnation });
         self.view = Some(view);
-        self.served = self.served().collect();
+        self.served = served;
         self.news += 1;
     }
 

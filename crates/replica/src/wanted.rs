@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{InstanceName, Lanes};
-use placement::{ClusterView, SlotSet};
+use base::{InstanceName, Lanes, Slot};
+use placement::{Chain, ClusterView, SlotRange, SlotSet};
 
 use crate::lanes::LaneMaker;
 
@@ -45,28 +45,58 @@ pub struct Held {
     pub counted: SlotSet,
 }
 
+/// What slots of one chain may differ in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Alike {
+    /// They were handed to this instance by that one.
+    from: Option<InstanceName>,
+    waits_for_all: bool,
+}
+
+/// A stretch of slots in pieces of which all slots are alike.
+fn alike<'view>(
+    me: InstanceName,
+    view: &ClusterView,
+    stretch: SlotRange,
+    chain: &'view Chain,
+) -> impl Iterator<Item = (SlotRange, Alike, &'view Chain)> {
+    let of = move |slot| {
+        let handed = view.moving(slot).filter(|one| one.is_handed && one.to == me);
+        Alike { from: handed.map(|one| one.from), waits_for_all: view.waits_for_all(slot) }
+    };
+    let piece = move |first: Slot| {
+        let all = of(first);
+        let behind = SlotRange { first, ..stretch }.numbers().map(Slot::wrapping);
+        let last = behind.take_while(|slot| of(*slot) == all).last().expect("the first one is like itself");
+        (SlotRange { first, last }, all, chain)
+    };
+    std::iter::successors(Some(piece(stretch.first)), move |(slots, ..)| {
+        (slots.last < stretch.last).then(|| piece(Slot::wrapping(slots.last.number() + 1)))
+    })
+}
+
 /// What each follower of `me` is to hold by this table.
 pub fn wanted_of(me: InstanceName, view: &ClusterView) -> AllWanted {
     let mut wanted: BTreeMap<InstanceName, Wanted> = BTreeMap::new();
     let (mut lanes, mut awaited) = (LaneMaker::new(), Vec::new());
-    for (slot, chain) in view.slots().filter(|(_, chain)| chain.members.first() == Some(&me)) {
-        let handed = view.moving(slot).filter(|one| one.is_handed && one.to == me);
+    let mine = view.stretches().filter(|(_, chain)| chain.members.first() == Some(&me));
+    for (slots, Alike { from, waits_for_all }, chain) in mine.flat_map(|(slots, chain)| alike(me, view, slots, chain)) {
         // Who is behind the source comes after it, and has to have what is acknowledged until then.
-        let next = if handed.is_some_and(|one| chain.members.get(1) == Some(&one.from)) { 2 } else { 1 };
-        let counts = |place: usize| place <= next || (place < chain.whole && view.waits_for_all(slot));
+        let next = if from.is_some_and(|from| chain.members.get(1) == Some(&from)) { 2 } else { 1 };
+        let counts = |place: usize| place <= next || (place < chain.whole && waits_for_all);
         let followers = || chain.members.iter().enumerate().skip(1);
         awaited.clear();
         awaited.extend(followers().filter(|(place, _)| counts(*place)).map(|(_, member)| *member));
-        let lane = lanes.add(slot, &awaited);
+        let lane = lanes.add(slots, &awaited);
         for (place, member) in followers() {
             let entry = wanted.entry(*member).or_default();
-            entry.slots.insert(slot);
+            entry.slots.insert_range(slots);
             entry.lanes.insert(lane);
             entry.counts |= counts(place);
             if place < chain.whole {
-                entry.trusted.insert(slot);
-                if handed.is_some() {
-                    entry.settled.insert(slot);
+                entry.trusted.insert_range(slots);
+                if from.is_some() {
+                    entry.settled.insert_range(slots);
                 }
             }
         }
@@ -77,8 +107,7 @@ pub fn wanted_of(me: InstanceName, view: &ClusterView) -> AllWanted {
 
 #[cfg(test)]
 mod tests {
-    use base::{CoreId, NodeId, Slot};
-    use placement::Chain;
+    use base::{CoreId, NodeId};
 
     use super::*;
     use crate::places::place;

@@ -100,10 +100,10 @@ impl Shard {
     pub(crate) fn note_written_everywhere(&mut self, index: u32) {
         let Some(membership) = self.membership.as_deref() else { return };
         let until = self.log.as_ref().map_or(LogOrdinal(0), |log| log.next_ordinal());
-        let served: SlotSet = membership.links.served().collect();
+        let served = membership.links.served();
         let Some(connection) = self.connections.at(index) else { return };
         let written = connection.written.get_or_insert_default();
-        (written.until, written.slots) = (until, written.slots.union(&served));
+        (written.until, written.slots) = (until, written.slots.union(served));
     }
 
     /// As [`Shard::note_written`], of what writes on every core of the node.
@@ -184,7 +184,7 @@ impl Shard {
             );
             return true;
         }
-        if membership.links.served().next().is_none() {
+        if membership.links.served().is_empty() {
             reply.error("ERR", "WAIT cannot be used with replica instances: this one serves no slot");
             return true;
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::planted::{Bug, is_planted};
 use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now};
-use placement::{ClusterView, SlotSet};
+use placement::ClusterView;
 use replica::{Fills, Held, Links};
 use wire::trust::Token;
 
@@ -116,10 +116,10 @@ impl Shard {
         membership.links.set_name(me);
         membership.strays.end(&mut self.store);
         membership.strays.begin(self.now.monotonic_us, view.held_by(node), view.is_in_motion(node));
-        let served: SlotSet = membership.links.served().collect();
+        let served = membership.links.served().clone();
         membership.migrations.note(self.now, me, &view);
         membership.links.set_view(view, &mut self.store, given);
-        let lost = served.without(&membership.links.served().collect());
+        let lost = served.without(membership.links.served());
         let owes = !membership.seal.as_ref().is_some_and(|seal| seal.is_complete_for(&lost));
         if !lost.is_empty() && owes {
             // Whether what it has not acknowledged counts nobody will ever know here.

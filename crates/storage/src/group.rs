@@ -90,6 +90,8 @@ pub struct SlotGroup {
     /// Strings longer than a block.
     long: Numbered<Blocks>,
     sequences: Box<[Sequences]>,
+    /// A bit for each slot that another node serves: it says what expires.
+    followed: [u64; base::SLOTS_PER_GROUP as usize / 64],
     databases: [DatabaseCount; base::limits::DATABASE_COUNT as usize],
     /// Bytes of lists and long values.
     beside_bytes: usize,
@@ -149,8 +151,6 @@ struct Sequences {
     /// First version whose promise does not hold yet; absent when all of them do.
     uncommitted_from: Version,
     keys: u32,
-    /// Another node serves it: it says what expires.
-    is_followed: bool,
     /// The next version leaves some out.
     skips: bool,
 }
@@ -169,6 +169,7 @@ impl SlotGroup {
             lists: Numbered::default(),
             long: Numbered::default(),
             sequences: vec![Sequences::default(); base::SLOTS_PER_GROUP as usize].into_boxed_slice(),
+            followed: Default::default(),
             databases: Default::default(),
             beside_bytes: 0,
             scratch: Vec::new(),
@@ -305,7 +306,8 @@ impl SlotGroup {
         if database.is_none_or(others_empty) {
             let (sequences, removals) = (std::mem::take(&mut self.sequences), std::mem::take(&mut self.removals));
             let tier = self.tier.emptied();
-            let fresh = SlotGroup { recency: self.recency, tier, ..SlotGroup::new(self.id, self.owner) };
+            let (recency, followed) = (self.recency, self.followed);
+            let fresh = SlotGroup { recency, followed, tier, ..SlotGroup::new(self.id, self.owner) };
             let old = std::mem::replace(self, SlotGroup { sequences, removals, ..fresh });
             self.garbage = old.into_garbage();
             self.sequences.iter_mut().for_each(|sequences| sequences.keys = 0);
@@ -362,14 +364,17 @@ impl SlotGroup {
         (gone, cursor.filter(|from| from >> 24 == wanted))
     }
 
-    /// Whether another node serves the slot.
-    pub(crate) fn set_followed(&mut self, slot: Slot, is_followed: bool) {
-        self.sequences[slot.in_group() as usize].is_followed = is_followed;
+    /// Of which slots another node says what expires.
+    pub(crate) fn set_followed(&mut self, is_followed: impl Fn(Slot) -> bool) {
+        for (word, first) in self.followed.iter_mut().zip((0..=u8::MAX).step_by(64)) {
+            let bit = |place: u8| u64::from(is_followed(self.id.slot(first + place))) << place;
+            *word = (0..64).fold(0, |word, place| word | bit(place));
+        }
     }
 
     /// Whether another node serves the slot.
     pub(crate) fn is_followed(&self, slot: Slot) -> bool {
-        self.sequences[slot.in_group() as usize].is_followed
+        self.followed[usize::from(slot.in_group() / 64)] >> (slot.in_group() % 64) & 1 == 1
     }
 
     /// What a slot's sequence is on the node that it was copied from.

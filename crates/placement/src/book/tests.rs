@@ -1,6 +1,6 @@
 //! Address books of clusters with primaries, replicas, holes and nodes that are down.
 
-use base::NodeId;
+use base::{NodeId, Slot};
 
 use super::*;
 use crate::view::NodePlace;

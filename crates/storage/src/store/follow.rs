@@ -83,12 +83,7 @@ impl Store {
 
     /// Of which slots another node says what expires.
     pub fn set_followed(&mut self, is_followed: impl Fn(Slot) -> bool) {
-        for group in self.groups.iter_mut().flatten() {
-            for position in 0..=u8::MAX {
-                let slot = group.id().slot(position);
-                group.set_followed(slot, is_followed(slot));
-            }
-        }
+        self.groups.iter_mut().flatten().for_each(|group| group.set_followed(&is_followed));
     }
 
     /// A slot's last version, and that of its last removal.
