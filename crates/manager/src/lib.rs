@@ -13,6 +13,7 @@
 //! docs/internals/cluster.md.
 
 mod agreement;
+mod book;
 mod cores;
 pub mod identity;
 mod inside;

@@ -7,6 +7,7 @@ use shard::order::{Order, Ordered};
 use shard::{Control, HopBatch};
 use wire::trust::{Greeted, Party, Purpose};
 
+use crate::book::Book;
 use crate::cores::Cores;
 use crate::identity::{Identity, NOBODY};
 use crate::inside::{COPY_TOKEN, IDENTITY_TOKEN, Inside};
@@ -37,8 +38,7 @@ pub struct Manager {
     cores: Cores,
     /// What those hear who want something while no cluster has let the node in.
     refusals: Vec<(CoreId, HopBatch)>,
-    /// Version of the table, and of the voters, that the file has.
-    kept: (u64, u64),
+    book: Book,
     /// Version of the table that others were told.
     told: u64,
     effects: Vec<Effect>,
@@ -91,7 +91,7 @@ impl Manager {
             peers,
             cores: Cores::new(cores),
             refusals: Vec::new(),
-            kept: (0, 0),
+            book: Book::default(),
             told: 0,
             effects: Vec::new(),
             writes: Writes::default(),
@@ -99,6 +99,11 @@ impl Manager {
             stopping: false,
             failure: None,
         })
+    }
+
+    /// Who it is and what it knows of the others, which its file may not say yet; `None` while no cluster has let it in.
+    pub fn known(&self) -> Option<&Identity> {
+        self.inside.as_ref().map(|inside| &inside.identity)
     }
 
     /// Why it stopped, if it was not asked to.
@@ -356,13 +361,13 @@ impl Manager {
     fn tell(&mut self, now_us: u64, hops: &mut Vec<(CoreId, HopBatch)>) {
         hops.append(&mut self.refusals);
         let Some(inside) = &mut self.inside else { return };
-        let known = (inside.table().version(), inside.identity.voters.version);
-        if self.kept != known {
-            self.kept = known;
-            inside.keep(&mut self.effects);
+        if self.book.note(now_us, &inside.identity) {
             let gone = self.peers.nodes().into_iter().filter(|node| inside.is_dismissed(*node));
             let news = Message::News(inside.news_of_table());
             gone.for_each(|node| self.peers.dismiss(node, &news));
+        }
+        if self.book.take_due(now_us) {
+            inside.keep(&mut self.effects);
         }
         self.cores.tell(now_us, inside, hops);
         let version = inside.agreement.table().version();
@@ -391,6 +396,7 @@ impl Manager {
             inside.report_deadline_us(),
             inside.wish_deadline_us(),
             inside.watch_deadline_us(),
+            self.book.deadline_us(),
             planning,
         ];
         all.into_iter().flatten().min().unwrap_or(now_us + WRITTEN_US)

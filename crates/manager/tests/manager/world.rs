@@ -416,6 +416,7 @@ impl World {
         self.judge_idle(id, count + output.effects.len() + output.hops.len())?;
         self.note(format_args!("{id} ticks at {clock_us}: {count} in, {} out", output.effects.len()));
         self.plan_wake(id, output.deadline_us.expect("a manager always has something to do"));
+        self.look_at_table(id)?;
         let life = self.nodes[id].life;
         for effect in output.effects {
             self.perform(id, effect)?;

@@ -63,7 +63,15 @@ impl World {
         Ok(())
     }
 
-    /// A node writes down who it is and what it knows.
+    /// What a node knows is judged before its file says it.
+    pub(super) fn look_at_table(&mut self, id: usize) -> Judged {
+        let versions = |known: &Identity| (known.table.version(), known.voters.version);
+        let before = self.nodes[id].known.as_ref().map(versions);
+        let known = self.running(id).manager.known().filter(|known| Some(versions(known)) != before).cloned();
+        known.map_or(Ok(()), |known| self.on_identity(id, known))
+    }
+
+    /// A node writes down who it is and what it knows, or will.
     fn on_identity(&mut self, id: usize, identity: Identity) -> Judged {
         let version = identity.table.version();
         self.note(format_args!("{id} knows table {version}, voters {:?}", identity.voters));
