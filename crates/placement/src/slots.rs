@@ -38,6 +38,11 @@ impl SlotSet {
         SlotSet(Box::new(words.map(u64::from_le_bytes)))
     }
 
+    /// One of its words: bit i of word w is slot 64 w + i.
+    pub fn word(&self, index: usize) -> u64 {
+        self.0[index]
+    }
+
     /// As [`SlotSet::from_words`] takes it.
     pub fn words(&self) -> [[u8; 8]; WORDS] {
         self.0.map(u64::to_le_bytes)

@@ -106,8 +106,8 @@ impl Shard {
     /// What others say, or will say, does not expire here.
     pub(crate) fn follow_slots(&mut self) {
         let Some(Membership { links, seal, .. }) = self.membership.as_deref() else { return };
-        let is_sealed = |slot| seal.as_ref().is_some_and(|seal| seal.has(slot));
-        self.store.set_followed(|slot| !links.serves(slot) || is_sealed(slot));
+        let sealed = |index| seal.as_ref().map_or(0, |seal| seal.slots.word(index));
+        self.store.set_followed(|index| !links.served().word(index) | sealed(index));
     }
 
     /// The stage: a seal that is complete is told.

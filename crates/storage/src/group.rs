@@ -364,12 +364,10 @@ impl SlotGroup {
         (gone, cursor.filter(|from| from >> 24 == wanted))
     }
 
-    /// Of which slots another node says what expires.
-    pub(crate) fn set_followed(&mut self, is_followed: impl Fn(Slot) -> bool) {
-        for (word, first) in self.followed.iter_mut().zip((0..=u8::MAX).step_by(64)) {
-            let bit = |place: u8| u64::from(is_followed(self.id.slot(first + place))) << place;
-            *word = (0..64).fold(0, |word, place| word | bit(place));
-        }
+    /// Of which slots another node says what expires: bit i of word w is slot 64 w + i of all.
+    pub(crate) fn set_followed(&mut self, word: impl Fn(usize) -> u64) {
+        let first = usize::from(self.id.slot(0).number()) / 64;
+        self.followed = std::array::from_fn(|index| word(first + index));
     }
 
     /// Whether another node serves the slot.

@@ -81,9 +81,9 @@ impl Store {
         }
     }
 
-    /// Of which slots another node says what expires.
-    pub fn set_followed(&mut self, is_followed: impl Fn(Slot) -> bool) {
-        self.groups.iter_mut().flatten().for_each(|group| group.set_followed(&is_followed));
+    /// Of which slots another node says what expires: bit i of word w is slot 64 w + i.
+    pub fn set_followed(&mut self, word: impl Fn(usize) -> u64) {
+        self.groups.iter_mut().flatten().for_each(|group| group.set_followed(&word));
     }
 
     /// A slot's last version, and that of its last removal.

@@ -7,6 +7,7 @@ use base::{CoreId, Database, LogOrdinal, SegmentNumber, Slot, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader};
 use storage::log::{LogBuffer, MANIFEST_FILE_NAME, Manifest};
 use storage::{Comparison, Known, Pass, SlotGroup, Store};
+use types::{Change, Expiry};
 
 use crate::changes::{random_change, random_name};
 use crate::disk::Disk;
@@ -311,4 +312,25 @@ fn what_is_no_record_or_of_another_slot_is_refused() {
     follower.follow(&records, count).unwrap();
     assert!(follower.follow(&records, count).is_err(), "the same again");
     assert_eq!(snapshot(&follower), snapshot(&leader));
+}
+
+/// What others serve they say of: a key that expired there stays here until they remove it, also behind a clear.
+#[test]
+fn what_expires_in_a_followed_slot_is_for_its_first_to_say() {
+    let mut store = store(7);
+    // The edges of words and of groups.
+    let slots = [0, 63, 64, 255, 256, 9000, 16383].map(Slot::wrapping);
+    let followed = |slot: Slot| slot.number() % 2 == 1;
+    store.set_followed(|_| 0xaaaa_aaaa_aaaa_aaaa);
+    for round in 0..2 {
+        for slot in slots {
+            let key = store.key(b"key", Database(0), slot);
+            let change = Change::put_string(b"value", Expiry::At(1000));
+            store.apply(&key, &change).unwrap();
+            assert!(store.read(&key, 999).is_some() && store.read(&key, 1000).is_none());
+            let keys = store.group(slot.group()).unwrap().keys_in_slot(slot);
+            assert_eq!(keys, u32::from(followed(slot)), "slot {} in round {round}", slot.number());
+        }
+        store.clear(None);
+    }
 }
