@@ -249,6 +249,9 @@ impl Inside {
                 if self.proposals.on_proposed(now_us, number, result) {
                     self.on_returned(now_us, number, result);
                     self.on_outcome(number, result);
+                    if let Proposed::Refused(control::Refusal::Overtaken(_, table)) = result {
+                        self.moving.on_overtaken(number, table);
+                    }
                 }
             }
             Message::Suspect { number, node } => self.on_suspect(from, number, node),

@@ -40,6 +40,11 @@ impl Proposals {
         })
     }
 
+    #[cfg(test)]
+    pub fn last_number(&self) -> u64 {
+        self.number
+    }
+
     /// Whether the proposal of this number is under way.
     pub fn has(&self, number: u64) -> bool {
         self.list.iter().any(|waiting| waiting.command.id.number == number)

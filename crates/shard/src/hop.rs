@@ -151,7 +151,12 @@ pub enum Control {
         /// Which move.
         id: u64,
     },
-    /// To the manager: they are, until a table says what became of the move, and who comes next has everything.
+    /// From the node's manager: they are served again. The hand-over was refused, so no table will say that they went.
+    Release {
+        /// Which move.
+        id: u64,
+    },
+    /// To the manager: they are, until a table or a release says what became of the move, and who comes next has everything.
     Sealed {
         /// Which move.
         id: u64,

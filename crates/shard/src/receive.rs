@@ -278,6 +278,7 @@ impl Shard {
             Control::Lease { until_us } => self.set_lease(until_us),
             Control::AskHeld => self.tell_held(),
             Control::Seal { id } => self.seal(id),
+            Control::Release { id } => self.release(id),
             Control::Held { .. }
             | Control::Sealed { .. }
             | Control::Unsealed { .. }

@@ -4,10 +4,11 @@
 //!  manager          Seal ───────► this core: requests for the slots wait, their keys do not expire
 //!  managers agree ◄── Sealed ───  all that was ever changed is at every whole member, all replies have left
 //!  HandOver ─► View ───────────►  who waited is told MOVED          (or the move is off: they are served)
+//!  refused ──► Release ────────►  they are served, and are sealed again where everybody has everything
 //! ```
 //!
-//! Before it says `Sealed` a core may change its mind, and does when that takes too long. Afterwards only a table ends the seal:
-//! the hand-over may be agreed on at any moment.
+//! Before it says `Sealed` a core may change its mind, and does when that takes too long. Afterwards only a table ends the seal, or
+//! the manager that knows that there will be none: the hand-over may be agreed on at any moment.
 
 use base::planted::{Bug, is_planted};
 use base::{LogOrdinal, Scope};
@@ -88,6 +89,14 @@ impl Shard {
         let Some(membership) = self.membership.as_deref_mut() else { return };
         let is_over = |seal: &Seal| membership.move_to_hand_over(seal.id).is_none();
         if membership.seal.as_ref().is_some_and(is_over) {
+            self.end_seal();
+        }
+    }
+
+    /// The hand-over of this move was refused: it was not agreed, and never will be.
+    pub(crate) fn release(&mut self, id: u64) {
+        let seal = self.membership.as_deref().and_then(|membership| membership.seal.as_ref());
+        if seal.is_some_and(|seal| seal.id == id) {
             self.end_seal();
         }
     }

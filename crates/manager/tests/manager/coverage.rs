@@ -21,6 +21,8 @@ seeds::coverage! {
     served,
     /// Moves whose slots a core kept still.
     sealed,
+    /// Moves whose slots it served again, because another table came before the hand-over.
+    released,
     /// Moves that were handed over.
     handed_over,
     /// Moves that were over.

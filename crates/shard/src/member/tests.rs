@@ -230,6 +230,28 @@ fn what_could_not_be_kept_still_in_time_is_served_again() {
     assert_eq!(town.answer(0, held), None, "its second is gone");
 }
 
+/// Another table came before the hand-over: nobody waits for a table that will not come.
+#[test]
+fn what_was_kept_still_for_nothing_is_served_again_at_once() {
+    let _turn = crate::one_core::turn();
+    let mut town = about_to_move();
+    town.ask_for_seal();
+    town.settle().unwrap();
+    assert!(town.is_sealed());
+    let waiting = [&[&b"SET"[..], b"a", b"2"][..], &[b"GET", b"a"]].map(|words| town.begin(0, words));
+    town.release(77);
+    town.settle().unwrap();
+    assert_eq!(waiting.map(|connection| town.answer(0, connection)), [None, None], "that was another move");
+    town.release(2);
+    town.settle().unwrap();
+    let answers = waiting.map(|connection| town.answer(0, connection).unwrap_or_default());
+    assert_eq!(answers, ["+OK\r\n", "$1\r\n2\r\n"]);
+    town.ask_for_seal();
+    let again = town.begin(0, &[b"GET", b"a"]);
+    town.settle().unwrap();
+    assert!(town.answer(0, again).is_none(), "it is kept still anew");
+}
+
 /// A value that comes in blocks takes a way of its own.
 #[test]
 fn a_long_value_is_refused_where_its_slot_is_not_served() {

@@ -126,6 +126,12 @@ impl World {
                 self.plan(delay_us, Item::Held { id, life, core });
             }
             Control::Seal { id: wanted } => self.on_seal(id, core, wanted),
+            Control::Release { id: wanted } => {
+                let place = self.core(id, core);
+                place.seal = place.seal.filter(|seal| seal.id != wanted);
+                self.coverage.released += 1;
+                self.note(format_args!("{id}.{} serves the slots of move {wanted} again", core.0));
+            }
             Control::Answer { gather, answer: Answer::Ordered(ordered) } => self.on_ordered(id, gather, &ordered)?,
             _ => return Err(format!("told: {id} tells its cores what managers do not say")),
         }

@@ -172,6 +172,11 @@ impl Town {
         self.tell(0, Control::Seal { id: 2 });
     }
 
+    /// The hand-over of move `id` was refused: the first node's manager knows that it will not be.
+    pub fn release(&mut self, id: u64) {
+        self.tell(0, Control::Release { id });
+    }
+
     /// Whether the first node told its manager that it does.
     pub fn is_sealed(&mut self) -> bool {
         self.nodes[0].told.iter().any(|control| matches!(control, Control::Sealed { id: 2, .. }))
