@@ -9,8 +9,7 @@
 //!
 //! A core that said `Sealed` keeps its slots still until a table says what became of the move. So a hand-over that was asked for
 //! is never given up on: what is not agreed is called off, by a command of its own. One that another table came before is known not
-//! to be agreed, now or later: the slots are served, and it begins again. Until 2026-11-26 they were kept still for 200 ms, and the move
-//! called off (2 of 400 moves of empty slots, one after the other).
+//! to be agreed, now or later: the slots are served, and it begins again.
 
 use std::collections::BTreeMap;
 
