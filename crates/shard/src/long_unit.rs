@@ -37,9 +37,12 @@ impl Shard {
         !self.tracks && self.log.is_some()
     }
 
-    #[inline(never)]
+    #[inline]
     fn weigh_request(&mut self, spec: &CommandSpec, arguments: Arguments<'_>, database: Database) {
-        let bytes = extent(arguments) + self.carried_bytes(spec.id, arguments, database);
+        let mut bytes = extent(arguments);
+        if carries(spec.id) {
+            bytes += self.carried_bytes(spec.id, arguments, database);
+        }
         if bytes > self.put_off.log_bytes_max() {
             self.begin_unit_group();
         }
@@ -66,7 +69,6 @@ impl Shard {
     }
 
     /// Bytes that a request takes from one key to another, about.
-    #[inline]
     fn carried_bytes(&self, id: Id, arguments: Arguments<'_>, database: Database) -> usize {
         if !carries(id) {
             return 0;

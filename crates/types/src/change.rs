@@ -225,11 +225,11 @@ impl<'a> Change<'a> {
     pub fn encode_head(&self, out: &mut Vec<u8>) -> &'a [u8] {
         match *self {
             Change::Put { kind, value, expiry } => {
-                put_put_head(out, kind, expiry);
+                out.extend_from_slice(put_head(&mut [0; PUT_HEAD_BYTES_MAX], kind, expiry));
                 value
             }
             Change::PutBlocks { expiry, .. } => {
-                put_put_head(out, Kind::String, expiry);
+                out.extend_from_slice(put_head(&mut [0; PUT_HEAD_BYTES_MAX], Kind::String, expiry));
                 &[]
             }
             Change::Remove | Change::Persist => &[],
@@ -310,18 +310,23 @@ impl<'a> Change<'a> {
     }
 }
 
-/// What precedes the value of a [`Change::Put`].
+/// Bytes that precede the value of a [`Change::Put`], at most.
+pub const PUT_HEAD_BYTES_MAX: usize = 10;
+
+/// What precedes the value of a [`Change::Put`]: kind and expiry, in `room`.
 #[inline]
-fn put_put_head(out: &mut Vec<u8>, kind: Kind, expiry: Expiry) {
-    out.push(kind as u8);
+pub fn put_head(room: &mut [u8; PUT_HEAD_BYTES_MAX], kind: Kind, expiry: Expiry) -> &[u8] {
+    room[0] = kind as u8;
     match expiry {
-        Expiry::Keep => out.push(0),
-        Expiry::Clear => out.push(1),
+        Expiry::Keep => room[1] = 0,
+        Expiry::Clear => room[1] = 1,
         Expiry::At(at_ms) => {
-            out.push(2);
-            out.extend_from_slice(&at_ms.to_le_bytes());
+            room[1] = 2;
+            room[2..].copy_from_slice(&at_ms.to_le_bytes());
+            return room;
         }
     }
+    &room[..2]
 }
 
 /// Append `value` as LEB128.

@@ -44,7 +44,17 @@ fn interval(options: &Options, results: &mut Results) -> Outcome<()> {
         // What the same bytes cost who does nothing else with them: the part that is the kernel's.
         results.compare(&rounds, (2, 3), &CPU, Bar::None);
         floor(&rounds, results)?;
+        steady([&interval, &memory], &load, options, results)?;
     }
+    Ok(())
+}
+
+/// The same for so long that every run the log asks for is made meanwhile: of a slice's, half are made behind it.
+fn steady(servers: [&Server; 2], load: &Load, options: &Options, results: &mut Results) -> Outcome<()> {
+    let options = &Options { slice_seconds: 6.0, pairs: options.pairs.div_ceil(3), ..options.clone() };
+    let rounds = interleaved("set-P16 steady", &servers.map(|server| Entrant::new(server, load)), options)?;
+    results.keep(&rounds);
+    results.compare(&rounds, (0, 1), &CPU, Bar::None);
     Ok(())
 }
 

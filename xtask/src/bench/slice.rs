@@ -1,5 +1,7 @@
 //! One slice: a short closed or open loop against one server, and slices interleaved over several.
 
+use std::time::{Duration, Instant};
+
 use serde::Deserialize;
 
 use super::options::Options;
@@ -15,6 +17,10 @@ const TRIES_MAX: usize = 4;
 /// One repetition per so many slices of a cell at most: a machine that is never quiet must not take all day, and the
 /// disturbance of what is kept stands beside it.
 const SLICES_PER_REPETITION: usize = 4;
+/// Servers are at rest when all of them together took less than a fiftieth of this time.
+const REST_LOOK: Duration = Duration::from_millis(50);
+/// A server that is never at rest is not waited for longer.
+const REST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a slice sends.
 #[derive(Clone, Debug)]
@@ -159,6 +165,7 @@ pub fn interleaved(cell: &str, entrants: &[Entrant<'_>], options: &Options) -> O
     for round in 0..options.pairs {
         let mut slices = vec![None; entrants.len()];
         for (step, index) in order_of(round, entrants.len()).into_iter().enumerate() {
+            await_rest(entrants);
             slices[index] = Some(quiet_slice(&entrants[index], options, &mut repetitions_left)?);
             progress.show(round * entrants.len() + step + 1);
         }
@@ -166,6 +173,21 @@ pub fn interleaved(cell: &str, entrants: &[Entrant<'_>], options: &Options) -> O
     }
     let names = entrants.iter().map(|entrant| entrant.name.clone()).collect();
     Ok(Rounds { cell: cell.to_owned(), names, slices: rounds })
+}
+
+/// Waits until nobody does any more what its last slice left to be done: whoever has its turn beside that gets less of the CPU,
+/// takes more requests at a time, and so pays less for each.
+fn await_rest(entrants: &[Entrant<'_>]) {
+    let used = || entrants.iter().filter_map(|entrant| entrant.server.run_time_ns().ok()).sum::<u64>();
+    let (begun, mut before) = (Instant::now(), used());
+    while begun.elapsed() < REST_PATIENCE {
+        std::thread::sleep(REST_LOOK);
+        let now = used();
+        if u128::from(now.saturating_sub(before)) * 50 < REST_LOOK.as_nanos() {
+            return;
+        }
+        before = now;
+    }
 }
 
 /// Whose turn it is in a round, by the square of Williams: each comes at each place, and behind each other one, equally often. What one

@@ -3,16 +3,14 @@
 
 use base::limits::LOG_PIECE_BYTES_MAX;
 use base::{Blocks, Database, Slot, Version};
-use types::Change;
+use types::change::{PUT_HEAD_BYTES_MAX, put_head};
+use types::{Change, Expiry, Kind};
 
 use super::format::{
     FLAG_COPIED, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES,
     UnitMark, Witness, tag, u16_at, u32_at, u64_at,
 };
 use crate::key::Key;
-
-/// What stands before a string in its change: kind and expiry. A string of one piece is one record.
-const PUT_HEAD_BYTES_MAX: usize = 10;
 
 /// Offset of a record's flags.
 const FLAGS_AT: usize = 5;
@@ -63,9 +61,30 @@ impl LogBuffer {
     /// so that no record is longer than a piece, a key and two headers.
     #[inline]
     pub fn append(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
-        if let Change::PutBlocks { blocks, staged, .. } = *change {
-            return self.append_put_blocks(key, version, change, (blocks, staged));
+        match *change {
+            Change::Put { kind, value, expiry } if value.len() <= LOG_PIECE_BYTES_MAX => {
+                self.append_put(key, version, (change.tag(), kind, expiry), value);
+            }
+            Change::PutBlocks { blocks, staged, .. } => self.append_put_blocks(key, version, change, (blocks, staged)),
+            _ => self.append_change(key, version, change),
         }
+    }
+
+    /// What most records are, from its front to its end: its length is known before.
+    #[inline]
+    fn append_put(&mut self, key: &Key<'_>, version: Version, (tag, kind, expiry): (u8, Kind, Expiry), value: &[u8]) {
+        let mut head = [0u8; PUT_HEAD_BYTES_MAX];
+        let head = put_head(&mut head, kind, expiry);
+        let bytes = RECORD_HEADER_BYTES + key.bytes.len() + head.len() + value.len();
+        self.bytes.reserve(bytes);
+        self.bytes.extend_from_slice(&header_of(bytes, key, version, (tag, 0)));
+        self.bytes.extend_from_slice(key.bytes);
+        self.bytes.extend_from_slice(head);
+        self.bytes.extend_from_slice(value);
+        self.records += 1;
+    }
+
+    fn append_change(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
         self.bytes.extend_from_slice(key.bytes);
@@ -194,14 +213,8 @@ impl LogBuffer {
 
     #[inline]
     fn write_header(&mut self, start: usize, key: &Key<'_>, version: Version, tag: u8, flags: u8) {
-        let bytes = (self.bytes.len() - start) as u32;
-        let header = &mut self.bytes[start..start + RECORD_HEADER_BYTES];
-        header[..4].copy_from_slice(&bytes.to_le_bytes());
-        header[4] = tag;
-        header[5] = flags;
-        header[6..8].copy_from_slice(&key.slot.number().to_le_bytes());
-        header[8..16].copy_from_slice(&(version.0 | u64::from(key.database.0) << 48).to_le_bytes());
-        header[16..18].copy_from_slice(&(key.bytes.len() as u16).to_le_bytes());
+        let header = header_of(self.bytes.len() - start, key, version, (tag, flags));
+        self.bytes[start..][..RECORD_HEADER_BYTES].copy_from_slice(&header);
         self.records += 1;
     }
 
@@ -254,6 +267,19 @@ impl LogBuffer {
         self.bytes.extend_from_slice(body);
         self.records += 1;
     }
+}
+
+/// The front of a record of `bytes`, itself included.
+#[inline]
+fn header_of(bytes: usize, key: &Key<'_>, version: Version, (tag, flags): (u8, u8)) -> [u8; RECORD_HEADER_BYTES] {
+    let mut header = [0u8; RECORD_HEADER_BYTES];
+    header[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+    header[4] = tag;
+    header[FLAGS_AT] = flags;
+    header[6..8].copy_from_slice(&key.slot.number().to_le_bytes());
+    header[8..16].copy_from_slice(&(version.0 | u64::from(key.database.0) << 48).to_le_bytes());
+    header[16..18].copy_from_slice(&(key.bytes.len() as u16).to_le_bytes());
+    header
 }
 
 /// Records as they were appended.

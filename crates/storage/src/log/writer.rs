@@ -289,7 +289,7 @@ impl LogWriter {
     pub fn on_log_written(&mut self, ordinal: LogOrdinal, buffer: Vec<u8>) {
         assert_eq!(ordinal.0, self.written.0 + 1, "writes complete in order");
         self.written = ordinal;
-        if self.spare_segments.len() < 2 && buffer.capacity() <= 1 << 20 {
+        if self.spare.len() < 2 && buffer.capacity() <= 1 << 20 {
             self.spare.push(buffer);
         }
     }

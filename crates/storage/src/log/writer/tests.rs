@@ -201,3 +201,25 @@ fn one_sync_at_a_time_and_none_after_a_failure() {
     writer.sync(&mut effects);
     assert!(effects.is_empty());
 }
+
+#[test]
+fn groups_are_built_in_memory_that_earlier_ones_gave_back() {
+    let (mut writer, mut buffer, mut effects) = (writer(), LogBuffer::default(), Vec::new());
+    // However many segments wait to become the next ones.
+    writer.set_files_max(8);
+    (100..104).for_each(|segment| writer.spare_segments.add(SegmentNumber(segment)));
+    let mut places = Vec::new();
+    for _ in 0..6 {
+        record(&mut buffer);
+        let ordinal = writer.seal(&mut buffer, Now::default(), &mut effects);
+        for effect in effects.drain(..) {
+            if let Effect::WriteLog { bytes, .. } = effect {
+                places.push(bytes.as_ptr());
+                writer.on_log_written(ordinal, bytes);
+            }
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), 2, "one is being filled while the other is written");
+}
