@@ -297,10 +297,8 @@ pub enum Effect {
         segment: SegmentNumber,
         /// The segment's header, byte for byte.
         header: Vec<u8>,
-        /// Room to reserve, header included.
+        /// Room to reserve, header included, and to fill with zeros.
         bytes: u64,
-        /// Fill with zeros beforehand, so that a later sync writes data only and no metadata.
-        zero_fill: bool,
         /// A segment of this log that nobody needs any more: its file becomes the new one, and what it says behind the header
         /// stays. It has its blocks, and mostly its pages in the cache.
         recycle: Option<SegmentNumber>,

@@ -120,7 +120,7 @@ impl DataDirectory {
             .map_err(|damage| DirectoryError::Refused(format!("{}: {damage}", self.path.display())))
     }
 
-    /// Begins a new incarnation (`zero_fill` as in [`base::Effect::CreateSegment`]): closes the old logs in the manifest, makes every core's first segment, and only then
+    /// Begins a new incarnation: closes the old logs in the manifest, makes every core's first segment, and only then
     /// says that the node serves.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl DataDirectory {
     pub fn begin(
         &self,
         store_id: [u8; 16],
-        (cores, zero_fill): (u16, bool),
+        cores: u16,
         recovery: &Recovery,
     ) -> Result<Vec<LogIdentity>, DirectoryError> {
         self.rewrite_unsure(recovery)?;
@@ -139,7 +139,7 @@ impl DataDirectory {
         let identities: Vec<LogIdentity> =
             (0..cores).map(|core| LogIdentity { store_id, incarnation, core, cores }).collect();
         for identity in &identities {
-            self.make_first_segment(identity, zero_fill)?;
+            self.make_first_segment(identity)?;
         }
         sync_directory(&self.path).map_err(|error| self.cannot_write(&error))?;
         manifest.serving = true;
@@ -177,11 +177,11 @@ impl DataDirectory {
         }
     }
 
-    fn make_first_segment(&self, identity: &LogIdentity, zero_fill: bool) -> Result<(), DirectoryError> {
+    fn make_first_segment(&self, identity: &LogIdentity) -> Result<(), DirectoryError> {
         let header = LogWriter::first_segment(identity, FIRST_SEGMENT_BYTES);
         let path = self.path.join(header.file_name());
         let (segment, bytes) = (header.segment, FIRST_SEGMENT_BYTES);
-        io::make_segment(&path, &io::NewSegment { segment, header: header.encode().to_vec(), bytes, zero_fill })
+        io::make_segment(&path, &io::NewSegment { segment, header: header.encode().to_vec(), bytes })
             .map(drop)
             .map_err(|error| self.cannot_write(&error))
     }

@@ -283,7 +283,7 @@ mod tests {
         let directory = scratch("trim");
         let (path, room) = (directory.join("segment"), 8 << 20);
         let (segment, header) = (base::SegmentNumber(0), vec![7; 64]);
-        let new = crate::NewSegment { segment, header, bytes: room, zero_fill: false };
+        let new = crate::NewSegment { segment, header, bytes: room };
         let file = crate::create_segment(&path, &new).unwrap();
         assert_eq!(file.metadata().unwrap().len(), room);
         file.write_all_at(&[8; 1000], 64).unwrap();

@@ -202,8 +202,8 @@ impl LogFiles {
     /// Performs an effect on the log or on runs; the others are none of its business.
     pub fn perform(&mut self, effect: Effect, quiet: bool, events: &mut EventList) {
         match effect {
-            Effect::CreateSegment { segment, header, bytes, zero_fill, recycle } => {
-                self.create(NewSegment { segment, header, bytes, zero_fill }, recycle, events);
+            Effect::CreateSegment { segment, header, bytes, recycle } => {
+                self.create(NewSegment { segment, header, bytes }, recycle, events);
             }
             Effect::WriteLog { segment, offset, bytes, ordinal } => {
                 self.write(segment, offset, bytes, ordinal, quiet, events);

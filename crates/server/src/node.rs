@@ -239,8 +239,7 @@ fn make_shards(
         let mut read = |cold: &ColdValue| read_cold(directory.path(), cold);
         recovery = directory.replay(progress, &mut |replayed| apply(&mut stores, table, replayed, &mut read))?;
         if logs {
-            let zero_fill = config.durability == Durability::Commit;
-            directory.begin(store_id, (config.cores, zero_fill), &recovery)?;
+            directory.begin(store_id, config.cores, &recovery)?;
             shards.iter_mut().for_each(|shard| shard.set_recovered(&recovery));
         }
     }

@@ -185,7 +185,6 @@ impl Shard {
     pub fn new(config: ShardConfig) -> Shard {
         let logs = config.durability != Durability::Memory;
         assert_eq!(logs, config.log.is_some(), "a log exactly when the durability has one");
-        let zero_fill = config.durability == Durability::Commit;
         let core_count = config.table.instances().len();
         let groups = config.table.groups_of(config.core);
         let checkpoints = config.log.map(|identity| Checkpoints::new(identity, groups));
@@ -195,7 +194,7 @@ impl Shard {
             now: Now::default(),
             rng: Rng::new(config.seed ^ u64::from(config.core.0)),
             store: empty_store(&config, logs),
-            log: config.log.map(|identity| LogWriter::new(identity, zero_fill)),
+            log: config.log.map(LogWriter::new),
             connections: Connections::default(),
             window: Window::default(),
             route_scratch: RouteScratch::default(),

@@ -50,7 +50,7 @@ impl Journal {
         let mut checkpoints = Checkpoints::new(identity, SlotGroupId::all());
         checkpoints.set_recovered(recovery, store);
         Journal {
-            log: LogWriter::new(identity, durability == Durability::Commit),
+            log: LogWriter::new(identity),
             checkpoints,
             durability,
             street,

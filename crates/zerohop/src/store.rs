@@ -365,8 +365,7 @@ fn begin_journal(
     (recovery, data): (&Recovery, &storage::Store),
     bell: &Arc<Bell>,
 ) -> Result<Journal, Error> {
-    let zero_fill = options.durability == Durability::Commit;
-    let identities = directory.begin(store_id, (1, zero_fill), recovery)?;
+    let identities = directory.begin(store_id, 1, recovery)?;
     let identity: LogIdentity = identities[0];
     let files = LogFilesConfig {
         directory: directory.path().to_owned(),

@@ -130,7 +130,7 @@ impl Life {
         Life {
             states: vec![held(&store)],
             store,
-            log: LogWriter::new(identity, false).with_segment_bytes(SEGMENT_BYTES),
+            log: LogWriter::new(identity).with_segment_bytes(SEGMENT_BYTES),
             manifest: Manifest { store_id: STORE_ID, incarnation, cores: 1, serving: true, closed, cuts },
             files,
             groups: Vec::new(),

@@ -167,9 +167,8 @@ impl LineMachine {
             }
             "CREATE" => {
                 let segment = SegmentNumber(rest.parse().unwrap());
-                let zero_fill = segment.0.is_multiple_of(2);
                 let (header, bytes, recycle) = (b"head".to_vec(), 3 << 20, None);
-                effects.push(Effect::CreateSegment { segment, header, bytes, zero_fill, recycle });
+                effects.push(Effect::CreateSegment { segment, header, bytes, recycle });
                 self.created_reply = Some(id);
             }
             "DIAL" => {

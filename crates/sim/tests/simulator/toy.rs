@@ -379,7 +379,7 @@ impl Machine for Toy {
             self.asked_for_segment = true;
             let header = [&b"TOY1"[..], &self.boot.to_le_bytes()].concat();
             let segment = SegmentNumber(0);
-            output.effects.push(Effect::CreateSegment { segment, header, bytes: 4096, zero_fill: true, recycle: None });
+            output.effects.push(Effect::CreateSegment { segment, header, bytes: 4096, recycle: None });
         }
         if !self.ready {
             return;

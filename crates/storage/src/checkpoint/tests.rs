@@ -46,7 +46,7 @@ impl Log {
         checkpoints.set_bounds(u64::MAX, 512);
         Log {
             store,
-            log: LogWriter::new(identity, false).with_segment_bytes(SEGMENT_BYTES),
+            log: LogWriter::new(identity).with_segment_bytes(SEGMENT_BYTES),
             checkpoints,
             effects: Vec::new(),
             now: Now { monotonic_us: 1, unix_ms: 1 },

@@ -85,7 +85,6 @@ enum Pinned {
 #[derive(Debug)]
 pub struct LogWriter {
     identity: LogIdentity,
-    zero_fill: bool,
     segment_bytes: u64,
     next_at_bytes: u64,
     segment: SegmentNumber,
@@ -120,12 +119,10 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// A writer for a log whose segment 0 exists with [`LogWriter::first_segment`] as its header. `zero_fill` makes
-    /// syncs cheaper (durability `commit`).
-    pub fn new(identity: LogIdentity, zero_fill: bool) -> LogWriter {
+    /// A writer for a log whose segment 0 exists with [`LogWriter::first_segment`] as its header.
+    pub fn new(identity: LogIdentity) -> LogWriter {
         LogWriter {
             identity,
-            zero_fill,
             segment_bytes: SEGMENT_BYTES,
             next_at_bytes: NEXT_AT_BYTES,
             segment: SegmentNumber(0),
@@ -458,7 +455,6 @@ impl LogWriter {
             segment,
             header: self.identity.segment_header(segment, LogOrdinal(0), self.segment_bytes).encode().to_vec(),
             bytes: self.segment_bytes,
-            zero_fill: self.zero_fill,
             recycle,
         });
     }

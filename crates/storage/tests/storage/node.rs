@@ -137,7 +137,7 @@ impl Node {
         disk.files.extend(writes);
         let identity =
             |core| LogIdentity { store_id: manifest.store_id, incarnation: manifest.incarnation, core, cores };
-        let log = |core| LogWriter::new(identity(core), false).with_segment_bytes(segment_bytes);
+        let log = |core| LogWriter::new(identity(core)).with_segment_bytes(segment_bytes);
         let states = keeps_states.then(|| stores.iter().map(|store| vec![snapshot(store)]).collect());
         Ok(Node {
             disk,

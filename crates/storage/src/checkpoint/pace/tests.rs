@@ -89,9 +89,7 @@ impl Log {
         disk.files.insert(segment_file_name(1, 0, base::SegmentNumber(0)), SEGMENT_BYTES);
         Log {
             store,
-            log: LogWriter::new(identity, false)
-                .with_segment_bytes(SEGMENT_BYTES)
-                .with_next_at_bytes(SEGMENT_BYTES / 8),
+            log: LogWriter::new(identity).with_segment_bytes(SEGMENT_BYTES).with_next_at_bytes(SEGMENT_BYTES / 8),
             checkpoints,
             disk,
             identity,

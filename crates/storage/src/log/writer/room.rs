@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_group_beyond_the_room_waits_for_it_and_those_behind_wait_for_their_turn() {
         let identity = LogIdentity { store_id: [1; 16], incarnation: 1, core: 0, cores: 1 };
-        let (mut writer, mut effects) = (LogWriter::new(identity, false).with_segment_bytes(1024), Vec::new());
+        let (mut writer, mut effects) = (LogWriter::new(identity).with_segment_bytes(1024), Vec::new());
         seal(&mut writer, 100, &mut effects);
         seal(&mut writer, 5000, &mut effects);
         let end = writer.position().1.next_multiple_of(PAGE_BYTES as u64);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn long_groups_of_several_segments_get_their_room_one_after_the_other() {
         let identity = LogIdentity { store_id: [1; 16], incarnation: 1, core: 0, cores: 1 };
-        let (mut writer, mut effects) = (LogWriter::new(identity, false).with_segment_bytes(1024), Vec::new());
+        let (mut writer, mut effects) = (LogWriter::new(identity).with_segment_bytes(1024), Vec::new());
         seal(&mut writer, 2000, &mut effects);
         let first = writer.position().1.next_multiple_of(PAGE_BYTES as u64);
         writer.on_segment_ready(SegmentNumber(1));

@@ -6,7 +6,7 @@ use base::{Database, Slot, Version};
 use types::{Change, Expiry};
 
 fn writer() -> LogWriter {
-    LogWriter::new(LogIdentity { store_id: [1; 16], incarnation: 1, core: 0, cores: 1 }, false).with_segment_bytes(1024)
+    LogWriter::new(LogIdentity { store_id: [1; 16], incarnation: 1, core: 0, cores: 1 }).with_segment_bytes(1024)
 }
 
 fn record(buffer: &mut LogBuffer) {
@@ -171,7 +171,7 @@ fn a_recycled_segment_is_written_in_whole_pages() {
 #[test]
 fn the_first_segment_is_small() {
     let identity = LogIdentity { store_id: [1; 16], incarnation: 1, core: 0, cores: 1 };
-    let (mut writer, mut effects) = (LogWriter::new(identity, false), Vec::new());
+    let (mut writer, mut effects) = (LogWriter::new(identity), Vec::new());
     let mut buffer = LogBuffer::default();
     while effects.iter().all(|effect| matches!(effect, Effect::WriteLog { .. })) {
         record(&mut buffer);
