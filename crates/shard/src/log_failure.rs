@@ -52,7 +52,12 @@ impl Shard {
     /// What became of a write or a sync.
     pub(crate) fn on_log_event(&mut self, event: Event) {
         match event {
-            Event::LogWritten { ordinal, buffer } => self.log_mut("written").on_log_written(ordinal, buffer),
+            Event::LogWritten { ordinal, buffer } => {
+                self.log_mut("written").on_log_written(ordinal);
+                if let Some(next) = self.store.log_mut() {
+                    next.reuse(buffer);
+                }
+            }
             Event::LogSynced { ordinal } => {
                 self.synced_unix_ms = self.now.unix_ms;
                 self.synced_now = true;

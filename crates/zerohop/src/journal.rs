@@ -174,7 +174,12 @@ impl Journal {
 
     fn handle(&mut self, event: Event, (store, uploads): (&mut Store, &Uploads), life: Life, now: Now) {
         match event {
-            Event::LogWritten { ordinal, buffer } => self.log.on_log_written(ordinal, buffer),
+            Event::LogWritten { ordinal, buffer } => {
+                self.log.on_log_written(ordinal);
+                if let Some(next) = store.log_mut() {
+                    next.reuse(buffer);
+                }
+            }
             Event::LogSynced { ordinal } => {
                 self.log.on_log_synced(ordinal);
                 store.commit(|_| ordinal);

@@ -258,7 +258,7 @@ impl Life {
                     file.resize(file.len().max(range.end), 0);
                     file[range.clone()].copy_from_slice(&bytes);
                     self.groups.push(Written { file: name(segment), range, durable: self.log.durable().0 });
-                    self.log.on_log_written(ordinal, bytes);
+                    self.log.on_log_written(ordinal);
                 }
                 Effect::SyncLog { ordinal, .. } => self.log.on_log_synced(ordinal),
                 other => panic!("a log asks for no {other:?}"),

@@ -1,6 +1,8 @@
 //! Replies of many connections, whose waiting ends at once.
 #![allow(clippy::unwrap_used)]
 
+use base::Event;
+
 use super::{SENDS_PER_TICK_MAX, SENT_BYTES_PER_TICK_MAX};
 use crate::Durability;
 use crate::one_core::{Core, request, turn};
@@ -40,4 +42,20 @@ fn a_sync_that_ends_all_waiting_is_told_some_at_a_time() {
     let told = [format!("+OK\r\n${len}\r\n").as_bytes(), &value[..], b"\r\n"].concat();
     let (sends_max, bytes_max) = most_in_a_tick(&long, &told);
     assert!(sends_max < SENDS_PER_TICK_MAX && bytes_max < SENT_BYTES_PER_TICK_MAX + told.len(), "{bytes_max} bytes");
+}
+
+#[test]
+fn every_group_is_built_in_the_memory_of_the_one_before() {
+    let _turn = turn();
+    let mut core = Core::new(Durability::Interval, 1);
+    let mut memory_of_next = |value: &[u8]| {
+        core.tick(0, &request(&[b"SET", b"key", value]));
+        let written = core.events.iter().find_map(|event| match event {
+            Event::LogWritten { buffer, .. } => Some(buffer.capacity()),
+            _ => None,
+        });
+        written.expect("a change is logged in its tick")
+    };
+    let long = memory_of_next(&[7; 10_000]);
+    assert!(long >= 10_000 && [(); 5].map(|()| memory_of_next(b"short")) == [long; 5]);
 }

@@ -100,7 +100,7 @@ impl Log {
         let mut asked = Asked::Nothing;
         for effect in std::mem::take(&mut self.effects) {
             match effect {
-                Effect::WriteLog { ordinal, bytes, .. } => self.log.on_log_written(ordinal, bytes),
+                Effect::WriteLog { ordinal, .. } => self.log.on_log_written(ordinal),
                 Effect::SyncLog { ordinal, .. } => self.log.on_log_synced(ordinal),
                 Effect::CreateSegment { segment, .. } => self.log.on_segment_ready(segment),
                 Effect::WriteRun { name, offset, bytes } => {

@@ -12,6 +12,9 @@ use super::format::{
 };
 use crate::key::Key;
 
+/// Memory of a longer group is not kept.
+const MEMORY_BYTES_MAX: usize = 1 << 20;
+
 /// Offset of a record's flags.
 const FLAGS_AT: usize = 5;
 
@@ -34,6 +37,14 @@ impl LogBuffer {
         bytes.clear();
         bytes.resize(GROUP_HEADER_BYTES, 0);
         LogBuffer { bytes, records: 0 }
+    }
+
+    /// The next records are built in the memory of a group that was written, if there are none yet. One place for all of them
+    /// stays in the CPU's cache, where the operating system just read the last group from it.
+    pub fn reuse(&mut self, memory: Vec<u8>) {
+        if self.is_empty() && memory.capacity() <= MEMORY_BYTES_MAX {
+            *self = LogBuffer::reusing(memory);
+        }
     }
 
     /// Whether there is no record.

@@ -110,7 +110,6 @@ pub struct LogWriter {
     durable: LogOrdinal,
     syncing: Option<LogOrdinal>,
     failed: Option<String>,
-    spare: Vec<Vec<u8>>,
     bytes_total: u64,
     /// [`LogWriter::bytes_total`] when the sync under way began, and of what is durable.
     bytes_syncing: u64,
@@ -143,7 +142,6 @@ impl LogWriter {
             durable: LogOrdinal(0),
             syncing: None,
             failed: None,
-            spare: Vec::new(),
             bytes_total: 0,
             bytes_syncing: 0,
             bytes_durable: 0,
@@ -239,7 +237,7 @@ impl LogWriter {
         effects: &mut Vec<Effect>,
     ) -> LogOrdinal {
         debug_assert!(!buffer.is_empty(), "an empty group would waste a header");
-        let full = std::mem::replace(buffer, LogBuffer::reusing(self.spare.pop().unwrap_or_default()));
+        let full = std::mem::take(buffer);
         let (records, record_bytes) = (full.records(), full.record_bytes());
         let stride = group_stride(record_bytes);
         self.sealed = self.next_ordinal();
@@ -283,12 +281,9 @@ impl LogWriter {
     }
 
     /// A write was done.
-    pub fn on_log_written(&mut self, ordinal: LogOrdinal, buffer: Vec<u8>) {
+    pub fn on_log_written(&mut self, ordinal: LogOrdinal) {
         assert_eq!(ordinal.0, self.written.0 + 1, "writes complete in order");
         self.written = ordinal;
-        if self.spare.len() < 2 && buffer.capacity() <= 1 << 20 {
-            self.spare.push(buffer);
-        }
     }
 
     /// A sync was done.

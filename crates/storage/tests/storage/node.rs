@@ -272,7 +272,7 @@ impl Node {
                 self.note_unsynced(core, &name(segment), offset as usize..offset as usize + bytes.len());
                 self.disk.write(&name(segment), offset as usize, &bytes);
                 self.groups[core].push((name(segment), offset as usize));
-                self.logs[core].on_log_written(ordinal, bytes);
+                self.logs[core].on_log_written(ordinal);
             }
             Effect::SyncLog { ordinal, .. } => {
                 self.unsynced[core].clear();

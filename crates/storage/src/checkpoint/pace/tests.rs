@@ -164,7 +164,7 @@ impl Log {
         self.disk.bytes_max = self.disk.bytes_max.max(self.disk.files.values().sum());
         while let Some((_, effect)) = self.disk.jobs.pop_front_if(|(at, _)| *at <= self.ticks) {
             match effect {
-                Effect::WriteLog { ordinal, bytes, .. } => self.log.on_log_written(ordinal, bytes),
+                Effect::WriteLog { ordinal, .. } => self.log.on_log_written(ordinal),
                 Effect::SyncLog { ordinal, .. } => self.log.on_log_synced(ordinal),
                 Effect::CreateSegment { segment, .. } => self.log.on_segment_ready(segment),
                 Effect::WriteRun { bytes, .. } => self.checkpoints.on_run_written(bytes),
