@@ -51,7 +51,7 @@ fn interval(options: &Options, results: &mut Results) -> Outcome<()> {
 
 /// The same for so long that every run the log asks for is made meanwhile: of a slice's, half are made behind it.
 fn steady(servers: [&Server; 2], load: &Load, options: &Options, results: &mut Results) -> Outcome<()> {
-    let options = &Options { slice_seconds: 6.0, pairs: options.pairs.div_ceil(3), ..options.clone() };
+    let options = &Options { slice_seconds: 6.0, pairs: options.pairs.div_ceil(3).min(5), ..options.clone() };
     let rounds = interleaved("set-P16 steady", &servers.map(|server| Entrant::new(server, load)), options)?;
     results.keep(&rounds);
     results.compare(&rounds, (0, 1), &CPU, Bar::None);
