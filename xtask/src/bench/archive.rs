@@ -25,7 +25,7 @@ pub fn keep(results: &Results, options: &Options) -> Outcome<()> {
     });
     let head = format!(
         "# {} ({date}, commit {commit})\n\n{machine}. {} pairs of {} s, server pinned to one CPU, generator to \
-         another; `{}` durability where the comparison does not say otherwise. Ratios are subject / against; the \
+         another, each once the servers of its comparison are at rest; `{}` durability where the comparison does not say otherwise. Ratios are subject / against; the \
          95 % bound of the median decides.\n",
         results.name, options.pairs, options.slice_seconds, options.durability
     );

@@ -35,8 +35,10 @@ const QUIET_REQUESTS_BEFORE: usize = 20;
 /// Replies of the aggressor until the next quiet request, at most.
 const PAUSE_REPLIES_MAX: u64 = 24;
 /// AT-15 asks that 99 of 100 quiet requests are answered within so many milliseconds, which is known to be missed (the page says by how
-/// much). By the work that stood before it half of them have to be on any machine.
+/// much). By the work that stood before it half of them have to be, unless there were no more requests than ...
 const WAIT_MS_MAX: f64 = 5.0;
+/// ... a lane takes whatever they cost, a caller's turn behind them, and what was under way when it was asked: how long these take is the machine's.
+const WAIT_REPLIES_LEAST: u64 = 16 + 16 + 2;
 /// What is taken from a loud connection before it is looked whether a quiet one was answered.
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -270,8 +272,11 @@ fn judge_waits(verdicts: &mut Verdicts, loud: &Loud, mut waits: Vec<u64>, each_n
     match loud.is_known {
         true => println!("NOT JUDGED: beside {}: work before half of the quiet requests: {found}", loud.name),
         false => verdicts.judge(
-            &format!("beside {}: before half of the quiet requests {WAIT_MS_MAX} ms of work", loud.name),
-            half_ms <= WAIT_MS_MAX,
+            &format!(
+                "beside {}: before half of the quiet requests {WAIT_MS_MAX} ms of work, or {WAIT_REPLIES_LEAST} replies",
+                loud.name
+            ),
+            half_ms <= WAIT_MS_MAX || at(50) <= WAIT_REPLIES_LEAST,
             &found,
         ),
     }
