@@ -16,6 +16,8 @@ use crate::reply::show;
 const HOT_CALLERS: usize = 18;
 const HOT_DEPTH: u64 = 256;
 const HOT_BYTES: usize = 4 << 10;
+/// What they hear in turns: they write it, and every fourth time ask how long it is, so that replies that change places are seen.
+const HOT_REPLIES: [&[u8]; 4] = [b"+OK\r\n", b"+OK\r\n", b"+OK\r\n", b":4096\r\n"];
 /// Connections with a key of their own, each with one request under way.
 const COLD_CALLERS: usize = 2;
 /// Requests of each of these that are counted.
@@ -76,12 +78,18 @@ pub(super) fn run(arguments: &OverloadArguments, verdicts: &mut Verdicts) -> io:
     for (number, caller) in stage.callers(0, COLD_CALLERS)?.into_iter().enumerate() {
         cold.push(Cold { caller, key: format!("cold:{number}"), asked_at: None, waits: Vec::new(), wrong: None });
     }
-    let mut request = Vec::new();
-    encode(&[b"SET".as_slice(), b"hot", &[b'h'; HOT_BYTES]], &mut request);
-    let mut told = 0;
+    let mut requests: [Vec<u8>; HOT_REPLIES.len()] = Default::default();
+    let [writes @ .., asks] = &mut requests;
+    writes.iter_mut().for_each(|request| encode(&[b"SET".as_slice(), b"hot", &[b'h'; HOT_BYTES]], request));
+    encode(&[b"STRLEN".as_slice(), b"hot"], asks);
+    let (mut told, mut wrong) = (0, None);
     while !cold.iter().all(|one| one.waits.len() == COLD_REQUESTS) {
         for caller in &mut hot {
-            super::tenants::top_up(caller, &request, HOT_DEPTH)?;
+            let wanted = if 2 * caller.owed() <= HOT_DEPTH { (HOT_DEPTH - caller.owed()) / 4 } else { 0 };
+            for request in (0..wanted).flat_map(|_| &requests) {
+                caller.ask(request, 1);
+            }
+            caller.push()?;
         }
         crowd::wait(hot.iter().chain(cold.iter().map(|one| &one.caller)))?;
         for one in &mut cold {
@@ -89,7 +97,14 @@ pub(super) fn run(arguments: &OverloadArguments, verdicts: &mut Verdicts) -> io:
         }
         for caller in &mut hot {
             let before = caller.answered;
-            while caller.pull(64 << 10, |_| {})? {}
+            let mut number = before as usize;
+            let mut hear = |reply: &[u8]| {
+                if reply != HOT_REPLIES[number % 4] {
+                    wrong.get_or_insert_with(|| show(reply));
+                }
+                number += 1;
+            };
+            while caller.pull(64 << 10, &mut hear)? {}
             told += caller.answered - before;
             for one in &mut cold {
                 one.hear(told)?;
@@ -108,6 +123,8 @@ pub(super) fn run(arguments: &OverloadArguments, verdicts: &mut Verdicts) -> io:
     let found =
         format!("{longest} at most, {} at 50 %, of {under_way} under way, {told} in all", waits[waits.len() / 2]);
     verdicts.judge("beside a hot key: nobody passes a request of another key", longest <= under_way, &found);
+    let found = wrong.as_deref().unwrap_or("all of them");
+    verdicts.judge("a hot key: replies are those of their requests", wrong.is_none(), found);
     let wrong = cold.iter().find_map(|one| one.wrong.clone());
     let found = wrong.as_deref().unwrap_or("all of them");
     verdicts.judge("beside a hot key: other keys count as they were counted", wrong.is_none(), found);
