@@ -19,8 +19,8 @@ use crate::page_cache;
 
 /// How much is zero-filled before the CPU is offered to others, bytes: about 0.1 ms, because on a machine of few CPUs
 /// this thread shares one with a core that has clients to answer. It is also what the operating system keeps as one piece of
-/// its cache as long as the segment, and those it becomes later, live: with the pages that small groups make one by one, `interval`
-/// cost 0.05 of `memory` more (`cargo x bench durability`, SET P16).
+/// its cache as long as the segment, and those it becomes later, live, where small groups make pages
+/// one by one (`docs/internals/data-file.md`, segment).
 const ZERO_FILL_BYTES: usize = 256 << 10;
 
 /// A segment to be made.

@@ -68,11 +68,8 @@ impl Shard {
         }
     }
 
-    /// Bytes that a request takes from one key to another, about.
+    /// Bytes that a request of a command that [`carries`] takes from one key to another, about.
     fn carried_bytes(&self, id: Id, arguments: Arguments<'_>, database: Database) -> usize {
-        if !carries(id) {
-            return 0;
-        }
         let sources = if id == Id::Bitop { arguments.from(3.min(arguments.len())) } else { arguments.from(1) };
         let of_key = |name: &[u8]| {
             let key = self.store.key(name, database, placement::slot_of(name));

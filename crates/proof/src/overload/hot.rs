@@ -85,7 +85,8 @@ pub(super) fn run(arguments: &OverloadArguments, verdicts: &mut Verdicts) -> io:
     let (mut told, mut wrong) = (0, None);
     while !cold.iter().all(|one| one.waits.len() == COLD_REQUESTS) {
         for caller in &mut hot {
-            let wanted = if 2 * caller.owed() <= HOT_DEPTH { (HOT_DEPTH - caller.owed()) / 4 } else { 0 };
+            let wanted =
+                if 2 * caller.owed() <= HOT_DEPTH { (HOT_DEPTH - caller.owed()) / HOT_REPLIES.len() as u64 } else { 0 };
             for request in (0..wanted).flat_map(|_| &requests) {
                 caller.ask(request, 1);
             }
@@ -99,7 +100,7 @@ pub(super) fn run(arguments: &OverloadArguments, verdicts: &mut Verdicts) -> io:
             let before = caller.answered;
             let mut number = before as usize;
             let mut hear = |reply: &[u8]| {
-                if reply != HOT_REPLIES[number % 4] {
+                if reply != HOT_REPLIES[number % HOT_REPLIES.len()] {
                     wrong.get_or_insert_with(|| show(reply));
                 }
                 number += 1;
