@@ -330,7 +330,7 @@ pub enum Effect {
         /// Last group to cover.
         ordinal: LogOrdinal,
     },
-    /// Write the next bytes of a run, to the file `name` with [`UNFINISHED_SUFFIX`] behind it; made, or emptied, by those at offset 0.
+    /// Write the next bytes of a run, to the file `name` with [`UNFINISHED_SUFFIX`] behind it; made anew by those at offset 0.
     /// Off the tick; at most one is under way, [`Event::RunWritten`] or [`Event::RunFailed`] follows.
     WriteRun {
         /// The run's name once it is published.
@@ -339,6 +339,9 @@ pub enum Effect {
         offset: u64,
         /// What.
         bytes: Vec<u8>,
+        /// At offset 0: a run that a newer one replaces, and nobody reads. Its file becomes this one's, and what it says is gone
+        /// once this one is published, at the latest.
+        recycle: Option<String>,
     },
     /// Read bytes of a published run. Off the tick; several may be under way, and end in any order: [`Event::RunRead`].
     ReadRun {

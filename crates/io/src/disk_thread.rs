@@ -74,6 +74,8 @@ pub(crate) enum DiskJob {
         path: PathBuf,
         offset: u64,
         bytes: Vec<u8>,
+        /// At offset 0: the file that becomes this one.
+        recycle: Option<PathBuf>,
     },
     PublishRuns {
         paths: Vec<PathBuf>,
@@ -210,8 +212,8 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
             Err(error) => DiskResult::NotExtended(format!("{}: {error}", file.path.display())),
         },
         DiskJob::Sync(sync) => DiskResult::Synced(sync.perform()),
-        DiskJob::WriteRun { path, offset, bytes } => {
-            let result = runs.write(&path, offset, &bytes);
+        DiskJob::WriteRun { path, offset, bytes, recycle } => {
+            let result = runs.write(&path, (offset, &bytes), recycle.as_deref());
             run_result(std::slice::from_ref(&path), runs, result, DiskResult::RunWritten(bytes))
         }
         DiskJob::PublishRuns { paths } => {

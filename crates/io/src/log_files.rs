@@ -210,7 +210,9 @@ impl LogFiles {
             }
             Effect::ExtendSegment { segment, bytes } => self.extend(segment, bytes, events),
             Effect::SyncLog { segment, ordinal } => self.sync(segment, ordinal, events),
-            Effect::WriteRun { name, offset, bytes } => self.write_run(&name, offset, bytes, events),
+            Effect::WriteRun { name, offset, bytes, recycle } => {
+                self.write_run(&name, (offset, bytes), recycle, events);
+            }
             Effect::ReadRun { token, name, offset, bytes } => {
                 self.read_run(self.read_job(token, &name, (offset, bytes)), events);
             }
@@ -304,9 +306,16 @@ impl LogFiles {
         }
     }
 
-    fn write_run(&mut self, name: &str, offset: u64, bytes: Vec<u8>, events: &mut EventList) {
-        let path = self.config.directory.join(name);
-        self.submit_run(DiskJob::WriteRun { path, offset, bytes }, events);
+    fn write_run(
+        &mut self,
+        name: &str,
+        (offset, bytes): (u64, Vec<u8>),
+        recycle: Option<String>,
+        events: &mut EventList,
+    ) {
+        let (path, recycle) = (self.config.directory.join(name), recycle.map(|name| self.config.directory.join(name)));
+        self.runs.forget(recycle.as_slice());
+        self.submit_run(DiskJob::WriteRun { path, offset, bytes, recycle }, events);
     }
 
     fn publish_runs(&mut self, names: Vec<String>, events: &mut EventList) {

@@ -2,6 +2,14 @@
 //!
 //! Nobody reads a run before the next start, so its pages in the cache would only push out others. Direct writes want
 //! whole blocks: bytes gather here until there are enough, and the last block is filled up and cut off again.
+//!
+//! ```text
+//!  make      next.run.new, emptied if it is there  ─┐
+//!  recycle   old.run ─ rename ─► next.run.new      ─┴─ write over it ─ cut behind the end ─ sync ─ rename ─► next.run ─ sync directory
+//! ```
+//!
+//! What is recycled is replaced by another run whose name is durable, so a start reads it under neither name: nothing waits for the
+//! first renaming. Its blocks are there, and a direct write need not find any.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -38,11 +46,16 @@ struct RunFile {
 }
 
 impl RunFiles {
-    /// Takes the next bytes of a run; those at offset 0 make it, or empty one that was left over.
-    pub(crate) fn write(&mut self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    /// Takes the next bytes of a run; those at offset 0 make it, or empty one that was left over, or make it out of the file at `recycle`.
+    pub(crate) fn write(
+        &mut self,
+        path: &Path,
+        (offset, bytes): (u64, &[u8]),
+        recycle: Option<&Path>,
+    ) -> io::Result<()> {
         if offset == 0 {
             self.finish_before(path);
-            self.current = Some(RunFile::create(path)?);
+            self.current = Some(RunFile::make(path, recycle)?);
         }
         match &mut self.current {
             Some(run) if run.path == path && run.written + run.filled as u64 == offset => run.append(bytes),
@@ -88,9 +101,13 @@ impl RunFiles {
 }
 
 impl RunFile {
-    fn create(path: &Path) -> io::Result<RunFile> {
+    fn make(path: &Path, recycle: Option<&Path>) -> io::Result<RunFile> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
+        let is_recycled = recycle.is_some_and(|old| fs::rename(old, unfinished(path)).is_ok());
+        if let Some(old) = recycle.filter(|_| !is_recycled) {
+            remove(old)?;
+        }
+        options.write(true).create(true).truncate(!is_recycled);
         let direct = options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(unfinished(path));
         let is_direct = direct.is_ok();
         // Not every file system knows direct writes.
@@ -170,20 +187,44 @@ mod tests {
         let directory = scratch("name");
         let path = directory.join("g00.run");
         let mut runs = RunFiles::default();
-        runs.write(&path, 0, b"of an attempt that failed").unwrap();
-        runs.write(&path, 0, b"first").unwrap();
-        runs.write(&path, 5, b" second").unwrap();
+        runs.write(&path, (0, b"of an attempt that failed"), None).unwrap();
+        runs.write(&path, (0, b"first"), None).unwrap();
+        runs.write(&path, (5, b" second"), None).unwrap();
         assert!(!path.exists());
         runs.publish(std::slice::from_ref(&path)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"first second");
         assert!(!unfinished(&path).exists(), "it has one name");
-        runs.write(&path, 0, b"another").unwrap();
+        runs.write(&path, (0, b"another"), None).unwrap();
         runs.drop_run(&path).unwrap();
         runs.drop_run(&path).unwrap();
-        assert!(runs.write(&path, 7, b"of a run that was dropped").is_err());
+        assert!(runs.write(&path, (7, b"of a run that was dropped"), None).is_err());
         assert!(runs.publish(std::slice::from_ref(&path)).is_err());
         remove(&path).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_run_takes_the_place_of_one_that_is_longer_or_shorter_or_gone() {
+        let directory = scratch("recycle");
+        let path = |number: usize| directory.join(format!("g{number:02}.run"));
+        let mut runs = RunFiles::default();
+        let long = vec![7; WRITE_BYTES + 3 * ALIGN_BYTES + 5];
+        runs.write(&path(0), (0, &long), None).unwrap();
+        runs.publish(&[path(0)]).unwrap();
+        let first = File::open(path(0)).unwrap();
+        for (number, content) in [(1, b"short".to_vec()), (2, vec![8; 2 * WRITE_BYTES]), (3, Vec::new())] {
+            // An attempt that came to nothing may have left something there.
+            fs::write(unfinished(&path(number)), b"left").unwrap();
+            runs.write(&path(number), (0, &content), Some(&path(number - 1))).unwrap();
+            assert!(!path(number - 1).exists() && !path(number).exists(), "it has neither name");
+            runs.publish(&[path(number)]).unwrap();
+            assert!(fs::read(path(number)).unwrap() == content, "{number}");
+        }
+        assert_eq!(first.metadata().unwrap().len(), 0, "it was the same file all the time");
+        runs.write(&path(4), (0, b"new"), Some(&path(0))).unwrap();
+        runs.publish(&[path(4)]).unwrap();
+        assert_eq!(fs::read(path(4)).unwrap(), b"new", "where there is none to take one is made");
         fs::remove_dir_all(&directory).unwrap();
     }
 
@@ -192,20 +233,20 @@ mod tests {
         let directory = scratch("end");
         let paths: Vec<PathBuf> = (0..3).map(|number| directory.join(format!("g{number:02}.run"))).collect();
         let mut runs = RunFiles::default();
-        runs.write(&paths[0], 0, b"whole").unwrap();
-        runs.write(&paths[1], 0, b"its end finds no room").unwrap();
+        runs.write(&paths[0], (0, b"whole"), None).unwrap();
+        runs.write(&paths[1], (0, b"its end finds no room"), None).unwrap();
         let current = runs.current.as_mut().unwrap();
         current.file = File::open(unfinished(&current.path)).unwrap();
         current.is_direct = false;
         // They settle together, and the next one has nothing to do with it.
-        runs.write(&paths[2], 0, b"whole, too").unwrap();
+        runs.write(&paths[2], (0, b"whole, too"), None).unwrap();
         assert!(runs.publish(&paths).unwrap_err().to_string().contains("g01.run could not be written"));
         assert!(paths.iter().all(|path| !path.exists()), "none of them has its name");
         for path in &paths {
             runs.drop_run(path).unwrap();
         }
         // Made anew it is as good as any.
-        runs.write(&paths[1], 0, b"with its end").unwrap();
+        runs.write(&paths[1], (0, b"with its end"), None).unwrap();
         runs.publish(&paths[1..2]).unwrap();
         assert_eq!(fs::read(&paths[1]).unwrap(), b"with its end");
         fs::remove_dir_all(&directory).unwrap();
@@ -220,9 +261,9 @@ mod tests {
         let lengths = [0, 1, ALIGN_BYTES, WRITE_BYTES - 1, WRITE_BYTES, WRITE_BYTES + 1, content.len()];
         for (number, length) in lengths.into_iter().enumerate() {
             let path = directory.join(format!("g{number:02}.run"));
-            runs.write(&path, 0, &content[..length.min(64)]).unwrap();
+            runs.write(&path, (0, &content[..length.min(64)]), None).unwrap();
             for offset in (64..length).step_by(100_000) {
-                runs.write(&path, offset as u64, &content[offset..length.min(offset + 100_000)]).unwrap();
+                runs.write(&path, (offset as u64, &content[offset..length.min(offset + 100_000)]), None).unwrap();
             }
             expected.push((path, &content[..length]));
         }

@@ -79,7 +79,7 @@ impl Shard {
     pub(crate) fn has_last_runs(&self) -> bool {
         let has_failed = self.log.as_ref().is_none_or(|log| log.failure().is_some());
         let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| !has_failed) else { return true };
-        let is_done = self.all_rest() && checkpoints.dirty_group(&self.store).is_none();
+        let is_done = self.all_rest() && checkpoints.is_finished(&self.store);
         let waits_in_vain = !self.all_rest() && self.rest_deadline_us().is_none();
         let gives_up = checkpoints.failure().is_some() || waits_in_vain;
         checkpoints.is_idle() && (is_done || gives_up)

@@ -156,35 +156,47 @@ impl Disk {
         });
     }
 
-    /// What a crash leaves.
-    pub fn crash(&mut self, kind: CrashKind, rng: &mut Rng) {
+    /// What a crash leaves; how many files have the name again that they had before.
+    pub fn crash(&mut self, kind: CrashKind, rng: &mut Rng) -> u64 {
         self.recovery_steps_left = None;
         if kind == CrashKind::Kill {
-            return;
+            return 0;
         }
         self.files.retain(|_, file| file.entry_durable || rng.chance(1, 2));
-        self.undo_names(rng);
+        let undone = self.undo_names(rng);
         for file in self.files.values_mut() {
             file.cut_power(rng);
             file.entry_durable = true;
         }
+        undone
     }
 
     /// What happened to names and is not durable happened or not.
-    fn undo_names(&mut self, rng: &mut Rng) {
+    fn undo_names(&mut self, rng: &mut Rng) -> u64 {
         for (name, file) in std::mem::take(&mut self.removed) {
             if file.entry_durable && rng.chance(1, 2) {
                 self.files.entry(name).or_insert(file);
             }
         }
         let renamed = self.files.iter().filter_map(|(name, file)| Some((name.clone(), file.old_name.clone()?)));
+        let mut undone = 0;
         for (name, old_name) in renamed.collect::<Vec<_>>() {
             if rng.chance(1, 2) {
+                undone += 1;
                 let file = self.files.remove(&name).expect("just seen");
                 self.files.insert(old_name, file);
             }
         }
         self.files.values_mut().for_each(|file| file.old_name = None);
+        undone
+    }
+
+    /// Cut a file that nobody needs yet: what a power cut leaves of it does not matter.
+    pub fn cut(&mut self, name: &str, bytes: u64) {
+        let file = self.file_mut(name);
+        file.volatile.truncate(bytes as usize);
+        file.durable.truncate(bytes as usize);
+        file.dirty.split_off(&(bytes as usize).div_ceil(SECTOR_BYTES));
     }
 
     /// Make an empty file, or empty one that is there.
@@ -264,10 +276,7 @@ impl Disk {
     /// The crash that was planned for this recovery.
     pub fn trim(&mut self, name: &str, bytes: u64) -> Result<(), CrashedInRecovery> {
         self.recovery_step()?;
-        let file = self.file_mut(name);
-        file.volatile.truncate(bytes as usize);
-        file.durable.truncate(bytes as usize);
-        file.dirty.split_off(&(bytes as usize).div_ceil(SECTOR_BYTES));
+        self.cut(name, bytes);
         Ok(())
     }
 

@@ -71,7 +71,9 @@ impl<N: Node> Street<N> {
                 self.after(delay_us, Item::Extended { core, segment, bytes });
             }
             Effect::SyncLog { segment, ordinal } => self.sync_log(core, segment, ordinal),
-            Effect::WriteRun { name, offset, bytes } => self.write_run(core, &name, offset, bytes),
+            Effect::WriteRun { name, offset, bytes, recycle } => {
+                self.write_run(core, &name, (offset, bytes), recycle.as_deref());
+            }
             Effect::ReadRun { token, name, offset, bytes } => self.read_run(core, token, &name, (offset, bytes)),
             Effect::PublishRuns { names } => {
                 let snapshots = names.iter().map(|name| self.disk.begin_sync(&unfinished(name))).collect();
@@ -262,15 +264,25 @@ impl<N: Node> Street<N> {
         }
     }
 
-    fn write_run(&mut self, core: u16, name: &str, offset: u64, bytes: Vec<u8>) {
+    fn write_run(&mut self, core: u16, name: &str, (offset, bytes): (u64, Vec<u8>), recycle: Option<&str>) {
         if self.durable_step() {
             return;
         }
         self.trace.note(self.now_us(), "run", &[u64::from(core), offset], name.as_bytes());
         let name = unfinished(name);
-        if offset == 0 {
-            self.disk.make_empty(&name);
+        match recycle {
+            None if offset > 0 => {}
+            None => self.disk.make_empty(&name),
+            Some(old) => {
+                self.trace.note(self.now_us(), "recycle run", &[u64::from(core)], old.as_bytes());
+                self.disk.remove(&name);
+                self.disk.rename(old, &name);
+                if self.durable_step() {
+                    return;
+                }
+            }
         }
+        self.disk.cut(&name, offset);
         // Only part of it is there when the crash comes inside the write, or when the write fails.
         let part = self.rng.below(bytes.len() as u64 + 1) as usize;
         self.disk.write(&name, offset, &bytes[..part]);

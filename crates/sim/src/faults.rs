@@ -11,6 +11,8 @@ pub enum Fault {
     Kill,
     /// Loss of power.
     PowerCut,
+    /// A file has its old name again: a power cut took its renaming back.
+    OldName,
     /// A second crash while recovering from the first.
     CrashInRecovery,
     /// A sync of the log fails.

@@ -401,7 +401,8 @@ impl<N: Node> Street<N> {
     pub fn crash(&mut self, kind: CrashKind) {
         self.trace.note(self.agenda.now_us(), "crash", &[kind as u64, self.durable_steps], &[]);
         self.faults.fired(kind.into());
-        self.disk.crash(kind, &mut self.rng);
+        let undone = self.disk.crash(kind, &mut self.rng);
+        (0..undone).for_each(|_| self.faults.fired(Fault::OldName));
         self.crashed = Some(kind);
         self.leave();
     }

@@ -70,7 +70,7 @@ impl Shared {
                 if let Some(reason) = journal.checkpoints.failure() {
                     return Err(Error::NotCheckpointed(reason.to_owned()));
                 }
-                if journal.checkpoints.dirty_group(data).is_none() {
+                if journal.checkpoints.is_finished(data) {
                     return Ok(());
                 }
             }

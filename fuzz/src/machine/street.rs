@@ -317,8 +317,7 @@ impl Street {
             Effect::PauseReceive { connection } => self.links[link(connection)].paused = true,
             Effect::ResumeReceive { connection } => self.links[link(connection)].paused = false,
             Effect::CreateSegment { segment, header, bytes, recycle, .. } => {
-                let old = recycle.and_then(|old| self.files.remove(&name(old)));
-                let mut file = old.unwrap_or_default();
+                let mut file = recycle.and_then(|old| self.files.remove(&name(old))).unwrap_or_default();
                 file.resize(file.len().max(bytes as usize), 0);
                 file[..header.len()].copy_from_slice(&header);
                 self.files.insert(name(segment), file);
@@ -333,7 +332,8 @@ impl Street {
                 core.events.push(Event::LogWritten { ordinal, buffer: bytes });
             }
             Effect::SyncLog { ordinal, .. } => core.events.push(Event::LogSynced { ordinal }),
-            Effect::WriteRun { name, offset, bytes } => {
+            Effect::WriteRun { name, offset, bytes, recycle } => {
+                recycle.iter().for_each(|old| drop(self.files.remove(old)));
                 let file = self.files.entry(name + UNFINISHED_SUFFIX).or_default();
                 file.truncate(offset as usize);
                 file.extend_from_slice(&bytes);

@@ -25,6 +25,7 @@
 //! - `change`: places of cold values come to mean the run that counts
 //! - `earlier`: the logs of earlier incarnations
 //! - `pins`: what a backup keeps as it is
+//! - `spare`: files of runs that become the next ones'
 
 mod change;
 mod cold;
@@ -33,6 +34,7 @@ mod limits;
 mod pace;
 mod pins;
 mod publish;
+mod spare;
 mod turn;
 mod walk;
 
@@ -48,6 +50,7 @@ use earlier::Earlier;
 use limits::Limits;
 use pace::Pace;
 use pins::Pins;
+use spare::Spares;
 
 pub use pins::{CorePoint, PinnedFile};
 
@@ -174,6 +177,7 @@ pub struct Checkpoints {
     retry_at_us: u64,
     earlier: Earlier,
     pins: Pins,
+    spares: Spares,
     begun: u64,
     published: u64,
     published_bytes: u64,
@@ -199,6 +203,7 @@ impl Checkpoints {
             retry_at_us: 0,
             earlier: Earlier::default(),
             pins: Pins::default(),
+            spares: Spares::default(),
             begun: 0,
             published: 0,
             published_bytes: 0,
@@ -234,6 +239,10 @@ impl Checkpoints {
             return Asked::Nothing;
         }
         self.look_at_backlog(view.log);
+        // A stop leaves nothing that nobody needs, and a disk that fails may want room.
+        if !self.spares.is_empty() && (view.life != Life::Serving || self.failure.is_some()) {
+            view.effects.push(Effect::RemoveFiles { names: self.spares.give_up() });
+        }
         let asked = match self.change_step(view) {
             true => Asked::StepAgain,
             false => self.go_on(view),

@@ -92,11 +92,21 @@ impl Checkpoints {
 
     /// What the run with this header replaces goes: the run before, and segments that no group needs any more.
     fn give_back(&mut self, header: &RunHeader, view: &mut View<'_>, names: &mut Vec<String>) {
-        let old = std::mem::replace(&mut self.run_mut(header).cut, header.cut);
+        let run = self.run_mut(header);
+        let (old, bytes) = (std::mem::replace(&mut run.cut, header.cut), run.bytes);
         if old != Cut::default() && old != header.cut {
-            names.push(run_file_name(header.group, old));
+            let name = run_file_name(header.group, old);
+            if !self.is_kept((&name, bytes), view) {
+                names.push(name);
+            }
         }
         self.give_back_segments(view, names);
+    }
+
+    /// Whether the file of a run that was replaced waits to be the next one's. Values of a store that tiers may still be read of it.
+    fn is_kept(&mut self, old: (&str, u64), view: &View<'_>) -> bool {
+        let is_free = view.life == Life::Serving && !view.store.tiers() && !self.pins.is_pinned();
+        is_free && self.spares.keep(old, view.log.segment_bytes())
     }
 
     /// Places mean the run before until they are changed.

@@ -28,6 +28,8 @@ struct Log {
     published: Vec<String>,
     dropped: Vec<String>,
     removed: Vec<String>,
+    /// Files of runs that became others.
+    recycled: Vec<String>,
     renewals: usize,
 }
 
@@ -57,6 +59,7 @@ impl Log {
             published: Vec::new(),
             dropped: Vec::new(),
             removed: Vec::new(),
+            recycled: Vec::new(),
             renewals: 0,
         }
     }
@@ -103,10 +106,11 @@ impl Log {
                 Effect::WriteLog { ordinal, .. } => self.log.on_log_written(ordinal),
                 Effect::SyncLog { ordinal, .. } => self.log.on_log_synced(ordinal),
                 Effect::CreateSegment { segment, .. } => self.log.on_segment_ready(segment),
-                Effect::WriteRun { name, offset, bytes } => {
+                Effect::WriteRun { name, offset, bytes, recycle } => {
                     if offset == 0 {
                         self.begun.push(name);
                     }
+                    self.recycled.extend(recycle);
                     self.checkpoints.on_run_written(bytes);
                 }
                 Effect::PublishRuns { names } => {
@@ -181,9 +185,22 @@ fn every_group_has_its_turn_and_what_runs_replace_goes() {
     let groups: BTreeSet<&str> = log.published.iter().map(|name| &name[..3]).collect();
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), ["g00", "g01", "g02", "g03"]);
     // Each run replaces the one before it, but for the last of each group.
-    let old_runs: BTreeSet<&String> = log.removed.iter().filter(|name| name.ends_with(".run")).collect();
-    assert_eq!(old_runs.len(), log.published.len() - usize::from(GROUPS));
-    assert!(old_runs.into_iter().all(|name| log.published.contains(name)));
+    let old_runs = |log: &Log| -> BTreeSet<String> {
+        let removed = log.removed.iter().filter(|name| name.ends_with(".run"));
+        removed.chain(&log.recycled).cloned().collect()
+    };
+    let old = old_runs(&log);
+    assert!(old.iter().all(|name| log.published.contains(name)));
+    assert!(log.recycled.len() > log.published.len() / 2, "few become others: {:?}", log.recycled);
+    // Those that wait to become others go with a stop.
+    log.life = Life::Resting;
+    log.come_to_rest();
+    assert!(log.checkpoints.is_finished(&log.store));
+    assert_eq!(old_runs(&log).len(), log.published.len() - usize::from(GROUPS));
+    assert_eq!(
+        log.removed.len() + log.recycled.len(),
+        log.removed.iter().chain(&log.recycled).collect::<BTreeSet<_>>().len()
+    );
     assert!(held_bytes_max <= log.checkpoints.run_bytes() + 5 * SEGMENT_BYTES, "{held_bytes_max} bytes of log");
     assert!(log.removed.iter().any(|name| name.ends_with(".log")), "{:?}", log.removed);
     assert_eq!(log.renewals, 1, "it is told once");
@@ -425,6 +442,7 @@ fn what_is_pinned_is_withheld_and_renewal_is_not_told_meanwhile() {
     assert_eq!(log.disk_works(), Asked::Nothing);
     assert!(log.removed.iter().any(|name| name.ends_with(".run")), "runs that are not pinned stay");
     assert!(!log.removed.iter().any(|name| pinned.contains(name)), "{:?}", log.removed);
+    assert_eq!(log.recycled, Vec::<String>::new(), "a copy may be reading");
     assert_eq!(log.checkpoints.withheld(), 2);
     assert_eq!(log.with(Checkpoints::unpin), Asked::Renewal);
     assert_eq!(log.disk_works(), Asked::Nothing);

@@ -97,8 +97,13 @@ impl Checkpoints {
         }
     }
 
+    /// Whether a stop that has come to rest has nothing left to do.
+    pub fn is_finished(&self, store: &Store) -> bool {
+        self.dirty_group(store).is_none() && self.spares.is_empty()
+    }
+
     /// A group whose run lacks something.
-    pub fn dirty_group(&self, store: &Store) -> Option<SlotGroupId> {
+    pub(super) fn dirty_group(&self, store: &Store) -> Option<SlotGroupId> {
         let is_dirty = |run: &&GroupRun| {
             let group = store.group(run.group);
             let has_changed = group.is_some_and(|group| run.known_sum != Some(group.version_sum()));

@@ -33,7 +33,8 @@ impl Checkpoints {
             self.set_next_turn(view.log);
         }
         let making = Making { writer, begin_sum, clears, due_bytes, offset: bytes.len() as u64, end: None };
-        view.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes });
+        let recycle = self.spares.take();
+        view.effects.push(Effect::WriteRun { name: header.file_name(), offset: 0, bytes, recycle });
         self.state = State::Walking { making: Box::new(making), writing: true };
     }
 
@@ -75,7 +76,7 @@ impl Checkpoints {
         *writing = true;
         self.written_bytes += bytes.len() as u64;
         self.limits.bucket.take(bytes.len() as u64, view.now.monotonic_us);
-        view.effects.push(Effect::WriteRun { name, offset, bytes });
+        view.effects.push(Effect::WriteRun { name, offset, bytes, recycle: None });
     }
 
     /// A slice, or the end, is written.

@@ -45,6 +45,8 @@ enum Load {
 #[derive(Default)]
 struct Disk {
     files: BTreeMap<String, u64>,
+    /// Of the runs that are not published, the bytes written.
+    written: BTreeMap<String, u64>,
     bytes_max: u64,
     /// What it will have done, and in which tick.
     jobs: VecDeque<(u64, Effect)>,
@@ -149,8 +151,13 @@ impl Log {
                     }
                     self.disk.files.insert(name(*segment), *bytes);
                 }
-                Effect::WriteRun { name, offset, bytes } => {
-                    self.disk.files.insert(format!("{name}.new"), offset + bytes.len() as u64);
+                Effect::WriteRun { name, offset, bytes, recycle } => {
+                    // A file that was another run keeps its length until it is published.
+                    let old = recycle.as_ref().map_or(0, |old| self.disk.files.remove(old).unwrap());
+                    let written = offset + bytes.len() as u64;
+                    let length = self.disk.files.entry(format!("{name}.new")).or_default();
+                    *length = written.max(old).max(*length);
+                    self.disk.written.insert(name.clone(), written);
                 }
                 _ => {}
             }
@@ -170,7 +177,8 @@ impl Log {
                 Effect::WriteRun { bytes, .. } => self.checkpoints.on_run_written(bytes),
                 Effect::PublishRuns { names } => {
                     for name in names {
-                        let bytes = self.disk.files.remove(&format!("{name}.new")).unwrap();
+                        assert!(self.disk.files.remove(&format!("{name}.new")).is_some(), "{name}");
+                        let bytes = self.disk.written.remove(&name).unwrap();
                         self.disk.files.insert(name, bytes);
                     }
                     let asked = self.with(Checkpoints::on_runs_published);

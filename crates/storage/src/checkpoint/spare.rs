@@ -1,0 +1,45 @@
+//! Spare: the file of a run that a newer one replaces becomes that of the next run.
+//!
+//! ```text
+//!   g17-old.run ── replaced, and nobody pins it ──► spare ── the next run begins ──► g18-next.run.new ── published ──► g18-next.run
+//!                                                    └── a stop, a failure, no room among the spares ──► removed
+//! ```
+//!
+//! Its blocks are there, so nothing is allocated or freed; and a file system that looks through what was removed of late before it
+//! makes a file has nothing to look through. Until it is taken it keeps its name, as a run that a newer one replaces: a start
+//! removes such files unread. So it makes no difference, either, whether its renaming survives a power cut.
+
+use std::collections::VecDeque;
+
+/// See the module. Oldest first.
+#[derive(Default)]
+pub(super) struct Spares {
+    files: VecDeque<(String, u64)>,
+}
+
+impl Spares {
+    /// Whether the file is kept: one always, and more up to `bytes_max`, which is what may settle together.
+    #[must_use]
+    pub(super) fn keep(&mut self, (name, bytes): (&str, u64), bytes_max: u64) -> bool {
+        let kept_bytes: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
+        let has_room = self.files.is_empty() || kept_bytes + bytes <= bytes_max;
+        if has_room {
+            self.files.push_back((name.to_owned(), bytes));
+        }
+        has_room
+    }
+
+    /// A file for the next run.
+    pub(super) fn take(&mut self) -> Option<String> {
+        self.files.pop_front().map(|(name, _)| name)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// All of them, to be removed.
+    pub(super) fn give_up(&mut self) -> Vec<String> {
+        self.files.drain(..).map(|(name, _)| name).collect()
+    }
+}
