@@ -6,16 +6,13 @@
 //! ```
 
 use base::Blocks;
-use types::{End, List};
+use types::List;
 
 use crate::heap::Heap;
 use crate::index::Index;
 
 /// Less than this is given back at once, bytes.
 pub(crate) const LAZY_FREE_BYTES_MIN: usize = 64 << 10;
-/// Elements of a list that go in one piece; a list's bytes are known as a whole only.
-const LIST_PIECE_ELEMENTS: usize = 4096;
-
 /// A byte of an index counts as so many: its segments are small, and each costs the allocator about a microsecond.
 const INDEX_WEIGHT: usize = 8;
 
@@ -48,12 +45,7 @@ impl Garbage {
             Garbage::Page(page) => shortened(page, *budget).map(Garbage::Page),
             Garbage::Heap(mut heap) => heap.release(*budget).then_some(Garbage::Heap(heap)),
             Garbage::Index(mut index) => index.release(*budget / INDEX_WEIGHT).then_some(Garbage::Index(index)),
-            Garbage::List(mut list) => {
-                while before - list.heap_bytes() < *budget && !list.is_empty() {
-                    list.drop_end(End::Tail, LIST_PIECE_ELEMENTS);
-                }
-                (!list.is_empty()).then_some(Garbage::List(list))
-            }
+            Garbage::List(mut list) => list.release(*budget).then_some(Garbage::List(list)),
             Garbage::Blocks(mut blocks) => blocks.release(*budget).then_some(Garbage::Blocks(blocks)),
         };
         let freed = weight * (before - left.as_ref().map_or(0, Garbage::bytes));
@@ -115,6 +107,7 @@ impl LazyFree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use types::End;
 
     const STEP: usize = 1 << 20;
 

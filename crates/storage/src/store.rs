@@ -428,6 +428,11 @@ impl Store {
         self.lazy_free.add(values.map(Garbage::Blocks));
     }
 
+    /// As [`Store::let_go`], whatever it is.
+    pub(crate) fn give_up(&mut self, garbage: impl Iterator<Item = Garbage>) {
+        self.lazy_free.add(garbage);
+    }
+
     /// Gives back about `bytes` of memory that nothing refers to any more.
     pub fn lazy_free_step(&mut self, bytes: usize) {
         self.lazy_free.step(bytes);

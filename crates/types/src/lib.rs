@@ -16,7 +16,7 @@ pub mod list;
 pub mod string;
 
 pub use change::{Change, ChangeError, End, Expiry};
-pub use list::List;
+pub use list::{List, ListSnapshot};
 
 /// What a key holds. The number is on disk and must never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

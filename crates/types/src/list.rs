@@ -1,25 +1,63 @@
 //! Lists: an ordered sequence of byte strings, kept as chunks of length-prefixed elements.
 //!
+//! ```text
+//!   short   [chunk|chunk|…]                                             one span, up to 64 chunks of 4 KiB
+//!   long    [ [chunk|chunk|…] [chunk|chunk|…] [chunk|chunk|…] … ]       a rope of spans
+//! ```
+//!
 //! Canonical encoding: `{ length v · bytes }*` from head to tail (v = LEB128 varint).
 //!
-//! Ends cost the same however long the list is; an index costs a walk over the chunks before it (from the nearer end);
-//! a change in the middle rewrites one chunk.
+//! Ends cost the same however long the list is; an index costs a walk over the spans before it (from the nearer end) and over the
+//! chunks of one; a change in the middle rewrites one chunk. A [`ListSnapshot`] of a long list costs a walk over its spans; while it is
+//! there, whoever changes a span copies it first.
 
 mod chunk;
-
-use std::collections::VecDeque;
+mod rope;
+mod snapshot;
+mod span;
 
 use crate::change::{ChangeError, End, take_bytes, take_varint};
-use chunk::{Chunk, pack};
+use rope::Rope;
+pub use snapshot::ListSnapshot;
+use span::Span;
+
+/// Elements of a short list that are let go at once.
+const RELEASED_ELEMENTS: usize = 4096;
 
 /// An ordered sequence of byte strings with cheap ends.
 #[derive(Clone, Debug, Default)]
 pub struct List {
-    /// None of them empty.
-    chunks: VecDeque<Chunk>,
-    len: usize,
-    /// Sum of the chunks' own.
-    heap_bytes: usize,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Short(Span),
+    Long(Rope),
+}
+
+impl Default for Form {
+    fn default() -> Form {
+        Form::Short(Span::default())
+    }
+}
+
+/// An iterator over a list of either form.
+enum Elements<S, L> {
+    Short(S),
+    Long(L),
+}
+
+impl<'a, S: Iterator<Item = &'a [u8]>, L: Iterator<Item = &'a [u8]>> Iterator for Elements<S, L> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match self {
+            Elements::Short(elements) => elements.next(),
+            Elements::Long(elements) => elements.next(),
+        }
+    }
 }
 
 impl List {
@@ -30,199 +68,139 @@ impl List {
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.len
+        match &self.form {
+            Form::Short(span) => span.len(),
+            Form::Long(rope) => rope.len(),
+        }
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
-    /// Bytes of memory beyond the struct itself.
+    /// Bytes of memory beyond the struct itself, those that are shared with a [`ListSnapshot`] included.
     pub fn heap_bytes(&self) -> usize {
-        self.heap_bytes
+        match &self.form {
+            Form::Short(span) => span.heap_bytes(),
+            Form::Long(rope) => rope.heap_bytes(),
+        }
     }
 
     /// The element at `index` from the head.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
-        let (chunk, within) = self.locate(index)?;
-        self.chunks[chunk].get(within)
+        match &self.form {
+            Form::Short(span) => span.get(index),
+            Form::Long(rope) => rope.get(index),
+        }
     }
 
     /// Elements from `start` towards the tail.
     pub fn iter_from(&self, start: usize) -> impl Iterator<Item = &[u8]> {
-        let (chunk, within) = self.locate(start).unwrap_or((self.chunks.len(), 0));
-        self.chunks.range(chunk..).flat_map(Chunk::iter).skip(within)
+        match &self.form {
+            Form::Short(span) => Elements::Short(span.iter_from(start)),
+            Form::Long(rope) => Elements::Long(rope.iter_from(start)),
+        }
     }
 
     /// Elements from the tail towards the head.
     pub fn iter_backward(&self) -> impl Iterator<Item = &[u8]> {
-        self.chunks.iter().rev().flat_map(|chunk| chunk.iter().rev())
-    }
-
-    /// Chunk and position within it of the element at `index`.
-    fn locate(&self, index: usize) -> Option<(usize, usize)> {
-        let from_tail = self.len.checked_sub(index + 1)?;
-        if index <= from_tail {
-            let mut left = index;
-            for (number, chunk) in self.chunks.iter().enumerate() {
-                match left.checked_sub(chunk.len()) {
-                    Some(rest) => left = rest,
-                    None => return Some((number, left)),
-                }
-            }
-        } else {
-            let mut left = from_tail;
-            for (number, chunk) in self.chunks.iter().enumerate().rev() {
-                match left.checked_sub(chunk.len()) {
-                    Some(rest) => left = rest,
-                    None => return Some((number, chunk.len() - 1 - left)),
-                }
-            }
+        match &self.form {
+            Form::Short(span) => Elements::Short(span.iter_backward()),
+            Form::Long(rope) => Elements::Long(rope.iter_backward()),
         }
-        None
     }
 
     /// Add at one end.
     pub fn push(&mut self, end: End, element: &[u8]) {
-        let at_end = match end {
-            End::Head => self.chunks.front(),
-            End::Tail => self.chunks.back(),
-        };
-        if !at_end.is_some_and(|chunk| chunk.has_room(element.len())) {
-            self.add_chunk(end);
-        }
-        self.change_end(end, |chunk| match end {
-            End::Head => chunk.push_front(element),
-            End::Tail => chunk.push_back(element),
-        });
-        self.len += 1;
-    }
-
-    fn add_chunk(&mut self, end: End) {
-        if self.chunks.is_empty() {
-            self.chunks.reserve_exact(1); // Most lists are short.
-        }
-        self.heap_bytes += Chunk::default().heap_bytes();
-        match end {
-            End::Head => self.chunks.push_front(Chunk::default()),
-            End::Tail => self.chunks.push_back(Chunk::default()),
+        match &mut self.form {
+            Form::Short(span) if span.is_full_for(end, element.len()) => self.long().push(end, element),
+            Form::Short(span) => span.push(end, element),
+            Form::Long(rope) => rope.push(end, element),
         }
     }
 
-    /// Change the chunk at one end, and drop it when nothing is left in it.
-    fn change_end<T>(&mut self, end: End, change: impl FnOnce(&mut Chunk) -> T) -> Option<T> {
-        let chunk = match end {
-            End::Head => self.chunks.front_mut(),
-            End::Tail => self.chunks.back_mut(),
-        }?;
-        let before = chunk.heap_bytes();
-        let result = change(chunk);
-        self.heap_bytes = self.heap_bytes + chunk.heap_bytes() - before;
-        if chunk.is_empty() {
-            self.heap_bytes -= chunk.heap_bytes();
-            match end {
-                End::Head => self.chunks.pop_front(),
-                End::Tail => self.chunks.pop_back(),
-            };
+    /// It is long from now on.
+    fn long(&mut self) -> &mut Rope {
+        if let Form::Short(span) = &mut self.form {
+            let mut rope = Rope::default();
+            rope.add_tail(std::mem::take(span));
+            self.form = Form::Long(rope);
         }
-        Some(result)
+        match &mut self.form {
+            Form::Long(rope) => rope,
+            Form::Short(_) => unreachable!("it was just made long"),
+        }
     }
 
     /// Take from one end.
     pub fn pop(&mut self, end: End) -> Option<Box<[u8]>> {
-        let element = self.change_end(end, |chunk| match end {
-            End::Head => {
-                let element: Box<[u8]> = chunk.get(0).expect("no chunk is empty").into();
-                chunk.drop_front(1);
-                element
-            }
-            End::Tail => {
-                let element: Box<[u8]> = chunk.get(chunk.len() - 1).expect("no chunk is empty").into();
-                chunk.drop_back(1);
-                element
-            }
-        })?;
-        self.len -= 1;
-        Some(element)
+        match &mut self.form {
+            Form::Short(span) => span.pop(end),
+            Form::Long(rope) => rope.pop(end),
+        }
     }
 
     /// Drop up to `count` elements from one end, without looking at them.
-    pub fn drop_end(&mut self, end: End, mut count: usize) {
-        while count > 0 {
-            let dropped = self.change_end(end, |chunk| {
-                let dropped = count.min(chunk.len());
-                match end {
-                    End::Head => chunk.drop_front(dropped),
-                    End::Tail => chunk.drop_back(dropped),
-                }
-                dropped
-            });
-            let Some(dropped) = dropped else { return };
-            self.len -= dropped;
-            count -= dropped;
+    pub fn drop_end(&mut self, end: End, count: usize) {
+        match &mut self.form {
+            Form::Short(span) => span.drop_end(end, count),
+            Form::Long(rope) => rope.drop_end(end, count),
         }
     }
 
     /// As [`List::drop_end`]; what went in whole chunks, as a list, for whoever gives its memory back.
     pub fn cut_end(&mut self, end: End, count: usize) -> List {
-        let (mut chunks, mut cut) = (0, List::new());
-        let count = count.min(self.len);
-        loop {
-            let next = match end {
-                End::Head => self.chunks.get(chunks),
-                End::Tail => self.chunks.len().checked_sub(chunks + 1).and_then(|number| self.chunks.get(number)),
-            };
-            let Some(chunk) = next.filter(|chunk| cut.len + chunk.len() <= count) else { break };
-            (chunks, cut.len) = (chunks + 1, cut.len + chunk.len());
-            cut.heap_bytes += chunk.heap_bytes();
+        let form = match &mut self.form {
+            Form::Short(span) => Form::Short(span.cut_end(end, count)),
+            Form::Long(rope) => Form::Long(rope.cut_end(end, count)),
+        };
+        List { form }
+    }
+
+    /// Gives back about `bytes` of memory with elements at the tail; whether there are more.
+    pub fn release(&mut self, bytes: usize) -> bool {
+        match &mut self.form {
+            Form::Short(span) => {
+                let before = span.heap_bytes();
+                while before - span.heap_bytes() < bytes && !span.is_empty() {
+                    span.drop_end(End::Tail, RELEASED_ELEMENTS);
+                }
+                !span.is_empty()
+            }
+            Form::Long(rope) => rope.release(bytes),
         }
-        if chunks > 0 {
-            cut.chunks = match end {
-                End::Head => self.chunks.drain(..chunks).collect(),
-                End::Tail => self.chunks.split_off(self.chunks.len() - chunks),
-            };
-        }
-        self.len -= cut.len;
-        self.heap_bytes -= cut.heap_bytes;
-        self.drop_end(end, count - cut.len);
-        cut
     }
 
     /// Replace the element at `index`, which must exist.
     pub fn set(&mut self, index: usize, element: &[u8]) {
-        let (number, within) = self.locate(index).expect("a change of an element was planned against its list");
-        if self.chunks[number].overwrite(within, element) {
-            return;
+        match &mut self.form {
+            Form::Short(span) => {
+                span.set(index, element);
+                self.lengthen();
+            }
+            Form::Long(rope) => rope.set(index, element),
         }
-        let old = std::mem::take(&mut self.chunks[number]);
-        let elements = old.iter().enumerate().map(|(place, old)| if place == within { element } else { old });
-        self.replace(number, &old, pack(elements));
     }
 
     /// Insert so that the element has `index` afterwards; `index` is at most the length.
     pub fn insert(&mut self, index: usize, element: &[u8]) {
-        let Some((number, within)) = self.locate(index) else {
-            return self.push(End::Tail, element);
-        };
-        let old = std::mem::take(&mut self.chunks[number]);
-        let head = old.iter().take(within);
-        let elements = head.chain(std::iter::once(element)).chain(old.iter().skip(within));
-        self.replace(number, &old, pack(elements));
-        self.len += 1;
+        match &mut self.form {
+            Form::Short(span) => {
+                span.insert(index, element);
+                self.lengthen();
+            }
+            Form::Long(rope) => rope.insert(index, element),
+        }
     }
 
-    /// Put `new` where the chunk `number` was, whose content is in `old`.
-    fn replace(&mut self, number: usize, old: &Chunk, new: Vec<Chunk>) {
-        self.heap_bytes -= old.heap_bytes();
-        self.heap_bytes += new.iter().map(Chunk::heap_bytes).sum::<usize>();
-        let mut new = new.into_iter();
-        match new.next() {
-            Some(first) => self.chunks[number] = first,
-            None => drop(self.chunks.remove(number)),
-        }
-        for (further, chunk) in new.enumerate() {
-            self.chunks.insert(number + 1 + further, chunk);
+    /// A short list that has become too long for one span is a long one.
+    fn lengthen(&mut self) {
+        if let Form::Short(span) = &mut self.form
+            && span.is_too_long()
+        {
+            let back = span.split_off_half();
+            self.long().add_tail(back);
         }
     }
 
@@ -230,78 +208,34 @@ impl List {
     /// memory back.
     pub fn remove_equal(&mut self, count: i64, element: &[u8], cut: &mut List) -> usize {
         let most = if count == 0 { usize::MAX } else { usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) };
-        let backward = count < 0;
-        let (mut removed, mut goes) = (0, Vec::new());
-        for visited in 0..self.chunks.len() {
-            if removed == most {
-                break;
+        let limits = (most, count < 0);
+        match &mut self.form {
+            Form::Short(span) => {
+                let mut gone = Span::default();
+                let removed = span.remove_equal(limits, element, &mut gone);
+                cut.long().add_tail(gone);
+                removed
             }
-            let number = if backward { self.chunks.len() - 1 - visited } else { visited };
-            let chunk = &self.chunks[number];
-            let removed_before = removed;
-            goes.clear();
-            goes.resize(chunk.len(), false);
-            for step in 0..goes.len() {
-                let place = if backward { goes.len() - 1 - step } else { step };
-                goes[place] = removed < most && chunk.get(place) == Some(element);
-                removed += usize::from(goes[place]);
-            }
-            let went = removed - removed_before;
-            if went == chunk.len() {
-                // An empty one stays in its place until all of them go at once.
-                cut.take_chunk(std::mem::take(&mut self.chunks[number]));
-            } else if went > 0 {
-                let mut kept = Chunk::default();
-                chunk.iter().zip(&goes).filter(|(_, goes)| !**goes).for_each(|(element, _)| kept.push_back(element));
-                self.chunks[number] = kept;
-            }
+            Form::Long(rope) => rope.remove_equal(limits, element, cut.long()),
         }
-        if removed > 0 {
-            self.len -= removed;
-            self.merge_small();
-        }
-        removed
-    }
-
-    /// One more chunk at the tail, as it is.
-    fn take_chunk(&mut self, chunk: Chunk) {
-        self.len += chunk.len();
-        self.heap_bytes += chunk.heap_bytes();
-        self.chunks.push_back(chunk);
-    }
-
-    /// Join neighbours that are small together, so that removals cannot leave a chunk per element, and leave out what is empty.
-    /// One pass, however long the list is: to take one chunk out of their middle moves half of the others.
-    fn merge_small(&mut self) {
-        let mut merged: VecDeque<Chunk> = VecDeque::with_capacity(self.chunks.len());
-        for chunk in self.chunks.drain(..).filter(|chunk| !chunk.is_empty()) {
-            match merged.back_mut() {
-                Some(last) if last.encoded().len() + chunk.encoded().len() <= chunk::CHUNK_BYTES_MAX / 2 => {
-                    chunk.iter().for_each(|element| last.push_back(element));
-                }
-                _ => merged.push_back(chunk),
-            }
-        }
-        merged.shrink_to_fit();
-        self.heap_bytes = merged.iter().map(Chunk::heap_bytes).sum();
-        self.chunks = merged;
     }
 
     /// Keep `length` elements from `start`. What went in whole chunks comes to `cut`.
     pub fn trim(&mut self, start: usize, length: usize, cut: &mut List) {
-        let behind = self.len.saturating_sub(start.saturating_add(length));
+        let behind = self.len().saturating_sub(start.saturating_add(length));
         for (end, count) in [(End::Tail, behind), (End::Head, start)] {
-            let mut gone = self.cut_end(end, count);
-            cut.len += gone.len;
-            cut.heap_bytes += gone.heap_bytes;
-            cut.chunks.append(&mut gone.chunks);
+            match self.cut_end(end, count).form {
+                Form::Short(span) => cut.long().add_tail(span),
+                Form::Long(rope) => cut.long().append(rope),
+            }
         }
     }
 
     /// Append the canonical encoding to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        for chunk in &self.chunks {
-            out.extend_from_slice(chunk.encoded());
+        match &self.form {
+            Form::Short(span) => span.encode(out),
+            Form::Long(rope) => rope.spans().iter().for_each(|span| span.encode(out)),
         }
     }
 
@@ -319,7 +253,7 @@ impl List {
 /// Equal elements in equal order; how they are cut into chunks is no difference.
 impl PartialEq for List {
     fn eq(&self, other: &List) -> bool {
-        self.len == other.len && self.iter_from(0).eq(other.iter_from(0))
+        self.len() == other.len() && self.iter_from(0).eq(other.iter_from(0))
     }
 }
 

@@ -60,7 +60,7 @@ impl Checkpoints {
                 Slice::Bytes(making.writer.finish(group, end))
             }
         };
-        view.store.let_go(making.writer.take_spent().into_iter());
+        view.store.give_up(making.writer.take_spent().into_iter());
         match slice {
             Slice::Bytes(bytes) if bytes.is_empty() => return Asked::StepAgain,
             Slice::Bytes(bytes) => self.write_slice(bytes, view),
@@ -121,7 +121,7 @@ impl Checkpoints {
     pub(super) fn drop_run(&mut self, view: &mut View<'_>) -> Asked {
         if let State::Walking { making, .. } = std::mem::take(&mut self.state) {
             view.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
-            view.store.let_go(making.writer.into_blocks());
+            view.store.give_up(making.writer.into_garbage());
         }
         self.end_walks()
     }

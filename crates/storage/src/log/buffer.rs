@@ -76,7 +76,9 @@ impl LogBuffer {
             Change::Put { kind, value, expiry } if value.len() <= LOG_PIECE_BYTES_MAX => {
                 self.append_put(key, version, (change.tag(), kind, expiry), value);
             }
-            Change::PutBlocks { blocks, staged, .. } => self.append_put_blocks(key, version, change, (blocks, staged)),
+            Change::PutBlocks { blocks, staged, expiry } => {
+                self.append_put_blocks(key, version, expiry, (blocks, staged));
+            }
             _ => self.append_change(key, version, change),
         }
     }
@@ -169,22 +171,36 @@ impl LogBuffer {
         &mut self,
         key: &Key<'_>,
         version: Version,
-        change: &Change<'_>,
+        expiry: Expiry,
         (blocks, staged): (&Blocks, Option<u64>),
     ) {
-        let mut head = Vec::new();
-        change.encode_head(&mut head);
-        let Some(stage) = staged else {
-            let pieces = std::iter::once(&head[..]).chain(blocks.all());
-            return self.append_pieces(key, version, change.tag(), (head.len() + blocks.len(), pieces));
-        };
+        if let Some(stage) = staged {
+            return self.append_put_staged(key, version, (Kind::String, expiry), (stage, blocks.len() as u64));
+        }
+        let mut room = [0u8; PUT_HEAD_BYTES_MAX];
+        let head = put_head(&mut room, Kind::String, expiry);
+        let pieces = std::iter::once(head).chain(blocks.all());
+        let tag = Change::Put { kind: Kind::String, value: &[], expiry }.tag();
+        self.append_pieces(key, version, tag, (head.len() + blocks.len(), pieces));
+    }
+
+    /// Append that a key has the value of `bytes` that came before as the blocks of a stage: a string, or in runs a list in its
+    /// canonical encoding.
+    pub(crate) fn append_put_staged(
+        &mut self,
+        key: &Key<'_>,
+        version: Version,
+        (kind, expiry): (Kind, Expiry),
+        (stage, bytes): (u64, u64),
+    ) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
         self.bytes.extend_from_slice(key.bytes);
-        self.bytes.extend_from_slice(&head);
+        self.bytes.extend_from_slice(put_head(&mut [0; PUT_HEAD_BYTES_MAX], kind, expiry));
         self.bytes.extend_from_slice(&stage.to_le_bytes());
-        self.bytes.extend_from_slice(&(blocks.len() as u64).to_le_bytes());
-        self.write_header(start, key, version, change.tag(), FLAG_STAGED);
+        self.bytes.extend_from_slice(&bytes.to_le_bytes());
+        let tag = Change::Put { kind, value: &[], expiry }.tag();
+        self.write_header(start, key, version, tag, FLAG_STAGED);
     }
 
     /// Append the next part of a long value whose change will follow, in this group or a later one.

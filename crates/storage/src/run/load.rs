@@ -1,11 +1,13 @@
 //! From runs to groups, at start: the newest run of every slot group, whole or not at all.
 
 use base::planted::{Bug, is_planted};
-use base::{Blocks, LogOrdinal, SLOT_GROUP_COUNT, SlotGroupId, Version};
+use base::{LogOrdinal, SLOT_GROUP_COUNT, SlotGroupId, Version};
 
 use super::format::{Cut, RUN_HEADER_BYTES, RunEnd, RunHeader, parse_run_file_name, run_file_name};
 use crate::log::format::{GroupHeader, HeaderError, RECORD_HEADER_BYTES, group_stride, not_read, tag};
-use crate::log::replay::{ApplyReplayed, Damage, DecodedChange, Files, Replayed, Stages, Step, each_record};
+use crate::log::replay::{
+    ApplyReplayed, Damage, DecodedChange, Files, Replayed, StagedValue, Stages, Step, each_record,
+};
 
 /// How much of a log group a slot group's run has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,9 +175,9 @@ fn load(
             if record.tag == tag::BLOCK {
                 return stages.add(record);
             }
-            let (mut elements, mut blocks) = (Vec::new(), Blocks::default());
+            let (mut elements, mut value) = (Vec::new(), StagedValue::default());
             let DecodedChange { slot, database, change } =
-                DecodedChange::of(record, body, &mut elements, (&mut stages, &mut blocks))?;
+                DecodedChange::of(record, body, &mut elements, (&mut stages, &mut value))?;
             if slot.group() != group {
                 return Err("a key of another slot group".into());
             }

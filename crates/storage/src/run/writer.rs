@@ -1,13 +1,15 @@
 //! From a slot group to a run, slice by slice. Makes bytes, writes nothing.
 
-use base::{BLOCK_BYTES, BlockRange, Blocks, Database, LogOrdinal, Slot, Text, Version};
-use types::{Change, Expiry, Kind};
+use base::{LogOrdinal, Slot, Text};
+use types::{Change, Expiry, Kind, ListSnapshot};
 
 use super::cold::{ColdSlice, Stretch, Wanted};
 use super::format::{RunEnd, RunHeader};
+use super::long::LongValue;
 use crate::group::{Record, SlotGroup, Value};
 use crate::heap::Location;
 use crate::key::Key;
+use crate::lazy_free::Garbage;
 use crate::log::buffer::LogBuffer;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride};
 use crate::tiering::{COLD_VALUE_BYTES_MIN, Note};
@@ -18,7 +20,6 @@ const STEPS_MAX: usize = 4096;
 const PREFETCH_COUNT: usize = 24;
 
 /// See the module.
-#[derive(Debug)]
 pub struct RunWriter {
     header: RunHeader,
     /// Where the walk goes on; `None` once every key was seen.
@@ -27,9 +28,11 @@ pub struct RunWriter {
     found: Vec<(u32, Location)>,
     /// Long values that the walk came to: they are written, block by block, before it goes on.
     long: Vec<LongValue>,
-    /// Long values that are written: they may be the last reference.
-    spent: Vec<Blocks>,
+    /// What is left of long values that are written: it may be the last reference.
+    spent: Vec<Garbage>,
     stages: u64,
+    /// Room for that of a list.
+    encoding: Vec<u8>,
     ordinal: LogOrdinal,
     keys: u64,
     bytes: u64,
@@ -61,18 +64,6 @@ impl Slice {
     }
 }
 
-/// A long value as it was when the walk came to it.
-#[derive(Debug)]
-struct LongValue {
-    name: Vec<u8>,
-    database: Database,
-    slot: Slot,
-    version: Version,
-    expiry: Expiry,
-    blocks: Blocks,
-    rest: BlockRange,
-}
-
 impl RunWriter {
     /// A run that begins, and the first bytes of its file.
     /// With `notes` it remembers where it has what may go cold.
@@ -85,6 +76,7 @@ impl RunWriter {
             long: Vec::new(),
             spent: Vec::new(),
             stages: 0,
+            encoding: Vec::new(),
             ordinal: LogOrdinal(0),
             keys: 0,
             bytes: bytes.len() as u64,
@@ -111,11 +103,10 @@ impl RunWriter {
         self.bytes
     }
 
-    /// The next bytes of the file, in the memory of `memory`: about `bytes` of records, or a list that is longer; none of a
-    /// stretch without keys.
+    /// The next bytes of the file, in the memory of `memory`: about `bytes` of records, none of a stretch without keys.
     pub fn slice(&mut self, group: &SlotGroup, bytes: usize, memory: Vec<u8>) -> Slice {
         let mut buffer = LogBuffer::reusing(memory);
-        let (mut elements, mut steps) = (Vec::new(), 0);
+        let mut steps = 0;
         self.write_long(&mut buffer, bytes);
         let is_short = |walk: &RunWriter, buffer: &LogBuffer| buffer.record_bytes() + walk.cold_bytes < bytes;
         while self.cursor.is_some() && self.long.is_empty() && is_short(self, &buffer) && steps < STEPS_MAX {
@@ -123,7 +114,7 @@ impl RunWriter {
             let mut found = std::mem::take(&mut self.found);
             for (position, location) in found.drain(..) {
                 let slot = group.id().slot((position >> 24) as u8);
-                self.write_record(group, (slot, position, location), &mut buffer, &mut elements);
+                self.write_record(group, (slot, position, location), &mut buffer, bytes);
             }
             self.found = found;
         }
@@ -182,20 +173,23 @@ impl RunWriter {
         group: &SlotGroup,
         (slot, position, location): (Slot, u32, Location),
         buffer: &mut LogBuffer,
-        elements: &mut Vec<u8>,
+        bytes: usize,
     ) {
         let (record, database) = (group.record_at(location), group.database_at(location));
         self.keys += 1;
         let (kind, value) = match record.value {
             Value::Cold => return self.want(group, (slot, position, location)),
             Value::String { text: Text::Long(blocks), .. } => {
-                return self.long.push(LongValue::of(record, (database, slot), blocks));
+                return self.long.push(LongValue::string(record, (database, slot), blocks));
             }
-            Value::String { text: Text::Short(bytes), .. } => (Kind::String, bytes),
+            Value::String { text: Text::Short(value), .. } => (Kind::String, value),
+            Value::List(list) if list.heap_bytes() > bytes => {
+                return self.long.push(LongValue::list(record, (database, slot), ListSnapshot::of(list)));
+            }
             Value::List(list) => {
-                elements.clear();
-                list.encode(elements);
-                (Kind::List, &elements[..])
+                self.encoding.clear();
+                list.encode(&mut self.encoding);
+                (Kind::List, &self.encoding[..])
             }
         };
         let key = Key { bytes: record.key, database, slot, hash: 0 };
@@ -216,33 +210,26 @@ impl RunWriter {
         self.wanted.push(Wanted { position, slot, version, offset, bytes });
     }
 
-    /// Long values that were written.
-    pub fn take_spent(&mut self) -> Vec<Blocks> {
+    /// What is left of long values that were written.
+    pub(crate) fn take_spent(&mut self) -> Vec<Garbage> {
         std::mem::take(&mut self.spent)
     }
 
-    /// All long values that an unfinished run refers to.
-    pub fn into_blocks(self) -> impl Iterator<Item = Blocks> {
-        self.long.into_iter().map(|value| value.blocks).chain(self.spent)
+    /// All that an unfinished run refers to.
+    pub(crate) fn into_garbage(self) -> impl Iterator<Item = Garbage> {
+        self.long.into_iter().map(LongValue::into_garbage).chain(self.spent)
     }
 
     /// Blocks of the long values under way, up to about `bytes` in all.
     fn write_long(&mut self, buffer: &mut LogBuffer, bytes: usize) {
-        let mut block = Vec::new();
         while let Some(value) = self.long.last_mut().filter(|_| buffer.record_bytes() < bytes) {
-            let offset = value.blocks.len() - value.rest.len();
-            block.clear();
-            value.rest.take(BLOCK_BYTES, &mut block);
-            buffer.append_block(value.slot, (self.stages, offset as u64), &block);
-            if !value.rest.is_empty() {
+            value.append_block(self.stages, bytes, buffer);
+            if !value.is_written() {
                 continue;
             }
-            let LongValue { name, database, slot, version, expiry, blocks, .. } = &*value;
-            let key = Key { bytes: name, database: *database, slot: *slot, hash: 0 };
-            let put = Change::PutBlocks { blocks, staged: Some(self.stages), expiry: *expiry };
-            buffer.append(&key, *version, &put);
+            value.append_put(self.stages, buffer);
             self.stages += 1;
-            self.spent.extend(self.long.pop().map(|value| value.blocks));
+            self.spent.extend(self.long.pop().map(LongValue::into_garbage));
         }
     }
 
@@ -282,20 +269,6 @@ impl RunWriter {
     }
 }
 
-impl LongValue {
-    fn of(record: Record<'_>, (database, slot): (Database, Slot), blocks: &Blocks) -> LongValue {
-        LongValue {
-            name: record.key.to_vec(),
-            database,
-            slot,
-            version: record.version,
-            expiry: expiry_of(record),
-            rest: BlockRange::new(blocks, 0..blocks.len()),
-            blocks: blocks.clone(),
-        }
-    }
-}
-
-fn expiry_of(record: Record<'_>) -> Expiry {
+pub(super) fn expiry_of(record: Record<'_>) -> Expiry {
     record.expire_at_ms.map_or(Expiry::Clear, Expiry::At)
 }

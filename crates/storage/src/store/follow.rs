@@ -5,12 +5,12 @@
 //!                                                           └─► own log, as they are
 //! ```
 
-use base::{Blocks, LogOrdinal, Slot, Version};
+use base::{LogOrdinal, Slot, Version};
 
 use super::Store;
 use crate::key::Key;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, tag};
-use crate::log::replay::{DecodedChange, RawRecord, Records, Stages, Step, each_record};
+use crate::log::replay::{DecodedChange, RawRecord, Records, StagedValue, Stages, Step, each_record};
 
 impl Store {
     /// Performs `count` records and logs them.
@@ -52,8 +52,8 @@ impl Store {
         if record.is_staged || record.tag >= tag::PIECE {
             return Err(format!("a record that no link carries (tag {})", record.tag));
         }
-        let (mut elements, mut blocks, mut stages) = (Vec::new(), Blocks::default(), Stages::default());
-        let change = DecodedChange::of(record, body, &mut elements, (&mut stages, &mut blocks))?;
+        let (mut elements, mut value, mut stages) = (Vec::new(), StagedValue::default(), Stages::default());
+        let change = DecodedChange::of(record, body, &mut elements, (&mut stages, &mut value))?;
         let key = Key::new(record.key, change.database, slot, self.seed);
         self.replay(&key, &change.change, record.version, record.is_copied)
     }

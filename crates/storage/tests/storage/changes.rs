@@ -35,6 +35,14 @@ impl OwnedChange {
         OwnedChange { shape: Shape::Put(Kind::String, Expiry::Clear), bytes: bytes.to_vec(), elements: Vec::new() }
     }
 
+    /// A whole list.
+    pub fn put_list(elements: impl Iterator<Item = Vec<u8>>) -> OwnedChange {
+        let (mut list, mut bytes) = (List::new(), Vec::new());
+        elements.for_each(|element| list.push(End::Tail, &element));
+        list.encode(&mut bytes);
+        OwnedChange { shape: Shape::Put(Kind::List, Expiry::Clear), bytes, elements: Vec::new() }
+    }
+
     /// A whole string that is longer than a block.
     pub fn long_string(&self) -> Option<(Vec<u8>, Expiry)> {
         match self.shape {

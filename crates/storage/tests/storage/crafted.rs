@@ -98,7 +98,7 @@ fn the_rig_writes_what_replay_believes() {
     assert_eq!(string_kind, put(1)[18 + KEY.len()]);
     let node = Node::open(directory(&[put(1), put_list(2)]), 2, 4096, false).unwrap();
     assert_eq!(node.snapshot().len(), 1);
-    assert_eq!(FORMAT_VERSION, 4);
+    assert_eq!(FORMAT_VERSION, 5);
 }
 
 /// A record that bears a checksum of its own and has no room for it.
@@ -165,8 +165,13 @@ fn long_values_without_their_bytes_are_refused() {
     refused(&[block(0, b"abc"), put(5)], "3 bytes in the log");
     refused(&[block(0, b"abc"), block(4, b"e"), put(5)], "0 bytes in the log");
     refused(&[block(3, b"de"), put(5)], "0 bytes in the log");
-    refused(&[block(0, b"abc"), staged(PUT, b"\x01\x01x", 3)], "only a whole string");
-    refused(&[block(0, b"abc"), staged(APPEND, b"", 3)], "only a whole string");
+    let list = |len| staged(PUT, b"\x02\x01", len);
+    let whole = Node::open(directory(&[block(0, b"\x01a\x02b"), block(4, b"c\x00"), list(6)]), 2, 4096, false).unwrap();
+    assert_eq!(whole.snapshot().len(), 1);
+    refused(&[block(0, b"\x01a\x02b"), list(6)], "4 bytes in the log");
+    refused(&[block(0, b"\x01a\x02b"), list(4)], "does not fit");
+    refused(&[block(0, b"abc"), staged(PUT, b"\x01\x01x", 3)], "only a whole value");
+    refused(&[block(0, b"abc"), staged(APPEND, b"", 3)], "only a whole value");
     refused(&[Record { flags: 4, ..Record::new(PUT, 1, b"\x01\x01") }.bytes()], "shorter than its reference");
     refused(&[Record::new(tag::BLOCK, 0, &[0; 15]).bytes()], "shorter than its head");
 }

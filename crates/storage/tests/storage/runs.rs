@@ -10,7 +10,7 @@ use storage::log::{Damage, MANIFEST_FILE_NAME};
 use storage::run::format::{RUN_HEADER_BYTES, parse_run_file_name};
 use storage::run::{Cut, RunHeader, RunWriter, Slice};
 
-use crate::changes::{OwnedChange, random_name};
+use crate::changes::{OwnedChange, random_change, random_name};
 use crate::disk::Disk;
 use crate::model::{Model, slot_of};
 use crate::node::{Node, apply_to_model};
@@ -20,6 +20,8 @@ const SEGMENT_BYTES: u64 = 2048;
 const LONGER_SEGMENT_BYTES: u64 = 32 << 10;
 /// Few, so that the keys of a group change while its run is made.
 const NAMES: u64 = 200;
+/// Between the slices of one run.
+const RUN_CHANGES_MAX: u64 = 16;
 
 /// A node of one core, its model, and the cuts of its runs.
 struct Rig {
@@ -57,11 +59,14 @@ impl Rig {
         let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut }, false);
         let changes = self.rng.below(6);
         self.change(changes);
+        // A long list takes many slices: with changes between all of them lists would grow faster than they are written.
+        let mut changes_left = RUN_CHANGES_MAX;
         while !writer.has_walked() {
             let slice = writer.slice(self.node.stores[0].group(group).unwrap(), 60, Vec::new());
             let Slice::Bytes(slice) = slice else { panic!("nothing is cold") };
             bytes.extend(slice);
-            let changes = self.rng.below(6);
+            let changes = self.rng.below(6).min(changes_left);
+            changes_left -= changes;
             self.change(changes);
         }
         let end = self.node.logs[0].sealed();
@@ -198,6 +203,43 @@ fn long_values_are_written_block_by_block() {
         put_long(&mut rig);
         rig.check(&rig.node.disk).unwrap();
     }
+}
+
+/// A list of a megabyte is written a slice at a time, as it was when the walk came to it, whatever becomes of it meanwhile.
+#[test]
+fn long_lists_are_written_slice_by_slice() {
+    const SLICE_BYTES: usize = 30_000;
+    let (name, mut slices_max, mut is_gone) = (&b"long list"[..], 0, 0);
+    for seed in 0..20 {
+        let mut rig = Rig::new(seed);
+        rig.change(50);
+        let numbers = (0..20_000u64).map(|number| number.to_le_bytes().repeat(6));
+        rig.node.change(&mut rig.model, 0, name, &OwnedChange::put_list(numbers));
+        rig.node.seal(0);
+        let group = slot_of(name).group();
+        let store_id = rig.node.disk.manifest().unwrap().unwrap().store_id;
+        let cut = Cut { incarnation: 1, begin: rig.node.logs[0].sealed() };
+        let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut }, false);
+        let mut slices = 0;
+        while !writer.has_walked() {
+            let slice = writer.slice(rig.node.stores[0].group(group).unwrap(), SLICE_BYTES, Vec::new());
+            let slice = slice.into_bytes().unwrap();
+            assert!(slice.len() < 2 * SLICE_BYTES, "a slice of {} bytes", slice.len());
+            bytes.extend(slice);
+            slices += 1;
+            let present = rig.model.keys.iter().find(|((_, key), _)| key == name).map(|(_, entry)| entry.clone());
+            is_gone += usize::from(present.is_none());
+            let change = random_change(&mut rig.rng, present.as_ref(), 100);
+            rig.node.change(&mut rig.model, 0, name, &change);
+            rig.node.seal(0);
+        }
+        slices_max = slices_max.max(slices);
+        bytes.extend(writer.finish(rig.node.stores[0].group(group).unwrap(), rig.node.logs[0].sealed()));
+        rig.node.sync(0);
+        rig.node.disk.write(&writer.header().file_name(), 0, &bytes);
+        rig.check(&rig.node.disk).unwrap();
+    }
+    assert!(slices_max > 30 && is_gone > 5, "{slices_max} slices, {is_gone} changes without it");
 }
 
 /// Whether a byte lies behind the records of a group, up to where the next one starts.

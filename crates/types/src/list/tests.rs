@@ -127,9 +127,10 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// What it says of itself is what its chunks say, none of which is empty.
 fn assert_consistent(list: &List) {
-    assert_eq!(list.heap_bytes(), list.chunks.iter().map(Chunk::heap_bytes).sum::<usize>());
-    assert_eq!(list.len(), list.chunks.iter().map(Chunk::len).sum::<usize>());
-    assert!(list.chunks.iter().all(|chunk| !chunk.is_empty()));
+    match &list.form {
+        Form::Short(span) => span.assert_consistent(),
+        Form::Long(rope) => rope.assert_consistent(),
+    }
 }
 
 fn end_of(head: bool) -> End {
@@ -197,8 +198,60 @@ fn remove_equal(model: &mut VecDeque<Vec<u8>>, count: i64, element: &[u8]) -> us
     indexes.len()
 }
 
+#[test]
+fn a_snapshot_of_a_long_list_is_taken_in_pieces_of_any_length() {
+    let mut list = List::new();
+    (0..4u8).for_each(|number| list.push(End::Tail, &vec![number; 300_000]));
+    (0..100_000u32).for_each(|number| list.push(End::Tail, &number.to_le_bytes()));
+    assert_consistent(&list);
+    let mut expected = Vec::new();
+    list.encode(&mut expected);
+    let mut snapshot = ListSnapshot::of(&list);
+    let last = list.get(100_003).unwrap().as_ptr();
+    list.pop(End::Head).unwrap();
+    list.push(End::Tail, b"behind");
+    list.set(50_000, b"another");
+    assert_ne!(list.get(100_002).unwrap().as_ptr(), last, "the last span is a copy");
+    let mut piece = Vec::new();
+    snapshot.take(300_000, &mut piece);
+    assert_eq!(piece.len(), 300_000);
+    while !snapshot.is_empty() {
+        let before = piece.len();
+        snapshot.take(100_000, &mut piece);
+        assert!(piece.len() > before && piece.len() <= before + 100_000, "{before} bytes, then {}", piece.len());
+    }
+    assert!(piece == expected, "it is not what the list was");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_snapshot_stays_what_the_list_was(
+        before in prop::collection::vec(step(), 1..100),
+        after in prop::collection::vec(step(), 1..100),
+        bytes in 1usize..6000,
+        taken in 0usize..6,
+    ) {
+        let (mut list, mut model) = (List::new(), VecDeque::new());
+        before.iter().for_each(|step| perform(&mut list, &mut model, step));
+        let (mut expected, mut encoded) = (Vec::new(), Vec::new());
+        list.encode(&mut expected);
+        let mut snapshot = ListSnapshot::of(&list);
+        for (number, step) in after.iter().enumerate() {
+            perform(&mut list, &mut model, step);
+            assert_consistent(&list);
+            if number < taken {
+                snapshot.take(bytes, &mut encoded);
+            }
+        }
+        prop_assert!(list.iter_from(0).eq(model.iter().map(Vec::as_slice)));
+        prop_assert_eq!(&expected[..encoded.len()], &encoded[..]);
+        while !snapshot.is_empty() {
+            snapshot.take(bytes, &mut encoded);
+        }
+        prop_assert_eq!(encoded, expected);
+    }
 
     #[test]
     fn behaves_like_a_queue_of_strings(steps in prop::collection::vec(step(), 1..200), start in any::<usize>()) {
@@ -222,8 +275,6 @@ proptest! {
         list.encode(&mut encoded);
         prop_assert_eq!(&encoded, &expected);
         prop_assert_eq!(List::decode(&encoded), Ok(list.clone()));
-        let heap_bytes: usize = list.chunks.iter().map(Chunk::heap_bytes).sum();
-        prop_assert_eq!(list.heap_bytes(), heap_bytes);
-        prop_assert!(list.chunks.iter().all(|chunk| !chunk.is_empty()));
+        assert_consistent(&list);
     }
 }

@@ -1,12 +1,12 @@
 //! Every record that counts becomes a change again, in the first pass or in the second.
 
 use base::planted::{Bug, is_planted};
-use base::{Blocks, Database, LogOrdinal, Slot, Version};
+use base::{Database, LogOrdinal, Slot, Version};
 use types::{Change, Kind};
 
 use super::chains::Chain;
 use super::records::{RawRecord, Records};
-use super::stages::Stages;
+use super::stages::{StagedValue, Stages};
 use super::{ApplyReplayed, Damage, Files, Replayed, Unsure};
 use crate::log::format::{GroupHeader, SEGMENT_HEADER_BYTES, group_stride, tag};
 use crate::run::load::{Coverage, Cuts};
@@ -137,9 +137,9 @@ fn apply_change(
         }
         return Ok(());
     }
-    let (mut elements, mut blocks) = (Vec::new(), Blocks::default());
+    let (mut elements, mut value) = (Vec::new(), StagedValue::default());
     let DecodedChange { slot, database, change } =
-        DecodedChange::of(record, body, &mut elements, (&mut applied.stages, &mut blocks))?;
+        DecodedChange::of(record, body, &mut elements, (&mut applied.stages, &mut value))?;
     applied.changed_groups |= 1 << slot.group().number();
     applied.records += 1;
     let may_be_known = coverage == Coverage::Perhaps || record.is_copied;
@@ -221,23 +221,27 @@ pub(crate) struct DecodedChange<'a> {
 }
 
 impl<'a> DecodedChange<'a> {
-    /// The change of a record with this body; `elements` and `blocks` are room for what it refers to.
+    /// The change of a record with this body; `elements` and `value` are room for what it refers to.
     pub(crate) fn of(
         record: &RawRecord<'_>,
         body: &'a [u8],
         elements: &'a mut Vec<&'a [u8]>,
-        (stages, blocks): (&mut Stages, &'a mut Blocks),
+        (stages, value): (&mut Stages, &'a mut StagedValue),
     ) -> Result<DecodedChange<'a>, String> {
         let malformed = |error| format!("a record's change (tag {}) is malformed: {error:?}", record.tag);
         let mut head = body;
         if record.is_staged {
-            (*blocks, head) = stages.take(body)?;
+            (value.blocks, head) = stages.take(body)?;
         }
         let change = match Change::decode(record.tag, head, elements).map_err(malformed)? {
             Change::Put { kind: Kind::String, value: [], expiry } if record.is_staged => {
-                Change::PutBlocks { blocks, staged: None, expiry }
+                Change::PutBlocks { blocks: &value.blocks, staged: None, expiry }
             }
-            _ if record.is_staged => return Err("only a whole string may be staged".into()),
+            Change::Put { kind: Kind::List, value: [], expiry } if record.is_staged => {
+                value.bytes = value.blocks.to_vec();
+                Change::Put { kind: Kind::List, value: &value.bytes, expiry }
+            }
+            _ if record.is_staged => return Err("only a whole value may be staged".into()),
             change => change,
         };
         let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;

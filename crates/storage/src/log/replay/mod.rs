@@ -50,7 +50,7 @@ use crate::run::load::{Cuts, load_runs};
 pub(crate) use apply::{DecodedChange, Step, each_record};
 pub(crate) use files::Files;
 pub(crate) use records::{RawRecord, Records, open_record};
-pub(crate) use stages::Stages;
+pub(crate) use stages::{StagedValue, Stages};
 
 /// The slot groups that a core owned, of so many cores: bit i is group i.
 pub type GroupsOf<'a> = dyn Fn(u16, u16) -> u64 + 'a;

@@ -16,6 +16,15 @@ use crate::log::format::u64_at;
 /// Stage and offset before the bytes of a block; stage and length at the end of the change.
 const HEAD_BYTES: usize = 16;
 
+/// Room for a value whose bytes came before its change.
+#[derive(Default)]
+pub(crate) struct StagedValue {
+    /// A string, or the encoding of a list.
+    pub(crate) blocks: Blocks,
+    /// That encoding in one piece.
+    pub(crate) bytes: Vec<u8>,
+}
+
 /// The values under way in one chain or run.
 #[derive(Default)]
 pub(crate) struct Stages {

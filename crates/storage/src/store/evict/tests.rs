@@ -5,7 +5,7 @@ use crate::Key;
 use crate::eviction::Order;
 use crate::group::SlotGroup;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader};
-use crate::log::replay::{DecodedChange, Stages, Step, each_record};
+use crate::log::replay::{DecodedChange, StagedValue, Stages, Step, each_record};
 use base::{BLOCK_BYTES, Blocks, Database, Slot, SlotGroupId};
 use types::{Expiry, Kind};
 
@@ -302,8 +302,8 @@ fn what_went_stays_away_when_the_log_is_replayed() {
     let header = GroupHeader { record_bytes, records, ordinal, durable: ordinal, identity: 0, unix_ms: 0 };
     each_record(("log", 0), (&header, &bytes[GROUP_HEADER_BYTES..]), &mut |step| {
         let Step::Record(record, body) = step else { return Ok(()) };
-        let (mut elements, mut stages, mut blocks) = (Vec::new(), Stages::default(), Blocks::default());
-        let decoded = DecodedChange::of(record, body, &mut elements, (&mut stages, &mut blocks))?;
+        let (mut elements, mut stages, mut value) = (Vec::new(), Stages::default(), StagedValue::default());
+        let decoded = DecodedChange::of(record, body, &mut elements, (&mut stages, &mut value))?;
         let key = replayed.key(record.key, decoded.database, decoded.slot);
         replayed.replay(&key, &decoded.change, record.version, false)
     })
