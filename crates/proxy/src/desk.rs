@@ -36,6 +36,8 @@ pub(crate) struct Desk {
     pub collapsed: Vec<(u32, Ended)>,
     /// What was said to the question for the routing table.
     pub table_replies: Vec<Option<Vec<u8>>>,
+    /// What was said by whom a silent node is reported to.
+    pub report_replies: Vec<Vec<u8>>,
 }
 
 impl Desk {
@@ -65,6 +67,7 @@ impl Desk {
             OwedTo::Begun { caller } if reply[0] == b'-' => self.end(caller),
             OwedTo::Begun { .. } => {}
             OwedTo::Table => self.table_replies.push(now_us.map(|_| reply.to_vec())),
+            OwedTo::Report => self.report_replies.push(reply.to_vec()),
             OwedTo::Label | OwedTo::Nobody => {}
         }
         None

@@ -9,6 +9,7 @@
 //! - `routes`, `redirects`: where keys are in a cluster; `nowhere`: where nobody is; `scatter`, `gathers`: requests over several
 //!   slots; `own`: connections of a caller's own; `resume`, `send`, `lost`, `desk`, `groups`: parts of the tick and what they share
 //! - `silent`: nodes that say nothing are left when others have their slots
+//! - `report`: and a Zerohop hears of them
 //! - `collapse`: of the writes that wait for one key only the newest is sent
 //! - `headroom`: what those without a deadline leave to those with one, and tenants to each other; `rivals`, `line`, `turns`: in
 //!   which proportion, and who goes on when a lane takes no more
@@ -60,6 +61,7 @@ mod planted;
 mod qos;
 mod redirects;
 mod relay;
+mod report;
 mod resume;
 mod rivals;
 mod routes;

@@ -78,6 +78,7 @@ impl ProxyMachine {
             Whose::Own(caller) if self.is_bound(caller, number) => self.abandon(caller, effects),
             Whose::Own(_) => self.seats.touch(number),
             Whose::Idle => drop(self.seats.remove(number)),
+            Whose::Aside => self.report_lost(number),
         }
         if self.seats.holds(number) {
             self.let_go_on(number);
@@ -108,7 +109,7 @@ impl ProxyMachine {
             }
             OwedTo::Collapsed { place } => self.desk.collapsed.push((place, Ended::Unknown)),
             OwedTo::Table => self.desk.deliver(None, owed, b""),
-            OwedTo::Label | OwedTo::Nobody => {}
+            OwedTo::Report | OwedTo::Label | OwedTo::Nobody => {}
         }
     }
 
@@ -137,7 +138,7 @@ impl ProxyMachine {
     }
 
     /// A seat that nobody wants anything of is gone at once, its connection as soon as it is closed.
-    fn remove_seat(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
+    pub(crate) fn remove_seat(&mut self, now: Now, number: usize, effects: &mut Vec<Effect>) {
         self.close_seat(now, number, effects);
         self.dissolve_line(number);
         let seat = self.seats.remove(number);

@@ -13,6 +13,7 @@ use crate::label::Labels;
 use crate::leave::Leave;
 use crate::line::Turn;
 use crate::redirects::Redirected;
+use crate::report::Reports;
 use crate::routes::Routes;
 use crate::seat::{Owed, Role};
 use crate::seats::Seats;
@@ -54,6 +55,8 @@ pub struct ProxyMachine {
     /// Whose turn it is, at which seat.
     pub(crate) turn: Option<(usize, Turn)>,
     pub(crate) retries: RetryBudget,
+    /// Silent nodes that others are told of.
+    pub(crate) reports: Reports,
     /// What callers want that do not say, and how often that changed; never 0.
     pub(crate) classes: Classes,
     pub(crate) classes_version: u64,
@@ -105,6 +108,7 @@ impl ProxyMachine {
             turns: Vec::new(),
             turn: None,
             retries: RetryBudget::default(),
+            reports: Reports::default(),
             classes,
             classes_version: 1,
             collapses: Collapses::default(),

@@ -92,7 +92,7 @@ impl ProxyMachine {
     pub(crate) fn want_table(&mut self, whose: Whose, node: NodeNumber) {
         let group = match whose {
             Whose::Shared(group) => group,
-            Whose::Own(_) | Whose::Idle => {
+            Whose::Own(_) | Whose::Idle | Whose::Aside => {
                 let nobody = self.nobody();
                 let first = self.seats.groups.numbers().next();
                 first.unwrap_or_else(|| self.seats.group(&nobody, Hurry::Relaxed))
@@ -168,6 +168,9 @@ impl ProxyMachine {
     pub(crate) fn learn(&mut self, now: Now, effects: &mut Vec<Effect>) {
         for reply in std::mem::take(&mut self.desk.table_replies) {
             self.table_said(now, reply.as_deref(), effects);
+        }
+        for reply in std::mem::take(&mut self.desk.report_replies) {
+            self.report_answered(now, &reply, effects);
         }
         self.look_for_silence(now, effects);
         while let Some((group, node)) = self.routes.ask(now.monotonic_us) {

@@ -38,6 +38,8 @@ pub(crate) enum OwedTo {
     Begun { caller: ConnectionId },
     /// The proxy's: who is where.
     Table,
+    /// The proxy's, which has a silent node reported.
+    Report,
     /// The proxy's, which said for whom the connection is.
     Label,
     /// The proxy's, and of no interest.
@@ -53,7 +55,8 @@ impl Owed {
     pub fn caller_number(&self) -> u64 {
         match self.to {
             OwedTo::Caller { caller, .. } | OwedTo::Begun { caller } => caller.as_u64(),
-            OwedTo::Part { .. } | OwedTo::Collapsed { .. } | OwedTo::Table | OwedTo::Label | OwedTo::Nobody => 0,
+            OwedTo::Part { .. } | OwedTo::Collapsed { .. } => 0,
+            OwedTo::Table | OwedTo::Report | OwedTo::Label | OwedTo::Nobody => 0,
         }
     }
 }
@@ -89,6 +92,8 @@ pub(crate) enum Whose {
     Own(ConnectionId),
     /// Nobody's at the moment: as after its greeting.
     Idle,
+    /// The proxy's, for a report.
+    Aside,
 }
 
 /// A seat.

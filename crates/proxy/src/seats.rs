@@ -133,6 +133,11 @@ impl Seats {
         }
     }
 
+    /// A new seat for a report.
+    pub fn aside(&mut self, now_us: u64, node: Node<'_>, identity: &Identity) -> usize {
+        self.add(now_us, node, identity, (Whose::Aside, PolicyConfig::Immediate), false)
+    }
+
     /// A new seat for this caller alone, which shows what the store makes of its login.
     pub fn proof(
         &mut self,

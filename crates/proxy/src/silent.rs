@@ -5,6 +5,7 @@
 //!        waits, never left ────────► there
 //!        left, only reads ─────────► there, within the retry budget
 //!        left, writes ─────────────► nobody knows: its caller is closed, as when the connection is lost
+//!   three times as long           ─► it is reported (`report`)
 //! ```
 
 use crate::machine::ProxyMachine;
@@ -54,7 +55,9 @@ impl ProxyMachine {
         if !self.seats.looks_for_silence(now.monotonic_us) {
             return;
         }
-        if let Some(&number) = self.seats.silent(now.monotonic_us).first() {
+        let silent = self.seats.silent(now.monotonic_us);
+        silent.iter().for_each(|&number| self.suspect(now, number, effects));
+        if let Some(&number) = silent.first() {
             let seat = self.seats.get(number);
             if let Whose::Shared(group) = seat.whose {
                 let node = seat.node;

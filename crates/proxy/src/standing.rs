@@ -133,7 +133,7 @@ impl ProxyMachine {
             node.address = seat.lane.address().to_owned();
             node.counts += seat.lane.counts();
             node.open += u64::from(seat.lane.is_open());
-            node.down += u64::from(seat.lane.is_down(now_us) && !matches!(seat.whose, Whose::Idle));
+            node.down += u64::from(seat.lane.is_down(now_us) && !matches!(seat.whose, Whose::Idle | Whose::Aside));
             for owed in seat.lane.items() {
                 let age_us = now_us.saturating_sub(owed.asked_us);
                 let caller = match owed.to {
@@ -144,7 +144,7 @@ impl ProxyMachine {
                         node.outstanding.add(age_us);
                         continue;
                     }
-                    OwedTo::Begun { .. } | OwedTo::Table | OwedTo::Label | OwedTo::Nobody => continue,
+                    OwedTo::Begun { .. } | OwedTo::Table | OwedTo::Report | OwedTo::Label | OwedTo::Nobody => continue,
                 };
                 node.outstanding.add(age_us);
                 let caller = self.desk.callers.get(caller.index as usize).and_then(Option::as_deref);

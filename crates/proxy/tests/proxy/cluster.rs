@@ -28,6 +28,11 @@ pub struct Cluster {
     pub asked: Vec<(usize, &'static str, usize)>,
     /// What nodes say to whoever asks for several slots at once, instead of an answer.
     pub refuses_merging: Option<&'static str>,
+    /// Whether they are told of nodes that stand still, and who was told of whom.
+    pub takes_reports: bool,
+    pub reports: Vec<(usize, String)>,
+    /// Who was asked whether he takes any.
+    pub asked_for_reports: Vec<usize>,
 }
 
 /// A connection to one node.
@@ -51,6 +56,9 @@ impl Cluster {
             redirects: 0,
             asked: Vec::new(),
             refuses_merging: None,
+            takes_reports: false,
+            reports: Vec::new(),
+            asked_for_reports: Vec::new(),
         }
     }
 
@@ -159,6 +167,16 @@ impl NodeSession {
         };
         if name == b"zh.mget" {
             return self.many(cluster, &words[1..], out);
+        }
+        if words[words.len() - 1] == b"ZH.CLUSTER" {
+            cluster.asked_for_reports.push(self.node);
+            let known: &[u8] =
+                if cluster.takes_reports { b"*1\r\n*1\r\n$10\r\nzh.cluster\r\n" } else { b"*1\r\n$-1\r\n" };
+            return out.extend_from_slice(known);
+        }
+        // The answer takes seconds: here it never comes.
+        if name == b"zh.cluster" {
+            return cluster.reports.push((self.node, String::from_utf8(words[2].clone()).unwrap()));
         }
         let verdict = cluster.judge(self.node, is_asking, &keys);
         if let Err(error) = verdict {

@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::several::World;
-use base::limits::REDIRECTS_MAX;
+use base::limits::{NODE_SILENT_US_MAX, REDIRECTS_MAX};
 use client::cluster::slot_of;
 use proxy::PolicyConfig;
 
@@ -253,6 +253,34 @@ fn reads_that_were_sent_to_a_node_that_stands_still_are_asked_elsewhere_within_t
     let closed = clients.iter().filter(|client| world.street.closed.contains(client)).count();
     assert_eq!(answered + closed, READERS);
     assert!((64..=64 + READERS / 10).contains(&answered), "{answered} of {READERS}");
+}
+
+/// Its slots stay its own: nobody leaves it, and who is a Zerohop hears of it, once in ten seconds, on a connection of its own.
+#[test]
+fn a_node_that_stands_still_is_reported_to_a_zerohop() {
+    for takes_reports in [true, false] {
+        let (mut world, key) = still_world();
+        world.cluster.owners.iter_mut().zip(Cluster::of(3).owners).for_each(|(owner, before)| *owner = before);
+        world.cluster.takes_reports = takes_reports;
+        let client = world.street.client();
+        say(&mut world, client, &format!("INCR {key}"));
+        let before = world.street.upstream.len();
+        let name = format!("{:040x}", 1);
+        let mut moments = Vec::new();
+        for _ in 0..24 {
+            world.street.now_us += NODE_SILENT_US_MAX;
+            world.settle();
+            moments.push((world.cluster.asked_for_reports.len(), world.cluster.reports.len()));
+        }
+        assert_eq!((moments[0], moments[2]), ((0, 0), (1, usize::from(takes_reports))), "{moments:?}");
+        let (asked, reports) = *moments.last().unwrap();
+        assert!((2..=3).contains(&asked), "{moments:?}");
+        assert_eq!(reports, if takes_reports { asked } else { 0 });
+        assert!(world.cluster.reports.iter().all(|report| *report == (2, name.clone())), "{:?}", world.cluster.reports);
+        // No caller's connection, and no more than one at a time.
+        assert!(world.street.upstream.len() <= before + 2, "{} and {before}", world.street.upstream.len());
+        assert!(!world.street.closed.contains(&client), "it is waited for");
+    }
 }
 
 #[test]
