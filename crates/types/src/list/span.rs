@@ -86,11 +86,7 @@ impl Span {
 
     /// Add at one end.
     pub(super) fn push(&mut self, end: End, element: &[u8]) {
-        let at_end = match end {
-            End::Head => self.chunks.front(),
-            End::Tail => self.chunks.back(),
-        };
-        if !at_end.is_some_and(|chunk| chunk.has_room(element.len())) {
+        if self.needs_chunk_for(end, element.len()) {
             self.add_chunk(end);
         }
         self.change_end(end, |chunk| match end {
@@ -293,14 +289,19 @@ impl Span {
     }
 
     /// Whether the list goes on in another span instead of adding an element of `len` bytes at this end.
+    #[inline]
     pub(super) fn is_full_for(&self, end: End, len: usize) -> bool {
+        // Asked with every push, and mostly no.
+        let is_full = self.chunks.len() >= SPAN_CHUNKS_MAX || self.heap_bytes + len > SPAN_BYTES_MAX;
+        is_full && !self.is_empty() && self.needs_chunk_for(end, len)
+    }
+
+    fn needs_chunk_for(&self, end: End, len: usize) -> bool {
         let at_end = match end {
             End::Head => self.chunks.front(),
             End::Tail => self.chunks.back(),
         };
-        let needs_chunk = !at_end.is_some_and(|chunk| chunk.has_room(len));
-        let is_full = self.chunks.len() >= SPAN_CHUNKS_MAX || self.heap_bytes + len > SPAN_BYTES_MAX;
-        !self.is_empty() && needs_chunk && is_full
+        !at_end.is_some_and(|chunk| chunk.has_room(len))
     }
 
     /// Whether it became too long to be one, by changes in its middle.
