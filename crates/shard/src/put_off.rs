@@ -32,6 +32,8 @@ use crate::shard::Shard;
 const TICK_WORK_MAX: usize = 2048;
 /// Bytes that count as much as a request.
 const WORK_BYTES: usize = 256;
+/// The same of bytes that are logged: writes of a store with a log cost more, and so does their log when the tick ends.
+const LOG_WORK_BYTES: usize = 512;
 
 /// See the module.
 pub(crate) struct PutOff {
@@ -118,7 +120,8 @@ impl Shard {
     /// Whether requests of connections wait for the next tick.
     #[inline]
     pub(crate) fn tick_is_full(&self) -> bool {
-        self.put_off.work >= self.put_off.work_max || self.log_is_full()
+        let logged_bytes = self.store.log_bytes() + self.put_off.sealed_bytes;
+        self.put_off.work + logged_bytes / LOG_WORK_BYTES >= self.put_off.work_max || self.log_is_full()
     }
 
     /// Seals what the tick changed so far: what is logged from now on is a group of its own.
