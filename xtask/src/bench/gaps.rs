@@ -16,6 +16,7 @@ use super::options::Options;
 use super::programs::{Zerohop, built};
 use super::results::{Bar, Results};
 use super::server::{Server, outranking};
+use super::tracked_connections::MadeSmall;
 use crate::{Outcome, process};
 
 const MS_MAX: f64 = 2.0;
@@ -87,6 +88,8 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     results.note("values: the row's own measure / the longest gap at all, both in ms");
     let kept_off = KeptOff::to(OTHER_CPU);
     results.note(format!("kept off the server's CPU, threads of the kernel: {}", shown(&kept_off.names())));
+    let made_small = MadeSmall::of_machine();
+    results.note(made_small.note());
     for durability in ["memory", "interval", "commit"] {
         for backend in &options.backends {
             let server = match Zerohop::new(backend, durability).start().ready() {

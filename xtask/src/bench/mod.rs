@@ -50,6 +50,7 @@ mod stores;
 mod table;
 mod tier;
 mod tier_peer;
+mod tracked_connections;
 mod traffic;
 mod verdicts;
 
