@@ -134,7 +134,7 @@ fn is_of_several_slots(arguments: Arguments<'_>) -> bool {
     slots.any(|slot| Some(slot) != first)
 }
 
-/// Whether any node refuses a request without looking further.
+/// Whether any node refuses a request without looking further. Of the commands with subcommands `COMMAND` alone takes none.
 fn is_refused_anywhere(known: Known, arguments: Arguments<'_>) -> bool {
-    (known.has_subcommands && arguments.len() == 1) || !known.takes(arguments.len())
+    !known.takes(arguments.len())
 }

@@ -69,6 +69,20 @@ fn a_transaction_over_two_nodes_is_given_up_and_none_of_it_is_carried_out() {
     assert_eq!(world.ask(client, &format!("GET {}", keys[0])), "$-1\r\n");
 }
 
+/// `COMMAND` has subcommands, and is a command without one.
+#[test]
+fn a_command_that_may_stand_alone_is_queued_before_the_first_key() {
+    let mut world = world(2, 100);
+    let client = world.street.client();
+    let key = key_of(&world.cluster, 1);
+    assert_eq!(world.ask(client, &format!("SET {key} 1")), "+OK\r\n");
+    assert_eq!(world.ask(client, "MULTI"), "+OK\r\n");
+    assert_eq!(world.ask(client, "COMMAND"), "+QUEUED\r\n");
+    assert_eq!(world.ask(client, &format!("INCR {key}")), "+QUEUED\r\n");
+    let told = world.ask(client, "EXEC");
+    assert!(told.starts_with("*2\r\n*") && told.ends_with("\r\n:2\r\n"), "{told}");
+}
+
 #[test]
 fn exec_with_arguments_ends_a_transaction_wherever_it_is() {
     let mut world = world(2, 100);

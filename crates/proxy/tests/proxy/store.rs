@@ -322,5 +322,7 @@ const COMMANDS: &str = concat!(
     "*7\r\n$4\r\nping\r\n:-1\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
     "*7\r\n$4\r\necho\r\n:2\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
     "*7\r\n$9\r\nsubscribe\r\n:-2\r\n*2\r\n+pubsub\r\n+noscript\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
-    "*7\r\n$7\r\ncommand\r\n:-1\r\n*1\r\n+loading\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+    // It is a command by itself, and has others below it.
+    "*10\r\n$7\r\ncommand\r\n:-1\r\n*1\r\n+loading\r\n:0\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*1\r\n",
+    "*7\r\n$13\r\ncommand|count\r\n:2\r\n*1\r\n+loading\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
 );
