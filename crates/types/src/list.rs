@@ -250,6 +250,29 @@ impl List {
     }
 }
 
+/// Of parts that have so many elements, `len` in all: which one has the element at `index`, and its place there. Walks from the nearer end.
+fn locate(
+    lengths: impl DoubleEndedIterator<Item = usize> + ExactSizeIterator,
+    len: usize,
+    index: usize,
+) -> Option<(usize, usize)> {
+    let from_tail = len.checked_sub(index + 1)?;
+    let is_near_head = index <= from_tail;
+    let mut left = if is_near_head { index } else { from_tail };
+    let mut skip = |length: usize| {
+        let is_here = left < length;
+        left -= if is_here { 0 } else { length };
+        is_here
+    };
+    if is_near_head {
+        let number = lengths.enumerate().find(|&(_, length)| skip(length))?.0;
+        Some((number, left))
+    } else {
+        let (number, length) = lengths.enumerate().rev().find(|&(_, length)| skip(length))?;
+        Some((number, length - 1 - left))
+    }
+}
+
 /// Equal elements in equal order; how they are cut into chunks is no difference.
 impl PartialEq for List {
     fn eq(&self, other: &List) -> bool {

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::locate;
 use super::span::Span;
 use crate::change::End;
 
@@ -45,27 +46,9 @@ impl Rope {
         &self.spans
     }
 
-    /// Span and position within it of the element at `index`, found from the nearer end.
+    /// Span and position within it of the element at `index`.
     fn locate(&self, index: usize) -> Option<(usize, usize)> {
-        let from_tail = self.len.checked_sub(index + 1)?;
-        if index <= from_tail {
-            let mut left = index;
-            for (number, span) in self.spans.iter().enumerate() {
-                match left.checked_sub(span.len()) {
-                    Some(rest) => left = rest,
-                    None => return Some((number, left)),
-                }
-            }
-        } else {
-            let mut left = from_tail;
-            for (number, span) in self.spans.iter().enumerate().rev() {
-                match left.checked_sub(span.len()) {
-                    Some(rest) => left = rest,
-                    None => return Some((number, span.len() - 1 - left)),
-                }
-            }
-        }
-        None
+        locate(self.spans.iter().map(|span| span.len()), self.len, index)
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&[u8]> {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::chunk::{self, Chunk, pack};
+use super::locate;
 use crate::change::End;
 
 /// Chunks of a span, and what they take of memory, before the list goes on in another one; a longer element has a span of its own.
@@ -63,25 +64,7 @@ impl Span {
 
     /// Chunk and position within it of the element at `index`.
     fn locate(&self, index: usize) -> Option<(usize, usize)> {
-        let from_tail = self.len.checked_sub(index + 1)?;
-        if index <= from_tail {
-            let mut left = index;
-            for (number, chunk) in self.chunks.iter().enumerate() {
-                match left.checked_sub(chunk.len()) {
-                    Some(rest) => left = rest,
-                    None => return Some((number, left)),
-                }
-            }
-        } else {
-            let mut left = from_tail;
-            for (number, chunk) in self.chunks.iter().enumerate().rev() {
-                match left.checked_sub(chunk.len()) {
-                    Some(rest) => left = rest,
-                    None => return Some((number, chunk.len() - 1 - left)),
-                }
-            }
-        }
-        None
+        locate(self.chunks.iter().map(Chunk::len), self.len, index)
     }
 
     /// Add at one end.
