@@ -25,5 +25,7 @@ pub use ids::{
     SegmentNumber, Slot, SlotGroupId, Version,
 };
 pub use promise::{Horizon, Lanes, Promise, Scope};
-pub use street::{Door, Effect, Entrance, Event, LayerRoom, Machine, Now, Span, TickGap, TickInput, TickOutput};
+pub use street::{
+    Door, Effect, Entrance, Event, LayerRoom, Machine, Now, Span, Stopwatch, TickGap, TickInput, TickOutput,
+};
 pub use text::Text;

@@ -30,6 +30,13 @@ pub struct TickGap {
     pub us: u64,
 }
 
+/// Tells a machine how long its tick has taken, so that it leaves the rest to the next one. Only how much is done may depend on
+/// it: what a request does and is told depends on [`Now`] alone.
+pub trait Stopwatch: Send {
+    /// Microseconds since `start`, the tick's clock reading.
+    fn elapsed_us(&mut self, start: Now) -> u64;
+}
+
 /// Where bytes lie in [`TickInput::received`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Span {

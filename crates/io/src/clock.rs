@@ -1,6 +1,6 @@
 //! The real clock, read once per tick.
 
-use base::street::Now;
+use base::street::{Now, Stopwatch};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// How long a measured distance between the two clocks is trusted, microseconds: a stepped wall clock is noticed
@@ -29,6 +29,15 @@ impl Clock {
             self.offset_read_at_us = Some(monotonic_us);
         }
         Now { monotonic_us, unix_ms: (monotonic_us as i64 + self.offset_us).max(0) as u64 / 1000 }
+    }
+}
+
+/// A [`Stopwatch`] by the same clock.
+pub struct MonotonicStopwatch;
+
+impl Stopwatch for MonotonicStopwatch {
+    fn elapsed_us(&mut self, start: Now) -> u64 {
+        monotonic_us().saturating_sub(start.monotonic_us)
     }
 }
 

@@ -224,14 +224,16 @@ fn make_shards(
     for core in 0..config.cores {
         let node =
             node_state(config, backend.name(), (&run_id, started), (&users, &secret)).map_err(NodeError::Other)?;
-        shards.push(Shard::new(ShardConfig {
+        let mut shard = Shard::new(ShardConfig {
             core: CoreId(core),
             table: Arc::clone(table),
             seed,
             durability: config.durability,
             log: logs.then(|| identity(core)),
             node,
-        }));
+        });
+        shard.set_stopwatch(Box::new(io::clock::MonotonicStopwatch));
+        shards.push(shard);
     }
     let mut recovery = Recovery::default();
     if let Some(directory) = directory {

@@ -69,6 +69,7 @@ mod split_node;
 pub mod state;
 pub mod statistics;
 pub mod strays;
+mod tick_time;
 pub mod transaction;
 pub mod unit;
 pub mod unit_commit;

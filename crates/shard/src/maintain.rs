@@ -14,6 +14,8 @@ use crate::shard::{EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, Shard};
 
 /// Memory given back by one tick, units of work: 2 MiB.
 const RECLAIM_WORK: u32 = 256;
+/// After so much of it the time is looked at, bytes.
+const RECLAIM_STEP_BYTES: usize = 256 << 10;
 /// Keys looked through by one step of expiry, units of work: 1024 of them, or 85 that go.
 const EXPIRY_WORK: u32 = 256;
 /// Keys of other nodes' slots that go in one step, units of work: 85 of them.
@@ -64,16 +66,21 @@ impl Shard {
             if self.is_expiry_due() { EXPIRY_WORK } else { 0 },
             if self.has_strays_to_sweep() { STRAYS_WORK } else { 0 },
         ];
-        self.scheduler.step(TICK_WORK, wants);
+        // A unit is about a microsecond: a tick that took long already does little of it.
+        let late = if wants.iter().any(|want| *want > 0) { self.elapsed_us().min(u64::from(TICK_WORK)) } else { 0 };
+        self.scheduler.step(TICK_WORK - late as u32, wants);
     }
 
     fn reclaim(&mut self) {
-        let bytes = self.scheduler.granted(Class::Reclaim) as usize * Class::Reclaim.per_work();
-        if bytes > 0 {
-            let before = self.store.garbage_bytes();
-            self.store.lazy_free_step(bytes);
-            self.statistics.counters.reclaimed_bytes += (before - self.store.garbage_bytes()) as u64;
+        let mut bytes = self.scheduler.granted(Class::Reclaim) as usize * Class::Reclaim.per_work();
+        let before = self.store.garbage_bytes();
+        while bytes > 0 {
+            let step = bytes.min(RECLAIM_STEP_BYTES);
+            self.store.lazy_free_step(step);
+            // What a page costs that goes back to the operating system is the system's affair.
+            bytes = if self.is_late() { 0 } else { bytes - step };
         }
+        self.statistics.counters.reclaimed_bytes += (before - self.store.garbage_bytes()) as u64;
     }
 
     fn is_expiry_due(&self) -> bool {

@@ -26,10 +26,13 @@ use crate::connection::Stall;
 use crate::hop::Origin;
 use crate::receive::Arrival;
 use crate::shard::Shard;
+use crate::tick_time::SERVE_US_MAX;
 
 /// What the requests of connections may cost a tick, in requests and in bytes that they bring or ask for: about a
 /// millisecond and a half of small ones, more than the street lets come once it knows them: putting off costs a quarter.
 const TICK_WORK_MAX: usize = 2048;
+/// Work after which the time is looked at: a look costs as much as a tenth of a small request.
+const LOOK_WORK: usize = 32;
 /// Bytes that count as much as a request.
 const WORK_BYTES: usize = 256;
 /// The same of bytes that are logged: writes of a store with a log cost more, and so does their log when the tick ends.
@@ -43,6 +46,8 @@ pub(crate) struct PutOff {
     work_max: usize,
     /// Work of this tick's connections so far.
     work: usize,
+    /// The time is looked at when so much is done.
+    look_at: usize,
     /// Bytes of this kind of work's records that were sealed, or went to another core, before its end.
     sealed_bytes: usize,
     /// Something waits for the next tick.
@@ -58,6 +63,7 @@ impl Default for PutOff {
             room_bytes: usize::MAX,
             work_max: TICK_WORK_MAX,
             work: 0,
+            look_at: LOOK_WORK,
             sealed_bytes: 0,
             noted: false,
             connections: Vec::new(),
@@ -83,10 +89,19 @@ impl PutOff {
         self.group_bytes.min(self.room_bytes)
     }
 
-    /// A connection's request was run.
+    /// A connection's request was run; whether the time is to be looked at.
     #[inline]
-    pub(crate) fn note_work(&mut self, request_bytes: usize, reply_bytes: usize) {
+    pub(crate) fn note_work(&mut self, request_bytes: usize, reply_bytes: usize) -> bool {
         self.work += 1 + (request_bytes + reply_bytes) / WORK_BYTES;
+        self.work >= self.look_at
+    }
+
+    /// So much of the tick has passed.
+    fn note_time(&mut self, elapsed_us: u64) {
+        self.look_at = self.work + LOOK_WORK;
+        if elapsed_us >= SERVE_US_MAX {
+            self.work = self.work.max(self.work_max);
+        }
     }
 
     /// Something waits for the next tick.
@@ -124,6 +139,13 @@ impl Shard {
         self.put_off.work + logged_bytes / LOG_WORK_BYTES >= self.put_off.work_max || self.log_is_full()
     }
 
+    /// Requests of connections were run: those that follow wait if the tick has taken long.
+    #[cold]
+    pub(crate) fn look_at_time(&mut self) {
+        let elapsed_us = self.elapsed_us();
+        self.put_off.note_time(elapsed_us);
+    }
+
     /// Seals what the tick changed so far: what is logged from now on is a group of its own.
     pub(crate) fn seal_group(&mut self) {
         let Some(log) = self.log.as_mut().filter(|log| log.failure().is_none()) else { return };
@@ -152,7 +174,7 @@ impl Shard {
 
     /// At a tick's start, all but the connections.
     pub(crate) fn go_on_with_put_off(&mut self) {
-        (self.put_off.sealed_bytes, self.put_off.work) = (0, 0);
+        (self.put_off.sealed_bytes, self.put_off.work, self.put_off.look_at) = (0, 0, LOOK_WORK);
         if !std::mem::take(&mut self.put_off.noted) || self.stopping {
             return;
         }

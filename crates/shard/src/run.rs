@@ -62,12 +62,16 @@ impl Shard {
         }
         let Some(connection) = self.connections.at(index) else { return false };
         let reply_bytes = connection.output.pending_bytes().saturating_sub(pending_bytes);
-        self.put_off.note_work((request.end - request.start) as usize, reply_bytes);
+        let looks_at_time = self.put_off.note_work((request.end - request.start) as usize, reply_bytes);
         if connection.stall == Stall::None && connection.output.pressure() != Pressure::Ok {
             // What is behind a long reply waits until that has left.
             connection.stall = Stall::Output;
         }
-        connection.stall != Stall::None
+        let stalled = connection.stall != Stall::None;
+        if looks_at_time {
+            self.look_at_time();
+        }
+        stalled
     }
 
     #[inline]

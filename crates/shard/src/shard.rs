@@ -32,6 +32,7 @@ use crate::receive::Arrival;
 use crate::rest::Stop;
 use crate::route::RouteScratch;
 use crate::state::NodeState;
+use crate::tick_time::TickTime;
 use crate::unit::Units;
 use crate::upload::Uploads;
 use crate::waiters::Waiters;
@@ -136,6 +137,8 @@ pub struct Shard {
     pub(crate) uploads: Uploads,
     /// What the next tick does because the log group of this one is full.
     pub(crate) put_off: PutOff,
+    /// How long this tick has taken.
+    pub(crate) tick_time: TickTime,
     pub(crate) pace: Pace,
     /// Answers to forwarded requests that wait for their promise.
     pub(crate) held_replies: VecDeque<(Promise, Origin, EncodedReply)>,
@@ -223,6 +226,7 @@ impl Shard {
             fetches: Fetches::default(),
             uploads: Uploads::default(),
             put_off: PutOff::default(),
+            tick_time: TickTime::default(),
             pace: Pace::default(),
             held_replies: VecDeque::new(),
             flush: Vec::new(),

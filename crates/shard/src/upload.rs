@@ -196,7 +196,7 @@ impl Shard {
                     upload.parked.request.forget_stage();
                 }
                 self.run_or_park(upload.parked);
-            } else if logged >= self.uploads.slice_bytes || self.is_ahead_of_disk() {
+            } else if logged >= self.uploads.slice_bytes || self.is_ahead_of_disk() || logged > 0 && self.is_late() {
                 return self.uploads.queue.push_front(upload);
             } else {
                 // In turns, so that a long value does not wait for a longer one.

@@ -18,6 +18,7 @@ pub mod damage;
 pub mod disk;
 mod effects;
 pub mod faults;
+mod fickle_watch;
 pub mod history;
 pub mod network;
 pub mod node;

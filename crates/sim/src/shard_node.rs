@@ -20,6 +20,7 @@ use storage::log::{LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recover
 use wire::trust::Token;
 
 use crate::disk::Disk;
+use crate::fickle_watch::FickleWatch;
 use crate::node::{Abilities, Boot, CLUSTER_PORT_BASE, Durability, MemoryLimit, Node, Refusal};
 
 /// Most bytes of log between two runs, and bytes of their slices: with the first, one run follows the other.
@@ -137,6 +138,9 @@ impl ShardNode {
             shard.set_segment_bytes(boot.segment_bytes);
             let (stride_bytes_max, slice_bytes) = RUN_BOUNDS[(boot.seed % RUN_BOUNDS.len() as u64) as usize];
             shard.set_run_bounds(stride_bytes_max, slice_bytes);
+            if let Some(watch) = FickleWatch::draw(boot.seed ^ u64::from(core)) {
+                shard.set_stopwatch(Box::new(watch));
+            }
             if let Some(quiet_us) = self.stray_quiet_us {
                 shard.join(boot.seed ^ 0x11_4C5, &TOKEN);
                 shard.set_stray_quiet_us(quiet_us);

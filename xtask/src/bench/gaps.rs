@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::gap_match::{Interval, Judged, judge, parse};
+use super::host_memory::Provided;
 use super::memory_scanners::KeptOff;
 use super::options::Options;
 use super::programs::{Zerohop, built};
@@ -90,6 +91,8 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     results.note(format!("kept off the server's CPU, threads of the kernel: {}", shown(&kept_off.names())));
     let made_small = MadeSmall::of_machine();
     results.note(made_small.note());
+    let provided = Provided::for_loads();
+    results.note(provided.note());
     for durability in ["memory", "interval", "commit"] {
         for backend in &options.backends {
             let server = match Zerohop::new(backend, durability).start().ready() {

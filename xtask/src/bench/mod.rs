@@ -23,6 +23,7 @@ mod growth;
 mod hash;
 mod history;
 mod horizon;
+mod host_memory;
 mod idle;
 mod info;
 mod instructions;

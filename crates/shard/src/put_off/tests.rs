@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::limits::HOP_BATCH_BYTES;
-use base::{ConnectionId, CoreId, Door, Effect, Entrance, Event, Machine, Now, Span, TickInput, TickOutput};
+use base::{ConnectionId, CoreId, Door, Effect, Entrance, Event, Machine, Now, Span, Stopwatch, TickInput, TickOutput};
 use placement::NodeTable;
 use storage::log::format::segment_file_name;
 use storage::log::{LogIdentity, LogWriter, Manifest, Replayed, recover};
@@ -323,6 +323,34 @@ fn cheap_requests_end_a_tick_too_and_everybody_has_a_turn() {
     assert_eq!(cores.told(one), bulks(1000));
     assert_eq!(cores.told(other), bulks(100));
     assert!(cores.sent_bytes_max <= WORK_MAX * "$3\r\n999\r\n".len(), "{} bytes in one tick", cores.sent_bytes_max);
+}
+
+/// Every look of a tick is 100 us later than the one before.
+#[derive(Default)]
+struct Slow(Now, u64);
+
+impl Stopwatch for Slow {
+    fn elapsed_us(&mut self, start: Now) -> u64 {
+        *self = if self.0 == start { Slow(start, self.1 + 100) } else { Slow(start, 100) };
+        self.1
+    }
+}
+
+#[test]
+fn a_tick_that_takes_long_leaves_the_rest_to_the_next_one() {
+    let mut cores = Cores::new(1);
+    cores.shards[0].put_off.set_bounds(usize::MAX, usize::MAX);
+    let (one, other) = (cores.connect(0, 0), cores.connect(0, 1));
+    let pings = |count| [(one, "PING\r\n".repeat(count)), (other, "PING\r\n".repeat(100))];
+    cores.run(0, &pings(1000));
+    assert_eq!(cores.sent_bytes_max, 1100 * "+PONG\r\n".len());
+    cores.replies.clear();
+    cores.sent_bytes_max = 0;
+    cores.shards[0].set_stopwatch(Box::new(Slow::default()));
+    cores.run(0, &pings(1000));
+    assert_eq!((cores.told(one), cores.told(other)), ("+PONG\r\n".repeat(1000), "+PONG\r\n".repeat(100)));
+    // Eight looks, 32 requests apart.
+    assert_eq!(cores.sent_bytes_max, 8 * 32 * "+PONG\r\n".len());
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Checkpoints {
             None => return false,
         };
         let count = match view.life {
-            Life::Serving => NOTES_PER_SLICE * view.work as usize / SLICE_WORK as usize,
+            Life::Serving => (NOTES_PER_SLICE * view.work as usize).div_ceil(SLICE_WORK as usize),
             Life::Stopping | Life::Resting => usize::MAX,
         };
         let to = from.saturating_add(count).min(change.notes.len());

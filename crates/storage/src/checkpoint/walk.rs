@@ -44,7 +44,7 @@ impl Checkpoints {
             _ if is_planted(Bug::M26SynchronisedMaintenance) => usize::MAX,
             Life::Stopping | Life::Resting => STOP_SLICE_BYTES,
             // The caller had less work to give than was wanted, none maybe: the next step comes with the next tick.
-            Life::Serving => self.slice_bytes * view.work as usize / SLICE_WORK as usize,
+            Life::Serving => (self.slice_bytes * view.work as usize).div_ceil(SLICE_WORK as usize),
         };
         if slice_bytes == 0 {
             return Asked::Nothing;
@@ -81,8 +81,10 @@ impl Checkpoints {
 
     /// A slice, or the end, is written.
     pub fn on_run_written(&mut self, buffer: Vec<u8>) {
-        // That of a long list is not kept.
-        self.buffer = if buffer.capacity() > 4 * SLICE_BYTES { Vec::new() } else { buffer };
+        // The larger one is kept: a run begins with a few bytes. That of a long list is not.
+        if buffer.capacity() > self.buffer.capacity() && buffer.capacity() <= 4 * SLICE_BYTES {
+            self.buffer = buffer;
+        }
         match &mut self.state {
             State::Walking { writing, .. } => *writing = false,
             _ => unreachable!("one write is under way at most, and it is waited for"),

@@ -208,7 +208,7 @@ fn memory_comes_back_unless_there_are_records_or_it_is_much() {
     let capacity = |buffer: &mut LogBuffer| std::mem::take(buffer).into_bytes().capacity();
     buffer.reuse(Vec::with_capacity(1000));
     assert_eq!(capacity(&mut buffer), 1000);
-    buffer.reuse(Vec::with_capacity(2 << 20));
+    buffer.reuse(Vec::with_capacity(4 << 20));
     assert!(capacity(&mut buffer) < 1000);
     record(&mut buffer);
     buffer.reuse(Vec::with_capacity(1000));
