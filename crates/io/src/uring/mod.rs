@@ -40,6 +40,7 @@ use ring::{Completion, Ring};
 use rustix::event::PollFlags;
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, SendFlags};
+use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -60,9 +61,8 @@ pub(crate) struct Uring {
     table: ConnectionTable,
     acceptor: Acceptor,
     doorbell: Arc<Doorbell>,
-    /// Read from the ring; those before `handled` are done with.
-    completions: Vec<Completion>,
-    handled: usize,
+    /// Read from the ring and not handled yet: of each operation under way, and of each provided buffer, one at most.
+    completions: VecDeque<Completion>,
     /// Handled in this collect: receives, and clients that were seen to have left.
     taken: Taken,
     ends: usize,
@@ -95,8 +95,7 @@ impl Uring {
             table: ConnectionTable::new(connections_max),
             acceptor,
             doorbell,
-            completions: Vec::with_capacity(1024),
-            handled: 0,
+            completions: VecDeque::with_capacity(1024),
             taken: Taken::default(),
             ends: 0,
             starved: Vec::new(),
@@ -184,24 +183,19 @@ impl Uring {
     /// Handles the results that are there, in their order, up to what a tick takes; the rest waits for the next one.
     #[inline]
     fn read_completions(&mut self, work_max: usize, events: &mut EventList) {
-        if self.handled == self.completions.len() {
-            self.completions.clear();
-            self.handled = 0;
-        }
         self.ring.read_completions(&mut self.completions);
         while self.taken.work < work_max
             && self.taken.connections < RECEIVE_BUFFERS
             && self.ends < ENDS_PER_TICK_MAX
-            && let Some(&completion) = self.completions.get(self.handled)
+            && let Some(completion) = self.completions.pop_front()
         {
-            self.handled += 1;
             self.completed(completion, events);
         }
     }
 
     /// Whether results wait because enough was received for one tick.
     fn has_unhandled(&self) -> bool {
-        self.handled < self.completions.len()
+        !self.completions.is_empty()
     }
 
     fn accept(&mut self, events: &mut EventList) {
@@ -406,3 +400,6 @@ impl Drop for Uring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use super::ring::{Completion, Ring};
 use crate::backend::TaskWork;
 use io_uring::{opcode, types};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -58,7 +59,7 @@ fn receive_once(ring: &mut Ring) -> io::Result<()> {
 
 fn answer(ring: &mut Ring) -> io::Result<Completion> {
     ring.enter(1, Some(ANSWER_US))?;
-    let mut completions = Vec::new();
+    let mut completions = VecDeque::new();
     ring.read_completions(&mut completions);
-    completions.pop().ok_or_else(|| io::Error::new(io::ErrorKind::TimedOut, "no answer"))
+    completions.pop_front().ok_or_else(|| io::Error::new(io::ErrorKind::TimedOut, "no answer"))
 }

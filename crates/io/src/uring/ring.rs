@@ -4,6 +4,7 @@ use crate::backend::TaskWork;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, squeue};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::io;
 
 /// Operations queued before the kernel is entered early; one tick's sends fit.
@@ -132,13 +133,13 @@ impl Ring {
 
     /// Appends all results that are there.
     #[inline]
-    pub fn read_completions(&mut self, into: &mut Vec<Completion>) {
+    pub fn read_completions(&mut self, into: &mut VecDeque<Completion>) {
         let first = into.len();
         into.extend(self.ring.completion().map(|entry| Completion {
             token: entry.user_data(),
             result: entry.result(),
             flags: entry.flags(),
         }));
-        self.in_flight -= into[first..].iter().filter(|completion| !completion.more()).count();
+        self.in_flight -= into.range(first..).filter(|completion| !completion.more()).count();
     }
 }
