@@ -1,6 +1,7 @@
 //! Starting, finding a port, stopping, dying and coming back.
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
 use ports::PortBlock;
@@ -119,16 +120,31 @@ fn serve_refuses_a_taken_port_and_says_by_whom() {
     assert!(refused.errors.contains("it is taken by ") && refused.errors.contains(&who), "{}", refused.errors);
 }
 
+/// A connection from the first port of a block to another of it. Blocks are taken until one lets it: a port of which no listener is
+/// left may still have a connection that another test ended a minute ago.
+fn connected_from_a_block() -> (PortBlock, u16, TcpListener, OwnedFd) {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+    let mut unfit = Vec::new();
+    loop {
+        let block = PortBlock::take().unwrap();
+        let port = block.first();
+        let listener = TcpListener::bind(("127.0.0.1", port + 5)).unwrap();
+        // Not for the processes that this one starts.
+        let connection = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        match bind(&connection, &SocketAddr::from(([127, 0, 0, 1], port))) {
+            Ok(()) => {
+                connect(&connection, &listener.local_addr().unwrap()).unwrap();
+                return (block, port, listener, connection);
+            }
+            Err(rustix::io::Errno::ADDRINUSE) => unfit.push(block),
+            Err(error) => panic!("port {port} of a block: {error}"),
+        }
+    }
+}
+
 #[test]
 fn serve_refuses_a_port_that_a_client_connected_from_and_says_which_are_given_to_clients() {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
-    let block = PortBlock::take().unwrap();
-    let port = block.first();
-    let listener = TcpListener::bind(("127.0.0.1", port + 5)).unwrap();
-    // Not for the processes that this one starts.
-    let connection = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
-    bind(&connection, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
-    connect(&connection, &listener.local_addr().unwrap()).unwrap();
+    let (_block, port, _listener, _connection) = connected_from_a_block();
     let refused = run(&["serve", "--port", &port.to_string()]);
     assert_eq!(refused.code, 1);
     let own_name = std::fs::read_to_string("/proc/self/comm").unwrap();
