@@ -22,13 +22,16 @@ use crate::files::{remove, sync_directory, unfinished};
 
 /// What direct writes are aligned to, bytes: at least the block of any disk in use.
 const ALIGN_BYTES: usize = 4096;
-/// Bytes that go to the disk at once.
-const WRITE_BYTES: usize = 256 << 10;
+/// Bytes that go to the disk at once: where a machine is virtual, to tell its host of a write costs more than 256 KiB of it
+/// (`docs/internals/data-file.md`, run).
+const WRITE_BYTES: usize = 1 << 20;
 
 /// The run that is being written, by one disk thread.
 #[derive(Default)]
 pub(crate) struct RunFiles {
     current: Option<RunFile>,
+    /// Of the run under way; one for all of them, since a first touch of so much memory costs half of what a write does.
+    buffer: AlignedBuffer,
     /// Runs whose end could not be written when the next one began, and why. They are asked for by name later.
     unfinished: Vec<(PathBuf, String)>,
 }
@@ -38,7 +41,6 @@ struct RunFile {
     path: PathBuf,
     file: File,
     is_direct: bool,
-    buffer: AlignedBuffer,
     /// Bytes that wait in the buffer.
     filled: usize,
     /// Bytes in the file.
@@ -58,7 +60,9 @@ impl RunFiles {
             self.current = Some(RunFile::make(path, recycle)?);
         }
         match &mut self.current {
-            Some(run) if run.path == path && run.written + run.filled as u64 == offset => run.append(bytes),
+            Some(run) if run.path == path && run.written + run.filled as u64 == offset => {
+                run.append(bytes, &mut self.buffer)
+            }
             _ => Err(io::Error::other("a run is written from its beginning to its end")),
         }
     }
@@ -96,7 +100,7 @@ impl RunFiles {
 
     /// No more bytes come to the run under way.
     fn finish(&mut self) -> io::Result<()> {
-        self.current.take().map_or(Ok(()), RunFile::finish)
+        self.current.take().map_or(Ok(()), |run| run.finish(&mut self.buffer))
     }
 }
 
@@ -112,61 +116,60 @@ impl RunFile {
         let is_direct = direct.is_ok();
         // Not every file system knows direct writes.
         let file = direct.or_else(|_| options.open(unfinished(path)))?;
-        Ok(RunFile { path: path.to_owned(), file, is_direct, buffer: AlignedBuffer::new(), filled: 0, written: 0 })
+        Ok(RunFile { path: path.to_owned(), file, is_direct, filled: 0, written: 0 })
     }
 
-    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    fn append(&mut self, mut bytes: &[u8], buffer: &mut AlignedBuffer) -> io::Result<()> {
         while !bytes.is_empty() {
             let count = bytes.len().min(WRITE_BYTES - self.filled);
             let (now, later) = bytes.split_at(count);
-            self.buffer.bytes_mut()[self.filled..][..count].copy_from_slice(now);
+            buffer.bytes_mut()[self.filled..][..count].copy_from_slice(now);
             (self.filled, bytes) = (self.filled + count, later);
             if self.filled == WRITE_BYTES {
-                self.write_out(WRITE_BYTES)?;
+                self.write_out(buffer.bytes())?;
                 (self.written, self.filled) = (self.written + WRITE_BYTES as u64, 0);
             }
         }
         Ok(())
     }
 
-    fn write_out(&mut self, count: usize) -> io::Result<()> {
-        match self.file.write_all_at(&self.buffer.bytes()[..count], self.written) {
+    fn write_out(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.file.write_all_at(bytes, self.written) {
             // Some file systems take the flag and refuse the write; what counts is that the bytes are there.
             Err(error) if self.is_direct && error.kind() == io::ErrorKind::InvalidInput => {
                 self.file = OpenOptions::new().write(true).open(unfinished(&self.path))?;
                 self.is_direct = false;
-                self.file.write_all_at(&self.buffer.bytes()[..count], self.written)
+                self.file.write_all_at(bytes, self.written)
             }
             other => other,
         }
     }
 
-    fn finish(mut self) -> io::Result<()> {
+    fn finish(mut self, buffer: &mut AlignedBuffer) -> io::Result<()> {
         let whole = self.filled.next_multiple_of(ALIGN_BYTES);
-        self.buffer.bytes_mut()[self.filled..whole].fill(0);
-        self.write_out(whole)?;
+        buffer.bytes_mut()[self.filled..whole].fill(0);
+        self.write_out(&buffer.bytes()[..whole])?;
         self.file.set_len(self.written + self.filled as u64)
     }
 }
 
-/// Memory for direct writes.
+/// Memory for direct writes; none before the first.
+#[derive(Default)]
 struct AlignedBuffer {
     memory: Vec<u8>,
     start: usize,
 }
 
 impl AlignedBuffer {
-    fn new() -> AlignedBuffer {
-        let memory = vec![0; WRITE_BYTES + ALIGN_BYTES];
-        let start = memory.as_ptr().align_offset(ALIGN_BYTES);
-        AlignedBuffer { memory, start }
-    }
-
     fn bytes(&self) -> &[u8] {
         &self.memory[self.start..][..WRITE_BYTES]
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.memory.is_empty() {
+            self.memory = vec![0; WRITE_BYTES + ALIGN_BYTES];
+            self.start = self.memory.as_ptr().align_offset(ALIGN_BYTES);
+        }
         &mut self.memory[self.start..][..WRITE_BYTES]
     }
 }

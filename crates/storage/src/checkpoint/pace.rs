@@ -87,7 +87,13 @@ impl Checkpoints {
             false => self.run_bytes().max(view.store.record_bytes() as u64),
         };
         self.pace.set(live_bytes, groups, view.log.segment_bytes());
-        view.log.set_files_max(self.pace.files_max);
+    }
+
+    /// Segments that may be there. Where runs are behind, what is needed may be more than that: those that go then are the next ones a
+    /// moment later, and to make others instead writes as many zeros as there is log. No more are there for it than would be needed.
+    pub(super) fn segments_max(&self, log: &LogWriter) -> u64 {
+        let late = if self.is_pressed(log) { LATE_SEGMENTS_MAX } else { 0 };
+        self.pace.files_max + late
     }
 
     /// The runs that wait have their names.

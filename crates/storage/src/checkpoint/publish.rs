@@ -124,6 +124,7 @@ impl Checkpoints {
             false => LogOrdinal(0),
         };
         let covered = self.runs.iter().map(begin).min().unwrap_or_default();
+        view.log.set_files_max(self.segments_max(view.log));
         while let Some(segment) = view.log.give_back(covered) {
             names.push(segment_file_name(identity.incarnation, identity.core, segment));
         }

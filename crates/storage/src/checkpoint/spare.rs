@@ -18,11 +18,12 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    /// Whether the file is kept: one always, and more up to `bytes_max`, which is what may settle together.
+    /// Whether the file is kept: as many as runs may settle together, of which the last may exceed `bytes_max`. Those that settled need
+    /// no more room as files that wait, and each of the next round finds one.
     #[must_use]
     pub(super) fn keep(&mut self, (name, bytes): (&str, u64), bytes_max: u64) -> bool {
         let kept_bytes: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
-        let has_room = self.files.is_empty() || kept_bytes + bytes <= bytes_max;
+        let has_room = kept_bytes < bytes_max;
         if has_room {
             self.files.push_back((name.to_owned(), bytes));
         }
