@@ -18,12 +18,10 @@ use crate::files::{remove, sync_directory, unfinished};
 use crate::page_cache;
 
 /// How much is zero-filled before the CPU is offered to others, bytes: about 0.1 ms, because on a machine of few CPUs
-/// this thread shares one with a core that has clients to answer.
-const ZERO_FILL_BYTES: u64 = 256 << 10;
-/// What the operating system is to keep as one piece of its cache, bytes, as long as the segment, and those it becomes later, live.
-/// Of every piece that a write touches it looks at all blocks, so large ones cost; so does each single page, of which small groups
-/// would make the cache (`docs/internals/data-file.md`, segment).
-const PIECE_BYTES: usize = 16 << 10;
+/// this thread shares one with a core that has clients to answer. It is also what the operating system keeps as one piece of
+/// its cache as long as the segment, and those it becomes later, live, where small groups make pages
+/// one by one (`docs/internals/data-file.md`, segment).
+const ZERO_FILL_BYTES: usize = 256 << 10;
 
 /// A segment to be made.
 #[derive(Debug)]
@@ -92,16 +90,14 @@ fn rename_segment(from: &Path, path: &Path, beside: &Path, new: &NewSegment) -> 
 fn fill_segment(file: &File, new: &NewSegment) -> io::Result<()> {
     file.write_all_at(&new.header, 0)?;
     reserve(file, new.bytes)?;
-    let zeros = [0u8; PIECE_BYTES];
+    let zeros = vec![0u8; ZERO_FILL_BYTES];
     let mut offset = new.header.len() as u64;
     while offset < new.bytes {
         // Pieces end where the cache's do.
-        let end = (offset + 1).next_multiple_of(PIECE_BYTES as u64).min(new.bytes);
+        let end = (offset + 1).next_multiple_of(ZERO_FILL_BYTES as u64).min(new.bytes);
         file.write_all_at(&zeros[..(end - offset) as usize], offset)?;
         offset = end;
-        if offset.is_multiple_of(ZERO_FILL_BYTES) {
-            std::thread::yield_now();
-        }
+        std::thread::yield_now();
     }
     file.sync_data()
 }

@@ -150,6 +150,14 @@ pub struct Rounds {
 }
 
 impl Rounds {
+    /// Those of another start of the same entrants count as more of the same.
+    pub fn join(all: &mut Option<Rounds>, more: Rounds) {
+        match all {
+            Some(all) => all.slices.extend(more.slices),
+            None => *all = Some(more),
+        }
+    }
+
     /// One number of every slice of an entrant, in the order of the rounds.
     pub fn column(&self, entrant: usize, of: fn(&Slice) -> f64) -> Vec<f64> {
         self.slices.iter().map(|round| of(&round[entrant])).collect()

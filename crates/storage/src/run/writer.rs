@@ -16,7 +16,7 @@ use crate::tiering::{COLD_VALUE_BYTES_MIN, Note};
 
 /// Steps of the index's walk that one slice takes, of a few keys each: where many were removed, most find none.
 const STEPS_MAX: usize = 4096;
-/// Records that are asked for at a time, before those that were asked for before are read.
+/// Records that are asked for before the first of them is read.
 const PREFETCH_COUNT: usize = 24;
 
 /// See the module.
@@ -24,8 +24,7 @@ pub struct RunWriter {
     header: RunHeader,
     /// Where the walk goes on; `None` once every key was seen.
     cursor: Option<u32>,
-    /// What the walk came to and asked for, and room for what it had asked for before; both empty between slices.
-    asked: Vec<(u32, Location)>,
+    /// What the walk came to and asked for; empty between slices.
     found: Vec<(u32, Location)>,
     /// Long values that the walk came to: they are written, block by block, before it goes on.
     long: Vec<LongValue>,
@@ -73,7 +72,6 @@ impl RunWriter {
         let writer = RunWriter {
             header,
             cursor: Some(0),
-            asked: Vec::new(),
             found: Vec::new(),
             long: Vec::new(),
             spent: Vec::new(),
@@ -110,24 +108,16 @@ impl RunWriter {
         let mut buffer = LogBuffer::reusing(memory);
         let mut steps = 0;
         self.write_long(&mut buffer, bytes);
-        let mut found = std::mem::take(&mut self.found);
-        loop {
-            // The next few are on their way while those before them are written.
-            let coming_bytes: usize = found.iter().map(|(_, location)| group.heap.slot_bytes(*location)).sum();
-            let is_short = buffer.record_bytes() + self.cold_bytes + coming_bytes < bytes;
-            if is_short && self.long.is_empty() && steps < STEPS_MAX {
-                steps += self.find(group);
-            }
+        let is_short = |walk: &RunWriter, buffer: &LogBuffer| buffer.record_bytes() + walk.cold_bytes < bytes;
+        while self.cursor.is_some() && self.long.is_empty() && is_short(self, &buffer) && steps < STEPS_MAX {
+            steps += self.find(group);
+            let mut found = std::mem::take(&mut self.found);
             for (position, location) in found.drain(..) {
                 let slot = group.id().slot((position >> 24) as u8);
                 self.write_record(group, (slot, position, location), &mut buffer, bytes);
             }
-            if self.asked.is_empty() {
-                break;
-            }
-            std::mem::swap(&mut self.asked, &mut found);
+            self.found = found;
         }
-        self.found = found;
         self.write_long(&mut buffer, bytes);
         if self.wanted.is_empty() {
             return Slice::Bytes(self.seal(buffer));
@@ -168,11 +158,11 @@ impl RunWriter {
     /// Walks on to the next few records and asks for them; how many steps that took.
     fn find(&mut self, group: &SlotGroup) -> usize {
         let mut steps = 0;
-        while let Some(from) = self.cursor.filter(|_| self.asked.len() < PREFETCH_COUNT && steps < STEPS_MAX) {
+        while let Some(from) = self.cursor.filter(|_| self.found.len() < PREFETCH_COUNT && steps < STEPS_MAX) {
             steps += 1;
             self.cursor = group.index.walk(from, |position, location| {
                 group.heap.prefetch(location);
-                self.asked.push((position, location));
+                self.found.push((position, location));
             });
         }
         steps
