@@ -44,3 +44,19 @@ impl Spares {
         self.files.drain(..).map(|(name, _)| name).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Spares;
+
+    #[test]
+    fn as_many_wait_as_settle_together_and_one_however_long() {
+        let mut spares = Spares::default();
+        let kept = ["a", "b", "c", "d", "e"].map(|name| spares.keep((name, 30), 100));
+        assert_eq!(kept, [true, true, true, true, false], "the last one may exceed it");
+        assert_eq!(spares.take().as_deref(), Some("a"), "the oldest becomes the next one");
+        assert!(spares.keep(("f", 30), 100));
+        assert_eq!(spares.give_up(), ["b", "c", "d", "f"]);
+        assert!(spares.keep(("long", 1000), 100) && !spares.keep(("next", 1), 100));
+    }
+}
