@@ -22,7 +22,7 @@ use crate::index::{Index, Place};
 use crate::key::Key;
 use crate::lazy_free::Garbage;
 use crate::recency::Recency;
-use crate::record::{Form, Header};
+use crate::record::{Form, Header, Plain};
 
 /// What a value is, borrowed from the group.
 #[derive(Clone, Copy, Debug)]
@@ -489,14 +489,16 @@ impl SlotGroup {
     #[inline]
     pub(crate) fn record_at(&self, location: Location) -> Record<'_> {
         let bytes = self.heap.bytes(location);
-        if !Header::is_plain(bytes) {
+        let Some(Plain { key, version, expire_at_ms, value, form, .. }) = Plain::of(bytes) else {
             return self.record_of_any_kind(bytes);
-        }
-        let header = Header::decode(bytes);
-        let (key, rest) = bytes[header.key_start()..].split_at(header.key_len as usize);
-        let text = Text::Short(&rest[..header.value_len as usize]);
-        let value = Value::String { text, form: header.form };
-        Record { key, version: header.version, expire_at_ms: header.expire_at_ms, value }
+        };
+        Record { key, version, expire_at_ms, value: Value::String { text: Text::Short(value), form } }
+    }
+
+    /// The same of a string whose bytes follow its key, with its database.
+    #[inline]
+    pub(crate) fn plain_at(&self, location: Location) -> Option<Plain<'_>> {
+        Plain::of(self.heap.bytes(location))
     }
 
     /// Apart from [`SlotGroup::record_at`], so that what nearly every read takes stays short.
@@ -522,7 +524,7 @@ impl SlotGroup {
 
     /// The database of the record at a location that the index gave.
     pub(crate) fn database_at(&self, location: Location) -> base::Database {
-        Header::decode(self.heap.bytes(location)).database
+        Header::database(self.heap.bytes(location))
     }
 
     fn header(&self, found: Found) -> Header {

@@ -75,7 +75,7 @@ impl LogBuffer {
     pub fn append(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
         match *change {
             Change::Put { kind, value, expiry } if value.len() <= LOG_PIECE_BYTES_MAX => {
-                self.append_put(key, version, (change.tag(), kind, expiry), value);
+                self.append_put(key, version, (kind, expiry), value);
             }
             Change::PutBlocks { blocks, staged, expiry } => {
                 self.append_put_blocks(key, version, expiry, (blocks, staged));
@@ -84,9 +84,11 @@ impl LogBuffer {
         }
     }
 
-    /// What most records are, from its front to its end: its length is known before.
+    /// Append what most records are: a whole value no longer than a piece.
     #[inline]
-    fn append_put(&mut self, key: &Key<'_>, version: Version, (tag, kind, expiry): (u8, Kind, Expiry), value: &[u8]) {
+    pub(crate) fn append_put(&mut self, key: &Key<'_>, version: Version, (kind, expiry): (Kind, Expiry), value: &[u8]) {
+        debug_assert!(value.len() <= LOG_PIECE_BYTES_MAX);
+        let tag = Change::Put { kind, value: &[], expiry }.tag();
         let mut head = [0u8; PUT_HEAD_BYTES_MAX];
         let head = put_head(&mut head, kind, expiry);
         let bytes = RECORD_HEADER_BYTES + key.bytes.len() + head.len() + value.len();

@@ -175,8 +175,15 @@ impl RunWriter {
         buffer: &mut LogBuffer,
         bytes: usize,
     ) {
-        let (record, database) = (group.record_at(location), group.database_at(location));
         self.keys += 1;
+        // Who tiers reads records alone later, so that they are sealed.
+        let may_go_cold = |bytes: usize| self.notes.is_some() && bytes >= COLD_VALUE_BYTES_MIN;
+        if let Some(plain) = group.plain_at(location).filter(|plain| !may_go_cold(plain.value.len())) {
+            let key = Key { bytes: plain.key, database: plain.database, slot, hash: 0 };
+            let expiry = plain.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
+            return buffer.append_put(&key, plain.version, (Kind::String, expiry), plain.value);
+        }
+        let (record, database) = (group.record_at(location), group.database_at(location));
         let (kind, value) = match record.value {
             Value::Cold => return self.want(group, (slot, position, location)),
             Value::String { text: Text::Long(blocks), .. } => {
@@ -194,9 +201,10 @@ impl RunWriter {
         };
         let key = Key { bytes: record.key, database, slot, hash: 0 };
         let put = Change::Put { kind, value, expiry: expiry_of(record) };
-        // Who tiers reads records alone later.
-        let notes = self.notes.as_mut().filter(|_| kind == Kind::String && value.len() >= COLD_VALUE_BYTES_MIN);
-        let Some(notes) = notes else { return buffer.append(&key, record.version, &put) };
+        let is_noted = kind == Kind::String && value.len() >= COLD_VALUE_BYTES_MIN;
+        let Some(notes) = self.notes.as_mut().filter(|_| is_noted) else {
+            return buffer.append(&key, record.version, &put);
+        };
         let offset = self.bytes + (GROUP_HEADER_BYTES + buffer.record_bytes()) as u64;
         notes.push(Note { position, version: record.version, offset });
         buffer.append_sealed(&key, record.version, &put);
