@@ -61,6 +61,9 @@ pub const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
 /// Segments, 64 MiB, that a core may always have on the disk beside twice what lives, however little that is: with fewer, small stores
 /// would write runs all the time.
 pub const LOG_SEGMENTS_MIN: u64 = 8;
+/// The part of a run that its file may have as room behind it: what is left of the run that had the file before. Runs of a store whose
+/// keys are spread evenly differ by less, so that files keep their lengths.
+pub const RUN_ROOM_SHARE: u64 = 128;
 /// Segments of log that are not synced, 64 MiB, above which writers wait for the sync under way.
 pub const LOG_UNSYNCED_SEGMENTS_MAX: u64 = 8;
 /// Segments of log that are not synced, 16 MiB, above which the next sync does not wait for its time.

@@ -5,8 +5,11 @@
 //!
 //! ```text
 //!  make      next.run.new, emptied if it is there  ─┐
-//!  recycle   old.run ─ rename ─► next.run.new      ─┴─ write over it ─ cut behind the end ─ sync ─ rename ─► next.run ─ sync directory
+//!  recycle   old.run ─ rename ─► next.run.new      ─┴─ write over it ─ cut where much is left ─ sync ─ rename ─► next.run ─ sync directory
 //! ```
+//!
+//! A run says itself where it ends, so what is left of an old one behind it may stay, up to a share: a file that keeps its length has nothing
+//! to sync but its content, and one that is cut within a block first reads that block.
 //!
 //! What is recycled is replaced by another run whose name is durable, so a start reads it under neither name: nothing waits for the
 //! first renaming. Its blocks are there, and a direct write need not find any.
@@ -17,6 +20,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+
+use base::limits::RUN_ROOM_SHARE;
 
 use crate::files::{remove, sync_directory, unfinished};
 
@@ -45,6 +50,8 @@ struct RunFile {
     filled: usize,
     /// Bytes in the file.
     written: u64,
+    /// How long the file was that it takes the place of.
+    old_bytes: u64,
 }
 
 impl RunFiles {
@@ -74,7 +81,7 @@ impl RunFiles {
             return Err(io::Error::other(format!("the end of {} could not be written: {reason}", path.display())));
         }
         for path in paths {
-            OpenOptions::new().write(true).open(unfinished(path))?.sync_all()?;
+            OpenOptions::new().write(true).open(unfinished(path))?.sync_data()?;
         }
         for path in paths {
             fs::rename(unfinished(path), path)?;
@@ -116,7 +123,8 @@ impl RunFile {
         let is_direct = direct.is_ok();
         // Not every file system knows direct writes.
         let file = direct.or_else(|_| options.open(unfinished(path)))?;
-        Ok(RunFile { path: path.to_owned(), file, is_direct, filled: 0, written: 0 })
+        let old_bytes = if is_recycled { file.metadata()?.len() } else { 0 };
+        Ok(RunFile { path: path.to_owned(), file, is_direct, filled: 0, written: 0, old_bytes })
     }
 
     fn append(&mut self, mut bytes: &[u8], buffer: &mut AlignedBuffer) -> io::Result<()> {
@@ -149,7 +157,11 @@ impl RunFile {
         let whole = self.filled.next_multiple_of(ALIGN_BYTES);
         buffer.bytes_mut()[self.filled..whole].fill(0);
         self.write_out(&buffer.bytes()[..whole])?;
-        self.file.set_len(self.written + self.filled as u64)
+        let bytes = self.written + whole as u64;
+        match self.old_bytes > bytes + bytes / RUN_ROOM_SHARE {
+            true => self.file.set_len(bytes),
+            false => Ok(()),
+        }
     }
 }
 
@@ -185,6 +197,11 @@ mod tests {
         directory
     }
 
+    /// Of a file whose content has no zeros.
+    fn content(path: &Path) -> Vec<u8> {
+        fs::read(path).unwrap().into_iter().take_while(|byte| *byte != 0).collect()
+    }
+
     #[test]
     fn a_run_has_its_name_only_when_it_is_whole() {
         let directory = scratch("name");
@@ -195,7 +212,7 @@ mod tests {
         runs.write(&path, (5, b" second"), None).unwrap();
         assert!(!path.exists());
         runs.publish(std::slice::from_ref(&path)).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"first second");
+        assert_eq!(content(&path), b"first second");
         assert!(!unfinished(&path).exists(), "it has one name");
         runs.write(&path, (0, b"another"), None).unwrap();
         runs.drop_run(&path).unwrap();
@@ -222,12 +239,33 @@ mod tests {
             runs.write(&path(number), (0, &content), Some(&path(number - 1))).unwrap();
             assert!(!path(number - 1).exists() && !path(number).exists(), "it has neither name");
             runs.publish(&[path(number)]).unwrap();
-            assert!(fs::read(path(number)).unwrap() == content, "{number}");
+            let file = fs::read(path(number)).unwrap();
+            assert!(file.starts_with(&content), "{number}");
+            assert_eq!(file.len(), content.len().next_multiple_of(ALIGN_BYTES), "{number}");
         }
         assert_eq!(first.metadata().unwrap().len(), 0, "it was the same file all the time");
         runs.write(&path(4), (0, b"new"), Some(&path(0))).unwrap();
         runs.publish(&[path(4)]).unwrap();
-        assert_eq!(fs::read(path(4)).unwrap(), b"new", "where there is none to take one is made");
+        assert_eq!(content(&path(4)), b"new", "where there is none to take one is made");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_keeps_its_length_where_it_is_a_little_too_long() {
+        let directory = scratch("keeps");
+        let path = |number: usize| directory.join(format!("g{number:02}.run"));
+        let mut runs = RunFiles::default();
+        // Of 255 blocks another is less than a 128th, of 254 two are more.
+        let cases = [(1, 256, 256), (2, 255, 256), (3, 254, 254), (4, 256, 256), (5, 1, 1)];
+        for (number, blocks, file_blocks) in cases {
+            let content = vec![number as u8; blocks * ALIGN_BYTES - 100];
+            runs.write(&path(number), (0, &content), Some(&path(number - 1))).unwrap();
+            runs.publish(&[path(number)]).unwrap();
+            let file = fs::read(path(number)).unwrap();
+            assert!(file.starts_with(&content), "{number}");
+            assert_eq!(file.len() / ALIGN_BYTES, file_blocks, "{number}");
+            assert!(file[content.len()..blocks * ALIGN_BYTES].iter().all(|byte| *byte == 0), "{number}");
+        }
         fs::remove_dir_all(&directory).unwrap();
     }
 
@@ -251,7 +289,7 @@ mod tests {
         // Made anew it is as good as any.
         runs.write(&paths[1], (0, b"with its end"), None).unwrap();
         runs.publish(&paths[1..2]).unwrap();
-        assert_eq!(fs::read(&paths[1]).unwrap(), b"with its end");
+        assert_eq!(content(&paths[1]), b"with its end");
         fs::remove_dir_all(&directory).unwrap();
     }
 
@@ -273,7 +311,9 @@ mod tests {
         let paths: Vec<PathBuf> = expected.iter().map(|(path, _)| path.clone()).collect();
         runs.publish(&paths).unwrap();
         for (path, content) in expected {
-            assert!(fs::read(&path).unwrap() == content, "{} is not what was written", path.display());
+            let file = fs::read(&path).unwrap();
+            assert!(file.starts_with(content), "{} is not what was written", path.display());
+            assert_eq!(file.len(), content.len().next_multiple_of(ALIGN_BYTES));
         }
         fs::remove_dir_all(&directory).unwrap();
     }

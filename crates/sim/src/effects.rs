@@ -282,7 +282,6 @@ impl<N: Node> Street<N> {
                 }
             }
         }
-        self.disk.cut(&name, offset);
         // Only part of it is there when the crash comes inside the write, or when the write fails.
         let part = self.rng.below(bytes.len() as u64 + 1) as usize;
         self.disk.write(&name, offset, &bytes[..part]);

@@ -9,10 +9,10 @@
 //!                                                                    └ every slot group had its turn: the oldest log goes
 //! ```
 //!
-//! The longer a round, the fewer bytes of runs for each byte of log. So it is as long as the disk's bound allows, and how late runs are is
+//! Files of runs may be a little longer than these. The longer a round, the fewer bytes of runs for each byte of log. So it is as long as the disk's bound allows, and how late runs are is
 //! measured: where that grows, rounds become shorter. Where runs cannot follow at all writers should wait.
 
-use base::limits::LOG_SEGMENTS_MIN;
+use base::limits::{LOG_SEGMENTS_MIN, RUN_ROOM_SHARE};
 
 use super::{Checkpoints, Making, State, View};
 use crate::log::LogWriter;
@@ -59,7 +59,8 @@ impl Pace {
     }
 
     fn set(&mut self, live_bytes: u64, groups: u64, segment_bytes: u64) {
-        let allowed_bytes = live_bytes + (LOG_SEGMENTS_MIN - FILES_SEGMENTS) * segment_bytes;
+        let room_bytes = live_bytes / RUN_ROOM_SHARE;
+        let allowed_bytes = live_bytes - room_bytes + (LOG_SEGMENTS_MIN - FILES_SEGMENTS) * segment_bytes;
         // A turn comes up to a fifth of a stride too late.
         let jitter_bytes = allowed_bytes / groups / 4;
         let least_bytes = (live_bytes / 16 * ROUND_SIXTEENTHS_MIN).max(ROUND_SEGMENTS_MIN * segment_bytes);

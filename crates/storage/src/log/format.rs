@@ -22,9 +22,9 @@ use base::street::UNFINISHED_SUFFIX;
 use base::{LogOrdinal, SegmentNumber, Slot, Version};
 
 /// Version of everything in this file.
-pub const FORMAT_VERSION: u16 = 5;
+pub const FORMAT_VERSION: u16 = 6;
 /// Versions that are read. Runs of version 3 have a checksum behind every string that may go cold, whoever needs it or not; those of 3
-/// and 4 have every list in one piece.
+/// and 4 have every list in one piece; from 6 on there may be room behind the end of a run.
 pub const FORMATS_READ: std::ops::RangeInclusive<u16> = 3..=FORMAT_VERSION;
 /// What is said of bytes in a version that is not read.
 pub fn not_read(format: u16) -> String {

@@ -1,13 +1,15 @@
 //! A run's bytes. All integers little-endian; `docs/internals/data-file.md` draws the same.
 //!
 //! ```text
-//! run file   header (64 bytes) · group · … · group · end      name: g<slot group>-<incarnation>-<begin>.run
+//! run file   header (64 bytes) · group · … · group · end · room      name: g<slot group>-<incarnation>-<begin>.run
 //!
 //! header     0 magic "ZHRUNSEG" · 8 format u16 · 10 header bytes u16 · 12 slot group u8 · 13 zero u8 · 14 core u16
 //!            16 store id [u8;16] · 32 incarnation u64 · 40 begin u64 · 48 zero [u8;12] · 60 crc32c u32 of bytes 0..60
 //! groups     those of the log, with the header's identity and ordinals from 1; one Put for every key
 //! end        a group with one record, tag END: end u64 · keys u64 · { last version u64 · removed version u64 } × 256
 //! ```
+//!
+//! What the room holds counts for nothing: it may be the rest of the run that had this file before.
 //!
 //! A file with this name is whole: it was synced under another name before it got this one. So one without its end is
 //! damage, never the remains of a crash.

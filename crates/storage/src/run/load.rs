@@ -35,7 +35,7 @@ pub struct LoadedRun {
     pub core: u16,
     /// The last log group that it may have something of.
     pub end: LogOrdinal,
-    /// Bytes of its file.
+    /// Bytes of it; its file may have more.
     pub bytes: u64,
     /// Last version of every slot.
     versions: Vec<Version>,
@@ -158,10 +158,10 @@ fn load(
     apply(Replayed::Run { group, keys }).map_err(|reason| Damage::new(&name, 0, reason))?;
     let (mut offset, mut ordinal, mut keys, mut end) = (RUN_HEADER_BYTES, 0, 0, None);
     let mut stages = Stages::default();
-    while offset < file.len() {
+    while end.is_none() && offset < file.len() {
         let open = if is_planted(Bug::M8ChecksumIgnored) { GroupHeader::parse } else { GroupHeader::open };
         let opened = open(&file[offset..], identity).filter(|(group, _)| group.ordinal.0 == ordinal + 1);
-        let (Some((head, records)), None) = (opened, &end) else {
+        let Some((head, records)) = opened else {
             let reason = "the run is damaged, and it is the only copy of what it holds; restore this file from a copy";
             return Err(Damage::new(&name, offset as u64, reason));
         };
@@ -189,15 +189,11 @@ fn load(
         offset += group_stride(head.record_bytes as usize);
     }
     let Some(end) = end.filter(|end| end.keys == keys) else {
-        return Err(Damage::new(
-            &name,
-            file.len() as u64,
-            "the run has no end, or not all its keys; restore this file",
-        ));
+        return Err(Damage::new(&name, offset as u64, "the run has no end, or not all its keys; restore this file"));
     };
     apply(Replayed::Versions { group, versions: &end.versions }).map_err(|reason| Damage::new(&name, 0, reason))?;
     let versions = end.versions.iter().map(|(last, _)| *last).collect();
-    Ok((LoadedRun { cut, core: header.core, end: end.end, bytes: file.len() as u64, versions }, keys))
+    Ok((LoadedRun { cut, core: header.core, end: end.end, bytes: offset as u64, versions }, keys))
 }
 
 /// What the heads of the groups say of their number, believed only as far as so many records have room in the file: the end

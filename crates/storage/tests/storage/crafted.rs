@@ -98,7 +98,7 @@ fn the_rig_writes_what_replay_believes() {
     assert_eq!(string_kind, put(1)[18 + KEY.len()]);
     let node = Node::open(directory(&[put(1), put_list(2)]), 2, 4096, false).unwrap();
     assert_eq!(node.snapshot().len(), 1);
-    assert_eq!(FORMAT_VERSION, 5);
+    assert_eq!(FORMAT_VERSION, 6);
 }
 
 /// A record that bears a checksum of its own and has no room for it.

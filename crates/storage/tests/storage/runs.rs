@@ -136,6 +136,24 @@ fn a_run_and_the_log_behind_it_are_the_store() {
     assert!(given_back > 100, "{given_back} segments went");
 }
 
+#[test]
+fn what_an_older_run_left_behind_the_end_is_room() {
+    let mut rig = Rig::new(5);
+    rig.change(300);
+    SlotGroupId::all().for_each(|group| rig.run(group));
+    let names = || rig.node.disk.files.keys().filter(|name| parse_run_file_name(name).is_some());
+    for (name, other) in names().zip(names().skip(1)) {
+        let run = &rig.node.disk.files[name];
+        let old = &rig.node.disk.files[other];
+        // Another's groups from a place of theirs or in the middle of one, this one's own end again, and zeros.
+        for left in [&old[64..], &old[old.len() / 2..], &run[run.len() / 2..], &[0; 100]] {
+            let mut disk = rig.node.disk.clone();
+            disk.files.get_mut(name).unwrap().extend_from_slice(left);
+            rig.check(&disk).unwrap();
+        }
+    }
+}
+
 /// A node whose log is in a recycled segment; that, and the offset behind its last group.
 fn recycled() -> (Rig, String, usize) {
     let mut rig = Rig::with_segments(3, LONGER_SEGMENT_BYTES);
