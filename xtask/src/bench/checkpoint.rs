@@ -17,6 +17,7 @@ use super::conditions;
 use super::options::Options;
 use super::programs::Zerohop;
 use super::progress::Progress;
+use super::quiet_machine::QuietMachine;
 use super::results::{Bar, Results, number};
 use super::slice::Slice;
 use crate::Outcome;
@@ -82,6 +83,7 @@ const CELLS: &[Cell] = &[
 
 /// The first backend asked for in `interval`; Redis for the memory that a fork takes.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
+    let _quiet = QuietMachine::new(results);
     let cells: Vec<&Cell> = CELLS.iter().filter(|cell| options.wants(cell.name)).collect();
     if !cells.is_empty() {
         let keys = options.keys * SIZE;

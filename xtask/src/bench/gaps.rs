@@ -11,13 +11,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::gap_match::{Interval, Judged, judge, parse};
-use super::host_memory::Provided;
-use super::memory_scanners::KeptOff;
 use super::options::Options;
 use super::programs::{Zerohop, built};
+use super::quiet_machine::QuietMachine;
 use super::results::{Bar, Results};
 use super::server::{Server, outranking};
-use super::tracked_connections::MadeSmall;
 use crate::{Outcome, process};
 
 const MS_MAX: f64 = 2.0;
@@ -87,12 +85,7 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let class = if may_be_fifo() { "SCHED_FIFO" } else { "SCHED_OTHER, so that it may be late because the server ran" };
     results.note(format!("canary: every {CANARY_PERIOD_US} us on the server's CPU, {class}"));
     results.note("values: the row's own measure / the longest gap at all, both in ms");
-    let kept_off = KeptOff::to(OTHER_CPU);
-    results.note(format!("kept off the server's CPU, threads of the kernel: {}", shown(&kept_off.names())));
-    let made_small = MadeSmall::of_machine();
-    results.note(made_small.note());
-    let provided = Provided::for_loads();
-    results.note(provided.note());
+    let _quiet = QuietMachine::new(results);
     for durability in ["memory", "interval", "commit"] {
         for backend in &options.backends {
             let server = match Zerohop::new(backend, durability).start().ready() {
@@ -185,10 +178,6 @@ pub fn watch<R>(server: &Server, work: impl FnOnce() -> Outcome<R>) -> Outcome<(
         .and_then(|text| parse(text.trim()))
         .ok_or_else(|| format!("{} does not tell its gaps", server.name))?;
     Ok((done, Watched { judged: judge(&gaps, &sighting.late), gaps, sighting }))
-}
-
-fn shown(names: &[&str]) -> String {
-    if names.is_empty() { "none: there are none, or they may not be moved".to_owned() } else { names.join(", ") }
 }
 
 fn may_be_fifo() -> bool {

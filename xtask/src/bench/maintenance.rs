@@ -11,6 +11,7 @@ use super::info::number_of;
 use super::options::Options;
 use super::programs::Zerohop;
 use super::progress::Progress;
+use super::quiet_machine::QuietMachine;
 use super::results::{Bar, Results};
 use super::server::Server;
 use super::slice::{Entrant, Load, Slice, preload, quiet_slice};
@@ -44,6 +45,7 @@ struct Arm {
 /// Every backend, durability `interval`.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let program = kill::planted_binary()?.display().to_string();
+    let _quiet = QuietMachine::new(results);
     for backend in &options.backends {
         let arm = |name: &str, bug: Option<&str>| -> Outcome<Arm> {
             let mut start = Zerohop::new(backend, "interval").start();

@@ -41,6 +41,7 @@ mod programs;
 mod progress;
 mod proxy;
 mod proxy_mget;
+mod quiet_machine;
 mod recovery;
 mod results;
 mod server;

@@ -93,6 +93,19 @@ pub fn null(backend: &str, reply: &str) -> Start {
     Start::new(&format!("null-{backend}"), &built("null-server"), &arguments)
 }
 
+/// The null server that answers so many keys at once.
+pub fn null_many(keys: usize) -> Start {
+    Start::new("null", &built("null-server"), &["--io", "epoll", "--port", "{port}", "--keys", &keys.to_string()])
+}
+
+/// The proxy that does nothing, before null servers that answer their shares of so many keys.
+pub fn null_fan_out(keys: usize, servers: &[Server]) -> Start {
+    let mut start = null_many(keys);
+    start.name = "null-fan-out".into();
+    start.words.extend(servers.iter().flat_map(|server| ["--behind".into(), server.port.to_string()]));
+    start
+}
+
 /// The null server that writes what a store in durability `interval` would, and does nothing else with it.
 pub fn null_log(backend: &str) -> Start {
     let arguments = ["--io", backend, "--port", "{port}", "--reply", "set", "--log", "{dir}"];

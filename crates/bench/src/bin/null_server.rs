@@ -1,9 +1,10 @@
 //! The null server as a program.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench::null::{Backend, FixedReply, LogPlan, NullPlan};
+use bench::null::{Backend, FanOutPlan, FixedReply, LogPlan, NullPlan};
 use clap::{Parser, ValueEnum};
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -33,6 +34,12 @@ struct Arguments {
     /// What is answered: a 132-byte bulk string, or +OK
     #[arg(long, value_enum, default_value_t = Reply::Get)]
     reply: Reply,
+    /// Answer so many keys at once, as an MGET is
+    #[arg(long)]
+    keys: Option<usize>,
+    /// Port of a server to ask for its share of the keys, one for each server: a proxy that does nothing [backend: epoll]
+    #[arg(long, requires = "keys")]
+    behind: Vec<u16>,
     /// An empty directory; what a store would log and write as runs is written there
     #[arg(long)]
     log: Option<PathBuf>,
@@ -46,10 +53,16 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let reply = match arguments.reply {
-        Reply::Get => FixedReply::Get,
-        Reply::Set => FixedReply::Set,
+    let on_ready = |port| println!("listening on 127.0.0.1:{port}");
+    let reply = match (arguments.keys, arguments.reply) {
+        (Some(keys), _) => FixedReply::GetMany(keys),
+        (None, Reply::Get) => FixedReply::Get,
+        (None, Reply::Set) => FixedReply::Set,
     };
+    if let (Some(keys), false) = (arguments.keys, arguments.behind.is_empty()) {
+        let plan = FanOutPlan { port: arguments.port, keys, servers: arguments.behind };
+        return ended(bench::null::fan_out(&plan, on_ready).map_err(|error| error.to_string()));
+    }
     let backend = match arguments.io {
         Io::Epoll => Backend::Epoll,
         Io::Uring => Backend::Uring,
@@ -58,7 +71,11 @@ fn main() -> ExitCode {
     let (record_bytes, run_percent) = (arguments.record_bytes, arguments.run_percent);
     let log = arguments.log.map(|directory| LogPlan { directory, record_bytes, run_percent });
     let plan = NullPlan { backend, port: arguments.port, request_bytes, reply, log };
-    match bench::null::run(&plan, |port| println!("listening on 127.0.0.1:{port}")) {
+    ended(bench::null::run(&plan, on_ready))
+}
+
+fn ended(result: Result<Infallible, String>) -> ExitCode {
+    match result {
         Ok(never) => match never {},
         Err(problem) => {
             eprintln!("null-server: {problem}");

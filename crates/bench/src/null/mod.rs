@@ -3,6 +3,7 @@
 //! and a store's own cost is its distance from here.
 
 mod epoll;
+mod fan_out;
 mod log;
 mod owed;
 mod uring;
@@ -10,6 +11,7 @@ mod uring;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, TcpListener};
 
+pub use fan_out::{FanOutPlan, fan_out};
 pub use log::LogPlan;
 use log::NullLog;
 
@@ -27,6 +29,8 @@ pub enum Backend {
 pub enum FixedReply {
     /// A bulk string of 132 bytes.
     Get,
+    /// So many of them: what an `MGET` is answered with.
+    GetMany(usize),
     /// `+OK`.
     Set,
 }
@@ -36,6 +40,9 @@ impl FixedReply {
     pub fn bytes(self) -> Vec<u8> {
         match self {
             FixedReply::Get => [b"$132\r\n".as_slice(), &[b'x'; 132], b"\r\n"].concat(),
+            FixedReply::GetMany(keys) => {
+                [format!("*{keys}\r\n").into_bytes(), FixedReply::Get.bytes().repeat(keys)].concat()
+            }
             FixedReply::Set => b"+OK\r\n".to_vec(),
         }
     }
@@ -44,6 +51,9 @@ impl FixedReply {
     pub fn default_request_bytes(self) -> usize {
         match self {
             FixedReply::Get => "*2\r\n$3\r\nGET\r\n$15\r\n\r\n".len() + 15,
+            FixedReply::GetMany(keys) => {
+                format!("*{}\r\n$4\r\nMGET\r\n", keys + 1).len() + keys * ("$15\r\n\r\n".len() + 15)
+            }
             FixedReply::Set => "*3\r\n$3\r\nSET\r\n$15\r\n\r\n$132\r\n\r\n".len() + 15 + 132,
         }
     }
