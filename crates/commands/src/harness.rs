@@ -45,7 +45,11 @@ impl Harness {
         Harness { store, now_ms, database, protocol, may_block: true, several_databases: true }
     }
 
-    fn with_unit<T>(&mut self, words: &[&[u8]], run: impl FnOnce(Arguments<'_>, &mut Unit<'_>) -> T) -> (T, Vec<u8>) {
+    pub(crate) fn with_unit<T>(
+        &mut self,
+        words: &[&[u8]],
+        run: impl FnOnce(Arguments<'_>, &mut Unit<'_>) -> T,
+    ) -> (T, Vec<u8>) {
         let request = Request::new(words);
         let mut out = b"earlier replies".to_vec();
         let earlier = out.len();

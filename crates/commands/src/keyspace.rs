@@ -5,6 +5,7 @@ use storage::{Form, Key, Record, Value};
 use types::{Change, Expiry, Kind};
 use wire::{Arguments, ErrorReply, error};
 
+use crate::ahead::{KeysAhead, Use};
 use crate::arguments::{database, is};
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
@@ -16,8 +17,8 @@ const COPY_IN_CLUSTER: ErrorReply =
 /// DEL key [key …]; UNLINK is the same, because nothing here is slow to free.
 pub(crate) fn del(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let mut removed = 0;
-    for index in 1..arguments.len() {
-        let key = if index == 1 { unit.first_key(arguments, 1) } else { unit.key(argument(arguments, index)) };
+    let mut keys = KeysAhead::all(arguments, Use::Write);
+    while let Some((_, key)) = keys.next(unit) {
         if unit.store.read(&key, unit.now_ms).is_some() {
             unit.store.apply(&key, &Change::Remove)?;
             removed += 1;
@@ -30,8 +31,8 @@ pub(crate) fn del(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
 /// EXISTS key [key …] and TOUCH: how many of them exist, repeated ones counted again.
 pub(crate) fn exists(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let mut count = 0;
-    for index in 1..arguments.len() {
-        let key = if index == 1 { unit.first_key(arguments, 1) } else { unit.key(argument(arguments, index)) };
+    let mut keys = KeysAhead::all(arguments, Use::Read);
+    while let Some((_, key)) = keys.next(unit) {
         count += i64::from(unit.store.read(&key, unit.now_ms).is_some());
     }
     unit.reply.integer(count);

@@ -8,10 +8,12 @@
 //!
 //! - [`mod@unit`]: what one command may touch, and what it may ask for (to block)
 //! - `dispatch`: from a command's id to its handler
+//! - `ahead`: keys of commands that have many
 //! - `arguments`, `failure`: numbers and options as Redis reads them, and how a command is refused
 //! - `strings`, `bits`, `keyspace`, `object`, `expiry`, `lists`, `own`: the families
 //! - [`scan`]: what the shard needs for the commands that visit every core
 
+mod ahead;
 mod arguments;
 mod bits;
 mod dispatch;

@@ -3,6 +3,7 @@
 use base::Version;
 use wire::{Arguments, ErrorReply, error};
 
+use crate::ahead::{KeysAhead, Use};
 use crate::arguments::{at_least, is, timeout_milliseconds};
 use crate::failure::{DONE, Executed, Failure};
 use crate::strings::get::text_or_null;
@@ -30,10 +31,11 @@ pub(crate) fn zh_get(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
 pub(crate) fn zh_mget(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     unit.reply.array(arguments.len() - 1);
     let mut refused = unit.refused.iter().peekable();
-    for (index, name) in arguments.iter().enumerate().skip(1) {
+    let mut keys = KeysAhead::all(arguments, Use::Read);
+    while let Some((index, key)) = keys.next(unit) {
         match refused.next_if(|refused| refused.argument == index) {
             Some(Refused { error, .. }) => unit.reply.raw(error),
-            None => text_or_null(name, unit),
+            None => text_or_null(&key, unit),
         }
     }
     DONE

@@ -1,11 +1,12 @@
 //! Reading strings: GET, GETSET, GETDEL, GETEX, MGET, STRLEN.
 
 use base::Text;
-use storage::Value;
+use storage::{Key, Value};
 use types::{Change, Expiry};
 use wire::{Arguments, error};
 
 use super::lifetime::Lifetime;
+use crate::ahead::{KeysAhead, Use};
 use crate::failure::{DONE, Executed};
 use crate::unit::Unit;
 use crate::values::{COLD, string};
@@ -72,16 +73,16 @@ pub(crate) fn getex(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
 /// MGET key [key …]; what is no string is null.
 pub(crate) fn mget(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     unit.reply.array(arguments.len() - 1);
-    for name in arguments.from(1) {
-        text_or_null(name, unit);
+    let mut keys = KeysAhead::all(arguments, Use::Read);
+    while let Some((_, key)) = keys.next(unit) {
+        text_or_null(&key, unit);
     }
     DONE
 }
 
 /// What MGET says of a key.
-pub(crate) fn text_or_null(name: &[u8], unit: &mut Unit<'_>) {
-    let key = unit.key(name);
-    match unit.store.read(&key, unit.now_ms).map(|record| record.value) {
+pub(crate) fn text_or_null(key: &Key<'_>, unit: &mut Unit<'_>) {
+    match unit.store.read(key, unit.now_ms).map(|record| record.value) {
         Some(Value::String { text, .. }) => unit.reply.text(text),
         Some(Value::Cold) => unreachable!("{COLD}"),
         Some(Value::List(_)) | None => unit.reply.null(),

@@ -7,6 +7,7 @@ use wire::{Arguments, ErrorReply, error};
 use super::conditional::Condition;
 use super::lifetime::Lifetime;
 use super::set::kept_if_present;
+use crate::ahead::{KeysAhead, Use};
 use crate::arguments::at_least;
 use crate::failure::{DONE, Executed, Failure};
 use crate::unit::{Unit, argument};
@@ -60,11 +61,12 @@ fn put_if(
     unit: &mut Unit<'_>,
 ) -> Executed {
     let now_ms = unit.now_ms;
-    let all_hold = (0..count).all(|pair| {
-        let key = unit.key(argument(arguments, first + 2 * pair));
+    let mut keys = KeysAhead::every(arguments, (first, 2), count, Use::Write);
+    let mut all_hold = true;
+    while let Some((_, key)) = keys.next(unit).filter(|_| all_hold) {
         let present = unit.store.read(&key, now_ms).map(|_| Text::default());
-        condition.holds(present)
-    });
+        all_hold = condition.holds(present);
+    }
     if all_hold {
         put_all(arguments, first, count, expiry, unit)?;
     }
@@ -79,8 +81,8 @@ fn put_all(
     expiry: Expiry,
     unit: &mut Unit<'_>,
 ) -> Result<(), Failure> {
-    for index in (first..).step_by(2).take(count) {
-        let key = unit.key(argument(arguments, index));
+    let mut keys = KeysAhead::every(arguments, (first, 2), count, Use::Write);
+    while let Some((index, key)) = keys.next(unit) {
         let expiry = kept_if_present(expiry, &key, unit);
         unit.store.apply(&key, &Change::put_string(argument(arguments, index + 1), expiry))?;
     }
