@@ -16,7 +16,7 @@ use crate::scatter::Sent;
 use crate::seat::{Owed, OwedTo};
 use base::street::Now;
 use client::cluster::{NodeNumber, slot_of};
-use client::spread::{Share, by_slot, items, request_for, shares};
+use client::spread::{Share, each_item, items, request_for, shares, with_slots};
 use std::collections::BTreeMap;
 use wire::{Arguments, ParseLimits, Parsed, parse};
 
@@ -30,19 +30,20 @@ const NAME_OF_ONE: &[u8] = b"MGET";
 /// Whether an element of such a reply sends a key elsewhere.
 #[inline]
 pub(crate) fn sends_some_on(reply: &[u8]) -> bool {
-    items(reply).is_some_and(|items| items.into_iter().any(sends_on))
+    let mut some = false;
+    each_item(reply, |item| some |= sends_on(item)).is_some() && some
 }
 
 impl ProxyMachine {
     /// The requests of an `MGET` of several slots, one to each of their holders; `None` if it is for one node as it is.
     pub(crate) fn merged(&self, caller: &Caller, arguments: Arguments<'_>) -> Option<Vec<Sent>> {
-        let by_slot = by_slot(arguments, 1)?;
+        let with_slots = with_slots(arguments, 1)?;
         let to = |share: Share<NodeNumber>| {
             let name = if share.has_several_slots { NAME } else { &arguments[0] };
             let request = request_for(name, arguments, 1, &share.places);
             Sent { node: share.holder, places: share.places, is_merged: share.has_several_slots, request }
         };
-        let shares = shares(arguments, &by_slot, |slot| self.routes.holder(slot, caller));
+        let shares = shares(arguments, &with_slots, |slot| self.routes.holder(slot, caller));
         Some(shares.into_iter().map(to).collect())
     }
 

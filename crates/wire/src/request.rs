@@ -15,7 +15,7 @@ mod inline;
 mod multibulk;
 
 pub use arguments::{Arguments, ArgumentsIter};
-pub use encode::{encode, encode_word};
+pub use encode::{encode, encode_count, encode_word};
 pub use inline::unquote_inline;
 pub use multibulk::resume;
 

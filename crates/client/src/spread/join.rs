@@ -14,13 +14,16 @@ pub struct Answered<'a> {
     pub reply: &'a [u8],
 }
 
+/// Room for the head of an array.
+const HEAD_BYTES: usize = 16;
+
 /// Said of a reply that does not have the shape of its command's.
 const ODD: &[u8] = b"-ERR a node of the cluster gave a reply of another shape than the others\r\n";
 
 /// The reply to a request whose parts were answered so. Errors: with [`Gathering::Elements`] in the place of each key that nobody
 /// could read; otherwise the first one, with how many were reached.
 pub fn join(gathering: Gathering, answers: &[Answered<'_>], protocol: Protocol) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(HEAD_BYTES + answers.iter().map(|answer| answer.reply.len()).sum::<usize>());
     let mut reply = Reply::new(&mut out, protocol);
     match gathering {
         Gathering::Elements => elements(answers, &mut reply),
@@ -57,20 +60,32 @@ fn integer(reply: &[u8]) -> Option<i64> {
 
 /// Elements of an array, each as it came.
 pub fn items(reply: &[u8]) -> Option<Vec<&[u8]>> {
-    let end = reply.iter().position(|&byte| byte == b'\n')? + 1;
-    let count = match &reply[..end] {
-        [b'*' | b'~', digits @ .., b'\r', b'\n'] => usize::try_from(parse_integer(digits)?).ok()?,
-        _ => return None,
-    };
-    let mut rest = &reply[end..];
-    let mut items = Vec::new();
+    // An element has three bytes at least.
+    let mut items = Vec::with_capacity(count_of(reply)?.0.min(reply.len() / 3));
+    each_item(reply, |item| items.push(item))?;
+    Some(items)
+}
+
+/// The same, one after the other; `None` where the reply is no array, or no whole one.
+#[inline]
+pub fn each_item<'a>(reply: &'a [u8], mut visit: impl FnMut(&'a [u8])) -> Option<()> {
+    let (count, mut rest) = count_of(reply)?;
     for _ in 0..count {
         let length = skip_reply(rest).ok()??;
         let (item, behind) = rest.split_at(length);
-        items.push(item);
+        visit(item);
         rest = behind;
     }
-    Some(items)
+    Some(())
+}
+
+/// How many elements an array has, and what is behind its head.
+fn count_of(reply: &[u8]) -> Option<(usize, &[u8])> {
+    let end = reply.iter().position(|&byte| byte == b'\n')? + 1;
+    match reply.split_at(end) {
+        ([b'*' | b'~', digits @ .., b'\r', b'\n'], rest) => Some((usize::try_from(parse_integer(digits)?).ok()?, rest)),
+        _ => None,
+    }
 }
 
 fn elements(answers: &[Answered<'_>], reply: &mut Reply<'_>) {

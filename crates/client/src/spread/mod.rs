@@ -9,8 +9,8 @@
 mod join;
 mod split;
 
-pub use join::{Answered, items, join};
-pub use split::{Part, Share, by_slot, request_for, shares, split, split_as};
+pub use join::{Answered, each_item, items, join};
+pub use split::{Part, Share, request_for, shares, split, split_as, with_slots};
 
 /// What becomes of a command in a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

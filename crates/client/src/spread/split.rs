@@ -4,7 +4,12 @@ use base::Slot;
 use base::limits::SPLIT_PART_BYTES_MAX;
 use placement::slot_of;
 use wire::Arguments;
-use wire::request::encode;
+use wire::request::{encode_count, encode_word};
+
+/// Keys for which a share has room from the beginning.
+const PLACES_FORESEEN: usize = 64;
+/// About what a word has beside its bytes on the wire.
+const WORD_BYTES: usize = 16;
 
 /// The same command for some of the keys, all of one slot.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,14 +29,16 @@ pub struct Share<N> {
     pub holder: N,
     /// Which of the request's keys they are.
     pub places: Vec<u32>,
+    /// The first one's slot.
+    first: Slot,
     /// Whether they are of several slots.
     pub has_several_slots: bool,
     bytes: usize,
 }
 
-/// Keys of a request with their slots, in the order of these, if one node could neither carry it out as it is nor refuse it: its
+/// Keys of a request with their slots, in its order, if one node could neither carry it out as it is nor refuse it: its
 /// keys are every `step` arguments from the first one on.
-pub fn by_slot(arguments: Arguments<'_>, step: usize) -> Option<Vec<(Slot, u32)>> {
+pub fn with_slots(arguments: Arguments<'_>, step: usize) -> Option<Vec<(Slot, u32)>> {
     let count = (arguments.len() - 1) / step;
     if count < 2 || !(arguments.len() - 1).is_multiple_of(step) {
         return None;
@@ -41,31 +48,29 @@ pub fn by_slot(arguments: Arguments<'_>, step: usize) -> Option<Vec<(Slot, u32)>
     if (1..count as u32).all(|place| slot_of(key(place)) == first) {
         return None;
     }
-    let mut by_slot: Vec<(Slot, u32)> = (0..count as u32).map(|place| (slot_of(key(place)), place)).collect();
-    by_slot.sort_unstable();
-    Some(by_slot)
+    Some((0..count as u32).map(|place| (slot_of(key(place)), place)).collect())
 }
 
 /// Who is asked for which keys of a request that asks for nothing else, up to [`SPLIT_PART_BYTES_MAX`] bytes at once.
 pub fn shares<N: Copy + PartialEq>(
     arguments: Arguments<'_>,
-    by_slot: &[(Slot, u32)],
+    with_slots: &[(Slot, u32)],
     holder: impl Fn(Slot) -> N,
 ) -> Vec<Share<N>> {
     let mut shares: Vec<Share<N>> = Vec::new();
-    let mut last = None;
-    for &(slot, place) in by_slot {
+    for &(slot, place) in with_slots {
         let (to, bytes) = (holder(slot), arguments[1 + place as usize].len());
-        let is_another_slot = last.replace(slot) != Some(slot);
         // Of one holder's shares only the last one has room.
-        match shares.iter_mut().rfind(|share| share.holder == to) {
-            Some(share) if share.bytes + bytes <= SPLIT_PART_BYTES_MAX => {
-                share.bytes += bytes;
-                share.places.push(place);
-                share.has_several_slots |= is_another_slot;
-            }
-            _ => shares.push(Share { holder: to, places: vec![place], has_several_slots: false, bytes }),
-        }
+        let share = shares.iter_mut().rfind(|share| share.holder == to);
+        let Some(share) = share.filter(|share| share.bytes + bytes <= SPLIT_PART_BYTES_MAX) else {
+            let mut places = Vec::with_capacity(with_slots.len().min(PLACES_FORESEEN));
+            places.push(place);
+            shares.push(Share { holder: to, places, first: slot, has_several_slots: false, bytes });
+            continue;
+        };
+        share.bytes += bytes;
+        share.places.push(place);
+        share.has_several_slots |= slot != share.first;
     }
     shares
 }
@@ -77,7 +82,8 @@ pub fn split(arguments: Arguments<'_>, step: usize) -> Option<Vec<Part>> {
 
 /// The same, of a request that goes by another name where it is of one slot.
 pub fn split_as(name: &[u8], arguments: Arguments<'_>, step: usize) -> Option<Vec<Part>> {
-    let by_slot = by_slot(arguments, step)?;
+    let mut by_slot = with_slots(arguments, step)?;
+    by_slot.sort_unstable();
     let bytes = |place: u32| (0..step).map(|at| arguments[1 + place as usize * step + at].len()).sum::<usize>();
     let mut parts = Vec::new();
     let mut rest = &by_slot[..];
@@ -98,13 +104,14 @@ pub fn split_as(name: &[u8], arguments: Arguments<'_>, step: usize) -> Option<Ve
 
 /// A request by that name for these of another one's keys.
 pub fn request_for(name: &[u8], arguments: Arguments<'_>, step: usize, places: &[u32]) -> Vec<u8> {
-    let mut words: Vec<&[u8]> = vec![name];
-    for &place in places {
-        let from = 1 + place as usize * step;
-        words.extend((from..from + step).map(|at| &arguments[at]));
-    }
-    let mut request = Vec::new();
-    encode(words.iter().copied(), &mut request);
+    let words = || {
+        let of_keys = places.iter().flat_map(|&place| (0..step).map(move |at| 1 + place as usize * step + at));
+        std::iter::once(name).chain(of_keys.map(|at| &arguments[at]))
+    };
+    let bytes: usize = words().map(|word| word.len() + WORD_BYTES).sum();
+    let mut request = Vec::with_capacity(bytes + WORD_BYTES);
+    encode_count(1 + places.len() * step, &mut request);
+    words().for_each(|word| encode_word(word, &mut request));
     request
 }
 
@@ -112,6 +119,7 @@ pub fn request_for(name: &[u8], arguments: Arguments<'_>, step: usize, places: &
 mod tests {
     use super::*;
     use base::rng::Rng;
+    use wire::request::encode;
     use wire::{ParseLimits, Parsed, parse};
 
     fn with_arguments<R>(words: &[&[u8]], then: impl FnOnce(Arguments<'_>) -> R) -> R {
@@ -172,7 +180,8 @@ mod tests {
                 })
                 .collect();
             let words: Vec<&[u8]> = std::iter::once(&b"MGET"[..]).chain(keys.iter().map(Vec::as_slice)).collect();
-            let shares = with_arguments(&words, |arguments| Some(shares(arguments, &by_slot(arguments, 1)?, holder)));
+            let shares =
+                with_arguments(&words, |arguments| Some(shares(arguments, &with_slots(arguments, 1)?, holder)));
             let Some(shares) = shares else { continue };
             let mut seen: Vec<u32> = Vec::new();
             for share in &shares {

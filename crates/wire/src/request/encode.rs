@@ -9,12 +9,18 @@ where
     W::IntoIter: ExactSizeIterator,
 {
     let words = words.into_iter();
-    out.push(b'*');
-    push_unsigned(out, words.len() as u64);
-    out.extend_from_slice(b"\r\n");
+    encode_count(words.len(), out);
     for word in words {
         encode_word(word, out);
     }
+}
+
+/// Appends the beginning of a request of so many words.
+#[inline]
+pub fn encode_count(words: usize, out: &mut Vec<u8>) {
+    out.push(b'*');
+    push_unsigned(out, words as u64);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends one word of such a request.
