@@ -63,6 +63,8 @@ const CELLS: &[Cell] = &[
     Cell::of_500_connections("set-P16-500c", "set", 16, (0.60, 0.70)),
 ];
 
+const MANY_KEYS: &str = "mget-50";
+
 /// Runs every cell that was asked for.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let redis = programs::redis_like("redis-server", None)?.ready()?;
@@ -74,6 +76,28 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     results.note(format!("15 B keys, 132 B values, {} keys; Redis and Valkey without persistence", options.keys));
     for cell in CELLS.iter().filter(|cell| options.wants(cell.name)) {
         run_cell(cell, options, results, [&redis, &valkey], &zerohops)?;
+    }
+    if options.wants(MANY_KEYS) {
+        many_keys(options, results, [&redis, &valkey], &zerohops)?;
+    }
+    Ok(())
+}
+
+/// Fifty keys at once, for which no bar was set.
+fn many_keys(
+    options: &Options,
+    results: &mut Results,
+    [redis, valkey]: [&Server; 2],
+    zerohops: &[(String, Server)],
+) -> Outcome<()> {
+    let load = Load::new("mget", 1, options.keys).with(&["--keys-per-request", "50"]);
+    let servers = [redis, valkey].into_iter().chain(zerohops.iter().map(|(_, server)| server));
+    let entrants: Vec<Entrant<'_>> = servers.map(|server| Entrant::new(server, &load)).collect();
+    let rounds = interleaved(MANY_KEYS, &entrants, options)?;
+    results.keep(&rounds);
+    for zerohop in 2..entrants.len() {
+        results.compare(&rounds, (zerohop, 0), &CPU, Bar::None);
+        results.compare(&rounds, (zerohop, 1), &CPU, Bar::None);
     }
     Ok(())
 }
