@@ -69,12 +69,12 @@ const CASES: [Case; 16] = [
         becomes: LATE_RUN,
     },
     Case {
-        // The end of a run is written when the next one begins.
-        name: "EIO on the end of one of the runs of a stop",
-        rule: rule(call::TRUNCATE, file::NEW_RUN, 5, EIO),
+        name: "EIO on a sync of one of the runs of a stop",
+        rule: rule(call::SYNC, file::NEW_RUN, 5, EIO),
         becomes: Becomes::StopWithoutRun,
     },
     Case {
+        // The end of a run, which is all of a small one, is written when the next one begins.
         name: "ENOSPC on a write to one of the runs of a stop",
         rule: rule(call::WRITE, file::NEW_RUN, 5, ENOSPC),
         becomes: Becomes::StopWithoutRun,

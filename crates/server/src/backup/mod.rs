@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - [`description`]: the file `BACKUP`
-//! - [`plan`]: what a base has already
+//! - `plan`: what a base has already
 //! - [`target`]: the directory that becomes a backup
 //! - [`source`]: what there is to copy
 //! - [`copy`]: bytes and digests
