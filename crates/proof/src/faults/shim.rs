@@ -19,7 +19,6 @@ pub(super) mod call {
     pub const WRITE: u32 = 1;
     pub const SYNC: u32 = 2;
     pub const RENAME: u32 = 4;
-    pub const TRUNCATE: u32 = 16;
     pub const ALL: u32 = 63;
 }
 
