@@ -62,7 +62,7 @@ pub const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
 /// would write runs all the time.
 pub const LOG_SEGMENTS_MIN: u64 = 8;
 /// The part of a run that its file may have as room behind it: what is left of the run that had the file before. Runs of a store whose
-/// keys are spread evenly differ by less, so that files keep their lengths.
+/// keys are spread evenly differ by about as much, so that most files keep their lengths.
 pub const RUN_ROOM_SHARE: u64 = 128;
 /// Segments of log that are not synced, 64 MiB, above which writers wait for the sync under way.
 pub const LOG_UNSYNCED_SEGMENTS_MAX: u64 = 8;

@@ -5,7 +5,7 @@
 //!  MGET  k1 … k16 │ k17 … k32 │ k33 …      hashed ─► buckets asked for ─► records asked for ─► the command takes one key after the other
 //! ```
 //!
-//! Of a million keys each read waits twice for memory, and one behind the other these were two thirds of what a store did for `MGET`
+//! Of a million keys each read waits twice for memory, and one behind the other these were half of what an `MGET` cost
 //! (`docs/internals/tick.md`, windows).
 
 use storage::Key;

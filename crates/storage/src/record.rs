@@ -185,8 +185,8 @@ impl Header {
     }
 }
 
-/// A string whose bytes follow its key, which most records are, borrowed from its slot. Read apart from [`Header::decode`], because
-/// what may be of others costs three times as much as it.
+/// A string whose bytes follow its key, which most records are, borrowed from its slot. Read apart from [`Header::decode`], which has to
+/// look at what only others have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain<'a> {
     /// Last write's sequence in its partition.
