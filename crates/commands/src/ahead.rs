@@ -31,7 +31,8 @@ pub(crate) struct KeysAhead<'a> {
     step: usize,
     end: usize,
     purpose: Use,
-    window: [Option<(usize, Key<'a>)>; KEYS_AHEAD],
+    /// Without memory while there is one key at most: `EXISTS key` would pay for it.
+    window: Vec<(usize, Key<'a>)>,
     /// The next one of the window.
     at: usize,
 }
@@ -50,36 +51,43 @@ impl<'a> KeysAhead<'a> {
         purpose: Use,
     ) -> KeysAhead<'a> {
         let end = from + step * count;
-        KeysAhead { arguments, next: from, step, end, purpose, window: [None; KEYS_AHEAD], at: KEYS_AHEAD }
+        KeysAhead { arguments, next: from, step, end, purpose, window: Vec::new(), at: 0 }
     }
 
     /// The next key, and which argument it is.
     #[inline]
     pub(crate) fn next(&mut self, unit: &Unit<'_>) -> Option<(usize, Key<'a>)> {
-        if self.at == KEYS_AHEAD {
+        if self.at == self.window.len() {
+            // Of one key, what it needs is asked for by reading it.
+            if self.next + self.step >= self.end {
+                return self.take(unit);
+            }
             self.fill(unit);
         }
-        let next = self.window[self.at].take()?;
         self.at += 1;
-        Some(next)
+        Some(self.window[self.at - 1])
     }
 
+    /// The next key, nothing asked for.
+    #[inline]
+    fn take(&mut self, unit: &Unit<'_>) -> Option<(usize, Key<'a>)> {
+        let (index, arguments) = (self.next, self.arguments);
+        if index >= self.end {
+            return None;
+        }
+        self.next += self.step;
+        Some((index, if index == 1 { unit.first_key(arguments, 1) } else { unit.key(argument(arguments, index)) }))
+    }
+
+    #[inline(never)]
     fn fill(&mut self, unit: &Unit<'_>) {
         self.at = 0;
-        for place in &mut self.window {
-            if self.next >= self.end {
-                break;
-            }
-            let (index, arguments) = (self.next, self.arguments);
-            let key = if index == 1 { unit.first_key(arguments, 1) } else { unit.key(argument(arguments, index)) };
-            *place = Some((index, key));
-            self.next += self.step;
+        self.window.clear();
+        self.window.reserve(KEYS_AHEAD);
+        while let Some(key) = (self.window.len() < KEYS_AHEAD).then(|| self.take(unit)).flatten() {
+            self.window.push(key);
         }
-        // Of one key, what it needs is asked for by reading it.
-        if self.window[1].is_none() {
-            return;
-        }
-        let keys = || self.window.iter().flatten().map(|(_, key)| key);
+        let keys = || self.window.iter().map(|(_, key)| key);
         keys().for_each(|key| unit.store.prefetch_bucket(key));
         if self.purpose == Use::Write {
             keys().for_each(|key| unit.store.prefetch_counters(key));
