@@ -40,6 +40,7 @@ mod connect;
 mod connection_table;
 mod core_loop;
 mod dialer;
+mod direct_memory;
 mod disk_thread;
 mod disk_trouble;
 mod doorbell;

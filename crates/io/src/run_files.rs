@@ -23,22 +23,21 @@ use rustix::fs::OFlags;
 
 use base::limits::RUN_ROOM_SHARE;
 
-use crate::files::{remove, sync_directory, unfinished};
-
-/// What direct writes are aligned to, bytes: at least the block of any disk in use.
-const ALIGN_BYTES: usize = 4096;
-/// Bytes that go to the disk at once: where a machine is virtual, to tell its host of a write costs more than 256 KiB of it
-/// (`docs/internals/data-file.md`, run).
-const WRITE_BYTES: usize = 1 << 20;
+use crate::direct_memory::{ALIGN_BYTES, DirectMemory, WRITE_BYTES};
+use crate::files::{remove, unfinished};
 
 /// The run that is being written, by one disk thread.
 #[derive(Default)]
 pub(crate) struct RunFiles {
     current: Option<RunFile>,
-    /// Of the run under way; one for all of them, since a first touch of so much memory costs half of what a write does.
-    buffer: AlignedBuffer,
+    /// For the run under way; one for all of them, since a first touch of so much memory costs half of what a write does.
+    memory: Option<DirectMemory>,
+    /// Runs that have their end and not yet their name.
+    whole: Vec<(PathBuf, File)>,
     /// Runs whose end could not be written when the next one began, and why. They are asked for by name later.
     unfinished: Vec<(PathBuf, String)>,
+    /// Where runs lie, from the first one on.
+    directory: Option<File>,
 }
 
 struct RunFile {
@@ -46,7 +45,7 @@ struct RunFile {
     path: PathBuf,
     file: File,
     is_direct: bool,
-    /// Bytes that wait in the buffer.
+    /// Bytes that wait in memory.
     filled: usize,
     /// Bytes in the file.
     written: u64,
@@ -68,7 +67,11 @@ impl RunFiles {
         }
         match &mut self.current {
             Some(run) if run.path == path && run.written + run.filled as u64 == offset => {
-                run.append(bytes, &mut self.buffer)
+                let memory = match &mut self.memory {
+                    Some(memory) => memory,
+                    none => none.insert(DirectMemory::new()?),
+                };
+                run.append(bytes, memory)
             }
             _ => Err(io::Error::other("a run is written from its beginning to its end")),
         }
@@ -81,19 +84,35 @@ impl RunFiles {
             return Err(io::Error::other(format!("the end of {} could not be written: {reason}", path.display())));
         }
         for path in paths {
-            OpenOptions::new().write(true).open(unfinished(path))?.sync_data()?;
+            let whole = self.whole.iter().find(|(whole, _)| whole == path);
+            let (_, file) = whole.ok_or_else(|| io::Error::other(format!("{} was not written", path.display())))?;
+            file.sync_data()?;
         }
+        self.whole.retain(|(whole, _)| !paths.contains(whole));
         for path in paths {
             fs::rename(unfinished(path), path)?;
         }
-        paths.first().map_or(Ok(()), |path| sync_directory(path.parent().expect("a run lies in the data directory")))
+        paths.first().map_or(Ok(()), |path| self.sync_directory_of(path))
+    }
+
+    fn sync_directory_of(&mut self, path: &Path) -> io::Result<()> {
+        let directory = match &self.directory {
+            Some(directory) => directory,
+            None => self.directory.insert(File::open(path.parent().expect("a run lies in the data directory"))?),
+        };
+        directory.sync_all()
     }
 
     /// Removes a run that was not published.
     pub(crate) fn drop_run(&mut self, path: &Path) -> io::Result<()> {
-        self.current.take_if(|run| run.path == path);
-        self.unfinished.retain(|(unfinished, _)| unfinished != path);
+        self.forget(path);
         remove(&unfinished(path))
+    }
+
+    fn forget(&mut self, path: &Path) {
+        self.current.take_if(|run| run.path == path);
+        self.whole.retain(|(whole, _)| whole != path);
+        self.unfinished.retain(|(unfinished, _)| unfinished != path);
     }
 
     /// Another run begins. That the one before it has no end is no fault of this one: it is told when that one is published.
@@ -102,12 +121,16 @@ impl RunFiles {
         if let (Err(error), Some(before)) = (self.finish(), before) {
             self.unfinished.push((before, error.to_string()));
         }
-        self.unfinished.retain(|(unfinished, _)| unfinished != next);
+        self.forget(next);
     }
 
     /// No more bytes come to the run under way.
     fn finish(&mut self) -> io::Result<()> {
-        self.current.take().map_or(Ok(()), |run| run.finish(&mut self.buffer))
+        if let (Some(mut run), Some(memory)) = (self.current.take(), &mut self.memory) {
+            run.finish(memory)?;
+            self.whole.push((run.path, run.file));
+        }
+        Ok(())
     }
 }
 
@@ -127,14 +150,14 @@ impl RunFile {
         Ok(RunFile { path: path.to_owned(), file, is_direct, filled: 0, written: 0, old_bytes })
     }
 
-    fn append(&mut self, mut bytes: &[u8], buffer: &mut AlignedBuffer) -> io::Result<()> {
+    fn append(&mut self, mut bytes: &[u8], memory: &mut DirectMemory) -> io::Result<()> {
         while !bytes.is_empty() {
             let count = bytes.len().min(WRITE_BYTES - self.filled);
             let (now, later) = bytes.split_at(count);
-            buffer.bytes_mut()[self.filled..][..count].copy_from_slice(now);
+            memory.bytes_mut()[self.filled..][..count].copy_from_slice(now);
             (self.filled, bytes) = (self.filled + count, later);
             if self.filled == WRITE_BYTES {
-                self.write_out(buffer.bytes())?;
+                self.write_out(memory.bytes())?;
                 (self.written, self.filled) = (self.written + WRITE_BYTES as u64, 0);
             }
         }
@@ -153,36 +176,15 @@ impl RunFile {
         }
     }
 
-    fn finish(mut self, buffer: &mut AlignedBuffer) -> io::Result<()> {
+    fn finish(&mut self, memory: &mut DirectMemory) -> io::Result<()> {
         let whole = self.filled.next_multiple_of(ALIGN_BYTES);
-        buffer.bytes_mut()[self.filled..whole].fill(0);
-        self.write_out(&buffer.bytes()[..whole])?;
+        memory.bytes_mut()[self.filled..whole].fill(0);
+        self.write_out(&memory.bytes()[..whole])?;
         let bytes = self.written + whole as u64;
         match self.old_bytes > bytes + bytes / RUN_ROOM_SHARE {
             true => self.file.set_len(bytes),
             false => Ok(()),
         }
-    }
-}
-
-/// Memory for direct writes; none before the first.
-#[derive(Default)]
-struct AlignedBuffer {
-    memory: Vec<u8>,
-    start: usize,
-}
-
-impl AlignedBuffer {
-    fn bytes(&self) -> &[u8] {
-        &self.memory[self.start..][..WRITE_BYTES]
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        if self.memory.is_empty() {
-            self.memory = vec![0; WRITE_BYTES + ALIGN_BYTES];
-            self.start = self.memory.as_ptr().align_offset(ALIGN_BYTES);
-        }
-        &mut self.memory[self.start..][..WRITE_BYTES]
     }
 }
 
