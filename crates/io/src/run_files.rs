@@ -4,15 +4,15 @@
 //! whole blocks: bytes gather here until there are enough, and the last block is filled up and cut off again.
 //!
 //! ```text
-//!  make      next.run.new, emptied if it is there  ─┐
-//!  recycle   old.run ─ rename ─► next.run.new      ─┴─ write over it ─ cut where much is left ─ sync ─ rename ─► next.run ─ sync directory
+//!  make      next.run.new, emptied if it is there ─┐
+//!  recycle   old.run, as it is                    ─┴─ write over it ─ cut where much is left ─ sync ─ rename ─► next.run ─ sync directory
 //! ```
 //!
 //! A run says itself where it ends, so what is left of an old one behind it may stay, up to a share: a file that keeps its length has nothing
 //! to sync but its content, and one that is cut within a block first reads that block.
 //!
-//! What is recycled is replaced by another run whose name is durable, so a start reads it under neither name: nothing waits for the
-//! first renaming. Its blocks are there, and a direct write need not find any.
+//! What is recycled is replaced by another run whose name is durable, so a start removes it unread, whatever is in it by then. Its blocks
+//! are there, and a direct write need not find any.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -32,17 +32,16 @@ pub(crate) struct RunFiles {
     current: Option<RunFile>,
     /// For the run under way; one for all of them, since a first touch of so much memory costs half of what a write does.
     memory: Option<DirectMemory>,
-    /// Runs that have their end and not yet their name.
-    whole: Vec<(PathBuf, File)>,
-    /// Runs whose end could not be written when the next one began, and why. They are asked for by name later.
-    unfinished: Vec<(PathBuf, String)>,
+    /// Runs that have their end, or failed to get it, and not yet their name.
+    whole: Vec<RunFile>,
     /// Where runs lie, from the first one on.
     directory: Option<File>,
 }
 
 struct RunFile {
-    /// The name that it will have.
+    /// The name that it will have, and the one that it has.
     path: PathBuf,
+    beside: PathBuf,
     file: File,
     is_direct: bool,
     /// Bytes that wait in memory.
@@ -51,6 +50,8 @@ struct RunFile {
     written: u64,
     /// How long the file was that it takes the place of.
     old_bytes: u64,
+    /// Why its end could not be written.
+    failure: Option<String>,
 }
 
 impl RunFiles {
@@ -62,7 +63,8 @@ impl RunFiles {
         recycle: Option<&Path>,
     ) -> io::Result<()> {
         if offset == 0 {
-            self.finish_before(path);
+            self.finish();
+            self.whole.retain(|run| run.path != path);
             self.current = Some(RunFile::make(path, recycle)?);
         }
         match &mut self.current {
@@ -79,19 +81,20 @@ impl RunFiles {
 
     /// Makes runs durable, then gives them their names, then makes those durable: whoever finds a name finds all of the run.
     pub(crate) fn publish(&mut self, paths: &[PathBuf]) -> io::Result<()> {
-        self.finish()?;
-        if let Some((path, reason)) = self.unfinished.iter().find(|(path, _)| paths.contains(path)) {
-            return Err(io::Error::other(format!("the end of {} could not be written: {reason}", path.display())));
-        }
+        self.finish();
         for path in paths {
-            let whole = self.whole.iter().find(|(whole, _)| whole == path);
-            let (_, file) = whole.ok_or_else(|| io::Error::other(format!("{} was not written", path.display())))?;
-            file.sync_data()?;
+            let run = self.whole.iter().find(|run| run.path == *path);
+            let run = run.ok_or_else(|| io::Error::other(format!("{} was not written", path.display())))?;
+            if let Some(reason) = &run.failure {
+                let shown = path.display();
+                return Err(io::Error::other(format!("the end of {shown} could not be written: {reason}")));
+            }
+            run.file.sync_data()?;
         }
-        self.whole.retain(|(whole, _)| !paths.contains(whole));
-        for path in paths {
-            fs::rename(unfinished(path), path)?;
+        for run in self.whole.iter().filter(|run| paths.contains(&run.path)) {
+            fs::rename(&run.beside, &run.path)?;
         }
+        self.whole.retain(|run| !paths.contains(&run.path));
         paths.first().map_or(Ok(()), |path| self.sync_directory_of(path))
     }
 
@@ -105,49 +108,37 @@ impl RunFiles {
 
     /// Removes a run that was not published.
     pub(crate) fn drop_run(&mut self, path: &Path) -> io::Result<()> {
-        self.forget(path);
+        let current = self.current.take_if(|run| run.path == path);
+        let mut dropped = current.into_iter().chain(self.whole.extract_if(.., |run| run.path == path));
+        dropped.try_for_each(|run| remove(&run.beside))?;
         remove(&unfinished(path))
     }
 
-    fn forget(&mut self, path: &Path) {
-        self.current.take_if(|run| run.path == path);
-        self.whole.retain(|(whole, _)| whole != path);
-        self.unfinished.retain(|(unfinished, _)| unfinished != path);
-    }
-
-    /// Another run begins. That the one before it has no end is no fault of this one: it is told when that one is published.
-    fn finish_before(&mut self, next: &Path) {
-        let before = self.current.as_ref().map(|run| run.path.clone());
-        if let (Err(error), Some(before)) = (self.finish(), before) {
-            self.unfinished.push((before, error.to_string()));
-        }
-        self.forget(next);
-    }
-
-    /// No more bytes come to the run under way.
-    fn finish(&mut self) -> io::Result<()> {
+    /// No more bytes come to the run under way. That it has no end is no fault of the next one: it is told when this one is published.
+    fn finish(&mut self) {
         if let (Some(mut run), Some(memory)) = (self.current.take(), &mut self.memory) {
-            run.finish(memory)?;
-            self.whole.push((run.path, run.file));
+            run.failure = run.finish(memory).err().map(|error| error.to_string());
+            self.whole.push(run);
         }
-        Ok(())
     }
 }
 
 impl RunFile {
     fn make(path: &Path, recycle: Option<&Path>) -> io::Result<RunFile> {
-        let mut options = OpenOptions::new();
-        let is_recycled = recycle.is_some_and(|old| fs::rename(old, unfinished(path)).is_ok());
-        if let Some(old) = recycle.filter(|_| !is_recycled) {
-            remove(old)?;
-        }
-        options.write(true).create(true).truncate(!is_recycled);
-        let direct = options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(unfinished(path));
-        let is_direct = direct.is_ok();
-        // Not every file system knows direct writes.
-        let file = direct.or_else(|_| options.open(unfinished(path)))?;
+        let (mut reopened, mut made) = (OpenOptions::new(), OpenOptions::new());
+        reopened.write(true);
+        made.write(true).create(true).truncate(true);
+        let old = recycle.and_then(|old| Some((open(&reopened, old).ok()?, old.to_owned())));
+        let is_recycled = old.is_some();
+        let ((file, is_direct), beside) = match old {
+            Some(old) => old,
+            None => {
+                recycle.map_or(Ok(()), remove)?;
+                (open(&made, &unfinished(path))?, unfinished(path))
+            }
+        };
         let old_bytes = if is_recycled { file.metadata()?.len() } else { 0 };
-        Ok(RunFile { path: path.to_owned(), file, is_direct, filled: 0, written: 0, old_bytes })
+        Ok(RunFile { path: path.to_owned(), beside, file, is_direct, filled: 0, written: 0, old_bytes, failure: None })
     }
 
     fn append(&mut self, mut bytes: &[u8], memory: &mut DirectMemory) -> io::Result<()> {
@@ -168,7 +159,7 @@ impl RunFile {
         match self.file.write_all_at(bytes, self.written) {
             // Some file systems take the flag and refuse the write; what counts is that the bytes are there.
             Err(error) if self.is_direct && error.kind() == io::ErrorKind::InvalidInput => {
-                self.file = OpenOptions::new().write(true).open(unfinished(&self.path))?;
+                self.file = OpenOptions::new().write(true).open(&self.beside)?;
                 self.is_direct = false;
                 self.file.write_all_at(bytes, self.written)
             }
@@ -185,6 +176,14 @@ impl RunFile {
             true => self.file.set_len(bytes),
             false => Ok(()),
         }
+    }
+}
+
+/// For direct writes, which not every file system knows, and whether it does.
+fn open(options: &OpenOptions, path: &Path) -> io::Result<(File, bool)> {
+    match options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(path) {
+        Ok(file) => Ok((file, true)),
+        Err(_) => Ok((options.open(path)?, false)),
     }
 }
 
@@ -239,8 +238,9 @@ mod tests {
             // An attempt that came to nothing may have left something there.
             fs::write(unfinished(&path(number)), b"left").unwrap();
             runs.write(&path(number), (0, &content), Some(&path(number - 1))).unwrap();
-            assert!(!path(number - 1).exists() && !path(number).exists(), "it has neither name");
+            assert!(path(number - 1).exists() && !path(number).exists(), "it has its old name");
             runs.publish(&[path(number)]).unwrap();
+            assert!(!path(number - 1).exists(), "it has one name");
             let file = fs::read(path(number)).unwrap();
             assert!(file.starts_with(&content), "{number}");
             assert_eq!(file.len(), content.len().next_multiple_of(ALIGN_BYTES), "{number}");
@@ -249,6 +249,9 @@ mod tests {
         runs.write(&path(4), (0, b"new"), Some(&path(0))).unwrap();
         runs.publish(&[path(4)]).unwrap();
         assert_eq!(content(&path(4)), b"new", "where there is none to take one is made");
+        runs.write(&path(5), (0, b"not wanted"), Some(&path(4))).unwrap();
+        runs.drop_run(&path(5)).unwrap();
+        assert!(!path(4).exists() && !path(5).exists(), "what it took is gone with it");
         fs::remove_dir_all(&directory).unwrap();
     }
 

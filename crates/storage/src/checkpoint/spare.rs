@@ -1,13 +1,13 @@
 //! Spare: the file of a run that a newer one replaces becomes that of the next run.
 //!
 //! ```text
-//!   g17-old.run ── replaced, and nobody pins it ──► spare ── the next run begins ──► g18-next.run.new ── published ──► g18-next.run
+//!   g17-old.run ── replaced, and nobody pins it ──► spare ── the next run begins, in its place ── published ──► g18-next.run
 //!                                                    └── a stop, a failure, no room among the spares ──► removed
 //! ```
 //!
 //! Its blocks are there, so nothing is allocated or freed; and a file system that looks through what was removed of late before it
-//! makes a file has nothing to look through. Until it is taken it keeps its name, as a run that a newer one replaces: a start
-//! removes such files unread. So it makes no difference, either, whether its renaming survives a power cut.
+//! makes a file has nothing to look through. Until the next run is published it keeps its name, as a run that a newer one replaces: a
+//! start removes such files unread, whatever is in them.
 
 use std::collections::VecDeque;
 
