@@ -23,10 +23,13 @@ use std::sync::Arc;
 use tls::client::ClientFiles;
 use tls::{ClientCertificates, KeyFiles};
 
+mod names;
+
 /// The whole file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
+    #[serde(deserialize_with = "names::one_or_more")]
     upstream: Vec<String>,
     upstream_tls: Option<UpstreamKeys>,
     sentinel: Option<Login>,
@@ -391,6 +394,8 @@ mod tests {
         assert_eq!((config.classes, config.class), (vec![Class::default()], ClassNumber::DEFAULT));
         assert_eq!((config.cores, config.backend), (1, io::Backend::Auto));
         assert_eq!(config.upstream.connections_max, UPSTREAM_CONNECTIONS_MAX);
+        let alone = read(&LEAST.replace("[\"127.0.0.1:6379\"]", "\"127.0.0.1:6379\"")).unwrap();
+        assert_eq!(alone.upstream.addresses, config.upstream.addresses, "one store is no list");
         assert_eq!(config.upstream.policy, PolicyConfig::SelfClocked);
     }
 
@@ -524,6 +529,8 @@ mod tests {
             (with("[sentinel]\npassword-file = \"secret\""), ["sentinel://", "", ""]),
             (with("[sentinel]\npassword-file = \"x\""), ["no x", "", ""]),
             (read("upstream = ").unwrap_err(), ["line 1", "", ""]),
+            (read("upstream = 6379").unwrap_err(), ["line 1", "a name, \"127.0.0.1:6379\", or a list", ""]),
+            (read("upstream = [6379]").unwrap_err(), ["line 1", "expected a string", ""]),
             (first("aclfile = \"nowhere\""), ["aclfile = \"nowhere\"", "no nowhere", ""]),
             (first("aclfile = \"wrong\""), ["aclfile = \"wrong\"", "line 2", "+hste"]),
             (with("[upstream-login]\npassword-file = \"secret\""), ["[upstream-login]", "everyone", "aclfile ="]),
