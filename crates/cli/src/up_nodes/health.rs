@@ -14,7 +14,7 @@ use crate::client::connection::{Connection, Target};
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tells `events` once the nodes with these directories, whose cores have these ports, say that all slots are served and have
-/// their copies, and that enough of them vote: until then the loss of the first would leave nobody to agree. On a
+/// their copies, that each of them has its share, and that enough of them vote: until then the loss of the first would leave nobody to agree. On a
 /// thread of its own, because a node that stands still answers nothing; it gives up at `until`.
 pub fn watch(nodes: Vec<(PathBuf, u16)>, password: Option<String>, events: Sender<Event>, until: Instant) {
     let watch = move || {
@@ -56,7 +56,11 @@ fn is_whole(port: u16, password: Option<&str>, nodes: usize) -> bool {
 
 fn says_whole(told: &str, nodes: usize) -> bool {
     let says = |wanted: &str| told.lines().any(|line| line.trim_end() == wanted);
-    says("cluster_state:ok") && says("cluster_slots_degraded:0") && says(&format!("cluster_known_nodes:{nodes}"))
+    let are_all = |what: &str| says(&format!("{what}:{nodes}"));
+    says("cluster_state:ok")
+        && says("cluster_slots_degraded:0")
+        && are_all("cluster_known_nodes")
+        && are_all("cluster_size")
 }
 
 #[cfg(test)]
@@ -65,12 +69,17 @@ mod tests {
 
     #[test]
     fn it_is_whole_when_all_are_known_and_every_slot_has_its_copies() {
-        let told = |state, degraded, known| {
-            format!("cluster_state:{state}\r\ncluster_slots_degraded:{degraded}\r\ncluster_known_nodes:{known}\r\n")
+        let told = |state, degraded, known, serving| {
+            format!(
+                "cluster_state:{state}\r\ncluster_slots_degraded:{degraded}\r\ncluster_known_nodes:{known}\r\n\
+                 cluster_size:{serving}\r\n"
+            )
         };
-        assert!(says_whole(&told("ok", 0, 3), 3));
-        for (state, degraded, known) in [("fail", 0, 3), ("ok", 1, 3), ("ok", 0, 2), ("ok", 0, 30)] {
-            assert!(!says_whole(&told(state, degraded, known), 3), "{state} {degraded} {known}");
+        assert!(says_whole(&told("ok", 0, 3, 3), 3));
+        for (state, degraded, known, serving) in
+            [("fail", 0, 3, 3), ("ok", 1, 3, 3), ("ok", 0, 2, 3), ("ok", 0, 30, 3), ("ok", 0, 3, 2)]
+        {
+            assert!(!says_whole(&told(state, degraded, known, serving), 3), "{state} {degraded} {known} {serving}");
         }
     }
 }
