@@ -38,8 +38,10 @@ const fn tables() -> [[u16; 256]; 8] {
 /// CRC16 with polynomial 0x1021, initial value 0, not reflected (CRC-16/XMODEM).
 #[inline]
 pub fn crc16(bytes: &[u8]) -> u16 {
-    let mut crc: u16 = 0;
-    let (chunks, rest) = bytes.as_chunks::<8>();
+    // What does not fill a chunk comes first: with zeros in front, which change nothing, it would be one. So its bytes, too, are looked up at
+    // once.
+    let (first, chunks) = bytes.as_rchunks::<8>();
+    let mut crc = first.iter().rev().zip(&TABLES).fold(0, |crc, (&byte, table)| crc ^ table[usize::from(byte)]);
     for chunk in chunks {
         let [high, low] = crc.to_be_bytes();
         crc = TABLES[7][usize::from(chunk[0] ^ high)]
@@ -51,9 +53,6 @@ pub fn crc16(bytes: &[u8]) -> u16 {
             ^ TABLES[1][usize::from(chunk[6])]
             ^ TABLES[0][usize::from(chunk[7])];
     }
-    for &byte in rest {
-        crc = crc << 8 ^ TABLES[0][usize::from((crc >> 8) as u8 ^ byte)];
-    }
     crc
 }
 
@@ -61,12 +60,34 @@ pub fn crc16(bytes: &[u8]) -> u16 {
 /// nothing; otherwise all of it.
 #[inline]
 pub fn hash_tag(key: &[u8]) -> &[u8] {
+    if !has_open_brace(key) {
+        return key;
+    }
     let Some(open) = key.iter().position(|&byte| byte == b'{') else { return key };
     let tagged = &key[open + 1..];
     match tagged.iter().position(|&byte| byte == b'}') {
         None | Some(0) => key,
         Some(close) => &tagged[..close],
     }
+}
+
+/// Eight bytes at a time: of their difference to eight braces some byte is zero (Anderson, "Bit Twiddling Hacks", determine if a word
+/// has a zero byte).
+#[inline]
+fn has_open_brace(key: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const BRACES: u64 = u64::from_ne_bytes([b'{'; 8]);
+    let (chunks, rest) = key.as_chunks::<8>();
+    let is_in = |chunk: &[u8; 8]| {
+        let difference = u64::from_ne_bytes(*chunk) ^ BRACES;
+        difference.wrapping_sub(ONES) & !difference & (ONES << 7) != 0
+    };
+    // The last eight bytes have the rest.
+    let is_in_rest = match key.last_chunk::<8>() {
+        Some(last) => is_in(last),
+        None => rest.contains(&b'{'),
+    };
+    is_in_rest || chunks.iter().any(is_in)
 }
 
 /// The slot that `key` belongs to.
@@ -123,7 +144,22 @@ mod tests {
         assert_eq!(hash_tag(b""), b"");
     }
 
+    /// As the specification has it.
+    fn tag_of(key: &[u8]) -> &[u8] {
+        let open = key.iter().position(|&byte| byte == b'{');
+        let tagged = open.map(|open| key[open + 1..].split(|&byte| byte == b'}').next().unwrap_or_default());
+        let is_closed = open.is_some_and(|open| key[open..].contains(&b'}'));
+        tagged.filter(|tag| is_closed && !tag.is_empty()).unwrap_or(key)
+    }
+
     proptest! {
+        #[test]
+        fn a_tag_is_found_wherever_it_is(key in "[a-z{|}\\x00\\x80]{0,30}", number in any::<u64>()) {
+            prop_assert_eq!(hash_tag(key.as_bytes()), tag_of(key.as_bytes()));
+            let number = number.to_ne_bytes();
+            prop_assert_eq!(hash_tag(&number), tag_of(&number));
+        }
+
         #[test]
         fn equals_bitwise_remainder(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             prop_assert_eq!(crc16(&bytes), bitwise(&bytes));
