@@ -18,6 +18,8 @@ const HOT_DEPTH: u64 = 256;
 const HOT_BYTES: usize = 4 << 10;
 /// What they hear in turns: they write it, and every fourth time ask how long it is, so that replies that change places are seen.
 const HOT_REPLIES: [&[u8]; 4] = [b"+OK\r\n", b"+OK\r\n", b"+OK\r\n", b":4096\r\n"];
+/// Bytes of replies that are heard at once: a third of what one has under way.
+const PIECE_BYTES: usize = 512;
 /// Connections with a key of their own, each with one request under way.
 const COLD_CALLERS: usize = 2;
 /// Requests of each of these that are counted.
@@ -70,6 +72,28 @@ fn judge_turns(hot: &[Caller], verdicts: &mut Verdicts) {
     verdicts.judge("those who ask for a hot key have their turns: each half of the average", 2 * least >= mean, &found);
 }
 
+/// All that a caller of the hot key is told; how many were told by then. In pieces: what came to others meanwhile was not passed by what
+/// this one hears later.
+fn hear_hot(caller: &mut Caller, cold: &mut [Cold], mut told: u64, wrong: &mut Option<String>) -> io::Result<u64> {
+    loop {
+        for one in cold.iter_mut() {
+            one.hear(told)?;
+        }
+        let before = caller.answered;
+        let mut number = before as usize;
+        let more = caller.pull(PIECE_BYTES, |reply| {
+            if reply != HOT_REPLIES[number % HOT_REPLIES.len()] {
+                wrong.get_or_insert_with(|| show(reply));
+            }
+            number += 1;
+        })?;
+        told += caller.answered - before;
+        if !more {
+            return Ok(told);
+        }
+    }
+}
+
 /// The scene.
 pub(super) fn run(arguments: &OverloadArguments, verdicts: &mut Verdicts) -> io::Result<()> {
     let stage = Stage::start(arguments, &[])?;
@@ -97,19 +121,7 @@ pub(super) fn run(arguments: &OverloadArguments, verdicts: &mut Verdicts) -> io:
             one.hear(told)?;
         }
         for caller in &mut hot {
-            let before = caller.answered;
-            let mut number = before as usize;
-            let mut hear = |reply: &[u8]| {
-                if reply != HOT_REPLIES[number % HOT_REPLIES.len()] {
-                    wrong.get_or_insert_with(|| show(reply));
-                }
-                number += 1;
-            };
-            while caller.pull(64 << 10, &mut hear)? {}
-            told += caller.answered - before;
-            for one in &mut cold {
-                one.hear(told)?;
-            }
+            told = hear_hot(caller, &mut cold, told, &mut wrong)?;
         }
         for one in &mut cold {
             one.ask(told)?;
