@@ -14,8 +14,8 @@ use crate::client::connection::{Connection, Target};
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tells `events` once the nodes with these directories, whose cores have these ports, say that all slots are served and have
-/// their copies, that each of them has its share, and that enough of them vote: until then the loss of the first would leave nobody to agree. On a
-/// thread of its own, because a node that stands still answers nothing; it gives up at `until`.
+/// their copies, that each of them has its share, and that enough of them vote: until then the loss of the first would leave
+/// nobody to agree. On a thread of its own, because a node that stands still answers nothing; it gives up at `until`.
 pub fn watch(nodes: Vec<(PathBuf, u16)>, password: Option<String>, events: Sender<Event>, until: Instant) {
     let watch = move || {
         while Instant::now() < until {

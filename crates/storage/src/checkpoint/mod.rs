@@ -58,9 +58,6 @@ pub use pins::{CorePoint, PinnedFile};
 pub const SLICE_WORK: u32 = 128;
 /// The same, bytes.
 const SLICE_BYTES: usize = SLICE_WORK as usize * Class::Checkpoint.per_work();
-/// Runs that come due and settle together: each sync of the log, and of the directory, is one for all of them, and what waits meanwhile makes
-/// rounds shorter.
-const RUNS_TOGETHER: u64 = 2;
 /// After a failure, before the next attempt, microseconds.
 const RETRY_US: u64 = 1_000_000;
 

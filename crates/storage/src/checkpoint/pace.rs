@@ -14,7 +14,7 @@
 
 use base::limits::{LOG_SEGMENTS_MIN, RUN_ROOM_SHARE};
 
-use super::{Checkpoints, Making, RUNS_TOGETHER, State, View};
+use super::{Checkpoints, Making, State, View};
 use crate::log::LogWriter;
 
 /// Segments that hold nothing needed, at most: what nobody needs of the first one, what is left of the present one, and the next one,
@@ -117,7 +117,7 @@ impl Checkpoints {
             _ => None,
         };
         let behind_bytes = log.bytes_total().saturating_sub(due_bytes.unwrap_or(self.due_at_bytes));
-        self.walked.len() as u64 >= RUNS_TOGETHER || behind_bytes > self.pace.stride_bytes / 2
+        !self.walked.is_empty() || behind_bytes > self.pace.stride_bytes / 2
     }
 
     /// Whether there is more log than may be, and a run under way, or one that the next step begins, that makes it less:

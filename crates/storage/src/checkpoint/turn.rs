@@ -3,7 +3,7 @@
 use base::planted::{Bug, is_planted};
 use base::{LogOrdinal, Now, SlotGroupId};
 
-use super::{Checkpoints, GroupRun, RUNS_TOGETHER, View};
+use super::{Checkpoints, GroupRun, View};
 use crate::log::LogWriter;
 use crate::store::Store;
 
@@ -82,14 +82,9 @@ impl Checkpoints {
             self.due_at_bytes += if ends_round { self.round_bytes() } else { 0 };
             return;
         }
-        if !self.begun.is_multiple_of(RUNS_TOGETHER) {
-            return;
-        }
         // Never more than a round behind.
         let due_at_bytes = self.due_at_bytes.max(log.bytes_total().saturating_sub(self.round_bytes()));
-        let stride_bytes = self.pace.stride_bytes;
-        let next = self.limits.phase.next(stride_bytes, self.begun / RUNS_TOGETHER);
-        self.due_at_bytes = due_at_bytes + (RUNS_TOGETHER - 1) * stride_bytes + next;
+        self.due_at_bytes = due_at_bytes + self.limits.phase.next(self.pace.stride_bytes, self.begun);
     }
 
     /// A failure ends it: on a disk that stays full a core would never stop otherwise.

@@ -3,7 +3,7 @@
 use base::planted::{Bug, is_planted};
 use base::{Effect, SlotGroupId};
 
-use super::{Asked, Checkpoints, Life, Making, RUNS_TOGETHER, SLICE_BYTES, SLICE_WORK, State, View};
+use super::{Asked, Checkpoints, Life, Making, SLICE_BYTES, SLICE_WORK, State, View};
 use crate::run::{Cut, RunHeader, RunWriter, Slice};
 
 /// Records of one slice where no client waits, bytes.
@@ -104,13 +104,11 @@ impl Checkpoints {
         if self.makes_none() { self.end_walks() } else { Asked::Nothing }
     }
 
-    /// Whether what is written settles together with one more: that came due with it, or has been due for a while, because settling
-    /// takes long.
+    /// Whether what is written settles together with one more: that has been due for a while, because settling takes long.
     fn settles_with_more(&self, view: &View<'_>) -> bool {
         let bytes: u64 = self.walked.iter().map(|making| making.writer.bytes()).sum();
-        let is_late = self.backlog_bytes(view.log) > self.pace.stride_bytes / 2;
         bytes < view.log.segment_bytes()
-            && (is_late || self.is_clean_run_due(view) || !self.begun.is_multiple_of(RUNS_TOGETHER))
+            && (self.is_clean_run_due(view) || self.backlog_bytes(view.log) > self.pace.stride_bytes / 2)
     }
 
     /// What is written settles.

@@ -302,7 +302,7 @@ fn a_byte_of_log_makes_less_than_a_byte_of_runs_and_the_disk_stays_within_its_bo
     }
     // The more lives, the less the 64 MiB are beside it.
     let outcome = overwrite(Load::Uniform, 10 * KEYS, 20, 0);
-    assert!(outcome.ratio() <= 1.03 && outcome.beside() <= 1.0 && outcome.held_ticks == 0, "{outcome:?}");
+    assert!(outcome.ratio() <= 1.02 && outcome.beside() <= 1.0 && outcome.held_ticks == 0, "{outcome:?}");
     let outcome = overwrite(Load::Uniform, KEYS / 8, 3, 0);
     assert!(outcome.ratio() <= 0.6 && outcome.beside() <= 1.0 && outcome.held_ticks == 0, "{outcome:?}");
 }
@@ -335,15 +335,14 @@ fn where_less_lives_fewer_segments_wait_to_become_others() {
 fn on_a_slower_disk_rounds_are_shorter_and_writers_do_not_wait() {
     // A sync, and a publication, of 13 ms: four groups settle together.
     let slow = overwrite(Load::Uniform, KEYS, 20, 0);
-    assert!(slow.ratio() <= 0.93 && slow.beside() <= 1.0 && slow.held_ticks == 0, "{slow:?}");
+    assert!(slow.ratio() <= 0.92 && slow.beside() <= 1.0 && slow.held_ticks == 0, "{slow:?}");
     // It stands still for 0.4 s, in which 49 MiB of log come: when a round was seven eighths of what lives, the directory had
     // 1.2 of what it may beside what lives, and writers waited in 36 ticks.
     let stalling = overwrite(Load::Uniform, KEYS, 20, 600);
     assert!(stalling.ratio() <= 1.16 && stalling.beside() <= 1.0 && stalling.held_ticks == 0, "{stalling:?}");
-    // For 0.8 s, in which more log comes than may be unsynced: that holds writers in the product. Before 907 ticks held them;
-    // that groups come in twos is two more.
+    // For 0.8 s, in which more log comes than may be unsynced: that holds writers in the product. Before 907 ticks held them.
     let standing = overwrite(Load::Uniform, KEYS, 20, 1200);
-    assert!(standing.beside() <= 1.5 && standing.held_ticks <= 910, "{standing:?}");
+    assert!(standing.beside() <= 1.5 && standing.held_ticks <= 907, "{standing:?}");
     let small = overwrite(Load::Uniform, KEYS / 8, 20, 600);
     assert!(small.ratio() <= 0.8 && small.held_ticks == 0, "{small:?}");
 }
