@@ -40,7 +40,7 @@ const fn rule(calls: u32, files: u32, nth: u32, error: u32) -> Rule {
     Rule { calls, files, nth, times: 1, error, first_is_short: false }
 }
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 17] = [
     Case { name: "EIO on a write to the log", rule: rule(call::WRITE, file::LOG, 7, EIO), becomes: Becomes::End },
     Case { name: "ENOSPC on a write to the log", rule: rule(call::WRITE, file::LOG, 5, ENOSPC), becomes: Becomes::End },
     Case {
@@ -63,9 +63,15 @@ const CASES: [Case; 16] = [
     Case { name: "EIO once on a sync of a run", rule: rule(call::SYNC, file::NEW_RUN, 1, EIO), becomes: LATE_RUN },
     Case { name: "EIO on the name of a run", rule: rule(call::RENAME, file::RUN, 1, EIO), becomes: LATE_RUN },
     Case {
-        // Of a group that had a run already: what it replaces must still be there.
+        // Of a group that had a run already: what it replaces must still be there. Most of that round are written over older ones.
         name: "EIO on syncs of a second round of runs",
-        rule: Rule { times: 3, ..rule(call::SYNC, file::NEW_RUN, 66, EIO) },
+        rule: Rule { times: 3, ..rule(call::SYNC, file::NEW_RUN | file::RUN, 66, EIO) },
+        becomes: LATE_RUN,
+    },
+    Case {
+        // What was written over is half of one run and half of another then, under its old name.
+        name: "ENOSPC on writes over older runs",
+        rule: Rule { times: 2, first_is_short: true, ..rule(call::WRITE, file::RUN, 3, ENOSPC) },
         becomes: LATE_RUN,
     },
     Case {
