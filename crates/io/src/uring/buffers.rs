@@ -1,7 +1,7 @@
 //! The ring of provided buffers: the kernel picks one whenever bytes arrive, so that idle connections own none.
 //!
 //! The kernel takes buffers in turn, so every buffer in the ring is touched sooner or later. A ring therefore begins
-//! with few, which stay in the first cache, and gets more each time they were not enough.
+//! with few, which stay in the first cache, and gets more each time they were not enough ([`Rotation`]).
 //!
 //! ```text
 //!   ring   [ buffer 3 | buffer 7 | ... ]  tail ─► written here, read by the kernel
@@ -10,6 +10,7 @@
 //! ```
 
 use super::ring::Ring;
+use super::rotation::Rotation;
 use crate::receive_slab::{Mapping, ReceiveSlab};
 use base::limits::{RECEIVE_BUFFERS, RECEIVE_BYTES};
 use base::street::LayerRoom;
@@ -19,10 +20,6 @@ use std::mem::size_of;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 const _: () = assert!(RECEIVE_BUFFERS.is_power_of_two() && RECEIVE_BUFFERS <= 1 << 15, "the kernel's rule");
-const _: () = assert!(BUFFERS_AT_FIRST as usize <= RECEIVE_BUFFERS);
-
-/// Buffers a ring begins with: one turn of a busy core with small requests.
-const BUFFERS_AT_FIRST: u16 = 64;
 
 /// The only group of provided buffers.
 pub(crate) const BUFFER_GROUP: u16 = 0;
@@ -32,18 +29,14 @@ pub(crate) struct Buffers {
     slab: ReceiveSlab,
     ring: Mapping,
     tail: u16,
-    /// Buffers that were ever in the ring; those from here on never were.
-    known: u16,
-    /// Handed out this tick.
-    used: Vec<u16>,
+    rotation: Rotation,
 }
 
 impl Buffers {
     /// Makes the buffers and tells the kernel of them.
     pub fn new(uring: &Ring) -> io::Result<Buffers> {
         let ring = Mapping::new(RECEIVE_BUFFERS * size_of::<BufRingEntry>())?;
-        let mut buffers =
-            Buffers { slab: ReceiveSlab::new()?, ring, tail: 0, known: 0, used: Vec::with_capacity(RECEIVE_BUFFERS) };
+        let mut buffers = Buffers { slab: ReceiveSlab::new()?, ring, tail: 0, rotation: Rotation::new() };
         // SAFETY: the mapping is page-aligned, large enough, zeroed, and outlives the io_uring by its place in `Uring`.
         unsafe {
             uring.submitter().register_buf_ring_with_flags(
@@ -53,16 +46,13 @@ impl Buffers {
                 0,
             )?;
         }
-        buffers.grow();
         buffers.release();
         Ok(buffers)
     }
 
-    /// There were too few: twice as many are in the ring after the next [`Buffers::release`], up to all there are.
+    /// There were too few.
     pub fn grow(&mut self) {
-        let wanted = (self.known * 2).clamp(BUFFERS_AT_FIRST, RECEIVE_BUFFERS as u16);
-        self.used.extend(self.known..wanted);
-        self.known = wanted;
+        self.rotation.grow();
     }
 
     /// All bytes that spans point into.
@@ -75,20 +65,18 @@ impl Buffers {
         self.slab.bytes_and_room()
     }
 
-    /// The kernel filled this buffer; where it begins.
+    /// The kernel filled this buffer with so many bytes; where it begins.
     #[inline]
-    pub fn take(&mut self, buffer: u16) -> u32 {
-        self.used.push(buffer);
+    pub fn take(&mut self, buffer: u16, bytes: usize) -> u32 {
+        self.rotation.take(buffer, bytes);
         ReceiveSlab::buffer_offset(buffer)
     }
 
-    /// Gives everything taken back to the kernel.
+    /// Gives what was taken back to the kernel, as far as it is to have it.
     #[inline]
     pub fn release(&mut self) {
-        if self.used.is_empty() {
-            return;
-        }
-        for &buffer in &self.used {
+        let tail = self.tail;
+        for buffer in self.rotation.give() {
             let slot = usize::from(self.tail) & (RECEIVE_BUFFERS - 1);
             // SAFETY: `slot` lies inside the mapping; the kernel does not read an entry before the tail passes it.
             let entry = unsafe { &mut *self.ring.as_ptr().cast::<BufRingEntry>().add(slot) };
@@ -97,7 +85,9 @@ impl Buffers {
             entry.set_bid(buffer);
             self.tail = self.tail.wrapping_add(1);
         }
-        self.used.clear();
+        if self.tail == tail {
+            return;
+        }
         // SAFETY: the tail lies in the first entry's reserved field, inside the mapping and aligned; the kernel reads
         // it with acquire order, so it sees the entries written above.
         unsafe {

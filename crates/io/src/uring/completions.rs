@@ -39,7 +39,8 @@ impl Uring {
 
     #[inline]
     fn received_completion(&mut self, id: ConnectionId, completion: Completion, events: &mut EventList) {
-        let start = completion.buffer().map(|buffer| self.buffers.take(buffer));
+        let bytes = completion.outcome().unwrap_or(0);
+        let start = completion.buffer().map(|buffer| self.buffers.take(buffer, bytes));
         let Some(connection) = self.table.in_slot(id) else {
             unreachable!("a slot is not freed while its receive is armed")
         };

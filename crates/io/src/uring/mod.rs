@@ -16,6 +16,7 @@ mod completions;
 mod probe;
 mod reads;
 mod ring;
+mod rotation;
 mod token;
 
 pub(crate) use probe::probe;
