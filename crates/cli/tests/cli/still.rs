@@ -143,13 +143,25 @@ fn stop_under<'a>(three: &Three, node: usize, callers: impl Fn() -> Add<'a> + Sy
     for (caller, (known, _)) in all.iter().enumerate() {
         for (number, known) in known.iter().enumerate() {
             let name = format!("{caller}:{number}");
-            let sum: String = straggler.command("GET").arg(&name).query().wait().unwrap();
-            known.expect(sum.parse().unwrap(), &name);
+            known.expect(sum_of(&straggler, &name), &name);
             unknown += known.unknown;
         }
     }
     // A caller has one addition on its way: what it asks later did not leave, or goes elsewhere.
     assert!(unknown <= 4 * CALLERS as i64, "{unknown} additions of which nobody knows");
+}
+
+/// Asks until it is told: the node is back, and who has its slots may not serve them for a moment.
+fn sum_of(client: &Client, name: &str) -> i64 {
+    let begun = Instant::now();
+    loop {
+        match client.command("GET").arg(name).query::<String>().wait() {
+            Ok(sum) => return sum.parse().unwrap(),
+            Err(Error::Server(refusal)) => assert!(begun.elapsed() < PATIENCE, "{name}: {refusal}"),
+            Err(error) => panic!("{name}: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn place_of(three: &Three) -> String {
