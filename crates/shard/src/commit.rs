@@ -21,6 +21,9 @@ const SENDS_PER_TICK_MAX: usize = 64;
 /// To close a connection costs twice as much: 128 of them took 1.6 ms.
 const SENDS_OF_CLOSE: usize = 2;
 const SENT_BYTES_PER_TICK_MAX: usize = 512 << 10;
+/// In durability `commit` so many parts of so many of what may leave leave in the tick that hears of a finished sync, before the
+/// next one begins; the rest leave while it is under way, and have a core that would find nothing to do find requests then.
+const PARTS_BEFORE_SYNC: (usize, usize) = (3, 5);
 /// Of these a tick that took long already sends one part in so many.
 const LATE_PART: usize = 4;
 
@@ -64,8 +67,8 @@ impl Shard {
         }
     }
 
-    /// Durability `commit`, in the tick that hears of a finished sync: the replies leave first, and the requests they
-    /// bring about share the next sync, one tick later, with what waits (docs/internals/tick.md).
+    /// Durability `commit`, in the tick that hears of a finished sync: most replies leave first, and the requests
+    /// they bring about share the next sync, one tick later, with what waits (docs/internals/tick.md).
     fn gathers(&self) -> bool {
         self.synced_now && self.durability == Durability::Commit && !self.stopping
     }
@@ -74,6 +77,12 @@ impl Shard {
     fn is_gathering(&self) -> bool {
         self.gathers()
             && (self.store.has_unsealed() || self.log.as_ref().is_some_and(|log| log.given() > log.durable()))
+    }
+
+    /// How many of so many sends may leave before the sync that this tick leaves to the next one.
+    fn sends_before_sync(&self, sends: usize) -> usize {
+        let (parts, of) = PARTS_BEFORE_SYNC;
+        if self.gathers() { (sends * parts).div_ceil(of) } else { sends }
     }
 
     /// The highest group whose promise holds on this core alone once this tick's effects are done in order.
@@ -159,9 +168,10 @@ impl Shard {
         let mut flush = std::mem::take(&mut self.flush);
         let part = if self.is_late() { LATE_PART } else { 1 };
         let mut long_budget = LONG_REPLY_BYTES / part;
+        let sends_max = self.sends_before_sync(flush.len()).min(SENDS_PER_TICK_MAX / part);
         let (mut sends, mut sent_bytes) = (0, 0);
         for index in flush.drain(..) {
-            let is_enough = sends >= SENDS_PER_TICK_MAX / part || sent_bytes >= SENT_BYTES_PER_TICK_MAX / part;
+            let is_enough = sends >= sends_max || sent_bytes >= SENT_BYTES_PER_TICK_MAX / part;
             if is_enough && !self.stopping {
                 self.flush.push(index);
                 continue;

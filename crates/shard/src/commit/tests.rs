@@ -45,6 +45,25 @@ fn a_sync_that_ends_all_waiting_is_told_some_at_a_time() {
 }
 
 #[test]
+fn some_replies_of_a_sync_leave_while_the_next_one_is_under_way() {
+    let _turn = turn();
+    let mut core = Core::new(Durability::Commit, 10);
+    let set = request(&[b"SET", b"key", b"value"]);
+    core.disk_is_slow();
+    core.tick_of(&(0..10).map(|client| (client, &set[..])).collect::<Vec<_>>());
+    core.disk_is_quick();
+    core.disk_is_slow();
+    core.tick(0, b"");
+    let told = |core: &mut Core| (0..10).filter(|client| !core.told(*client).is_empty()).count();
+    assert_eq!(told(&mut core), 6, "of ten, before the next sync");
+    core.tick_of(&(0..6).map(|client| (client, &set[..])).collect::<Vec<_>>());
+    assert_eq!(told(&mut core), 4, "the others, beside it");
+    core.disk_is_quick();
+    core.tick(0, b"");
+    assert_eq!(told(&mut core), 4, "of the six that this sync, begun in the same tick, was for");
+}
+
+#[test]
 fn every_group_is_built_in_the_memory_of_the_one_before() {
     let _turn = turn();
     let mut core = Core::new(Durability::Interval, 1);
