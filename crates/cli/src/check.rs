@@ -86,8 +86,8 @@ fn failed(path: &Path, error: &InspectionError, json: bool) -> ExitCode {
             (exit::DAMAGED, format!("{}: {}", shown, damage))
         }
         InspectionError::Directory(DirectoryError::Held(holder)) => {
-            let holder = holder.replacen("pid ", "process ", 1);
-            (exit::IN_USE, format!("{shown} is in use by {holder}: stop it first, or check a copy"))
+            let (who, fix) = exit::holder_and_fix(&shown, holder);
+            (exit::IN_USE, format!("{shown} is in use by {who}: {fix}, or check a copy"))
         }
         InspectionError::Directory(DirectoryError::Refused(text)) => (exit::DAMAGED, text.clone()),
         InspectionError::Directory(DirectoryError::Io(text)) => (exit::FAILED, text.clone()),

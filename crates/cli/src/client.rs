@@ -17,7 +17,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use wire::reply_parse::Value;
 
 use crate::{exit, say, tls_options};
-use connection::{Connection, Target};
+use connection::{CLOSED, Connection, Target};
 use redirect::{Members, moved};
 
 /// Redirects that are followed for one command; more mean that the nodes disagree.
@@ -145,9 +145,15 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
     }
 }
 
+/// A server that stops because it was told to says so by closing.
+fn is_what_was_asked_for(words: &[Vec<u8>], problem: &str) -> bool {
+    problem == CLOSED && words.first().is_some_and(|word| word.eq_ignore_ascii_case(b"shutdown"))
+}
+
 impl Client {
     fn run_once(&mut self, words: &[Vec<u8>]) -> ExitCode {
         match self.call(words) {
+            Err(problem) if is_what_was_asked_for(words, &problem) => ExitCode::SUCCESS,
             Err(problem) => exit::with(exit::FAILED, &problem),
             Ok(reply) => {
                 self.show(words, &reply);
@@ -166,6 +172,7 @@ impl Client {
                 Err(problem) => return exit::with(exit::FAILED, &problem),
             };
             match self.call(&words) {
+                Err(problem) if is_what_was_asked_for(&words, &problem) => return code,
                 Err(problem) => return exit::with(exit::FAILED, &problem),
                 Ok(reply) => {
                     if matches!(reply, Value::Error(_)) {

@@ -47,7 +47,6 @@ pub fn command() -> Command {
         .about("Look after the nodes of a cluster")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .disable_help_subcommand(true)
         .subcommand(
             sub("status", "Show nodes, chains, moves, and what is not as it should be").args([
                 Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object"),

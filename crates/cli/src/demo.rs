@@ -15,7 +15,6 @@ pub fn command() -> Command {
         .about("Show what this store is about, on this machine")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .disable_help_subcommand(true)
         .subcommand(failover::command())
         .subcommand(deadlines::command())
 }

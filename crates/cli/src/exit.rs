@@ -1,10 +1,11 @@
 //! Exit codes, the same for every subcommand; `docs/cli.md` lists them.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use server::DirectoryError;
-use server::NodeError;
 use server::backup::BackupError;
+use server::lock_owner::lock_owners;
+use server::{DirectoryError, LOCK_FILE_NAME, NodeError};
 
 /// It could not be done: a port, a disk, a connection.
 pub const FAILED: u8 = 1;
@@ -22,12 +23,16 @@ pub fn with(code: u8, problem: &str) -> ExitCode {
 }
 
 /// The end of a node that did not start or did not stop well.
-pub fn of_node(error: &NodeError, directory: Option<&std::path::Path>) -> ExitCode {
+pub fn of_node(error: &NodeError, directory: Option<&Path>) -> ExitCode {
     match error {
         NodeError::Directory(DirectoryError::Held(holder)) => {
             with(IN_USE, &held(&directory.map_or_else(String::new, |path| path.display().to_string()), holder))
         }
         NodeError::Directory(DirectoryError::Refused(text)) => with(DAMAGED, text),
+        NodeError::Directory(DirectoryError::Io(text)) => {
+            let given = directory.map_or_else(String::new, |path| format!("--dir {}: ", path.display()));
+            with(FAILED, &format!("{given}{text}"))
+        }
         NodeError::Port(port) if port.is_taken() => {
             let owner = port.port.and_then(server::port_owner::port_owner);
             let by = owner.as_ref().map_or_else(String::new, |owner| format!(" by {owner}"));
@@ -57,15 +62,24 @@ pub fn of_backup(error: &BackupError, json: bool) -> ExitCode {
     with(code, &error.to_string())
 }
 
-/// What to tell whoever finds a directory in use. `holder` is the text of its lock.
+/// What to tell whoever finds a directory in use. `holder` is the text of its lock, which a process that only reads leaves as it was.
 pub fn held(directory: &str, holder: &str) -> String {
-    let process_id = holder.strip_prefix("pid ").and_then(|rest| rest.split(',').next());
-    let who = if holder.is_empty() { "a process that does not say which".to_owned() } else { format!("the {holder}") };
-    let fix = process_id
-        .map_or_else(|| "wait for it".to_owned(), |process_id| format!("use it, or stop it with `kill {process_id}`"));
-    format!("{directory} is in use by {}: {fix}, or choose another directory with --dir", process_word(&who))
+    let (who, fix) = holder_and_fix(directory, holder);
+    format!("{directory} is in use by {who}: {fix}, or choose another directory with --dir")
 }
 
-fn process_word(who: &str) -> String {
-    who.replacen("the pid ", "process ", 1)
+/// Who holds the lock of a directory, and what to do about it.
+pub fn holder_and_fix(directory: &str, holder: &str) -> (String, String) {
+    let wait = || "wait for it".to_owned();
+    let owners = lock_owners(&Path::new(directory).join(LOCK_FILE_NAME));
+    let told = holder.strip_prefix("pid ").and_then(|rest| rest.split(',').next()?.parse::<u32>().ok());
+    match (told, owners.first()) {
+        (Some(told), Some(owner)) if owners.iter().all(|owner| owner.process_id != told) => {
+            (format!("process {} ({}), which only reads it", owner.process_id, owner.name), wait())
+        }
+        (Some(told), _) => (holder.replacen("pid ", "process ", 1), format!("use it, or stop it with `kill {told}`")),
+        (None, Some(owner)) => (format!("process {} ({})", owner.process_id, owner.name), wait()),
+        (None, None) if holder.is_empty() => ("a process that does not say which".to_owned(), wait()),
+        (None, None) => (holder.to_owned(), wait()),
+    }
 }

@@ -28,7 +28,6 @@ pub fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .disable_help_subcommand(true)
         .max_term_width(100)
         .subcommand(crate::up::command())
         .subcommand(crate::serve::command())

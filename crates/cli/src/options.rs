@@ -38,7 +38,9 @@ pub fn configuration(matches: &ArgMatches, local: bool, defaults: NodeConfig) ->
 }
 
 fn sources(matches: &ArgMatches, local: bool) -> Result<Sources, String> {
-    let mut sources = Sources { local, ..Sources::default() };
+    // Not every subcommand has it.
+    let is_ephemeral = matches.try_get_one::<bool>("ephemeral").is_ok_and(|flag| flag == Some(&true));
+    let mut sources = Sources { local, is_ephemeral, ..Sources::default() };
     for setting in SETTINGS.iter().filter(|setting| setting.local || !local) {
         // Not every subcommand has every one.
         if let Ok(Some(words)) = matches.try_get_many::<String>(setting.key) {
@@ -49,14 +51,16 @@ fn sources(matches: &ArgMatches, local: bool) -> Result<Sources, String> {
         let Some(variable) = variable.to_str().filter(|name| name.starts_with("ZEROHOP_")) else { continue };
         let value = value.into_string().map_err(|_| format!("{variable} (environment): the value is not UTF-8"))?;
         match variable {
-            "ZEROHOP_CONFIG" if !local => sources.file = Some(PathBuf::from(value)),
+            "ZEROHOP_CONFIG" if !local => {
+                (sources.file, sources.file_by_variable) = (Some(PathBuf::from(value)), true);
+            }
             _ => sources.environment.push((variable.to_owned(), value)),
         }
     }
     // The same order every time, whatever the environment's is.
     sources.environment.sort();
     if !local && let Some(path) = matches.get_one::<PathBuf>("config") {
-        sources.file = Some(path.clone());
+        (sources.file, sources.file_by_variable) = (Some(path.clone()), false);
     }
     Ok(sources)
 }

@@ -69,9 +69,11 @@ pub fn start_on_a_free_port(config: &mut NodeConfig, signals: &StopSignals) -> R
             result => return result,
         };
         let port = taken.port.unwrap_or(config.port);
-        let owner = server::port_owner::port_owner(port);
-        let by = owner.map_or_else(|| "a process of another user".to_owned(), |owner| owner.to_string());
-        say::line(&format!("port {port} is taken by {by}"));
+        // Whose port was asked for is what people look for, whichever of the block was tried first.
+        let owner_of = |port| server::port_owner::port_owner(port).map(|owner| (port, owner));
+        let owner = owner_of(config.port).or_else(|| owner_of(port));
+        let by = |(port, owner)| format!("port {port} is taken by {owner}");
+        say::line(&owner.map_or_else(|| format!("port {port} is taken by a process of another user"), by));
         if config.last_port() + 1 > u32::from(u16::MAX) {
             return Err(NodeError::Port(taken));
         }

@@ -13,7 +13,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use base::limits::FIRST_SEGMENT_BYTES;
-use base::street::UNFINISHED_SUFFIX;
 use base::{CoreId, Slot};
 use io::files::{DirectoryLock, LockError, Readers, list_directory, replace_file, rewrite, sync_directory, trim};
 use placement::NodeTable;
@@ -22,6 +21,13 @@ use storage::log::{
     AheadKey, Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, ReadFile, Recovery, Replayed, recover,
 };
 use storage::{ColdValue, Key, ReadCold, Store};
+
+mod advice;
+mod others;
+
+use advice::with_advice;
+use others::is_of_store;
+pub use others::{BACKUP_FILE_NAME, UNFINISHED_BACKUP_FILE_NAME, is_backup, refuse_backup, refuse_foreign};
 
 /// Name of the lock file.
 pub const LOCK_FILE_NAME: &str = "LOCK";
@@ -64,7 +70,9 @@ impl DataDirectory {
     /// # Errors
     /// When it is held, unreadable, or holds something else than a store.
     pub fn open(path: &Path, about: &str) -> Result<DataDirectory, DirectoryError> {
-        let at = |what: &str, error: std::io::Error| DirectoryError::Io(format!("{what} {}: {error}", path.display()));
+        let at = |what: &str, error: std::io::Error| {
+            DirectoryError::Io(format!("{what} {}: {}", path.display(), with_advice(path, &error)))
+        };
         refuse_backup(path)?;
         refuse_foreign(path)?;
         let is_new = !path.exists();
@@ -192,57 +200,13 @@ impl DataDirectory {
     }
 
     fn cannot_write(&self, error: &std::io::Error) -> DirectoryError {
-        DirectoryError::Io(format!("cannot write to the data directory {}: {error}", self.path.display()))
-    }
-}
-
-/// What a backup says about itself; behind it nothing is missing.
-pub const BACKUP_FILE_NAME: &str = "BACKUP";
-/// Stands in a directory that is to become a backup.
-pub const UNFINISHED_BACKUP_FILE_NAME: &str = "UNFINISHED";
-
-/// Whether a directory is a backup, or was to become one.
-pub fn is_backup(path: &Path) -> bool {
-    [BACKUP_FILE_NAME, UNFINISHED_BACKUP_FILE_NAME].iter().any(|name| path.join(name).exists())
-}
-
-/// A node that started in a backup would change it.
-pub fn refuse_backup(path: &Path) -> Result<(), DirectoryError> {
-    let shown = path.display();
-    match is_backup(path) {
-        true => Err(DirectoryError::Refused(format!(
-            "{shown} is a backup: restore it with `zerohop restore {shown} --to DIRECTORY`"
-        ))),
-        false => Ok(()),
+        let told = with_advice(&self.path, error);
+        DirectoryError::Io(format!("cannot write to the data directory {}: {told}", self.path.display()))
     }
 }
 
 /// Told bytes read and bytes to read, after every file.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
-
-/// A directory without a store that somebody else uses: a new store in it would be an empty start where data was expected, and
-/// its files would be among theirs. Hidden files may be there, and what a file system or a start that was broken off leaves.
-fn refuse_foreign(path: &Path) -> Result<(), DirectoryError> {
-    let shown = path.display();
-    let Ok(names) = list_directory(path) else { return Ok(()) };
-    if names.iter().any(|name| is_of_store(name)) {
-        return Ok(());
-    }
-    let is_harmless = |name: &str| {
-        name.starts_with('.') || name == "lost+found" || name == LOCK_FILE_NAME || name.ends_with(UNFINISHED_SUFFIX)
-    };
-    match names.iter().find(|name| !is_harmless(name)) {
-        Some(name) => Err(DirectoryError::Refused(format!(
-            "{shown} has no store, but something else in it ({name}): name the directory of the store with --dir, or an empty \
-             one for a new store"
-        ))),
-        None => Ok(()),
-    }
-}
-
-fn is_of_store(name: &str) -> bool {
-    name == MANIFEST_FILE_NAME || name.ends_with(".log") || name.ends_with(".run")
-}
 
 /// Replays the logs that `manifest` and the names describe; writes nothing.
 ///

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::limits::DATABASE_COUNT;
 use base::{CoreId, Database, Now};
-use directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_cold, read_manifest, replay};
+use directory::{DirectoryError, LOCK_FILE_NAME, Progress, apply, read_cold, read_manifest, refuse_foreign, replay};
 use io::files::list_directory;
 use placement::NodeTable;
 use shard::{Durability, Shard, ShardConfig};
@@ -60,6 +60,7 @@ impl From<DirectoryError> for InspectionError {
 pub fn inspect(path: &Path, progress: &mut Progress<'_>) -> Result<Inspection, InspectionError> {
     let at = |error: std::io::Error| DirectoryError::Io(format!("cannot read {}: {error}", path.display()));
     let names = list_directory(path).map_err(at)?;
+    refuse_foreign(path)?;
     // Held to the end, so that no node begins to write meanwhile.
     let _lock = shared_lock(&path.join(LOCK_FILE_NAME))?;
     let manifest = read_manifest(path, &names)?;

@@ -13,6 +13,7 @@ pub mod facts;
 pub mod file_limit;
 mod hosts;
 pub mod inspection;
+pub mod lock_owner;
 pub mod membership;
 pub mod node;
 #[cfg(feature = "planted")]

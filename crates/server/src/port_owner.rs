@@ -39,10 +39,12 @@ fn holder(sockets: &[String]) -> Option<(u32, String)> {
     let names: Vec<String> = sockets.iter().map(|inode| format!("socket:[{inode}]")).collect();
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    ids.into_iter().find(|id| holds_any(*id, &names)).map(|process_id| {
-        let name = fs::read_to_string(format!("/proc/{process_id}/comm")).unwrap_or_default();
-        (process_id, name.trim_end().to_owned())
-    })
+    ids.into_iter().find(|id| holds_any(*id, &names)).map(|process_id| (process_id, name_of(process_id)))
+}
+
+/// A process's name, as the kernel keeps it (15 bytes).
+pub(crate) fn name_of(process_id: u32) -> String {
+    fs::read_to_string(format!("/proc/{process_id}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 /// Inodes of the sockets that listen on `port`, or of those that do not; the columns are those of `proc(5)`.

@@ -57,6 +57,15 @@ impl std::fmt::Display for PortError {
             ErrorKind::PermissionDenied => {
                 write!(formatter, "cannot listen on {place}: {error}; ports below 1024 need a privilege")
             }
+            ErrorKind::NotFound if self.port.is_none() => {
+                write!(
+                    formatter,
+                    "cannot listen on {place}: its directory does not exist; make it, or name another path"
+                )
+            }
+            ErrorKind::InvalidInput | ErrorKind::InvalidFilename if self.port.is_none() => {
+                write!(formatter, "cannot listen on {place}: {error}; the path of a socket has at most 107 bytes")
+            }
             _ => write!(formatter, "cannot listen on {place}: {error}"),
         }
     }

@@ -50,7 +50,7 @@ impl Setting {
     /// What is wrong with them, and what to do.
     pub fn set(&self, config: &mut NodeConfig, words: &[String]) -> Result<(), String> {
         match words {
-            [] => Err("a value is missing".into()),
+            [] => Err(format!("a value is missing; give {}, or leave {} out", self.value_name, self.key)),
             [_, _, ..] if !self.many => Err("one value is expected, not several".into()),
             words => (self.set)(config, words),
         }
@@ -73,7 +73,7 @@ pub static SETTINGS: [Setting; 34] = [
         key: "port",
         heading: LISTENING,
         value_name: "PORT",
-        help: "Port for every Redis client; instance i is a cluster node on PORT+1+i.\n0 takes a free block, and with --tls-port none [default: 6379]",
+        help: "Port for every Redis client; instance i is a cluster node on PORT+1+i.\n0 takes a free block [default: 6379]",
         many: false,
         flag: false,
         local: true,
@@ -367,7 +367,7 @@ fn set_announce_host(config: &mut NodeConfig, words: &[String]) -> Result<(), St
     /// Longest name of the domain name system, bytes (RFC 1035).
     const HOST_BYTES_MAX: usize = 253;
     let host = &words[0];
-    if host.len() > HOST_BYTES_MAX || !host.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if host.is_empty() || host.len() > HOST_BYTES_MAX || !host.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("give a host name or an IP address, without spaces".into());
     }
     config.announce_host.clone_from(host);

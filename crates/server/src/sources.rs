@@ -18,9 +18,16 @@ pub struct Sources {
     pub environment: Vec<(String, String)>,
     /// The configuration file.
     pub file: Option<PathBuf>,
+    /// Whether the file was named by a variable.
+    pub file_by_variable: bool,
     /// Whether only the settings of a store for this machine count.
     pub local: bool,
+    /// Whether `--ephemeral` is why there is no directory.
+    pub is_ephemeral: bool,
 }
+
+/// What no variable gives, though one might be expected to.
+const OPTIONS_ONLY: [&str; 2] = ["ephemeral", "nodes"];
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +73,7 @@ pub fn resolve(sources: &Sources, defaults: NodeConfig) -> Result<Resolved, Sett
     let origins = vec![Origin::Default; SETTINGS.len()];
     let mut resolved = Resolved { config: defaults, origins, warnings: Vec::new() };
     if let Some(path) = &sources.file {
-        resolved.take_file(path)?;
+        resolved.take_file(path, if sources.file_by_variable { "ZEROHOP_CONFIG" } else { "--config" })?;
     }
     for (variable, value) in &sources.environment {
         resolved.take_variable(variable, value, sources.local)?;
@@ -75,7 +82,7 @@ pub fn resolve(sources: &Sources, defaults: NodeConfig) -> Result<Resolved, Sett
         let known = setting(key).ok_or_else(|| SettingError(format!("--{key}: there is no such option")))?;
         resolved.take(known, words, Origin::Option)?;
     }
-    resolved.settle()?;
+    resolved.settle(sources.is_ephemeral)?;
     Ok(resolved)
 }
 
@@ -88,13 +95,13 @@ impl Resolved {
         Ok(())
     }
 
-    fn take_file(&mut self, path: &Path) -> Result<(), SettingError> {
+    fn take_file(&mut self, path: &Path, given: &str) -> Result<(), SettingError> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| {
-            SettingError(format!("--config {shown}: {error}; give a readable TOML file, or leave the option out"))
+            SettingError(format!("{given} {shown}: {error}; give a readable TOML file, or leave it out"))
         })?;
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            SettingError(format!("--config {shown}: this is no TOML\n{}", error.to_string().trim_end()))
+            SettingError(format!("{given} {shown}: this is no TOML\n{}", error.to_string().trim_end()))
         })?;
         for (key, value) in &table {
             let origin = Origin::File(path.to_owned());
@@ -106,7 +113,8 @@ impl Resolved {
                 return Err(SettingError(format!("{key} = {value} (in {shown}): there is no such key; {hint}")));
             };
             let words = words_of(value).ok_or_else(|| {
-                let kind = if known.many { "a string or a list of strings" } else { "a string, a number or a boolean" };
+                let kind =
+                    if known.many { "a string or a list of strings" } else { "a string, a whole number or a boolean" };
                 SettingError(format!("{key} = {value} (in {shown}): {kind} is expected"))
             })?;
             self.take(known, &words, origin)?;
@@ -128,6 +136,12 @@ impl Resolved {
             return self.take(known, &[value.to_owned()], Origin::Environment);
         }
         let key = variable.trim_start_matches("ZEROHOP_").to_ascii_lowercase().replace('_', "-");
+        if OPTIONS_ONLY.contains(&key.as_str()) {
+            let text =
+                format!("{variable}={value} (environment) means nothing; it is an option of `zerohop up`, --{key}");
+            self.warnings.push(text);
+            return Ok(());
+        }
         if let Some(near) = nearest(&key).and_then(setting) {
             let meant = near.variable();
             self.warnings.push(format!("{variable}={value} (environment) means nothing; did you mean {meant}?"));
@@ -136,7 +150,7 @@ impl Resolved {
     }
 
     /// What no setting can check alone.
-    fn settle(&mut self) -> Result<(), SettingError> {
+    fn settle(&mut self, is_ephemeral: bool) -> Result<(), SettingError> {
         let is_decided = *self.origin("durability") != Origin::Default;
         if self.config.directory.is_none() && !is_decided {
             self.config.durability = Durability::Memory;
@@ -148,7 +162,8 @@ impl Resolved {
                 let words = [config.durability.name().to_owned()];
                 let given = spell("durability", &words, origin);
                 return Err(SettingError(format!(
-                    "{given}: there is no directory to keep anything in; add --dir DIRECTORY"
+                    "{given}: there is no directory to keep anything in; {}",
+                    if is_ephemeral { "leave out --ephemeral" } else { "add --dir DIRECTORY" }
                 )));
             }
         }

@@ -10,6 +10,8 @@ use wire::reply_parse::{Value, parse_reply};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 << 10;
+/// What is told of a server that ends a connection.
+pub const CLOSED: &str = "the server closed the connection";
 
 /// Whom to talk to, and as whom.
 #[derive(Clone)]
@@ -143,7 +145,7 @@ impl Connection {
                     }
                 }
                 Ok(None) => match self.stream.read(&mut chunk) {
-                    Ok(0) => return Err("the server closed the connection".to_owned()),
+                    Ok(0) => return Err(CLOSED.to_owned()),
                     Ok(count) => self.received.extend_from_slice(&chunk[..count]),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(broken(error)),

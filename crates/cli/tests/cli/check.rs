@@ -122,7 +122,11 @@ fn a_directory_in_use_and_one_that_is_none_are_told_apart() {
     let absent = run(&["check", &scratch.at("absent")]);
     assert_eq!(absent.code, 1);
     assert!(absent.errors.contains("No such file"), "{}", absent.errors);
-    let empty = run(&["check", scratch.path().to_str().unwrap()]);
+    let foreign = run(&["check", scratch.path().to_str().unwrap()]);
+    assert_eq!(foreign.code, 4, "no store could start there: {}", foreign.output);
+    assert!(foreign.errors.contains("has no store, but something else in it (data)"), "{}", foreign.errors);
+    fs::create_dir(scratch.at("empty")).unwrap();
+    let empty = run(&["check", &scratch.at("empty")]);
     assert_eq!(empty.code, 0);
     assert!(empty.output.contains("no store was ever started here"));
 }

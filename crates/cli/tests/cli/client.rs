@@ -34,6 +34,15 @@ fn lines_of_standard_input_are_commands() {
 }
 
 #[test]
+fn a_server_that_was_told_to_stop_and_does_is_no_failure() {
+    let server = Server::serve(&[]);
+    let port = server.port.to_string();
+    let stopped = run(&["cli", "-p", &port, "shutdown"]);
+    assert_eq!((stopped.code, stopped.errors.as_str()), (0, ""));
+    assert_eq!(server.ended().0, Some(0));
+}
+
+#[test]
 fn redirects_are_followed_when_asked_for() {
     let server = Server::serve(&["--cores", "2"]);
     let ports = [server.port + 1, server.port + 2].map(|port| port.to_string());

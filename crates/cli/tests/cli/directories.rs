@@ -25,8 +25,33 @@ fn a_file_is_no_directory() {
     let scratch = Scratch::new();
     let file = scratch.at("dump.rdb");
     fs::write(&file, "REDIS0011").unwrap();
-    refused(&file, 1, &["cannot make the data directory"]);
+    refused(&file, 1, &["--dir", "cannot make the data directory", "it is a file: name a directory"]);
+    refused(&format!("{file}/data"), 1, &["--dir", "a part of the path is a file: name a directory"]);
     assert_eq!(fs::read(&file).unwrap(), b"REDIS0011");
+    let link = scratch.at("link");
+    std::os::unix::fs::symlink(scratch.at("nowhere"), &link).unwrap();
+    refused(&link, 1, &["--dir", "it is a link to nothing"]);
+}
+
+#[test]
+fn a_lock_whose_text_is_of_a_process_that_is_gone_names_who_has_it() {
+    let scratch = Scratch::new();
+    let data = scratch.at("data");
+    let server = Server::serve(&["--dir", &data]);
+    let gone = format!("process {}", server.process_id());
+    server.kill();
+    let reader = fs::File::open(scratch.path().join("data/LOCK")).unwrap();
+    reader.lock_shared().unwrap();
+    refused(&data, 3, &[&format!("is in use by process {} (", std::process::id()), "which only reads it: wait for it"]);
+    let up = run(&["up", "--port", "0", "--dir", &data]);
+    assert!(!up.errors.contains(&gone) && !up.errors.contains("kill"), "{}", up.errors);
+    reader.unlock().unwrap();
+    // Nobody's name is in it, and somebody writes.
+    let writer = fs::File::create(scratch.path().join("data/LOCK")).unwrap();
+    writer.lock().unwrap();
+    let check = run(&["check", &data]);
+    let named = format!("is in use by process {} (", std::process::id());
+    assert!(check.code == 3 && check.errors.contains(&named), "{}", check.errors);
 }
 
 #[test]

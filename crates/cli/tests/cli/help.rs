@@ -45,6 +45,8 @@ fn help_names_every_subcommand_and_version_is_told() {
     {
         assert!(help.lines().any(|line| line.trim_start().starts_with(&format!("{subcommand} "))), "{help}");
     }
+    assert_eq!(run(&["help"]).output, help);
+    assert_eq!(run(&["help", "check"]).output, run(&["check", "--help"]).output);
     assert!(run(&["version"]).output.starts_with("zerohop 0."));
     assert_eq!(run(&["version"]).output, run(&["--version"]).output);
 }

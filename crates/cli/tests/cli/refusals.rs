@@ -37,7 +37,7 @@ fn wrong_files_and_variables_are_refused_with_their_name() {
     std::fs::write(&file, "durabilty = \"commit\"\n").unwrap();
     refused(&["serve", "--config", &file], &[&file, "durabilty", "did you mean `durability`"]);
     std::fs::write(&file, "cores = 1.5\n").unwrap();
-    refused(&["serve", "--config", &file], &[&file, "cores = 1.5", "a number"]);
+    refused(&["serve", "--config", &file], &[&file, "cores = 1.5", "a whole number"]);
     std::fs::write(&file, "cores = 65\n").unwrap();
     refused(&["serve", "--config", &file], &["cores = 65", "from 1 to 64"]);
     let output = zerohop(&["serve"]).env("ZEROHOP_PORT", "none").output().unwrap();

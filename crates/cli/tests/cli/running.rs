@@ -94,6 +94,15 @@ fn a_second_up_on_the_same_data_names_the_running_process() {
 }
 
 #[test]
+fn the_port_that_was_asked_for_is_the_one_that_is_said_to_be_taken() {
+    let server = Server::start(&["up", "--ephemeral", "--port", "0"]);
+    let port = server.port;
+    let next = Server::start(&["up", "--ephemeral", "--port", &port.to_string()]);
+    assert!(next.said.contains(&format!("port {port} is taken by zerohop (pid ")), "{}", next.said);
+    assert!(next.port > port);
+}
+
+#[test]
 fn up_takes_the_next_ports_and_says_who_has_the_first() {
     // Our own socket stands in the way, so that the name to be told is known.
     let block = PortBlock::take().unwrap();

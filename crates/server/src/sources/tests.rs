@@ -38,8 +38,12 @@ fn an_option_wins_over_the_environment_over_the_file_over_the_default() {
 
 #[test]
 fn errors_name_key_value_origin_and_fix() {
+    let options_without_value =
+        |key: &str| Sources { options: vec![(key.to_owned(), Vec::new())], ..Sources::default() };
     assert!(refused(&options(&[("port", "70000")])).starts_with("--port 70000: give a number from 0 to 65534"));
     assert!(refused(&options(&[("cores", "0")])).contains("from 1 to 64"));
+    assert!(refused(&options(&[("announce-host", "")])).contains("give a host name"));
+    assert!(refused(&options_without_value("bind")).contains("a value is missing; give ADDRESS, or leave bind out"));
     assert!(refused(&options(&[("cores", "100")])).contains("from 1 to 64"));
     assert!(refused(&options(&[("port", "65500"), ("cores", "64")])).contains("the last port would be 65564"));
     assert!(refused(&options(&[("bind", "0.0.0.0")])).contains("--requirepass-file"));
@@ -106,4 +110,29 @@ fn a_misspelt_variable_is_mentioned_and_a_foreign_one_is_not() {
     let resolved = resolve(&Sources { environment, ..Sources::default() }, NodeConfig::default()).unwrap();
     assert_eq!(resolved.warnings.len(), 1);
     assert!(resolved.warnings[0].contains("ZEROHOP_PORT"));
+}
+
+#[test]
+fn an_option_of_up_alone_that_is_given_as_a_variable_is_mentioned() {
+    let environment = vec![("ZEROHOP_EPHEMERAL".into(), "yes".into()), ("ZEROHOP_NODES".into(), "3".into())];
+    let resolved = resolve(&Sources { environment, ..Sources::default() }, NodeConfig::default()).unwrap();
+    assert_eq!(resolved.warnings.len(), 2);
+    assert!(resolved.warnings[0].ends_with("it is an option of `zerohop up`, --ephemeral"), "{:?}", resolved.warnings);
+}
+
+#[test]
+fn a_file_is_blamed_on_who_named_it() {
+    let file = Some(std::path::PathBuf::from("/nowhere.toml"));
+    let by_option = Sources { file, ..Sources::default() };
+    assert!(refused(&by_option).starts_with("--config /nowhere.toml: "));
+    let by_variable = Sources { file_by_variable: true, ..by_option };
+    assert!(refused(&by_variable).starts_with("ZEROHOP_CONFIG /nowhere.toml: "));
+}
+
+#[test]
+fn without_a_directory_what_helps_is_what_was_typed() {
+    let plain = options(&[("durability", "commit")]);
+    assert!(refused(&plain).ends_with("add --dir DIRECTORY"));
+    let ephemeral = Sources { is_ephemeral: true, ..plain };
+    assert!(refused(&ephemeral).ends_with("leave out --ephemeral"));
 }

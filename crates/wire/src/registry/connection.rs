@@ -161,7 +161,7 @@ static CLIENT: [CommandSpec; 18] = [
         .since("6.0.0")
         .doc(
             "<ON | OFF> [REDIRECT client-id] [PREFIX prefix]... [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-            "Says whether this connection is told of changes to what it has read.",
+            "OFF only: no invalidations are sent, and ON is refused.",
         )
         .oracle(Oracle::Model),
     CommandSpec::new(Id::ClientTrackinginfo, "client|trackinginfo", 2, Group::Connection)

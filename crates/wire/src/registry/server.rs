@@ -87,19 +87,19 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI))
         .since("1.0.0")
         .complexity("O(N)")
-        .doc("", "Answers for tools: the log is always saved.")
+        .doc("", "Refused: every write is in the log already; `zerohop backup` copies it.")
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::Bgsave, "bgsave", -1, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING))
         .since("1.0.0")
-        .doc("[SCHEDULE]", "Answers for tools: the log is always saved.")
+        .doc("[SCHEDULE]", "Refused: every write is in the log already; `zerohop backup` copies it.")
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::Bgrewriteaof, "bgrewriteaof", 1, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING))
         .since("1.0.0")
-        .doc("", "Answers for tools: the log is rewritten by itself.")
+        .doc("", "Refused: the log is rewritten by itself.")
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::Role, "role", 1, Group::Server)
@@ -110,12 +110,12 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
         .oracle(Oracle::Model),
     CommandSpec::new(Id::Slowlog, "slowlog", -2, Group::Server)
         .since("2.2.12")
-        .doc("", "Looks at the requests that took longest.")
+        .doc("", "For tools: requests are not timed one by one, so nothing is kept.")
         .oracle(Oracle::Model)
         .subcommands(&SLOWLOG),
     CommandSpec::new(Id::Latency, "latency", -2, Group::Server)
         .since("2.8.13")
-        .doc("", "Looks at what made the node slow.")
+        .doc("", "For tools: nothing is sampled; INFO has the longest tick.")
         .oracle(Oracle::Model)
         .subcommands(&LATENCY),
     CommandSpec::new(Id::Memory, "memory", -2, Group::Server)
@@ -221,7 +221,7 @@ static SLOWLOG: [CommandSpec; 4] = [
         .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
         .since("2.2.12")
         .complexity("O(N) with N the number of entries")
-        .doc("[count]", "Returns the latest slow requests.")
+        .doc("[count]", "Returns an empty list: requests are not timed one by one.")
         .tips(&["request_policy:all_nodes", "nondeterministic_output"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
@@ -233,7 +233,7 @@ static SLOWLOG: [CommandSpec; 4] = [
     CommandSpec::new(Id::SlowlogLen, "slowlog|len", 2, Group::Server)
         .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
         .since("2.2.12")
-        .doc("", "Counts the slow requests that are kept.")
+        .doc("", "Returns 0.")
         .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
@@ -241,7 +241,7 @@ static SLOWLOG: [CommandSpec; 4] = [
         .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
         .since("2.2.12")
         .complexity("O(N) with N the number of entries")
-        .doc("", "Forgets the slow requests.")
+        .doc("", "Does nothing.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
@@ -258,7 +258,7 @@ static LATENCY: [CommandSpec; 7] = [
     CommandSpec::new(Id::LatencyGraph, "latency|graph", 3, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("2.8.13")
-        .doc("event", "Draws the latency of an event.")
+        .doc("event", "Refused: nothing is sampled.")
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
@@ -271,21 +271,21 @@ static LATENCY: [CommandSpec; 7] = [
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("7.0.0")
         .complexity("O(N) with N the number of commands")
-        .doc("[command]...", "Returns how long commands took.")
+        .doc("[command]...", "Returns nothing: requests are not timed one by one.")
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::LatencyHistory, "latency|history", 3, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("2.8.13")
-        .doc("event", "Returns the latest samples of an event.")
+        .doc("event", "Returns an empty list.")
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::LatencyLatest, "latency|latest", 2, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("2.8.13")
-        .doc("", "Returns the latest sample of every event.")
+        .doc("", "Returns an empty list.")
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
