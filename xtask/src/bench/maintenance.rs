@@ -22,7 +22,8 @@ const SLICE_SECONDS: f64 = 15.0;
 const SLICE_SECONDS_MAX: f64 = 60.0;
 /// Rounds of runs in a slice, at least.
 const ROUNDS: f64 = 1.2;
-/// Keys of 15 bytes with values of 132: a round of runs comes every few seconds at half load.
+/// Keys of 15 bytes with values of 132: a round of runs comes every few seconds at half load. Ten times as many, as checkpoints are
+/// measured with, are `--keys 5000000`, and take ten times as long.
 const KEYS: u64 = 500_000;
 const BUG: &str = "M26";
 const VARIABLE: &str = "PLANTED_BUG";
@@ -44,21 +45,22 @@ struct Arm {
 
 /// Every backend, durability `interval`.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
-    let program = kill::planted_binary()?.display().to_string();
+    let program = kill::planted_release_binary()?.display().to_string();
     let _quiet = QuietMachine::new(results);
+    let keys = options.keys_asked.unwrap_or(KEYS);
     for backend in &options.backends {
         let arm = |name: &str, bug: Option<&str>| -> Outcome<Arm> {
             let mut start = Zerohop::new(backend, "interval").start();
             start.name = format!("{}-{name}", start.name);
             start.words[0].clone_from(&program);
             start.environment = bug.iter().map(|bug| (VARIABLE.to_owned(), (*bug).to_owned())).collect();
-            Arm::new(start.ready()?)
+            Arm::new(start.ready()?, keys)
         };
         let mut arms = [arm("scheduled", None)?, arm("synchronised", Some(BUG))?];
         let per_second = set_rate(&mut arms, options, results)?;
         let mut options = options.clone();
-        options.slice_seconds = slice_seconds(per_second).max(options.slice_seconds);
-        results.note(format!("{KEYS} keys in 64 slot groups, slices of {:.0} s", options.slice_seconds));
+        options.slice_seconds = slice_seconds(keys, per_second).max(options.slice_seconds);
+        results.note(format!("{keys} keys in 64 slot groups, slices of {:.0} s", options.slice_seconds));
         let mut progress = Progress::new(&format!("maintenance-{backend}"), options.pairs * 2);
         for round in 0..options.pairs {
             for step in 0..2 {
@@ -85,8 +87,8 @@ fn set_rate(arms: &mut [Arm; 2], options: &Options, results: &mut Results) -> Ou
 }
 
 /// A round comes when seven eighths of the keys have been written, about.
-fn slice_seconds(per_second: f64) -> f64 {
-    (ROUNDS * KEYS as f64 * 7.0 / 8.0 / per_second).clamp(SLICE_SECONDS, SLICE_SECONDS_MAX)
+fn slice_seconds(keys: u64, per_second: f64) -> f64 {
+    (ROUNDS * keys as f64 * 7.0 / 8.0 / per_second).clamp(SLICE_SECONDS, SLICE_SECONDS_MAX)
 }
 
 fn judge(backend: &str, [scheduled, synchronised]: &[Arm; 2], results: &mut Results) -> Outcome<()> {
@@ -119,8 +121,8 @@ fn most(values: &[f64]) -> f64 {
 }
 
 impl Arm {
-    fn new(server: Server) -> Outcome<Arm> {
-        let load = Load::new("set", 1, KEYS);
+    fn new(server: Server, keys: u64) -> Outcome<Arm> {
+        let load = Load::new("set", 1, keys);
         preload(&server, &load)?;
         Ok(Arm { server, load, slices: Vec::new(), gap_ms: Vec::new(), held_mb: Vec::new(), written: Vec::new() })
     }
