@@ -105,14 +105,15 @@ fn of_report((cell, length): (Cell, usize), report: Report) -> Result<Slice, Str
     if let Some(error) = report.first_error {
         return Err(format!("chains of {length}: {} errors, first: {error}", report.errors));
     }
+    let latency = report.latency_us.ok_or_else(|| format!("chains of {length}: no request was measured"))?;
     let server = report.server.ok_or("the processes of the store cannot be seen")?;
     Ok(Slice {
         cell,
         length,
         us_per_request: server.us_per_request,
         per_second: report.per_second,
-        p50_us: report.latency_us.p50,
-        p99_us: report.latency_us.p99,
+        p50_us: latency.p50,
+        p99_us: latency.p99,
         foreign_cores: report.foreign_cores.unwrap_or(f64::NAN),
     })
 }
@@ -164,15 +165,22 @@ fn lengthen(store: &Zerohop, length: usize) -> Result<(), String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::load::report::Latency;
 
     #[test]
     fn a_slice_is_what_its_report_says_and_none_without_processes_or_with_errors() {
         let slice = |report| of_report((Cell::Saturated, 2), report);
         let server = Some(crate::load::report::tests::cost(2.5));
-        let seen = || Report { per_second: 4e5, server: server.clone(), ..Report::default() };
+        let seen = || Report {
+            per_second: 4e5,
+            server: server.clone(),
+            latency_us: Some(Latency::default()),
+            ..Report::default()
+        };
         let shown = slice(seen()).unwrap();
         assert_eq!((shown.length, shown.us_per_request, shown.per_second), (2, 2.5, 4e5));
         assert!(slice(Report { server: None, ..seen() }).is_err());
+        assert!(slice(Report { latency_us: None, ..seen() }).is_err());
         assert!(slice(Report { first_error: Some("MOVED".to_owned()), errors: 1, ..seen() }).is_err());
     }
 }

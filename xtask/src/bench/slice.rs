@@ -74,7 +74,7 @@ struct Latency {
 #[derive(Clone, Debug, Deserialize)]
 struct LoadReport {
     per_second: f64,
-    latency_us: Latency,
+    latency_us: Option<Latency>,
     errors: u64,
     first_error: Option<String>,
     misses: u64,
@@ -252,14 +252,15 @@ fn generate(server: &Server, load: &Load, seconds: f64, warm_up: f64) -> Outcome
         return Err(format!("{name} lacks {} keys that were loaded", report.misses));
     }
     let cost = report.server.ok_or_else(|| format!("the process of {name} cannot be seen"))?;
+    let latency = report.latency_us.ok_or_else(|| format!("no request of {name} was measured"))?;
     Ok(Slice {
         us_per_request: cost.us_per_request,
         per_second: report.per_second,
-        mean_us: report.latency_us.mean,
-        p50_us: report.latency_us.p50,
-        p99_us: report.latency_us.p99,
-        p99_9_us: report.latency_us.p99_9,
-        max_us: report.latency_us.max,
+        mean_us: latency.mean,
+        p50_us: latency.p50,
+        p99_us: latency.p99,
+        p99_9_us: latency.p99_9,
+        max_us: latency.max,
         server_cores: cost.cores,
         generator_cores: report.generator_cores,
         foreign_cores: report.foreign_cores.unwrap_or(f64::NAN),

@@ -217,6 +217,7 @@ fn of_report((cell, offered, subject): (Cell, Option<f64>, &str), report: Report
     if report.misses > 0 {
         return Err(format!("{subject}: {} values are missing", report.misses));
     }
+    let latency = report.latency_us.ok_or_else(|| format!("{subject}: no request was measured"))?;
     let server = report.server.ok_or_else(|| format!("{subject}: its process cannot be seen"))?;
     Ok(Slice {
         width: cell.width,
@@ -226,8 +227,8 @@ fn of_report((cell, offered, subject): (Cell, Option<f64>, &str), report: Report
         per_second: report.per_second,
         us_per_request: server.us_per_request,
         switches: server.context_switches_per_request,
-        p50_us: report.latency_us.p50,
-        p99_us: report.latency_us.p99,
+        p50_us: latency.p50,
+        p99_us: latency.p99,
         gateway_cores: server.cores,
         load_cores: report.generator_cores,
         foreign_cores: report.foreign_cores.unwrap_or(f64::NAN),
@@ -239,16 +240,23 @@ fn of_report((cell, offered, subject): (Cell, Option<f64>, &str), report: Report
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::load::report::Latency;
 
     #[test]
     fn a_slice_is_what_its_report_says_and_none_with_errors_or_holes() {
         let cell = Cell { width: 5, value_bytes: 100, is_offered: true };
         let slice = |report| of_report((cell, Some(9.0), "pool"), report);
         let server = Some(crate::load::report::tests::cost(2.5));
-        let seen = || Report { per_second: 4e5, server: server.clone(), ..Report::default() };
+        let seen = || Report {
+            per_second: 4e5,
+            server: server.clone(),
+            latency_us: Some(Latency::default()),
+            ..Report::default()
+        };
         let shown = slice(seen()).unwrap();
         assert_eq!((shown.width, shown.offered, shown.us_per_request), (5, Some(9.0), 2.5));
         assert!(slice(Report { server: None, ..seen() }).is_err());
+        assert!(slice(Report { latency_us: None, ..seen() }).is_err());
         assert!(slice(Report { misses: 1, ..seen() }).is_err());
         assert!(slice(Report { first_error: Some("no".to_owned()), errors: 1, ..seen() }).is_err());
     }

@@ -71,6 +71,11 @@ impl Window {
         at_ns >= self.start_ns.load(Ordering::Relaxed) && at_ns < self.end_ns.load(Ordering::Relaxed)
     }
 
+    /// Where the window begins and ends; `u64::MAX` while it does not.
+    pub fn span_ns(&self) -> (u64, u64) {
+        (self.start_ns.load(Ordering::Acquire), self.end_ns.load(Ordering::Acquire))
+    }
+
     /// Publishes how many replies thread `thread` has seen since the run began.
     pub fn publish(&self, thread: usize, completed: u64) {
         self.completed[thread].store(completed, Ordering::Relaxed);
@@ -91,7 +96,7 @@ pub struct Observations {
     pub tally: Tally,
     /// Open loop: intended starts within the window that were never sent.
     pub unsent: u64,
-    /// Open loop: how far behind its schedule the thread was when it stopped, nanoseconds.
+    /// Open loop: how far behind its schedule the thread was at the end of the window, nanoseconds.
     pub behind_ns: u64,
     /// CPU time of the thread, nanoseconds.
     pub thread_cpu_ns: u64,

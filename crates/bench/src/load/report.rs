@@ -25,10 +25,10 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// From a histogram of nanoseconds.
-    pub fn of(histogram: &Histogram<u64>) -> Latency {
+    /// From a histogram of nanoseconds; `None` of one without a sample.
+    pub fn of(histogram: &Histogram<u64>) -> Option<Latency> {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
-        Latency {
+        (!histogram.is_empty()).then(|| Latency {
             mean: histogram.mean() / 1e3,
             p50: at(0.5),
             p90: at(0.9),
@@ -36,7 +36,7 @@ impl Latency {
             p99_9: at(0.999),
             p99_99: at(0.9999),
             max: histogram.max() as f64 / 1e3,
-        }
+        })
     }
 }
 
@@ -84,10 +84,15 @@ pub struct Offered {
     pub behind_ms: f64,
 }
 
+/// How much of its schedule a load may have before it at the end and still be called sustained, milliseconds.
+const BACKLOG_MS_MAX: f64 = 10.0;
+
 impl Offered {
-    /// Whether the server kept up. The last 10 ms of a schedule may end with the window.
+    /// Whether the server kept up: at the end no more than the last 10 ms of the schedule were still to be started, or one start
+    /// where the gaps are longer. Neither in number nor in time: starts that lie before the window are only in the second.
     pub fn sustained(&self) -> bool {
-        self.unsent as f64 <= self.per_second / 100.0
+        let backlog_ms_max = BACKLOG_MS_MAX.max(1e3 / self.per_second);
+        self.behind_ms <= backlog_ms_max && self.unsent as f64 <= self.per_second * backlog_ms_max / 1e3
     }
 }
 
@@ -102,8 +107,9 @@ pub struct Report {
     pub seconds: f64,
     /// Replies per second.
     pub per_second: f64,
-    /// Latency, microseconds; open loop: from the intended start.
-    pub latency_us: Latency,
+    /// Latency of the requests that started within the window, microseconds; open loop: from the intended start. `None` when there
+    /// was none.
+    pub latency_us: Option<Latency>,
     /// Error replies, warm-up included.
     pub errors: u64,
     /// Text of the first error reply.
@@ -122,18 +128,29 @@ pub struct Report {
     pub offered: Option<Offered>,
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let latency = &self.latency_us;
-        writeln!(f, "load        {}", self.workload)?;
-        writeln!(f, "requests    {} in {:.2} s: {:.0} per second", self.requests, self.seconds, self.per_second)?;
+impl Report {
+    fn write_latency(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(latency) = &self.latency_us else {
+            return writeln!(
+                f,
+                "latency     no sample: no request that was to start in the measured time was answered"
+            );
+        };
         writeln!(f, "latency us     mean      p50      p90      p99    p99.9   p99.99      max")?;
         let columns = [latency.mean, latency.p50, latency.p90, latency.p99, latency.p99_9, latency.p99_99, latency.max];
         write!(f, "          ")?;
         for column in columns {
             write!(f, " {column:8.1}")?;
         }
-        writeln!(f)?;
+        writeln!(f)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "load        {}", self.workload)?;
+        writeln!(f, "requests    {} in {:.2} s: {:.0} per second", self.requests, self.seconds, self.per_second)?;
+        self.write_latency(f)?;
         if let Some(server) = &self.server {
             writeln!(
                 f,
@@ -179,6 +196,28 @@ impl fmt::Display for Report {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    #[test]
+    fn a_load_is_sustained_when_at_most_ten_milliseconds_of_it_or_one_start_are_left() {
+        let sustained = |per_second, unsent, behind_ms| Offered { per_second, unsent, behind_ms }.sustained();
+        assert!(sustained(1000.0, 10, 10.0));
+        assert!(!sustained(1000.0, 11, 10.0));
+        assert!(!sustained(900_000.0, 0, 1156.5), "all that was sent belonged to the warm-up");
+        assert!(sustained(2.0, 1, 400.0), "the next start of a slow load may wait for its only connection");
+        assert!(!sustained(2.0, 2, 400.0) && !sustained(2.0, 1, 600.0));
+    }
+
+    #[test]
+    fn latencies_without_a_sample_are_none_and_not_zero() {
+        let mut histogram = Histogram::new(3).expect("three digits are a valid shape");
+        assert_eq!(Latency::of(&histogram), None);
+        let report = Report::default();
+        assert!(report.to_string().contains("latency     no sample"), "{report}");
+        let json = serde_json::to_value(&report).expect("a report is JSON");
+        assert!(json["latency_us"].is_null(), "{json}");
+        histogram.record(2_000).expect("it fits");
+        assert_eq!(Latency::of(&histogram).map(|latency| latency.max.round()), Some(2.0));
+    }
 
     /// Of requests that took so much each.
     pub(crate) fn cost(us_per_request: f64) -> ServerCost {

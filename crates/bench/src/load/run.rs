@@ -219,9 +219,9 @@ fn report(plan: &LoadPlan, seen: &Observations, (first, last): &(Reading, Readin
     let foreign_cores = server_cpu.zip(last.machine_ns.zip(first.machine_ns)).map(|(cpu, (last, first))| {
         (last.saturating_sub(first) as f64 - cpu.run_ns as f64 - generator_ns as f64).max(0.0) / 1e9 / seconds
     });
-    let littles_law = plan.open_loop.is_none().then(|| LittlesLaw {
+    let littles_law = latency_us.as_ref().filter(|_| plan.open_loop.is_none()).map(|latency| LittlesLaw {
         in_flight: (plan.connections * plan.pipeline) as f64,
-        throughput_times_latency: per_second * latency_us.mean / 1e6,
+        throughput_times_latency: per_second * latency.mean / 1e6,
     });
     let offered = plan.open_loop.map(|open| Offered {
         per_second: open.per_second,
