@@ -112,6 +112,16 @@ fn an_open_loop_sends_what_was_offered() {
 }
 
 #[test]
+fn a_bounded_number_behind_a_warm_up_is_that_number() {
+    let target = null_server(Backend::Epoll, FixedReply::Get).unwrap();
+    for (threads, requests) in [(1, 1000), (3, 1000), (3, 1)] {
+        let mut plan = plan(target.clone(), Operation::Get, requests);
+        (plan.threads, plan.pipeline, plan.warm_up) = (threads, 16, Duration::from_millis(10));
+        assert_eq!(run(&plan).requests, requests, "{threads} threads");
+    }
+}
+
+#[test]
 fn several_threads_share_the_requests() {
     let target = null_server(Backend::Epoll, FixedReply::Set).unwrap();
     let mut plan = plan(target, Operation::Set, 10_001);
@@ -129,6 +139,7 @@ fn a_plan_that_cannot_work_is_refused_in_words() {
     };
     assert!(refused(|plan| plan.keys.bytes = 3).contains("--key-bytes"));
     assert!(refused(|plan| plan.pipeline = 0).contains("pipeline"));
+    assert!(refused(|plan| plan.stop = Stop::Requests(0)).contains("--requests 0"));
     assert!(refused(|plan| plan.mix = vec![(0, Operation::Get)]).contains("weights"));
     assert!(refused(|_| ()).contains("cannot connect to 127.0.0.1:1"));
 }

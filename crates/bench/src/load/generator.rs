@@ -68,6 +68,10 @@ pub struct Generator {
     with_room: VecDeque<usize>,
     /// Measured requests still to be started, when the run is bounded by their number.
     budget: Option<u64>,
+    /// Replies still to be measured.
+    to_measure: u64,
+    /// Without a warm-up the window opens with the first request, so that a bounded number is exactly that number.
+    opens_window: bool,
     completed: u64,
     observations: Observations,
 }
@@ -105,6 +109,8 @@ impl Generator {
             late_ns: 0,
             spins: plan.open_loop.is_some_and(|open| open.spins),
             budget,
+            to_measure: budget.unwrap_or(u64::MAX),
+            opens_window: plan.warm_up.is_zero(),
             completed: 0,
             observations: Observations::new(),
         })
@@ -119,6 +125,9 @@ impl Generator {
         let mut events = Vec::with_capacity(EVENTS_PER_TURN);
         let mut buffer = vec![0u8; READ_BYTES];
         let mut stopping_since = None;
+        if self.opens_window {
+            self.window.open_first();
+        }
         if let Some(schedule) = &mut self.schedule {
             schedule.next_ns = self.window.now_ns() as f64;
         }
@@ -149,7 +158,7 @@ impl Generator {
     }
 
     fn over(&self) -> bool {
-        self.window.stopping() || self.budget == Some(0)
+        self.window.stopping() || (self.budget == Some(0) && self.window.opened())
     }
 
     fn on_event(&mut self, event: epoll::Event, buffer: &mut [u8]) -> Result<(), String> {
@@ -160,21 +169,17 @@ impl Generator {
         if !flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
             return Ok(());
         }
-        let connection = &mut self.connections[index];
-        let bytes = match rustix::io::read(&connection.socket, &mut *buffer) {
+        let bytes = match rustix::io::read(&self.connections[index].socket, &mut *buffer) {
             Ok(0) => return Err("the server closed a connection".into()),
             Ok(bytes) => bytes,
             Err(Errno::INTR | Errno::AGAIN) => return Ok(()),
             Err(error) => return Err(format!("cannot read: {error}")),
         };
         let now = self.window.now_ns();
-        let mut replies = connection
-            .scanner
-            .feed(&buffer[..bytes], &mut self.observations.tally)
-            .map_err(|refused| format!("the server does not speak this protocol: {}", refused.0))?;
+        let mut replies = self.take_replies(index, now, &buffer[..bytes])?;
         self.completed += replies;
         while replies > 0 {
-            let Some(ended) = connection.ended(replies) else {
+            let Some(ended) = self.connections[index].ended(replies) else {
                 return Err("the server sent more replies than requests".into());
             };
             replies -= u64::from(ended.requests);
@@ -183,6 +188,28 @@ impl Generator {
             }
         }
         self.refill(index, now)
+    }
+
+    /// Counts the replies that `bytes` complete; those within the window also apart, up to the last that the run asked for.
+    fn take_replies(&mut self, index: usize, now: u64, bytes: &[u8]) -> Result<u64, String> {
+        let scanner = &mut self.connections[index].scanner;
+        let (mut rest, mut replies) = (bytes, 0);
+        while !rest.is_empty() {
+            let is_measured = self.to_measure > 0 && self.window.covers(now);
+            let at_most = if is_measured { self.to_measure } else { u64::MAX };
+            let (ended, left) = scanner
+                .feed_at_most(rest, at_most, &mut self.observations.tally)
+                .map_err(|refused| format!("the server does not speak this protocol: {}", refused.0))?;
+            (rest, replies) = (left, replies + ended);
+            if is_measured {
+                self.observations.replies += ended;
+                self.to_measure -= ended;
+            }
+            if is_measured && self.to_measure == 0 {
+                self.observations.last_ns = Some(now);
+            }
+        }
+        Ok(replies)
     }
 
     /// Closed loop: starts as many requests as the connection has room for. Open loop: queues it as having room.

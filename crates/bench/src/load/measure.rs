@@ -1,6 +1,7 @@
 //! The measured window: one clock for all threads, and what each thread saw within it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::Thread;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
@@ -18,10 +19,13 @@ pub struct Window {
     end_ns: AtomicU64,
     stop: AtomicBool,
     completed: Vec<AtomicU64>,
+    /// Threads that are at an end, and who waits for them.
+    ended: AtomicUsize,
+    owner: Thread,
 }
 
 impl Window {
-    /// A window that has not opened, for `threads` generator threads.
+    /// A window that has not opened, for `threads` generator threads. The thread that makes it is the one that waits for them.
     pub fn new(threads: usize) -> Window {
         Window {
             epoch: Instant::now(),
@@ -29,6 +33,8 @@ impl Window {
             end_ns: AtomicU64::new(u64::MAX),
             stop: AtomicBool::new(false),
             completed: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            ended: AtomicUsize::new(0),
+            owner: std::thread::current(),
         }
     }
 
@@ -42,6 +48,13 @@ impl Window {
         let now = self.now_ns();
         self.start_ns.store(now, Ordering::Release);
         now
+    }
+
+    /// Opens the window now unless another thread has.
+    pub fn open_first(&self) {
+        let now = self.now_ns();
+        // The other thread's moment is as good.
+        self.start_ns.compare_exchange(u64::MAX, now, Ordering::AcqRel, Ordering::Acquire).ok();
     }
 
     /// Closes the window now.
@@ -76,6 +89,17 @@ impl Window {
         (self.start_ns.load(Ordering::Acquire), self.end_ns.load(Ordering::Acquire))
     }
 
+    /// Says that one of the threads is at an end, and wakes the owner.
+    pub fn note_ended(&self) {
+        self.ended.fetch_add(1, Ordering::AcqRel);
+        self.owner.unpark();
+    }
+
+    /// Threads that are at an end.
+    pub fn ended(&self) -> usize {
+        self.ended.load(Ordering::Acquire)
+    }
+
     /// Publishes how many replies thread `thread` has seen since the run began.
     pub fn publish(&self, thread: usize, completed: u64) {
         self.completed[thread].store(completed, Ordering::Relaxed);
@@ -90,6 +114,10 @@ impl Window {
 /// What one thread saw within the window.
 #[derive(Clone, Debug)]
 pub struct Observations {
+    /// Replies within the window.
+    pub replies: u64,
+    /// When the last one came that the thread had to measure, if their number is bounded; nanoseconds of the run's clock.
+    pub last_ns: Option<u64>,
     /// Latency of every measured request, nanoseconds.
     pub latency_ns: Histogram<u64>,
     /// Errors and misses (of the whole run: an error before the window is an error).
@@ -107,7 +135,15 @@ impl Observations {
     pub fn new() -> Observations {
         let latency_ns =
             Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("1 ns to 60 s in 3 digits is a valid shape");
-        Observations { latency_ns, tally: Tally::default(), unsent: 0, behind_ns: 0, thread_cpu_ns: 0 }
+        Observations {
+            replies: 0,
+            last_ns: None,
+            latency_ns,
+            tally: Tally::default(),
+            unsent: 0,
+            behind_ns: 0,
+            thread_cpu_ns: 0,
+        }
     }
 
     /// Adds `requests` of the same latency.
@@ -117,6 +153,8 @@ impl Observations {
 
     /// Adds what another thread saw; percentiles come from merged histograms, never from averages.
     pub fn merge(&mut self, other: &Observations) {
+        self.replies += other.replies;
+        self.last_ns = self.last_ns.max(other.last_ns);
         self.latency_ns.add(&other.latency_ns).expect("both histograms have the same shape");
         self.tally.errors += other.tally.errors;
         self.tally.misses += other.tally.misses;

@@ -191,6 +191,9 @@ impl LoadPlan {
                 "connections, threads and pipeline must be at least 1, and threads at most connections".into(),
             );
         }
+        if self.stop == Stop::Requests(0) {
+            return Some("--requests 0: at least 1 is expected".into());
+        }
         if self.mix.iter().map(|(weight, _)| u64::from(*weight)).sum::<u64>() == 0 {
             return Some("the weights of the operations add up to 0".into());
         }

@@ -19,6 +19,7 @@ use super::report::{Latency, LittlesLaw, Offered, Report, ServerCost};
 use super::request::Requests;
 use super::route::{Destination, destinations};
 
+/// How often progress is shown.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs `plan`. The error is one sentence for the person who asked.
@@ -38,16 +39,16 @@ pub fn run(plan: &LoadPlan) -> Result<Report, String> {
     }
     let window = Arc::new(Window::new(plan.threads));
     let generators = generators(plan, &destinations, &window)?;
-    // Without a warm-up the window opens before the first request, so that a bounded number is exactly that number.
-    let opened = plan.warm_up.is_zero().then(|| Reading::take(&window, window.open(), &pids));
-    let threads = start_threads(plan, generators)?;
-    let measured = measure(plan, &window, &threads, &pids, opened);
+    // Without a warm-up the first request opens the window; what is read before it costs none of its time.
+    let before = plan.warm_up.is_zero().then(|| Reading::take(&window, &pids));
+    let threads = start_threads(plan, generators, &window)?;
+    let measured = measure(plan, &window, &pids, before);
     window.stop();
     let mut observations = Observations::new();
     for thread in threads {
         observations.merge(&thread.join().map_err(|_| "a generator thread broke an invariant".to_string())??);
     }
-    Ok(report(plan, &observations, &measured, &pids))
+    Ok(report(plan, &observations, window.span_ns(), &measured, &pids))
 }
 
 fn server_pids(plan: &LoadPlan, destinations: &[Destination]) -> Vec<u32> {
@@ -94,10 +95,25 @@ fn generators(plan: &LoadPlan, destinations: &[Destination], window: &Arc<Window
     Ok(generators)
 }
 
-fn start_threads(plan: &LoadPlan, generators: Vec<Generator>) -> Result<Vec<GeneratorThread>, String> {
+/// Wakes the owner of the window when its thread ends, in whichever way.
+struct Ending(Arc<Window>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.note_ended();
+    }
+}
+
+fn start_threads(
+    plan: &LoadPlan,
+    generators: Vec<Generator>,
+    window: &Arc<Window>,
+) -> Result<Vec<GeneratorThread>, String> {
     let start = |(thread, generator): (usize, Generator)| {
         let cpu = (!plan.pin_cpus.is_empty()).then(|| plan.pin_cpus[thread % plan.pin_cpus.len()]);
+        let ending = Ending(Arc::clone(window));
         let run = move || {
+            let _ending = ending;
             cpu.map_or(Ok(()), pin)?;
             generator.run()
         };
@@ -131,8 +147,8 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(window: &Window, at_ns: u64, pids: &[u32]) -> Reading {
-        let completed = window.completed();
+    fn take(window: &Window, pids: &[u32]) -> Reading {
+        let (at_ns, completed) = (window.now_ns(), window.completed());
         let server = pids.iter().map(|pid| ProcessCpu::of(*pid)).try_fold(ProcessCpu::default(), |sum, one| {
             one.map(|one| ProcessCpu {
                 run_ns: sum.run_ns + one.run_ns,
@@ -151,22 +167,18 @@ impl Reading {
     }
 }
 
-fn measure(
-    plan: &LoadPlan,
-    window: &Window,
-    threads: &[GeneratorThread],
-    pids: &[u32],
-    opened: Option<Reading>,
-) -> (Reading, Reading) {
-    let any_ended = || threads.iter().any(GeneratorThread::is_finished);
+/// Opens and closes the window; what was read at both.
+fn measure(plan: &LoadPlan, window: &Window, pids: &[u32], before: Option<Reading>) -> (Reading, Reading) {
+    let any_ended = || window.ended() > 0;
     let bar = match plan.stop {
         Stop::After(length) => progress_bar(plan, length.as_millis() as u64, "{bar:40} {msg}"),
         Stop::Requests(total) => progress_bar(plan, total, "{bar:40} {pos}/{len} {msg}"),
     };
-    let first = opened.unwrap_or_else(|| {
+    let first = before.unwrap_or_else(|| {
         bar.set_message("warming up");
         wait_until(window, window.now_ns() + plan.warm_up.as_nanos() as u64, any_ended, || {});
-        Reading::take(window, window.open(), pids)
+        window.open();
+        Reading::take(window, pids)
     });
     let show = || {
         let elapsed_ns = window.now_ns() - first.at_ns;
@@ -180,44 +192,55 @@ fn measure(
     match plan.stop {
         Stop::After(length) => wait_until(window, first.at_ns + length.as_nanos() as u64, any_ended, show),
         Stop::Requests(_) => {
-            wait_until(window, u64::MAX, || threads.iter().all(GeneratorThread::is_finished), show);
+            wait_until(window, u64::MAX, || window.ended() == plan.threads, show);
         }
     }
-    let last = Reading::take(window, window.close(), pids);
+    window.close();
+    let last = Reading::take(window, pids);
     bar.finish_and_clear();
     (first, last)
 }
 
-/// Sleeps until `end_ns` of the run's clock or until `enough`, looking up ten times a second.
+/// Sleeps until `end_ns` of the run's clock or until `enough`, looking up ten times a second and whenever a thread ends.
 fn wait_until(window: &Window, end_ns: u64, enough: impl Fn() -> bool, show: impl Fn()) {
     loop {
         let now = window.now_ns();
         if now >= end_ns || enough() {
             return;
         }
-        std::thread::sleep(Duration::from_nanos(end_ns - now).min(LOOK_EVERY));
+        std::thread::park_timeout(Duration::from_nanos(end_ns - now).min(LOOK_EVERY));
         show();
     }
 }
 
-fn report(plan: &LoadPlan, seen: &Observations, (first, last): &(Reading, Reading), pids: &[u32]) -> Report {
-    let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
-    let requests = last.completed - first.completed;
-    let per_second = requests as f64 / seconds;
+fn report(
+    plan: &LoadPlan,
+    seen: &Observations,
+    (start_ns, end_ns): (u64, u64),
+    (first, last): &(Reading, Reading),
+    pids: &[u32],
+) -> Report {
+    // A bounded number ends with its last reply, and not when somebody looks.
+    let end_ns = seen.last_ns.unwrap_or(end_ns);
+    let seconds = end_ns.saturating_sub(start_ns).max(1) as f64 / 1e9;
+    let per_second = seen.replies as f64 / seconds;
+    // CPU time is read a little off the ends of the window: its own time and requests belong to it.
+    let read_seconds = (last.at_ns - first.at_ns).max(1) as f64 / 1e9;
+    let read_requests = (last.completed - first.completed).max(1) as f64;
     let latency_us = Latency::of(&seen.latency_ns);
     let server_cpu = last.server.zip(first.server).map(|(last, first)| last.since(first));
-    let per_request_us = |ns: u64| ns as f64 / 1e3 / requests.max(1) as f64;
+    let per_request_us = |ns: u64| ns as f64 / 1e3 / read_requests;
     let server = server_cpu.zip(pids.first()).map(|(cpu, pid)| ServerCost {
         pid: *pid,
         us_per_request: per_request_us(cpu.run_ns),
         user_us_per_request: per_request_us(cpu.user_ns),
         system_us_per_request: per_request_us(cpu.system_ns),
-        context_switches_per_request: cpu.context_switches as f64 / requests.max(1) as f64,
-        cores: cpu.run_ns as f64 / 1e9 / seconds,
+        context_switches_per_request: cpu.context_switches as f64 / read_requests,
+        cores: cpu.run_ns as f64 / 1e9 / read_seconds,
     });
     let generator_ns = last.generator.zip(first.generator).map_or(0, |(last, first)| last.since(first).run_ns);
     let foreign_cores = server_cpu.zip(last.machine_ns.zip(first.machine_ns)).map(|(cpu, (last, first))| {
-        (last.saturating_sub(first) as f64 - cpu.run_ns as f64 - generator_ns as f64).max(0.0) / 1e9 / seconds
+        (last.saturating_sub(first) as f64 - cpu.run_ns as f64 - generator_ns as f64).max(0.0) / 1e9 / read_seconds
     });
     let littles_law = latency_us.as_ref().filter(|_| plan.open_loop.is_none()).map(|latency| LittlesLaw {
         in_flight: (plan.connections * plan.pipeline) as f64,
@@ -230,7 +253,7 @@ fn report(plan: &LoadPlan, seen: &Observations, (first, last): &(Reading, Readin
     });
     Report {
         workload: plan.to_string(),
-        requests,
+        requests: seen.replies,
         seconds,
         per_second,
         latency_us,
@@ -238,7 +261,7 @@ fn report(plan: &LoadPlan, seen: &Observations, (first, last): &(Reading, Readin
         first_error: seen.tally.first_error.clone(),
         misses: seen.tally.misses,
         server,
-        generator_cores: generator_ns as f64 / 1e9 / seconds,
+        generator_cores: generator_ns as f64 / 1e9 / read_seconds,
         foreign_cores,
         littles_law,
         offered,
@@ -251,4 +274,24 @@ fn progress_bar(plan: &LoadPlan, length: u64, template: &str) -> ProgressBar {
     }
     let style = ProgressStyle::with_template(template).expect("the templates of this file are well formed");
     ProgressBar::new(length).with_style(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::plan::Target;
+
+    #[test]
+    fn a_bounded_number_is_measured_to_its_last_reply_whenever_the_end_is_seen() {
+        let plan = LoadPlan::new(Target::Tcp("nobody dials it".into()));
+        let reading = |at_ns, completed| Reading { at_ns, completed, server: None, generator: None, machine_ns: None };
+        let mut seen = Observations::new();
+        (seen.replies, seen.last_ns) = (1000, Some(15_000_000));
+        let readings = (reading(9_000_000, 0), reading(110_000_000, 1050));
+        let bounded = report(&plan, &seen, (10_000_000, 110_000_000), &readings, &[]);
+        assert_eq!((bounded.requests, bounded.seconds, bounded.per_second), (1000, 0.005, 200_000.0));
+        seen.last_ns = None;
+        let timed = report(&plan, &seen, (10_000_000, 110_000_000), &readings, &[]);
+        assert_eq!((timed.requests, timed.seconds, timed.per_second), (1000, 0.1, 10_000.0));
+    }
 }

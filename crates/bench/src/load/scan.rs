@@ -44,9 +44,19 @@ impl Scanner {
 
     /// Takes the next bytes of the connection; returns how many replies they completed.
     pub fn feed(&mut self, bytes: &[u8], tally: &mut Tally) -> Result<u64, NotAReply> {
+        self.feed_at_most(bytes, u64::MAX, tally).map(|(replies, _)| replies)
+    }
+
+    /// As [`Scanner::feed`], but stops behind so many replies; returns the bytes that are left, too.
+    pub fn feed_at_most<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        at_most: u64,
+        tally: &mut Tally,
+    ) -> Result<(u64, &'a [u8]), NotAReply> {
         let mut rest = bytes;
         let mut replies = 0;
-        while !rest.is_empty() {
+        while !rest.is_empty() && replies < at_most {
             if self.body_left > 0 {
                 let taken = self.body_left.min(rest.len());
                 rest = &rest[taken..];
@@ -61,6 +71,7 @@ impl Scanner {
                 if self.partial.len() > LINE_BYTES_MAX {
                     return Err(not_a_reply(&self.partial));
                 }
+                rest = &[];
                 break;
             };
             let (line, after) = rest.split_at(end + 1);
@@ -73,7 +84,7 @@ impl Scanner {
                 self.header(&whole, tally)?
             };
         }
-        Ok(replies)
+        Ok((replies, rest))
     }
 
     fn header(&mut self, line: &[u8], tally: &mut Tally) -> Result<u64, NotAReply> {
@@ -219,6 +230,18 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = RESP.chunks(1).collect();
         assert_eq!(scan(Dialect::Resp3, &bytes), whole);
+    }
+
+    #[test]
+    fn what_lies_behind_so_many_replies_is_left() {
+        let whole = scan(Dialect::Resp3, &[RESP]);
+        for at_most in 1..=RESP_REPLIES {
+            let (mut scanner, mut tally) = (Scanner::new(Dialect::Resp3), Tally::default());
+            let (replies, left) = scanner.feed_at_most(RESP, at_most, &mut tally).expect("well-formed replies");
+            assert_eq!(replies, at_most);
+            let behind = scanner.feed(left, &mut tally).expect("well-formed replies");
+            assert_eq!((replies + behind, tally), whole, "cut behind {at_most}");
+        }
     }
 
     #[test]

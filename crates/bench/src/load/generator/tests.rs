@@ -75,6 +75,37 @@ fn a_bounded_number_of_late_starts_is_late() {
 }
 
 #[test]
+fn a_bounded_number_of_replies_is_measured_to_its_last_one_and_not_to_the_end_of_the_thread() {
+    let plan = LoadPlan { pipeline: 4, ..plan(None) };
+    let mut lab = Lab::start(&plan, Some(3), Window::new(1));
+    (0..4).for_each(|_| lab.take_request());
+    lab.window.open();
+    // Four were in flight: three of them are the measured replies, and as many requests more were sent.
+    lab.reply(&"+OK\r\n".repeat(4));
+    (0..3).for_each(|_| lab.take_request());
+    let sent_ns = lab.window.now_ns();
+    lab.reply(&"+OK\r\n".repeat(3));
+    let seen = lab.observed();
+    assert_eq!((seen.replies, seen.latency_ns.len()), (3, 3));
+    assert!(seen.last_ns.unwrap() <= sent_ns);
+}
+
+#[test]
+fn a_thread_that_has_nothing_to_measure_still_warms_up() {
+    // With gaps, in which nothing is in flight.
+    let mut lab = Lab::start(&plan(Some(100.0)), Some(0), Window::new(1));
+    for _ in 0..3 {
+        lab.take_request();
+        lab.reply("+OK\r\n");
+    }
+    lab.take_request();
+    lab.window.open();
+    lab.reply("+OK\r\n");
+    let seen = lab.observed();
+    assert_eq!((seen.replies, seen.last_ns, seen.latency_ns.len()), (0, None, 0));
+}
+
+#[test]
 fn starts_that_nobody_made_count_from_the_beginning_of_the_window() {
     let left = |next_ns| Schedule { mean_gap_ns: 10.0, poisson: true, next_ns }.left_within(1_000.0, 2_000.0);
     assert_eq!(left(20.0), 100, "still in the warm-up");
