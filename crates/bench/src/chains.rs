@@ -103,7 +103,7 @@ fn slice(plan: &Plan, store: &Zerohop, cell: Cell, length: usize) -> Result<Slic
 /// What the load showed.
 fn of_report((cell, length): (Cell, usize), report: Report) -> Result<Slice, String> {
     if let Some(error) = report.first_error {
-        return Err(format!("chains of {length}: {} errors, first: {error}", report.errors));
+        return Err(format!("chains of {length}: {} errors, first: {error}", report.errors + report.errors_outside));
     }
     let latency = report.latency_us.ok_or_else(|| format!("chains of {length}: no request was measured"))?;
     let server = report.server.ok_or("the processes of the store cannot be seen")?;

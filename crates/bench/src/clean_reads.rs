@@ -114,7 +114,7 @@ fn slice(plan: &Plan, store: &Zerohop, asks: bool, pipeline: usize) -> Result<Op
     let gets = gets?;
     for report in [&gets, &sets] {
         if let Some(error) = &report.first_error {
-            return Err(format!("{} errors, first: {error}", report.errors));
+            return Err(format!("{} errors, first: {error}", report.errors + report.errors_outside));
         }
     }
     of_reports(asks, pipeline, &gets, &sets)

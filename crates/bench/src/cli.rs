@@ -157,23 +157,35 @@ pub struct BenchArguments {
     pub json: bool,
 }
 
+/// What becomes of a run whose replies were errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorReplies {
+    /// The report tells them: whoever reads it judges.
+    Told,
+    /// It tells them, and the program fails.
+    Failure,
+}
+
 /// Runs `zerohop bench` and prints its report.
-pub fn run(arguments: BenchArguments) -> ExitCode {
+pub fn run(arguments: BenchArguments, error_replies: ErrorReplies) -> ExitCode {
     let json = arguments.json;
-    let result = plan(arguments).and_then(|plan| crate::load::run(&plan));
-    match result {
-        Ok(report) if json => match serde_json::to_string(&report) {
-            Ok(text) => {
-                println!("{text}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => fail(&error.to_string()),
-        },
-        Ok(report) => {
-            print!("{report}");
-            ExitCode::SUCCESS
-        }
-        Err(problem) => fail(&problem),
+    let report = match plan(arguments).and_then(|plan| crate::load::run(&plan)) {
+        Ok(report) => report,
+        Err(problem) => return fail(&problem),
+    };
+    match serde_json::to_string(&report) {
+        Ok(text) if json => println!("{text}"),
+        Ok(_) => print!("{report}"),
+        Err(error) => return fail(&error.to_string()),
+    }
+    match error_replies {
+        ErrorReplies::Failure if report.errors > 0 => fail(&format!(
+            "{} of {} replies were errors, first: {}",
+            report.errors,
+            report.requests,
+            report.first_error.unwrap_or_default()
+        )),
+        ErrorReplies::Told | ErrorReplies::Failure => ExitCode::SUCCESS,
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bench::fan_out::route::Route;
 use bench::fan_out::store::{self, Canned};
 use bench::fan_out::{Way, serve};
-use bench::load::plan::{LoadPlan, OpenLoop, Operation, Stop, Target};
+use bench::load::plan::{Dialect, LoadPlan, OpenLoop, Operation, Stop, Target};
 use bench::load::{self, Report};
 use bench::null::{Backend, FixedReply, NullPlan};
 
@@ -94,7 +94,55 @@ fn errors_are_counted_and_the_first_is_shown() {
     let report = run(&plan(store(), Operation::Custom(words), 10));
     assert_eq!(report.errors, 10);
     assert_eq!(report.first_error.as_deref(), Some("ERR this baseline knows GET and SET only"));
-    assert!(report.to_string().contains("ERRORS      10, first: ERR this baseline"));
+    assert!(report.to_string().contains("ERRORS      10 of 10, first: ERR this baseline"));
+}
+
+#[test]
+fn errors_and_misses_of_the_warm_up_are_counted_apart() {
+    let words = ["PING"].map(String::from).to_vec();
+    for (operation, stop) in [
+        (Operation::Custom(words.clone()), Stop::Requests(50)),
+        (Operation::Custom(words), Stop::After(Duration::from_millis(20))),
+        (Operation::Get, Stop::Requests(50)),
+        (Operation::Get, Stop::After(Duration::from_millis(20))),
+    ] {
+        let mut plan = plan(store(), operation.clone(), 1);
+        (plan.stop, plan.warm_up, plan.pipeline) = (stop, Duration::from_millis(20), 4);
+        let report = run(&plan);
+        let counted = (report.errors, report.misses);
+        let all = if operation == Operation::Get { (0, report.requests) } else { (report.requests, 0) };
+        assert_eq!(counted, all, "{report}");
+        assert_eq!(report.first_error.is_some(), report.errors + report.errors_outside > 0);
+    }
+}
+
+#[test]
+fn a_server_that_wants_a_password_ends_the_run_at_its_first_reply() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let target = Target::Tcp(listener.local_addr().unwrap().to_string());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // One reply, and then never another.
+            std::thread::spawn(move || {
+                stream.read_exact(&mut [0; 10]).unwrap();
+                stream.write_all(b"-NOAUTH Authentication required.\r\n").unwrap();
+                // How it ends is the client's affair.
+                stream.read_to_end(&mut Vec::new()).ok();
+            });
+        }
+    });
+    let refused = |change: fn(&mut LoadPlan)| {
+        let mut plan = plan(target.clone(), Operation::Get, 1_000);
+        change(&mut plan);
+        load::run(&plan).unwrap_err()
+    };
+    let changes: [fn(&mut LoadPlan); 4] =
+        [|_| (), |plan| plan.preload = true, |plan| plan.cluster = true, |plan| plan.dialect = Dialect::Resp3];
+    for change in changes {
+        let problem = refused(change);
+        assert!(problem.contains("--password-env") && problem.contains("NOAUTH"), "{problem}");
+    }
 }
 
 #[test]

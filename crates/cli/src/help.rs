@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bench::cli::BenchArguments;
+use bench::cli::{BenchArguments, ErrorReplies};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 const AFTER: &str = "\
@@ -53,7 +53,7 @@ pub fn version() -> String {
 /// `zerohop bench`.
 pub fn bench(matches: &ArgMatches) -> ExitCode {
     match BenchArguments::from_arg_matches(matches) {
-        Ok(arguments) => bench::cli::run(arguments),
+        Ok(arguments) => bench::cli::run(arguments, ErrorReplies::Failure),
         Err(error) => error.exit(),
     }
 }

@@ -212,10 +212,11 @@ fn slice(plan: &Plan, cell: Cell, offered: Option<f64>, gateway: &Gateway) -> Re
 /// What the load showed.
 fn of_report((cell, offered, subject): (Cell, Option<f64>, &str), report: Report) -> Result<Slice, String> {
     if let Some(error) = report.first_error {
-        return Err(format!("{subject}: {} errors, first: {error}", report.errors));
+        return Err(format!("{subject}: {} errors, first: {error}", report.errors + report.errors_outside));
     }
-    if report.misses > 0 {
-        return Err(format!("{subject}: {} values are missing", report.misses));
+    let misses = report.misses + report.misses_outside;
+    if misses > 0 {
+        return Err(format!("{subject}: {misses} values are missing"));
     }
     let latency = report.latency_us.ok_or_else(|| format!("{subject}: no request was measured"))?;
     let server = report.server.ok_or_else(|| format!("{subject}: its process cannot be seen"))?;
@@ -258,6 +259,7 @@ mod tests {
         assert!(slice(Report { server: None, ..seen() }).is_err());
         assert!(slice(Report { latency_us: None, ..seen() }).is_err());
         assert!(slice(Report { misses: 1, ..seen() }).is_err());
+        assert!(slice(Report { misses_outside: 1, ..seen() }).is_err());
         assert!(slice(Report { first_error: Some("no".to_owned()), errors: 1, ..seen() }).is_err());
     }
 }

@@ -11,6 +11,15 @@ use super::plan::{Dialect, LoadPlan, Target};
 
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What to tell whoever has no password for a server that wants one; `None` of any other refusal.
+pub fn no_password(refusal: &str) -> Option<String> {
+    refusal.starts_with("NOAUTH").then(|| {
+        format!(
+            "the server wants a password: name the environment variable that holds it with --password-env ({refusal})"
+        )
+    })
+}
+
 /// A connected socket, still blocking.
 #[derive(Debug)]
 pub enum Stream {
@@ -57,7 +66,9 @@ impl Stream {
             (Dialect::Resp3, Some(password)) => vec!["HELLO", "3", "AUTH", user, password],
         };
         match ask(&mut stream, &hello)? {
-            Reply::Error(text) => Err(format!("the server refused {}: {text}", hello[0])),
+            Reply::Error(text) => {
+                Err(no_password(&text).unwrap_or_else(|| format!("the server refused {}: {text}", hello[0])))
+            }
             Reply::Text(_) | Reply::List(_) | Reply::Null => Ok(stream),
         }
     }

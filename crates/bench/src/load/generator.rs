@@ -9,6 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::connection::{Connection, Flushed};
+use super::dial::no_password;
 use super::measure::{Observations, Window};
 use super::plan::{LoadPlan, OpenLoop};
 use super::request::Requests;
@@ -197,9 +198,15 @@ impl Generator {
         while !rest.is_empty() {
             let is_measured = self.to_measure > 0 && self.window.covers(now);
             let at_most = if is_measured { self.to_measure } else { u64::MAX };
+            let Observations { tally, outside, .. } = &mut self.observations;
+            let tally = if is_measured { tally } else { outside };
             let (ended, left) = scanner
-                .feed_at_most(rest, at_most, &mut self.observations.tally)
+                .feed_at_most(rest, at_most, tally)
                 .map_err(|refused| format!("the server does not speak this protocol: {}", refused.0))?;
+            // Every other reply would say the same.
+            if let Some(problem) = tally.first_error.as_deref().and_then(no_password) {
+                return Err(problem);
+            }
             (rest, replies) = (left, replies + ended);
             if is_measured {
                 self.observations.replies += ended;

@@ -116,12 +116,14 @@ impl Window {
 pub struct Observations {
     /// Replies within the window.
     pub replies: u64,
-    /// When the last one came that the thread had to measure, if their number is bounded; nanoseconds of the run's clock.
+    /// Errors and misses among them.
+    pub tally: Tally,
+    /// Errors and misses before the window and behind it.
+    pub outside: Tally,
+    /// When the last reply came that the thread had to measure, if their number is bounded; nanoseconds of the run's clock.
     pub last_ns: Option<u64>,
     /// Latency of every measured request, nanoseconds.
     pub latency_ns: Histogram<u64>,
-    /// Errors and misses (of the whole run: an error before the window is an error).
-    pub tally: Tally,
     /// Open loop: intended starts within the window that were never sent.
     pub unsent: u64,
     /// Open loop: how far behind its schedule the thread was at the end of the window, nanoseconds.
@@ -140,6 +142,7 @@ impl Observations {
             last_ns: None,
             latency_ns,
             tally: Tally::default(),
+            outside: Tally::default(),
             unsent: 0,
             behind_ns: 0,
             thread_cpu_ns: 0,
@@ -156,11 +159,8 @@ impl Observations {
         self.replies += other.replies;
         self.last_ns = self.last_ns.max(other.last_ns);
         self.latency_ns.add(&other.latency_ns).expect("both histograms have the same shape");
-        self.tally.errors += other.tally.errors;
-        self.tally.misses += other.tally.misses;
-        if self.tally.first_error.is_none() {
-            self.tally.first_error.clone_from(&other.tally.first_error);
-        }
+        self.tally.merge(&other.tally);
+        self.outside.merge(&other.outside);
         self.unsent += other.unsent;
         self.behind_ns = self.behind_ns.max(other.behind_ns);
         self.thread_cpu_ns += other.thread_cpu_ns;

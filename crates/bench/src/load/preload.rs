@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 
+use super::dial::{Stream, no_password};
 use super::keys::{KeyChooser, KeyForm};
 use super::plan::LoadPlan;
 use super::request::Requests;
@@ -20,7 +21,7 @@ pub fn preload(plan: &LoadPlan, destinations: &[Destination], mut on_progress: i
     let mut key = Vec::new();
     let mut done = 0;
     for destination in destinations {
-        let mut stream = super::dial::Stream::open_ready(&destination.target, plan)?;
+        let mut stream = Stream::open_ready(&destination.target, plan)?;
         let mut scanner = Scanner::new(plan.dialect);
         let mut tally = Tally::default();
         let mut output = Vec::new();
@@ -51,12 +52,14 @@ pub fn preload(plan: &LoadPlan, destinations: &[Destination], mut on_progress: i
                 let replies = scanner
                     .feed(&input[..bytes], &mut tally)
                     .map_err(|refused| format!("preload: not a reply: {}", refused.0))?;
+                if let Some(error) = &tally.first_error {
+                    return Err(
+                        no_password(error).unwrap_or_else(|| format!("preload: the server refused a write: {error}"))
+                    );
+                }
                 waiting = waiting.saturating_sub(replies);
             }
             on_progress(done);
-        }
-        if let Some(error) = tally.first_error {
-            return Err(format!("preload: the server refused {} writes, first: {error}", tally.errors));
         }
     }
     Ok(())

@@ -110,12 +110,16 @@ pub struct Report {
     /// Latency of the requests that started within the window, microseconds; open loop: from the intended start. `None` when there
     /// was none.
     pub latency_us: Option<Latency>,
-    /// Error replies, warm-up included.
+    /// Error replies within the window.
     pub errors: u64,
-    /// Text of the first error reply.
+    /// Error replies before it and behind it.
+    pub errors_outside: u64,
+    /// Text of the first error reply: of one within the window, or else of one outside.
     pub first_error: Option<String>,
-    /// Replies that said "no such key", warm-up included.
+    /// Replies within the window that said "no such key".
     pub misses: u64,
+    /// Those before it and behind it.
+    pub misses_outside: u64,
     /// The server's cost, when its process can be seen.
     pub server: Option<ServerCost>,
     /// Cores the generator kept busy.
@@ -187,7 +191,11 @@ impl fmt::Display for Report {
             writeln!(f, "misses      {} replies said there is no such key (--preload writes them all)", self.misses)?;
         }
         if let Some(error) = &self.first_error {
-            writeln!(f, "ERRORS      {}, first: {error}", self.errors)?;
+            write!(f, "ERRORS      {} of {}", self.errors, self.requests)?;
+            if self.errors_outside > 0 {
+                write!(f, " ({} more outside the measured time)", self.errors_outside)?;
+            }
+            writeln!(f, ", first: {error}")?;
         }
         Ok(())
     }

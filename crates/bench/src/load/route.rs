@@ -3,7 +3,7 @@
 use placement::slot_of;
 
 use super::control::{Reply, ask};
-use super::dial::Stream;
+use super::dial::{Stream, no_password};
 use super::plan::{LoadPlan, Target};
 
 /// The slots of one instance.
@@ -45,7 +45,7 @@ pub fn destinations(plan: &LoadPlan) -> Result<Vec<Destination>, String> {
     let mut stream = Stream::open_ready(&plan.target, plan)?;
     let reply = ask(&mut stream, &["CLUSTER", "SLOTS"])?;
     if let Reply::Error(text) = &reply {
-        return Err(format!("the server is no cluster node: {text}"));
+        return Err(no_password(text).unwrap_or_else(|| format!("the server is no cluster node: {text}")));
     }
     let host = match &plan.target {
         Target::Tcp(address) => address.rsplit_once(':').map_or("", |(host, _)| host),

@@ -16,6 +16,17 @@ pub struct Tally {
     pub misses: u64,
 }
 
+impl Tally {
+    /// Adds what another saw.
+    pub fn merge(&mut self, other: &Tally) {
+        self.errors += other.errors;
+        self.misses += other.misses;
+        if self.first_error.is_none() {
+            self.first_error.clone_from(&other.first_error);
+        }
+    }
+}
+
 /// The server did not speak the dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAReply(pub String);

@@ -4,6 +4,7 @@
 mod addresses;
 mod admin;
 mod backup;
+mod bench;
 mod check;
 mod client;
 mod cluster;
