@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use base::limits::VALUE_BYTES_MAX;
 use clap::{Args, ValueEnum};
 
 use crate::load::plan::{DEFAULT_PREFIX, Dialect, Distribution, KeySpace, LoadPlan, OpenLoop, Operation, Stop, Target};
@@ -157,6 +158,11 @@ pub struct BenchArguments {
     pub json: bool,
 }
 
+/// The exit code for options that are wrong; clap's, too.
+const USAGE: u8 = 2;
+/// Longest time that may be asked for, seconds: 30 years, whose nanoseconds fit 64 bits.
+const SECONDS_MAX: f64 = 1e9;
+
 /// What becomes of a run whose replies were errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorReplies {
@@ -169,7 +175,14 @@ pub enum ErrorReplies {
 /// Runs `zerohop bench` and prints its report.
 pub fn run(arguments: BenchArguments, error_replies: ErrorReplies) -> ExitCode {
     let json = arguments.json;
-    let report = match plan(arguments).and_then(|plan| crate::load::run(&plan)) {
+    let plan = match plan(arguments) {
+        Ok(plan) => plan,
+        Err(problem) => {
+            fail(&problem);
+            return ExitCode::from(USAGE);
+        }
+    };
+    let report = match crate::load::run(&plan) {
         Ok(report) => report,
         Err(problem) => return fail(&problem),
     };
@@ -195,7 +208,15 @@ fn fail(problem: &str) -> ExitCode {
 }
 
 /// Resolves what was typed.
+///
+/// # Errors
+/// The option that is wrong, its value, and what is allowed.
 pub fn plan(arguments: BenchArguments) -> Result<LoadPlan, String> {
+    let plan = resolved(arguments)?;
+    plan.problem().map_or(Ok(plan), Err)
+}
+
+fn resolved(arguments: BenchArguments) -> Result<LoadPlan, String> {
     let target = match arguments.unixsocket.clone() {
         Some(path) => Target::Unix(path),
         None => Target::Tcp(arguments.target.clone()),
@@ -203,7 +224,10 @@ pub fn plan(arguments: BenchArguments) -> Result<LoadPlan, String> {
     let password = match &arguments.password_env {
         None => None,
         Some(variable) => {
-            Some(std::env::var(variable).map_err(|_| format!("the environment has no variable {variable}"))?)
+            let password = std::env::var(variable);
+            Some(password.map_err(|_| {
+                format!("--password-env {variable}: the environment has no such variable; one that holds the password is expected")
+            })?)
         }
     };
     let (mix, distribution) = workload(&arguments)?;
@@ -212,13 +236,11 @@ pub fn plan(arguments: BenchArguments) -> Result<LoadPlan, String> {
         (None, Some(_)) => 1000..=1000,
         (None, None) => 132..=132,
     };
-    let seconds = |seconds: f64, option: &str| {
-        Duration::try_from_secs_f64(seconds).map_err(|_| format!("{option} {seconds} is no length of time"))
+    let warm_up = seconds("--warm-up", arguments.warm_up)?;
+    let stop = match arguments.requests {
+        Some(requests) => Stop::Requests(requests),
+        None => Stop::After(seconds("--duration", arguments.duration)?),
     };
-    let duration = seconds(arguments.duration, "--duration")?;
-    if duration.is_zero() {
-        return Err("--duration 0 measures nothing".into());
-    }
     Ok(LoadPlan {
         target,
         dialect: match (arguments.memcached, arguments.resp) {
@@ -246,14 +268,19 @@ pub fn plan(arguments: BenchArguments) -> Result<LoadPlan, String> {
             spins: true,
         }),
         preload: arguments.preload,
-        warm_up: seconds(arguments.warm_up, "--warm-up")?,
-        stop: arguments.requests.map_or(Stop::After(duration), Stop::Requests),
+        warm_up,
+        stop,
         seed: arguments.seed,
         server_pid: arguments.server_pid,
         beside_pids: arguments.beside_pid,
         pin_cpus: arguments.pin,
         progress: !arguments.json,
     })
+}
+
+fn seconds(option: &str, seconds: f64) -> Result<Duration, String> {
+    let length = Duration::try_from_secs_f64(seconds).ok().filter(|_| seconds <= SECONDS_MAX);
+    length.ok_or_else(|| format!("{option} {seconds}: a number of seconds up to {SECONDS_MAX} is expected"))
 }
 
 type Workload = (Vec<(u32, Operation)>, Distribution);
@@ -280,13 +307,15 @@ fn workload(arguments: &BenchArguments) -> Result<Workload, String> {
     if let Some(command) = &arguments.command {
         let words: Vec<String> = command.split_whitespace().map(String::from).collect();
         if words.is_empty() {
-            return Err("--command is empty".into());
+            return Err(format!("--command {command:?}: the words of a command are expected"));
         }
         return Ok((vec![(1, Operation::Custom(words))], distribution));
     }
     if let Some(ratio) = &arguments.ratio {
         let weights = ratio.split_once(':').and_then(|(get, set)| Some((get.parse().ok()?, set.parse().ok()?)));
-        let (get, set) = weights.ok_or_else(|| format!("--ratio {ratio}: two numbers are expected, as in 9:1"))?;
+        let (get, set) = weights.filter(|weights| *weights != (0, 0)).ok_or_else(|| {
+            format!("--ratio {ratio}: two whole numbers are expected, one of them above 0, as in 9:1")
+        })?;
         return Ok((vec![(get, Operation::Get), (set, Operation::Set)], distribution));
     }
     let operation = match arguments.op {
@@ -304,6 +333,8 @@ fn size_range(text: &str) -> Result<RangeInclusive<usize>, String> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     match (low.parse(), high.parse()) {
         (Ok(low), Ok(high)) if low <= high => Ok(low..=high),
-        _ => Err(format!("--value-bytes {text}: a number or LOW-HIGH is expected")),
+        _ => Err(format!(
+            "--value-bytes {text}: a length of at most {VALUE_BYTES_MAX} is expected, or LOW-HIGH with the lower one first"
+        )),
     }
 }

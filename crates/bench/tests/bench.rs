@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
@@ -188,6 +189,8 @@ fn a_plan_that_cannot_work_is_refused_in_words() {
     assert!(refused(|plan| plan.keys.bytes = 3).contains("--key-bytes"));
     assert!(refused(|plan| plan.pipeline = 0).contains("pipeline"));
     assert!(refused(|plan| plan.stop = Stop::Requests(0)).contains("--requests 0"));
+    assert!(refused(|plan| plan.stop = Stop::After(Duration::ZERO)).contains("--duration 0"));
+    assert!(refused(|plan| plan.value_bytes = RangeInclusive::new(9, 3)).contains("--value-bytes 9-3"));
     assert!(refused(|plan| plan.mix = vec![(0, Operation::Get)]).contains("weights"));
     assert!(refused(|_| ()).contains("cannot connect to 127.0.0.1:1"));
 }

@@ -22,6 +22,7 @@ pub mod keys;
 pub mod measure;
 pub mod plan;
 pub mod preload;
+mod problem;
 pub mod process;
 pub mod report;
 pub mod request;

@@ -176,52 +176,6 @@ impl LoadPlan {
             progress: false,
         }
     }
-
-    /// What makes the plan impossible, in words for the person who typed it.
-    pub fn problem(&self) -> Option<String> {
-        let largest = self.keys.prefix.len() + self.keys.count.saturating_sub(1).to_string().len();
-        if self.keys.count == 0 || self.keys.bytes < largest {
-            return Some(format!(
-                "{} keys after the prefix {:?} need --key-bytes of at least {largest}",
-                self.keys.count, self.keys.prefix
-            ));
-        }
-        if self.connections == 0 || self.threads == 0 || self.pipeline == 0 || self.threads > self.connections {
-            return Some(
-                "connections, threads and pipeline must be at least 1, and threads at most connections".into(),
-            );
-        }
-        if self.stop == Stop::Requests(0) {
-            return Some("--requests 0: at least 1 is expected".into());
-        }
-        if self.mix.iter().map(|(weight, _)| u64::from(*weight)).sum::<u64>() == 0 {
-            return Some("the weights of the operations add up to 0".into());
-        }
-        if *self.value_bytes.end() > base::limits::VALUE_BYTES_MAX || self.value_bytes.is_empty() {
-            return Some("value sizes must be a range within 512 MiB".into());
-        }
-        if self.open_loop.is_some_and(|open| !(open.per_second > 0.0 && open.per_second.is_finite())) {
-            return Some("the rate must be above 0 requests per second".into());
-        }
-        let zipf_out_of_range = match self.keys.distribution {
-            Distribution::Zipf(theta) | Distribution::Latest(theta) => !(theta > 0.0 && theta < 1.0),
-            Distribution::Uniform | Distribution::Sequential => false,
-        };
-        if zipf_out_of_range {
-            return Some("the exponent of zipf must lie between 0 and 1".into());
-        }
-        let single_key = |operation: &Operation| {
-            !matches!(operation, Operation::MultiGet(_) | Operation::MultiGetRun(_) | Operation::Custom(_))
-        };
-        if self.cluster && !self.mix.iter().all(|(_, operation)| single_key(operation)) {
-            return Some("in a cluster every request must name one key: MGET, YCSB E and --command are refused".into());
-        }
-        let memcached_can = |operation: &Operation| matches!(operation, Operation::Get | Operation::Set);
-        if self.dialect == Dialect::Memcached && !self.mix.iter().all(|(_, operation)| memcached_can(operation)) {
-            return Some("the memcached dialect knows get and set only".into());
-        }
-        None
-    }
 }
 
 impl fmt::Display for LoadPlan {

@@ -29,7 +29,8 @@ pub fn run(plan: &LoadPlan) -> Result<Report, String> {
     }
     let destinations = destinations(plan)?;
     if plan.connections < destinations.len() {
-        return Err(format!("the cluster has {} instances: use at least as many connections", destinations.len()));
+        let (connections, instances) = (plan.connections, destinations.len());
+        return Err(format!("--connections {connections}: at least {instances} are expected, one for each instance"));
     }
     let pids = server_pids(plan, &destinations);
     if plan.preload {
