@@ -4,7 +4,7 @@
 use crate::acl::Users;
 use crate::describe::Buffers;
 use crate::filter::ClientFilter;
-use crate::session::{ReplyMode, Session};
+use crate::session::Session;
 use crate::transaction::Transaction;
 use base::limits::DATABASE_COUNT;
 use base::{Database, Door, Now};
@@ -129,13 +129,12 @@ impl Session {
         }
     }
 
-    /// Back to how it arrived, apart from the library's name.
+    /// Back to how it arrived, apart from the library's name. Whether it is answered was decided at the gate.
     fn reset(&mut self, context: &ConnectionContext<'_>, reply: &mut Reply<'_>) {
         self.protocol = Protocol::Resp2;
         self.database = Database(0);
         self.user = context.users.default_user().clone();
         self.authenticated = self.user.is_open();
-        self.reply_mode = ReplyMode::On;
         self.read_only = false;
         self.no_evict = false;
         self.no_touch = false;

@@ -37,7 +37,7 @@ impl Session {
 
     #[cold]
     fn gate_slowly(&mut self, resolved: Resolved, arguments: Arguments<'_>, output: &mut Output) -> Gate {
-        self.advance_reply_mode(resolved, arguments, output);
+        self.advance_reply_mode(output);
         let reply = &mut output.reply(self.protocol);
         let spec = match resolved {
             Resolved::Command(spec) => spec,
@@ -89,7 +89,15 @@ impl Session {
             }
             return Gate::Denied(spec, denial, context);
         }
-        if is_queued { Gate::Queue(spec) } else { Gate::Run(spec) }
+        if is_queued {
+            return Gate::Queue(spec);
+        }
+        if self.turns_replies_on(spec, arguments) {
+            self.reply_mode = ReplyMode::On;
+            output.set_muted(false);
+            self.settle();
+        }
+        Gate::Run(spec)
     }
 
     fn refused(&mut self) -> Gate {
@@ -97,16 +105,24 @@ impl Session {
         Gate::Refused
     }
 
-    /// Whether this request is answered. CLIENT REPLY ON is, whatever held before it.
-    fn advance_reply_mode(&mut self, resolved: Resolved, arguments: Arguments<'_>, output: &mut Output) {
+    /// Whether this request is answered, unless it turns that on itself.
+    fn advance_reply_mode(&mut self, output: &mut Output) {
         self.reply_mode = match self.reply_mode {
             ReplyMode::SkipNext => ReplyMode::Skip,
             ReplyMode::Skip | ReplyMode::On => ReplyMode::On,
-            ReplyMode::Off if turns_replies_on(resolved, arguments) => ReplyMode::On,
             ReplyMode::Off => ReplyMode::Off,
         };
         output.set_muted(self.reply_mode != ReplyMode::On);
         self.settle();
+    }
+
+    /// CLIENT REPLY ON is answered whatever held before it. RESET ends OFF, but as in Redis not the SKIP that is about it.
+    fn turns_replies_on(&self, spec: &CommandSpec, arguments: Arguments<'_>) -> bool {
+        match spec.id {
+            CommandId::ClientReply => arguments.get(2).is_some_and(|mode| mode.eq_ignore_ascii_case(b"on")),
+            CommandId::Reset => self.reply_mode == ReplyMode::Off,
+            _ => false,
+        }
     }
 }
 
@@ -114,9 +130,4 @@ impl Session {
 fn runs_inside_multi(id: CommandId) -> bool {
     use CommandId::{Discard, Exec, Multi, Quit, Reset, Watch};
     matches!(id, Exec | Discard | Multi | Watch | Quit | Reset)
-}
-
-fn turns_replies_on(resolved: Resolved, arguments: Arguments<'_>) -> bool {
-    matches!(resolved, Resolved::Command(spec) if spec.id == CommandId::ClientReply)
-        && arguments.get(2).is_some_and(|mode| mode.eq_ignore_ascii_case(b"on"))
 }

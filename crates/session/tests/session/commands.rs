@@ -144,6 +144,20 @@ fn client_reply_off_on_and_skip() {
     assert_eq!(rig.say("CLIENT REPLY ON"), "+OK\r\n");
     assert_eq!(rig.say("PING"), "+PONG\r\n");
     assert_eq!(rig.say("CLIENT REPLY what"), "-ERR syntax error\r\n");
+    assert_eq!(rig.say("CLIENT REPLY SKIP"), "");
+    assert_eq!(rig.say("CLIENT REPLY ON"), "+OK\r\n");
+    assert_eq!(rig.say("PING"), "+PONG\r\n");
+}
+
+#[test]
+fn reset_is_heard_after_off_and_skipped_after_skip() {
+    let mut rig = Rig::standalone();
+    assert_eq!(rig.say("CLIENT REPLY OFF"), "");
+    assert_eq!(rig.say("RESET"), "+RESET\r\n");
+    assert_eq!(rig.say("PING"), "+PONG\r\n");
+    assert_eq!(rig.say("CLIENT REPLY SKIP"), "");
+    assert_eq!(rig.say("RESET"), "");
+    assert_eq!(rig.say("PING"), "+PONG\r\n");
 }
 
 #[test]
