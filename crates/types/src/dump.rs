@@ -101,8 +101,8 @@ fn without_footer(payload: &[u8]) -> Option<&[u8]> {
     let (body, footer) = payload.split_at_checked(payload.len().checked_sub(FOOTER_BYTES)?)?;
     let version = u16::from_le_bytes([footer[0], footer[1]]);
     let checksum = u64::from_le_bytes(footer[2..].try_into().ok()?);
-    // As Redis has it: who has no checksum writes 0.
-    let is_sound = checksum == 0 || checksum == crc64_redis(&payload[..payload.len() - 8]);
+    // No checksum, 0, is for RDB files: a payload always has one.
+    let is_sound = checksum == crc64_redis(&payload[..payload.len() - 8]);
     (is_sound && (version <= VERSION_MAX || version == VERSION_VALKEY)).then_some(body)
 }
 

@@ -85,6 +85,8 @@ fn what_is_no_dump_is_told_apart_from_what_is_no_value() {
     assert_eq!(restore(b""), Err(DumpError::Footer));
     assert_eq!(restore(&sound[2..]), Err(DumpError::Footer));
     assert_eq!(restore(&sound[..sound.len() - 1]), Err(DumpError::Footer));
+    let without_checksum = [&sound[..sound.len() - 8], &[0; 8]].concat();
+    assert_eq!(restore(&without_checksum), Err(DumpError::Footer));
     for version in [12, 79, 81] {
         assert_eq!(restore(&with_footer(vec![0, 1, b'a'], version)), Err(DumpError::Footer), "{version}");
     }
