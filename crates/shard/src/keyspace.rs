@@ -1,9 +1,13 @@
 //! Commands over the whole keyspace; a unit has brought every slot group that the connection's door shows.
 
+#[cfg(test)]
+mod tests;
+
 use base::{Database, Door, SLOT_GROUP_COUNT, SlotGroupId};
 use storage::ScanCursor;
+use wire::number::parse_integer;
 use wire::registry::{CommandId as Id, CommandSpec};
-use wire::{Arguments, Protocol, Reply, error};
+use wire::{Arguments, ErrorReply, Protocol, Reply, error};
 
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
@@ -79,14 +83,14 @@ impl Shard {
                 names.iter().for_each(|name| reply.bulk(name));
             }
             Id::ClusterCountkeysinslot | Id::ClusterGetkeysinslot => self.slot_keys(arguments, &mut reply),
-            Id::MemoryUsage => self.memory_usage(database, &arguments[2], &mut reply),
+            Id::MemoryUsage => self.memory_usage(database, arguments, &mut reply),
             _ => self.scan(database, door, arguments, &mut reply),
         }
     }
 
     /// CLUSTER COUNTKEYSINSLOT and GETKEYSINSLOT; the slot and the count were checked before.
     fn slot_keys(&mut self, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
-        let number = |index| arguments.get(index).and_then(wire::number::parse_integer);
+        let number = |index| arguments.get(index).and_then(parse_integer);
         let slot = number(2).and_then(|number| base::Slot::new(number as u16)).expect("checked before");
         let Some(most) = number(3) else {
             let count = self.store.group(slot.group()).map_or(0, |group| group.keys_in_slot(slot));
@@ -97,7 +101,11 @@ impl Shard {
         names.iter().for_each(|name| reply.bulk(name));
     }
 
-    fn memory_usage(&mut self, database: Database, name: &[u8], reply: &mut Reply<'_>) {
+    fn memory_usage(&mut self, database: Database, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
+        if let Err(flaw) = check_samples(arguments.from(3)) {
+            return flaw.write(reply);
+        }
+        let name = &arguments[2];
         let key = self.store.key(name, database, placement::slot_of(name));
         match self.store.key_bytes(&key, self.now.unix_ms) {
             Some(bytes) => reply.integer(bytes as i64),
@@ -188,6 +196,17 @@ impl FlushFlaw {
             FlushFlaw::Refused(text) => reply.error("MISCONF", text),
         }
     }
+}
+
+/// `[SAMPLES count]...`: nothing is estimated from samples here, but a word that means nothing is no request.
+fn check_samples(options: Arguments<'_>) -> Result<(), ErrorReply> {
+    for index in (0..options.len()).step_by(2) {
+        let count = options.get(index + 1).filter(|_| options[index].eq_ignore_ascii_case(b"samples"));
+        if parse_integer(count.ok_or(error::SYNTAX)?).ok_or(error::NOT_INTEGER)? < 0 {
+            return Err(error::SYNTAX);
+        }
+    }
+    Ok(())
 }
 
 fn group_of(cursor: ScanCursor) -> SlotGroupId {
