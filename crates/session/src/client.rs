@@ -69,11 +69,14 @@ impl Session {
         }
     }
 
-    /// OFF and SKIP are not answered; ON took effect at the gate, so that it is.
+    /// OFF and SKIP are not answered; ON took effect at the gate or does in EXEC, so that it is.
     fn set_reply_mode(&mut self, mode: &[u8], reply: &mut Reply<'_>) {
         match mode.to_ascii_lowercase().as_slice() {
             b"on" => {
-                self.reply_mode = ReplyMode::On;
+                // A SKIP before it in the same EXEC is about the request behind EXEC.
+                if self.reply_mode != ReplyMode::SkipNext {
+                    self.reply_mode = ReplyMode::On;
+                }
                 reply.ok();
             }
             b"off" => self.reply_mode = ReplyMode::Off,

@@ -1,12 +1,13 @@
 //! One line of CLIENT LIST: fields and their order as Redis 7.2 prints them.
 
 use crate::session::Session;
+use crate::transaction::Transaction;
 use base::{Door, Now};
 use std::io::Write;
 
 /// What the session's two sides hold; the session itself does not know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Buffers {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Buffers<'a> {
     /// Bytes of an incomplete request.
     pub input_bytes: usize,
     /// Memory that keeps them, bytes.
@@ -15,15 +16,18 @@ pub struct Buffers {
     pub output_bytes: usize,
     /// Whether it waits for another's write (ZH.WAIT, BLPOP…).
     pub blocked: bool,
+    /// What EXEC runs at this moment.
+    pub running: Option<&'a Transaction>,
 }
 
 impl Session {
     /// Appends its line of CLIENT LIST, with the line end.
-    pub fn describe(&self, now: Now, buffers: Buffers, out: &mut Vec<u8>) {
+    pub fn describe(&self, now: Now, buffers: Buffers<'_>, out: &mut Vec<u8>) {
         let age_s = now.monotonic_us.saturating_sub(self.created_us) / 1_000_000;
         let idle_s = now.monotonic_us.saturating_sub(self.active_us) / 1_000_000;
-        let queued = self.transaction.as_ref().map_or(-1, |transaction| transaction.len() as i64);
-        let queue_bytes = self.transaction.as_ref().map_or(0, |transaction| transaction.bytes());
+        let transaction = self.transaction.as_deref().or(buffers.running);
+        let queued = transaction.map_or(-1, |transaction| transaction.len() as i64);
+        let queue_bytes = transaction.map_or(0, Transaction::bytes);
         let total = size_of::<Session>() + buffers.input_capacity + buffers.output_bytes + queue_bytes;
         let (id, peer, local) = (self.client_id, &self.peer, &self.local);
         write_all(out, format_args!("id={id} addr={peer} laddr={local} fd={} name=", self.connection.index));
@@ -34,7 +38,7 @@ impl Session {
                 " age={age_s} idle={idle_s} flags={} db={} sub=0 psub=0 ssub=0 multi={queued} watch={} qbuf={} \
                  qbuf-free={} argv-mem=0 multi-mem={queue_bytes} rbs=0 rbp=0 obl={} oll=0 omem={} tot-mem={total} \
                  events=r cmd={} user=",
-                self.flag_letters(buffers.blocked),
+                self.flag_letters(transaction.is_some(), buffers.blocked),
                 self.database.0,
                 self.watched_count(),
                 buffers.input_bytes,
@@ -52,10 +56,10 @@ impl Session {
         out.push(b'\n');
     }
 
-    fn flag_letters(&self, blocked: bool) -> String {
+    fn flag_letters(&self, in_transaction: bool, blocked: bool) -> String {
         let is_socket_file = self.door == Door::Standalone && self.peer.starts_with('/');
         let flags = [
-            (self.transaction.is_some(), 'x'),
+            (in_transaction, 'x'),
             (blocked, 'b'),
             (self.closing, 'c'),
             (is_socket_file, 'U'),

@@ -20,7 +20,7 @@ pub struct ConnectionContext<'a> {
     /// Who may log in.
     pub users: &'a Users,
     /// For CLIENT INFO.
-    pub buffers: Buffers,
+    pub buffers: Buffers<'a>,
 }
 
 /// Somebody presented a password that is not the user's.

@@ -141,6 +141,11 @@ impl Session {
         self.last_command
     }
 
+    /// Whether CLIENT REPLY lets its requests be answered.
+    pub fn is_answered(&self) -> bool {
+        matches!(self.reply_mode, ReplyMode::On | ReplyMode::SkipNext)
+    }
+
     /// Who it is; before AUTH the default user.
     #[inline]
     pub fn user(&self) -> &Arc<User> {

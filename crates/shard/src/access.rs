@@ -291,12 +291,13 @@ pub(crate) fn context_of(connection: &Connection) -> Context {
 }
 
 /// What CLIENT INFO tells of a connection's memory.
-pub(crate) fn buffers_of(connection: &Connection) -> Buffers {
+pub(crate) fn buffers_of(connection: &Connection) -> Buffers<'static> {
     Buffers {
         input_bytes: connection.input.len(),
         input_capacity: connection.input.capacity(),
         output_bytes: connection.output.pending_bytes(),
         blocked: connection.stall.is_waiter(),
+        running: None,
     }
 }
 

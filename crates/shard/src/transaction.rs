@@ -5,7 +5,7 @@ mod tests;
 
 use base::{ConnectionId, CoreId, Door};
 use commands::Outcome;
-use session::{Buffers, ConnectionContext, ConnectionOutcome, Transaction, WatchedKey};
+use session::{Buffers, ConnectionContext, ConnectionOutcome, QueuedCommand, Transaction, WatchedKey};
 use storage::SlotGroup;
 use wire::registry::{CommandSpec, Family, key_positions};
 use wire::{Arguments, ErrorCode, Protocol, Reply, error};
@@ -146,28 +146,39 @@ impl Shard {
         if keeps_to_one_slot && has_several_slots(transaction) {
             return error::CROSS_SLOT.write(&mut Reply::new(bytes, protocol));
         }
-        let foreign =
-            |command: session::QueuedCommand<'_>| self.foreign(command.spec, command.arguments, None, Reach::Core);
+        let foreign = |command: QueuedCommand<'_>| self.foreign(command.spec, command.arguments, None, Reach::Core);
         if let Some(foreign) = transaction.commands().find_map(foreign) {
             let Some(connection) = self.connections.get_mut(id) else { return };
             return foreign.write(&mut Reply::new(bytes, protocol), place_of(&connection.session));
         }
         Reply::new(bytes, protocol).array(transaction.len());
+        self.keep_if_answered(id, 0, bytes);
         for command in transaction.commands() {
             let start = bytes.len();
-            self.exec_one(id, command.spec, command.arguments, bytes);
+            self.exec_one(id, transaction, command, bytes);
             if let Some(code) = ErrorCode::of(&bytes[start..]) {
                 self.statistics.count_error(code);
                 self.note_failure(command.spec.id, code);
             }
+            self.keep_if_answered(id, start, bytes);
+        }
+    }
+
+    /// Drops the reply that begins at `start` while CLIENT REPLY is off, in EXEC as behind it: as in Redis the array then has
+    /// fewer elements than it says, or elements and no head.
+    fn keep_if_answered(&mut self, id: ConnectionId, start: usize, bytes: &mut Vec<u8>) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match connection.session.is_answered() {
+            true => connection.output.set_muted(false),
+            false => bytes.truncate(start),
         }
     }
 
     fn exec_one(
         &mut self,
         id: ConnectionId,
-        spec: &'static CommandSpec,
-        arguments: Arguments<'_>,
+        transaction: &Transaction,
+        QueuedCommand { spec, arguments }: QueuedCommand<'_>,
         bytes: &mut Vec<u8>,
     ) {
         self.note_command(spec.id);
@@ -199,11 +210,12 @@ impl Shard {
                 commands::execute(spec, arguments, &mut unit);
             }
             Family::Connection => {
-                let context = ConnectionContext { now: self.now, users: &self.node.users, buffers: Buffers::default() };
+                let buffers = Buffers { running: Some(transaction), ..Buffers::default() };
+                let context = ConnectionContext { now: self.now, users: &self.node.users, buffers };
                 let mut reply = Reply::new(bytes, protocol);
                 let start = reply.len();
                 let outcome = connection.session.execute(spec, arguments, &context, &mut reply);
-                if reply.len() == start {
+                if reply.len() == start && !matches!(outcome, ConnectionOutcome::Done) {
                     return reply
                         .error("ERR", &format!("'{}' over all cores is not possible inside MULTI", spec.full_name));
                 }

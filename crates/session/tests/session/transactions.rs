@@ -94,6 +94,18 @@ fn watch_is_for_the_shard_and_bounded() {
     assert!(matches!(rig.outcome, ConnectionOutcome::Watch));
 }
 
+/// A queued CLIENT REPLY ON changes nothing yet.
+#[test]
+fn what_is_queued_is_not_answered_sooner() {
+    let mut rig = Rig::standalone();
+    rig.say("CLIENT REPLY OFF");
+    for request in ["MULTI", "CLIENT REPLY ON", "PING", "EXEC"] {
+        assert_eq!(rig.say(request), "", "{request}");
+    }
+    assert!(!rig.session.is_answered());
+    assert_eq!(rig.transaction().len(), 2);
+}
+
 #[test]
 fn a_transaction_has_an_end() {
     let mut rig = Rig::standalone();
