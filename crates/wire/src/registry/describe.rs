@@ -1,7 +1,7 @@
 //! The replies of COMMAND and its subcommands, and of every container's HELP, all from the registry.
 
 use super::docs::write_docs;
-use super::keys::{Find, KeyPosition, KeySpec, key_positions};
+use super::keys::{Find, KeyPosition, KeySpec, key_positions, real_flags};
 use super::spec::CommandSpec;
 use super::{Categories, CommandId, all, lookup};
 use crate::request::Arguments;
@@ -162,7 +162,7 @@ fn write_keys(request: Arguments<'_>, with_flags: bool, reply: &mut Reply<'_>) {
         }
         reply.bulk(&request[position.index]);
         if with_flags {
-            write_statuses(position.flags.names(), "", reply);
+            write_statuses(real_flags(spec, request, position.flags).names(), "", reply);
         }
     }
 }

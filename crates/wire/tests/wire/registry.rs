@@ -238,12 +238,23 @@ fn keys_are_found_as_the_reference_finds_them() {
         let words: Vec<&str> = request.split(' ').collect();
         assert_eq!(keys_of(&words), expected, "{request}");
     }
-    let with_flags = answer(&["COMMAND", "GETKEYSANDFLAGS", "set", "a", "b"], Protocol::Resp2);
-    let [pair] = items(&with_flags) else { panic!("{with_flags:?}") };
-    assert_eq!(
-        (text(&items(pair)[0]), sorted(&items(pair)[1])),
-        ("a".into(), "RW,access,update,variable_flags".into())
-    );
+}
+
+#[test]
+fn command_getkeysandflags_tells_what_this_request_does() {
+    for (request, flags) in [
+        ("set a b", "OW,update"),
+        ("set a b EX 5 Get", "RW,access,update"),
+        ("bitfield a GET u8 0", "RO,access"),
+        ("bitfield a OVERFLOW SAT GET u8 0", "RO,access"),
+        ("bitfield a GET u8 0 SET u8 0 1", "RW,access,update"),
+        ("get a", "RO,access"),
+    ] {
+        let words: Vec<&str> = ["COMMAND", "GETKEYSANDFLAGS"].into_iter().chain(request.split(' ')).collect();
+        let with_flags = answer(&words, Protocol::Resp2);
+        let [pair] = items(&with_flags) else { panic!("{with_flags:?}") };
+        assert_eq!((text(&items(pair)[0]), sorted(&items(pair)[1])), ("a".into(), flags.into()), "{request}");
+    }
 }
 
 #[test]
