@@ -67,6 +67,11 @@ impl Session {
         };
         self.last_command = Some(spec);
         if !self.authenticated && !spec.flags.contains(Flags::NO_AUTH) {
+            if spec.id == CommandId::Exec {
+                reply.error("EXECABORT", "Transaction discarded because of: NOAUTH Authentication required.");
+                self.drop_transaction();
+                return Gate::Refused;
+            }
             error::NO_AUTH.write(reply);
             return self.refused();
         }

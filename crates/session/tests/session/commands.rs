@@ -43,6 +43,8 @@ fn a_password_keeps_everything_else_out() {
     assert_eq!(rig.say("GET k"), "+RUN get\r\n");
     assert_eq!(rig.say("RESET"), "+RESET\r\n");
     assert_eq!(rig.say("PING"), "-NOAUTH Authentication required.\r\n");
+    let aborted = "-EXECABORT Transaction discarded because of: NOAUTH Authentication required.\r\n";
+    assert_eq!(rig.say("EXEC"), aborted);
     rig.send(&[b"HELLO", b"3", b"AUTH", b"default", PASSWORD]);
     assert!(rig.received().starts_with("%7\r\n"));
     assert!(rig.session.is_authenticated());
