@@ -171,16 +171,25 @@ pub(super) fn execute(
 
 /// `CONFIG GET pattern...`: each setting once, however many patterns it fits.
 fn get(patterns: Arguments<'_>, facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
-    let fits = |name: &str| patterns.iter().any(|pattern| glob::matches(pattern, name.as_bytes(), true));
     let names = KEYS.iter().map(|key| key.name).chain(ALIASES.iter().map(|(alias, _)| *alias));
-    let found: Vec<&str> = names.filter(|name| fits(name)).collect();
+    let shown = |name| patterns.iter().find_map(|pattern| shown_as(name, pattern)).map(|shown| (shown, name));
+    let found: Vec<(&[u8], &str)> = names.filter_map(shown).collect();
     reply.map(found.len());
-    for name in found {
-        reply.bulk(name.as_bytes());
+    for (shown, name) in found {
+        reply.bulk(shown);
         match name {
             "cluster-enabled" if facts.door == Door::Cluster => reply.bulk(b"yes"),
             _ => reply.bulk(facts.config.value(name)),
         }
+    }
+}
+
+/// How a setting that fits a pattern is called in the reply. Who asks by name looks for the name as they spelled it.
+fn shown_as<'a>(name: &'a str, pattern: &'a [u8]) -> Option<&'a [u8]> {
+    let name = name.as_bytes();
+    match pattern.iter().any(|byte| b"[*?".contains(byte)) {
+        true => glob::matches(pattern, name, true).then_some(name),
+        false => pattern.eq_ignore_ascii_case(name).then_some(pattern),
     }
 }
 

@@ -10,8 +10,7 @@ pub(super) fn execute_slowlog(spec: &CommandSpec, arguments: Arguments<'_>, repl
         Id::SlowlogGet if arguments.len() > 3 => error::wrong_arity(reply, spec.full_name),
         Id::SlowlogGet => match arguments.get(2).map(parse_integer) {
             None | Some(Some(-1..)) => reply.array(0),
-            Some(Some(_)) => reply.error("ERR", "count should be greater than or equal to -1"),
-            Some(None) => error::NOT_INTEGER.write(reply),
+            Some(_) => error::SLOWLOG_COUNT.write(reply),
         },
         Id::SlowlogLen => reply.integer(0),
         Id::SlowlogReset => reply.ok(),

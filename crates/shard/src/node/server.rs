@@ -26,6 +26,7 @@ pub(super) fn execute(
     match spec.id {
         Id::Time => write_time(facts, reply),
         Id::Lastsave => reply.integer((facts.gauges().log_synced_unix_ms / 1000) as i64),
+        Id::Bgsave if !is_bgsave(arguments.from(1)) => error::SYNTAX.write(reply),
         Id::Save | Id::Bgsave | Id::Bgrewriteaof => {
             reply.error("ERR", if facts.keeps_log() { NOTHING_TO_SAVE } else { NOTHING_KEPT });
         }
@@ -40,6 +41,14 @@ pub(super) fn execute(
         _ => reply.error("ERR", &format!("'{}' is not available on this node", spec.full_name)),
     }
     NodeOutcome::Done
+}
+
+/// `BGSAVE [SCHEDULE]`.
+fn is_bgsave(options: Arguments<'_>) -> bool {
+    match options.get(0) {
+        None => true,
+        Some(word) => options.len() == 1 && word.eq_ignore_ascii_case(b"schedule"),
+    }
 }
 
 /// Seconds and microseconds, as two strings.

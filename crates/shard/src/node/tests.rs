@@ -271,7 +271,10 @@ fn time_role_and_saving() {
     assert_eq!(node.value("ROLE"), Value::Array(vec![bulk("master"), Value::Integer(0), Value::Array(vec![])]));
     node.cores[1].gauges.log_synced_unix_ms = 5_000;
     assert_eq!(node.say("LASTSAVE"), ":5\r\n");
-    for request in ["SAVE", "BGSAVE", "BGREWRITEAOF"] {
+    for request in ["BGSAVE foo", "BGSAVE SCHEDULE foo"] {
+        assert_eq!(node.say(request), "-ERR syntax error\r\n");
+    }
+    for request in ["SAVE", "BGSAVE", "BGSAVE schedule", "BGREWRITEAOF"] {
         assert!(node.say(request).contains("every write is in the log already"), "{request}");
     }
     node.identity.durability = "memory".into();
@@ -309,7 +312,10 @@ fn shutdown_and_debug() {
 fn slowlog_latency_and_memory() {
     let mut node = Node::new();
     assert_eq!(node.say("SLOWLOG GET 10"), "*0\r\n");
-    assert_eq!(node.say("SLOWLOG GET -2"), "-ERR count should be greater than or equal to -1\r\n");
+    for count in ["-2", "a", "9223372036854775808"] {
+        let told = node.say(&format!("SLOWLOG GET {count}"));
+        assert_eq!(told, "-ERR count should be greater than or equal to -1\r\n");
+    }
     assert_eq!(node.say("SLOWLOG LEN"), ":0\r\n");
     assert_eq!(node.say("LATENCY RESET"), ":0\r\n");
     assert_eq!(node.say("LATENCY GRAPH fork"), "-ERR No samples available for event 'fork'\r\n");

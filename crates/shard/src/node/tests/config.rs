@@ -8,6 +8,8 @@ fn config_get_knows_globs_and_names_each_setting_once() {
     assert_eq!(node.value("CONFIG GET save"), Value::Array(vec![bulk("save"), bulk("")]));
     let Value::Array(found) = node.value("CONFIG GET maxmemory* MAXMEMORY") else { panic!("no array") };
     assert_eq!(found.len(), 2 * 4, "{found:?}");
+    assert_eq!(node.value("CONFIG GET Save save"), Value::Array(vec![bulk("Save"), bulk("")]));
+    assert_eq!(node.value("CONFIG GET Sav? SAVE"), Value::Array(vec![bulk("save"), bulk("")]));
     assert_eq!(node.value("CONFIG GET nonsense"), Value::Array(vec![]));
     node.protocol = Protocol::Resp3;
     assert_eq!(node.value("CONFIG GET hz"), Value::Map(vec![(bulk("hz"), bulk("10"))]));
