@@ -48,12 +48,10 @@ const TIMEOUT_TOO_LONG: ErrorReply = ErrorReply::new("ERR", "timeout is out of r
 
 /// The deadline of a blocking command whose timeout is in seconds, with a fraction; 0 is never. Unix milliseconds.
 pub(crate) fn timeout_seconds(text: &[u8], now_ms: u64) -> Result<Option<u64>, Failure> {
-    let seconds = Extended::parse(text).ok_or(error::TIMEOUT_NOT_FLOAT)?.to_f64();
-    let milliseconds = (seconds * 1000.0).ceil();
-    if milliseconds >= i64::MAX as f64 {
-        return Err(error::TIMEOUT_NEGATIVE.into()); // So says Redis 7.0, where it overflows.
-    }
-    deadline_after(milliseconds as i64, now_ms)
+    let seconds = Extended::parse(text).ok_or(error::TIMEOUT_NOT_FLOAT)?;
+    // So says Redis 7.0, where it overflows.
+    let milliseconds = seconds.seconds_to_milliseconds().ok_or(error::TIMEOUT_NEGATIVE)?;
+    deadline_after(milliseconds, now_ms)
 }
 
 /// The deadline of a blocking command whose timeout is in whole milliseconds; 0 is never. Unix milliseconds.

@@ -116,25 +116,27 @@ impl Extended {
         rounded(negative, sum, sticky, exponent - ROOM)
     }
 
-    /// The nearest `f64`, for where its 53 bits are enough; but only 0 becomes 0: a tiny timeout is not "for ever".
-    pub fn to_f64(self) -> f64 {
-        match self {
-            Extended::Infinite { negative: true } => f64::NEG_INFINITY,
-            Extended::Infinite { negative: false } => f64::INFINITY,
-            Extended::Finite { negative, mantissa: 0, .. } => {
-                if negative {
-                    -0.0
-                } else {
-                    0.0
-                }
-            }
+    /// So many seconds in milliseconds, rounded up, so that a tiny timeout is not 0, "for ever"; `None` above what an `i64`
+    /// holds. In 64 bits as here: with the 53 of an `f64`, what is just below that would be above it.
+    pub fn seconds_to_milliseconds(self) -> Option<i64> {
+        let (negative, product) = match self {
+            Extended::Finite { mantissa: 0, .. } => return Some(0),
             Extended::Finite { negative, mantissa, exponent } => {
-                // In two steps: 2^-1057 alone is the inverse of what no `f64` holds.
-                let half = exponent / 2;
-                let magnitude = mantissa as f64 * 2f64.powi(half) * 2f64.powi(exponent - half);
-                let magnitude = magnitude.max(f64::from_bits(1));
-                if negative { -magnitude } else { magnitude }
+                (negative, rounded(negative, u128::from(mantissa) * 1000, false, exponent))
             }
+            Extended::Infinite { negative } => (negative, None),
+        };
+        let whole = match product {
+            Some(Extended::Finite { mantissa, exponent: exponent @ ..0, .. }) => {
+                let (mantissa, unit) = (u128::from(mantissa), 1u128 << exponent.unsigned_abs().min(64));
+                if negative { mantissa / unit } else { mantissa.div_ceil(unit) }
+            }
+            // The mantissa's highest bit is set.
+            _ => 1 << 63,
+        };
+        match i64::try_from(whole) {
+            Ok(whole) => Some(if negative { -whole } else { whole }),
+            Err(_) => negative.then_some(i64::MIN),
         }
     }
 

@@ -197,6 +197,8 @@ fn blocking() {
         BLPOP a 1e30 => -ERR timeout is negative
         BLPOP a inf => -ERR timeout is negative
         BLPOP a 9223372036000000 => -ERR timeout is out of range
+        BLPOP a 9223372036854775 => -ERR timeout is out of range
+        BLPOP a 9223372036854776 => -ERR timeout is negative
         SET s v => +OK
         BLPOP a s 0 => -WRONGTYPE Operation against a key holding the wrong kind of value
         ",
