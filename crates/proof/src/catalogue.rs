@@ -176,6 +176,7 @@ pub const CATALOGUE: &[Entry] = &[
         1,
         "COMMAND GETKEYS ( SET <s> <v> | MGET +( <k> ) | LMPOP 2 <l> <l> LEFT | PING | <nonsense> <k> )",
     ),
+    entry(Connection, 1, "COMMAND GETKEYSANDFLAGS ( SET <s> <v> [ GET ] | BITFIELD <s> *[ GET u8 0 | SET u8 0 1 ] )"),
     entry(Newer, 1, "CLIENT SETINFO ( LIB-NAME <e> | LIB-VER <e> | <nonsense> <e> )"),
     entry(Newer, 1, "CLIENT NO-TOUCH ( ON | OFF | <nonsense> )"),
     entry(Global, 3, "DBSIZE"),
