@@ -72,7 +72,9 @@ pub fn held(directory: &str, holder: &str) -> String {
 pub fn holder_and_fix(directory: &str, holder: &str) -> (String, String) {
     let wait = || "wait for it".to_owned();
     let owners = lock_owners(&Path::new(directory).join(LOCK_FILE_NAME));
-    let told = holder.strip_prefix("pid ").and_then(|rest| rest.split(',').next()?.parse::<u32>().ok());
+    let number =
+        holder.strip_prefix("pid ").and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
+    let told = number.and_then(|number| number.parse::<u32>().ok());
     match (told, owners.first()) {
         (Some(told), Some(owner)) if owners.iter().all(|owner| owner.process_id != told) => {
             (format!("process {} ({}), which only reads it", owner.process_id, owner.name), wait())

@@ -24,7 +24,8 @@ fn what_the_library_wrote_the_server_serves_and_the_other_way_round() {
         }
         // In use: the server says by whom.
         let refused = run(&["serve", "--port", "0", "--dir", &data]);
-        assert!(refused.code != 0 && refused.errors.contains("a program that embeds the store"), "{}", refused.errors);
+        let by = format!("is in use by process {} (a program that embeds the store)", std::process::id());
+        assert!(refused.code == 3 && refused.errors.contains(&by), "{}", refused.errors);
         store.close().unwrap();
 
         let server = Server::serve(&["--dir", &data, "--cores", cores, "--io", "epoll"]);
