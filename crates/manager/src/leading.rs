@@ -28,6 +28,14 @@ pub const MANAGERS_OF_MANY: usize = 5;
 pub const MANAGERS_OF_FEW: usize = 3;
 
 impl Inside {
+    /// When [`Inside::renew`] has to be called again. While it is not known whether a return came there may be nothing to renew; an
+    /// event tells.
+    pub fn lease_deadline_us(&self, now_us: u64) -> Option<u64> {
+        let awaits_return = self.lease.is_over() && self.returning.is_some();
+        let renews = self.acts() && self.is_written && !self.stands_still(now_us) && !awaits_return;
+        renews.then(|| self.lease.deadline_us())
+    }
+
     /// Renews this node's lease, and returns when it was fenced.
     pub fn renew(&mut self, now_us: u64) {
         if self.stands_still(now_us) {
@@ -373,6 +381,32 @@ mod tests {
             assert!(inside.proposals.is_empty() && inside.return_deadline_us(now_us) == Some(now_us + 1));
             now_us += 1;
         }
+    }
+
+    /// A deadline that has come would have it tick without end, for nothing.
+    #[test]
+    fn who_is_fenced_again_before_it_knows_that_it_came_back_waits_for_that() {
+        let mut inside = crate::rig::leading();
+        let (me, number) = (inside.me(), inside.incarnation);
+        inside.returning = Some(Returning { number, had_come: true });
+        let now_us = 3_000_000;
+        inside.renew(now_us);
+        assert!(inside.lease_deadline_us(now_us).is_some_and(|at_us| at_us > now_us), "it renews");
+        inside.lease.on_reply(
+            me,
+            control::lease::Reply {
+                incarnation: inside.incarnation,
+                number: 1,
+                granted_us: Err(control::lease::Denial::Over),
+            },
+        );
+        assert!(inside.lease.is_over());
+        let later_us = now_us + 1_000_000;
+        inside.renew(later_us);
+        assert_eq!(inside.lease_deadline_us(later_us), None);
+        inside.returning = None;
+        inside.renew(later_us);
+        assert!(inside.lease_deadline_us(later_us).is_some_and(|at_us| at_us > later_us), "as somebody new");
     }
 
     #[test]

@@ -385,7 +385,7 @@ impl Manager {
         let planning = inside.has_to_plan().then_some(inside.plan_us);
         let all = [
             inside.agreement_deadline_us(),
-            (inside.acts() && inside.is_written && !inside.stands_still(now_us)).then(|| inside.lease.deadline_us()),
+            inside.lease_deadline_us(now_us),
             inside.proposals.deadline_us().filter(|_| inside.acts()),
             inside.return_deadline_us(now_us),
             inside.search_deadline_us(),
