@@ -186,10 +186,10 @@ pub fn run(arguments: BenchArguments, error_replies: ErrorReplies) -> ExitCode {
         Ok(report) => report,
         Err(problem) => return fail(&problem),
     };
-    match serde_json::to_string(&report) {
-        Ok(text) if json => println!("{text}"),
-        Ok(_) => print!("{report}"),
-        Err(error) => return fail(&error.to_string()),
+    match json.then(|| serde_json::to_string(&report)) {
+        None => print!("{report}"),
+        Some(Ok(text)) => println!("{text}"),
+        Some(Err(error)) => return fail(&error.to_string()),
     }
     match error_replies {
         ErrorReplies::Failure if report.errors > 0 => fail(&format!(
