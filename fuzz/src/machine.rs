@@ -33,8 +33,8 @@ const SHORTCUTS: [&[&str]; 12] = [
     &["RESET"],
 ];
 /// Requests whose answers tell how many ticks, bytes or reads there were, or are drawn.
-const VARYING: [&str; 10] =
-    ["info", "memory", "latency", "slowlog", "client", "randomkey", "object", "debug", "acl", "genpass"];
+const VARYING: [&str; 11] =
+    ["info", "memory", "latency", "slowlog", "client", "randomkey", "object", "debug", "acl", "genpass", "backup"];
 /// Requests that could make values of any size.
 const GROWING: [&str; 3] = ["setrange", "setbit", "bitfield"];
 
