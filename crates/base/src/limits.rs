@@ -22,6 +22,12 @@ pub const ACL_USER_BYTES_MAX: usize = 64 << 10;
 pub const ACL_LOG_ENTRIES_MAX: usize = 128;
 /// Bytes that ACL LOG remembers of a key and of a name: whoever presents a name of 512 MiB is to find it again, not to fill memory.
 pub const ACL_LOG_TEXT_BYTES_MAX: usize = 4 << 10;
+/// Words that SLOWLOG keeps of a command, and bytes of each; Redis's numbers.
+pub const SLOW_ARGUMENTS: usize = 32;
+/// See [`SLOW_ARGUMENTS`].
+pub const SLOW_ARGUMENT_BYTES: usize = 128;
+/// Seconds of which LATENCY keeps the longest wait, per event; Redis's number.
+pub const LATENCY_SAMPLES: usize = 160;
 /// Longest file of users, bytes: all users with all rules.
 pub const ACL_FILE_BYTES_MAX: usize = ACL_USERS_MAX * ACL_USER_BYTES_MAX;
 /// Unsent reply bytes of one connection before its requests are no longer read: a client that does not read its

@@ -35,6 +35,11 @@ pub struct TickGap {
 pub trait Stopwatch: Send {
     /// Microseconds since `start`, the tick's clock reading.
     fn elapsed_us(&mut self, start: Now) -> u64;
+
+    /// The same in nanoseconds, for what is only told, and nothing is decided by.
+    fn measured_ns(&mut self, start: Now) -> u64 {
+        self.elapsed_us(start) * 1000
+    }
 }
 
 /// Where bytes lie in [`TickInput::received`].

@@ -39,6 +39,12 @@ impl Stopwatch for MonotonicStopwatch {
     fn elapsed_us(&mut self, start: Now) -> u64 {
         monotonic_us().saturating_sub(start.monotonic_us)
     }
+
+    fn measured_ns(&mut self, start: Now) -> u64 {
+        let time = clock_gettime(ClockId::Monotonic);
+        let now_ns = time.tv_sec.max(0) as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        now_ns.saturating_sub(start.monotonic_us * 1000)
+    }
 }
 
 /// Microseconds of the monotonic clock; comparable between threads of one machine.

@@ -30,12 +30,14 @@ impl Shard {
             Question::Standing => Answer::Standing(Box::new(self.standing())),
             Question::Configure(changes) => {
                 self.node.config.apply(&changes);
+                self.timing.configure(&self.node.config);
                 Answer::Count(0)
             }
             Question::Users(users) => {
                 self.take_users(users);
                 Answer::Count(0)
             }
+            Question::Timing(question) => self.answer_timing(question),
             Question::AclLog => Answer::AclLog(self.node.acl_log.entries().cloned().collect()),
             Question::ResetAclLog => {
                 self.node.acl_log.reset();

@@ -113,12 +113,15 @@ impl Shard {
     fn run_part(&mut self, asker: Asker, PartAsk { request, database }: &PartAsk) {
         let changes = self.store.changes_from_here();
         let (arguments, id) = (request.arguments(), request.spec.id);
+        let begun = self.start_timing(request.spec);
         let part = match id {
             Id::Dbsize => Part::Count(self.shown_count(*database)),
             Id::Keys => Part::Names(self.keys(*database, &arguments[1])),
             Id::Randomkey => Part::Names(self.shown_random_key(*database).into_iter().collect()),
             _ => Part::Flushed(self.flush(id, *database, arguments)),
         };
+        // Its client is another core's; every part has an entry of its own.
+        self.stop_timing(begun, None, request.spec, arguments);
         let until = if self.tracks { self.commitment(changes) } else { None };
         match until {
             Some(LOST | NEVER) => self.give_part(asker, Part::Lost),

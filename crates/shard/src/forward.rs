@@ -129,8 +129,10 @@ impl Shard {
         self.begin_long_request(request.spec, request.arguments(), database);
         let changes = self.store.changes_from_here();
         let reply = Reply::with_long(&mut bytes, protocol, &mut long);
+        let begun = self.start_timing(request.spec);
         match self.run_into(commands::execute, &request, database, true, reply) {
             Outcome::Done => {
+                self.stop_timing(begun, Some(Target::Remote(origin, protocol)), request.spec, request.arguments());
                 self.note_hop_reply(request.spec, &bytes);
                 let until = if self.tracks { self.commitment(changes) } else { None };
                 self.send_hop_reply(origin, &bytes, long, until);
@@ -154,7 +156,9 @@ impl Shard {
         let mut bytes = Vec::new();
         let changes = self.store.changes_from_here();
         let shown = Shown { protocol, database, door: base::Door::Standalone };
+        let begun = self.start_timing(request.spec);
         self.run_keyspace(shown, request.spec, request.arguments(), &mut bytes);
+        self.stop_timing(begun, Some(Target::Remote(origin, protocol)), request.spec, request.arguments());
         self.note_hop_reply(request.spec, &bytes);
         let until = if self.tracks { self.commitment(changes) } else { None };
         self.send_hop_reply(origin, &bytes, None, until);

@@ -1,5 +1,7 @@
 //! Questions to every core of the node: clients, counters, settings. Each core answers once; the asker sums up.
 
+mod finish;
+
 use std::sync::Arc;
 
 use base::CoreId;
@@ -9,16 +11,16 @@ use storage::checkpoint::CorePoint;
 
 use base::ConnectionId;
 
-use crate::access::{AclAnswer, AclOrder, Asker, write_log};
+use crate::access::{AclAnswer, AclOrder, Asker};
 use crate::beside::CoreStanding;
 use crate::connection::Stall;
 use crate::each_core::{Part, PartAsk};
 use crate::hop::Control;
 use crate::node::{ConfigChange, CoreFacts};
-use crate::order::{self, Ordered};
+use crate::order::Ordered;
 use crate::pins::PinQuestion;
 use crate::shard::Shard;
-use crate::waiters::Target;
+use crate::timing::{TimingAnswer, TimingQuestion, TimingRequest};
 use wire::registry::CommandId;
 
 /// What is asked.
@@ -58,6 +60,8 @@ pub enum Question {
     ResetAclLog,
     /// A part of a command over the keyspace of the node.
     Keyspace(Box<PartAsk>),
+    /// What took long.
+    Timing(TimingQuestion),
     /// Settings changed.
     Configure(Vec<ConfigChange>),
     /// Say when everything changed so far is durable.
@@ -85,6 +89,8 @@ pub enum Answer {
     Acl(AclAnswer),
     /// What a core refused.
     AclLog(Vec<LogEntry>),
+    /// What took long.
+    Timing(TimingAnswer),
     /// A core's part of a command over the keyspace.
     Part(Part),
     /// A core's part of a backup, or why there is none.
@@ -126,6 +132,8 @@ pub enum Purpose {
         /// So many entries.
         count: usize,
     },
+    /// SLOWLOG and LATENCY.
+    Timing(TimingRequest),
     /// Nobody waits for the answers.
     Nobody,
     /// The run with this number waits until every core is durable.
@@ -150,6 +158,7 @@ pub(crate) struct Gather {
     ordered: Option<Ordered>,
     acl: Option<AclAnswer>,
     refused: Vec<LogEntry>,
+    timed: Vec<TimingAnswer>,
     /// The first one.
     pub(crate) refusal: Option<String>,
 }
@@ -184,6 +193,7 @@ impl Gathers {
             ordered: None,
             acl: None,
             refused: Vec::new(),
+            timed: Vec::new(),
             refusal: None,
         };
         self.running.insert(self.count, gather);
@@ -261,6 +271,14 @@ impl Shard {
         self.ask_all(number, question);
     }
 
+    /// As [`Shard::start_gather`], of this core alone.
+    pub(crate) fn start_gather_here(&mut self, index: u32, question: Question, purpose: Purpose) {
+        let Some(connection) = self.connections.at(index) else { return };
+        connection.stall = Stall::Unit;
+        let number = self.gathers.open(Some(connection.id), purpose, 1, None);
+        self.answer_to(None, number, question);
+    }
+
     /// Puts the question to every core, this one last.
     pub(crate) fn ask_all(&mut self, number: u64, question: &Question) {
         for (core, batch) in self.outbox.iter_mut().enumerate() {
@@ -315,6 +333,7 @@ impl Shard {
             Answer::Ordered(ordered) => gather.ordered = Some(ordered),
             Answer::Acl(answer) => gather.acl = Some(answer),
             Answer::AclLog(entries) => gather.refused.extend(entries),
+            Answer::Timing(answer) => gather.timed.push(answer),
             Answer::Part(part) => gather.parts.push(part),
             Answer::Pinned(Ok(point)) => gather.points.push(*point),
             Answer::Pinned(Err(why)) => drop(gather.refusal.get_or_insert(why)),
@@ -332,62 +351,6 @@ impl Shard {
         for number in self.gathers.overdue(now_us) {
             let gather = self.gathers.running.remove(&number).expect("just listed");
             self.finish_gather(gather);
-        }
-    }
-
-    fn finish_gather(&mut self, mut gather: Gather) {
-        if let Purpose::Run(run) = gather.purpose {
-            if gather.count < gather.cores as u64 {
-                return; // A log failed, and no run is made any more.
-            }
-            return self.with_checkpoints(|checkpoints, view| checkpoints.on_settled(run, view));
-        }
-        if let Purpose::Pins(question) = gather.purpose {
-            return self.finish_pins(gather, question);
-        }
-        if let Purpose::Spread { asker, answer } = gather.purpose {
-            return self.give_answer(asker.0, asker.1, Answer::Acl(answer));
-        }
-        let Some(connection) = gather.connection else { return };
-        let target = Target::Local(connection);
-        match gather.purpose {
-            Purpose::Nobody | Purpose::Run(_) | Purpose::Pins(_) | Purpose::Spread { .. } => {}
-            Purpose::Acl => {
-                let answer = gather.acl.take().expect("the decider answers once");
-                self.answer(target, |reply| answer.write(reply));
-                self.close_if_removed(connection);
-            }
-            Purpose::AclLog { count } => {
-                let now = self.now;
-                self.answer(target, |reply| write_log(gather.refused, count, now, reply));
-            }
-            Purpose::Keyspace(id) => self.finish_keyspace_in_parts(connection, id, gather.parts),
-            Purpose::Order => self.answer(target, |reply| order::write(gather.ordered.as_ref(), reply)),
-            Purpose::Durable { .. } => {
-                let all = self.log.is_some() && gather.count == gather.cores as u64;
-                self.answer(target, |reply| {
-                    reply.array(2);
-                    reply.integer(i64::from(all));
-                    reply.integer(0);
-                });
-            }
-            Purpose::List => {
-                gather.lines.sort_unstable_by_key(|(id, _)| *id);
-                let text: Vec<u8> = gather.lines.into_iter().flat_map(|(_, line)| line).collect();
-                self.answer(target, |reply| reply.verbatim(b"txt", &text));
-            }
-            Purpose::Kill { by_address: true } if gather.count == 0 => {
-                self.answer(target, |reply| reply.error("ERR", "No such client"));
-            }
-            Purpose::Kill { by_address: true } => self.answer(target, |reply| reply.ok()),
-            Purpose::Kill { by_address: false } | Purpose::Sum => {
-                self.answer(target, |reply| reply.integer(gather.count as i64));
-            }
-            Purpose::Node(request) => {
-                let mut bytes = Vec::new();
-                self.execute_node(request.spec, request.arguments(), connection, &gather.facts, &mut bytes);
-                self.deliver(target, &bytes, None);
-            }
         }
     }
 }

@@ -18,6 +18,7 @@ use storage::{LentPart, SlotGroup};
 
 use crate::forward::Unblock;
 use crate::gather::{Answer, Question};
+use crate::timing::SlowEntry;
 use crate::upload::Upload;
 use wire::registry::CommandSpec;
 use wire::{Arguments, Protocol};
@@ -126,6 +127,13 @@ pub enum Control {
         node: base::NodeId,
         /// The table.
         view: std::sync::Arc<placement::ClusterView>,
+    },
+    /// A request of that connection took long here.
+    Slow {
+        /// The connection.
+        connection: ConnectionId,
+        /// What, and how long.
+        entry: Box<SlowEntry>,
     },
     /// The node may serve until then, microseconds of the clock of ticks.
     Lease {

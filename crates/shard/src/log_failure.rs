@@ -24,6 +24,7 @@ use crate::connection::Connection;
 use crate::gather::Answer;
 use crate::hop::{Control, HopBatch, Origin};
 use crate::shard::Shard;
+use crate::timing;
 
 /// The log group of what a reply saw and no log group will ever have: instead of the reply there is an error.
 pub(crate) const NEVER: Promise = Promise::of_all(LogOrdinal(u64::MAX));
@@ -61,6 +62,8 @@ impl Shard {
             Event::LogSynced { ordinal } => {
                 self.synced_unix_ms = self.now.unix_ms;
                 self.synced_now = true;
+                let took_us = self.now.monotonic_us.saturating_sub(self.last_sync_us);
+                self.timing.note_event(timing::Event::LogSync, self.now.unix_ms, took_us);
                 self.log_mut("synced").on_log_synced(ordinal);
             }
             Event::LogFailed { reason } => self.on_log_failed(reason),

@@ -14,6 +14,7 @@ use crate::owned_request::OwnedRequest;
 use crate::route::{GroupMasks, add_group};
 use crate::shard::{Durability, Shard};
 use crate::unit::UnitWork;
+use crate::waiters::Target;
 
 /// Somebody waits until what was changed so far survives a power cut.
 pub(crate) struct DurableAsk {
@@ -39,9 +40,11 @@ impl Shard {
                 let mut bytes = Vec::new();
                 let Some(connection) = self.connections.at(index) else { return };
                 let id = connection.id;
+                let begun = self.start_timing(spec);
                 let outcome = self.execute_node(spec, arguments, id, &cores, &mut bytes);
                 self.raw_reply(index, &bytes);
                 self.on_node_outcome(index, spec, arguments, outcome);
+                self.stop_timing(begun, Some(Target::Local(id)), spec, arguments);
             }
         }
     }
@@ -105,6 +108,7 @@ impl Shard {
             NodeOutcome::WaitDurable { local, timeout_ms } => {
                 self.start_durable_wait(index, spec, arguments, local, timeout_ms);
             }
+            NodeOutcome::Timing(request) => self.start_timing_request(index, request),
             NodeOutcome::Order(order) => self.start_order(index, order),
             NodeOutcome::WaitCopies(asked) => self.start_copy_wait(index, spec, arguments, asked),
             NodeOutcome::Backup(request) => self.start_backup(index, (spec, arguments), request),

@@ -71,7 +71,7 @@ impl Shard {
                 Event::FileDurable { token } => self.on_acl_saved(token, None),
                 Event::FileFailed { token, reason } => self.on_acl_saved(token, Some(reason)),
                 Event::FileRead { token, read } => self.on_acl_read(token, read),
-                Event::TickGap(gap) => self.statistics.gaps.add(gap),
+                Event::TickGap(gap) => self.note_gap(gap),
                 Event::ShutdownRequested => self.stopping = true,
                 Event::ListeningStopped
                 | Event::Stilled { .. }
@@ -273,6 +273,7 @@ impl Shard {
             Control::Committed { unit } => self.units.pending.retain(|pending| pending.unit != unit),
             Control::Ask { gather, question } => self.on_ask(from, gather, question),
             Control::Answer { gather, answer } => self.on_answer(gather, answer),
+            Control::Slow { connection, entry } => self.note_slow(Some(connection), *entry),
             Control::Shutdown => self.stopping = true,
             Control::View { node, view } => self.set_view(node, view),
             Control::Lease { until_us } => self.set_lease(until_us),

@@ -78,7 +78,7 @@ impl Shard {
     fn run(&mut self, index: u32, spec: &'static CommandSpec, hint: Option<Hint>, arguments: Arguments<'_>) {
         self.note_command(spec.id);
         if let Some((_, writes_only)) = self.paused_until
-            && self.put_off(index, spec, arguments, writes_only)
+            && self.pauses(index, spec, arguments, writes_only)
         {
             return;
         }
@@ -217,6 +217,7 @@ impl Shard {
         arguments: Arguments<'_>,
     ) {
         let random = self.rng.next_u64();
+        let begun = self.start_timing(spec);
         self.begin_long_request_of(index, spec, arguments);
         let Some(connection) = self.connections.at(index) else { return };
         let is_asked = self.tracks && (spec.is_write() || !is_planted(Bug::M48ReadsUnasked));
@@ -242,6 +243,7 @@ impl Shard {
         if let Outcome::Block(block) = outcome {
             return self.wait(Target::Local(id), database, OwnedRequest::new(spec, arguments), block);
         }
+        self.stop_timing(begun, Some(Target::Local(id)), spec, arguments);
         if let Some(mark) = mark {
             self.hold_if_uncommitted(index, mark, changes);
         }
@@ -340,11 +342,13 @@ impl Shard {
         if spec.id == CommandId::Readonly {
             self.note_copy_reader();
         }
+        let begun = self.start_timing(spec);
         let Some(connection) = self.connections.at(index) else { return };
         let context = ConnectionContext { now: self.now, users: &self.node.users, buffers: buffers_of(connection) };
         let id = connection.id;
         let mut reply = connection.output.reply(connection.session.protocol());
         let outcome = connection.session.execute(spec, arguments, &context, &mut reply);
+        self.stop_timing(begun, Some(Target::Local(id)), spec, arguments);
         match outcome {
             ConnectionOutcome::Done | ConnectionOutcome::Close => {}
             ConnectionOutcome::AuthFailed(failure) => self.note_auth_failure(id, failure),
@@ -352,21 +356,6 @@ impl Shard {
             ConnectionOutcome::Exec(transaction) => self.start_exec(index, transaction),
             outcome => self.start_gather_for(index, outcome),
         }
-    }
-
-    /// CLIENT PAUSE: true when the request has to wait.
-    fn put_off(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>, writes_only: bool) -> bool {
-        let is_client = spec.full_name.starts_with("client");
-        if is_client || (writes_only && !spec.is_write() && spec.full_name != "exec") {
-            return false;
-        }
-        self.stall_and_repeat(index, spec, arguments, Stall::Parked);
-        true
-    }
-
-    pub(crate) fn end_pause(&mut self) {
-        self.paused_until = None;
-        self.unpark();
     }
 
     /// How the connection may name keys of such a request; `None` when it is gone.

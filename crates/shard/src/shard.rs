@@ -33,6 +33,7 @@ use crate::rest::Stop;
 use crate::route::RouteScratch;
 use crate::state::NodeState;
 use crate::tick_time::TickTime;
+use crate::timing::Timing;
 use crate::unit::Units;
 use crate::upload::Uploads;
 use crate::waiters::Waiters;
@@ -139,6 +140,8 @@ pub struct Shard {
     pub(crate) put_off: PutOff,
     /// How long this tick has taken.
     pub(crate) tick_time: TickTime,
+    /// How long commands take.
+    pub(crate) timing: Timing,
     pub(crate) pace: Pace,
     /// Answers to forwarded requests that wait for their promise.
     pub(crate) held_replies: VecDeque<(Promise, Origin, EncodedReply)>,
@@ -190,6 +193,7 @@ impl Shard {
         assert_eq!(logs, config.log.is_some(), "a log exactly when the durability has one");
         let core_count = config.table.instances().len();
         let groups = config.table.groups_of(config.core);
+        let timing = Timing::new(&config.node.config);
         let checkpoints = config.log.map(|identity| Checkpoints::new(identity, groups));
         let mut shard = Shard {
             core: config.core,
@@ -227,6 +231,7 @@ impl Shard {
             uploads: Uploads::default(),
             put_off: PutOff::default(),
             tick_time: TickTime::default(),
+            timing,
             pace: Pace::default(),
             held_replies: VecDeque::new(),
             flush: Vec::new(),

@@ -44,6 +44,11 @@ impl Shard {
         self.tick_time.elapsed_us(self.now)
     }
 
+    /// Nanoseconds of the same, for what is only told.
+    pub(crate) fn measured_ns(&mut self) -> u64 {
+        self.tick_time.watch.as_mut().map_or(0, |watch| watch.measured_ns(self.now))
+    }
+
     /// Whether what is left to do in this tick is to be little.
     pub(crate) fn is_late(&mut self) -> bool {
         self.elapsed_us() >= LATE_US

@@ -19,6 +19,7 @@ use crate::route::{GroupMasks, add_group, all_groups};
 use crate::run::place_of;
 use crate::shard::Shard;
 use crate::unit::UnitWork;
+use crate::waiters::Target;
 
 impl Shard {
     pub(crate) fn start_watch(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
@@ -76,7 +77,15 @@ impl Shard {
     pub(crate) fn run_work(&mut self, id: ConnectionId, work: &UnitWork, masks: &[(CoreId, u64)]) -> Option<Vec<u8>> {
         // What it needs is here, and stays.
         self.store.hold_values(true);
+        let request = match work {
+            UnitWork::Command(request) | UnitWork::Keyspace(request) => Some(request),
+            UnitWork::Serve { .. } | UnitWork::Watch(_) | UnitWork::Exec(_) => None,
+        };
+        let begun = request.and_then(|request| self.start_timing(request.spec));
         let reply = self.run_held_work(id, work, masks);
+        if let Some(request) = request.filter(|_| reply.is_some()) {
+            self.stop_timing(begun, Some(Target::Local(id)), request.spec, request.arguments());
+        }
         self.store.hold_values(false);
         reply
     }
@@ -155,7 +164,9 @@ impl Shard {
         self.keep_if_answered(id, 0, bytes);
         for command in transaction.commands() {
             let start = bytes.len();
+            let begun = self.start_timing(command.spec);
             self.exec_one(id, transaction, command, bytes);
+            self.stop_timing(begun, Some(Target::Local(id)), command.spec, command.arguments);
             if let Some(code) = ErrorCode::of(&bytes[start..]) {
                 self.statistics.count_error(code);
                 self.note_failure(command.spec.id, code);

@@ -86,8 +86,10 @@ impl Shard {
         let mut bytes = Vec::new();
         self.begin_long_request(request.spec, request.arguments(), database);
         let changes = self.store.changes_from_here();
+        let begun = self.start_timing(request.spec);
         let outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));
         if outcome == Outcome::Done {
+            self.stop_timing(begun, Some(target), request.spec, request.arguments());
             self.waiters.remove(id);
             let until = if self.tracks { self.commitment(changes) } else { None };
             self.deliver(target, &bytes, until);

@@ -133,11 +133,13 @@ impl Shard {
         let told = |spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>| {
             commands::resume_on(spec, arguments, name, unit)
         };
+        let begun = self.start_timing(request.spec);
         let mut outcome = self.run_into(told, &request, database, true, Reply::new(&mut bytes, protocol));
         if outcome != Outcome::Done {
             outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));
         }
         if outcome == Outcome::Done {
+            self.stop_timing(begun, Some(Target::Local(id)), request.spec, request.arguments());
             self.end_wide_wait(wait);
             let connection = self.connections.get_mut(id)?;
             connection.stall = Stall::Unit;

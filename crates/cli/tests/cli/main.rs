@@ -27,6 +27,7 @@ mod redirects;
 mod refusals;
 mod running;
 mod save;
+mod slow;
 mod still;
 mod tls;
 mod top;

@@ -54,7 +54,7 @@ static SECTIONS: [Section; 15] = [
     section("modules", true, |_, text| text.heading("Modules")),
     section("commandstats", false, write_command_statistics),
     section("errorstats", true, write_error_statistics),
-    section("latencystats", false, |_, text| text.heading("Latencystats")),
+    section("latencystats", false, super::latency::write_info),
     section("cluster", true, write_cluster),
     section("keyspace", true, write_keyspace),
     section("zerohop", true, write_zerohop),
@@ -228,9 +228,12 @@ fn write_command_statistics(facts: &NodeFacts<'_>, text: &mut InfoText) {
     let mut sum = super::Statistics::default();
     facts.cores.iter().for_each(|core| sum.add(&core.statistics));
     for (spec, Calls { executed, rejected, failed }) in sum.called() {
+        let (sum_us, mean_us) = sum.durations.of(spec).map_or((0, 0.0), |times| (times.sum_us(), times.mean_us()));
         text.line(
             format_args!("cmdstat_{}", spec.full_name),
-            format_args!("calls={executed},usec=0,usec_per_call=0.00,rejected_calls={rejected},failed_calls={failed}"),
+            format_args!(
+                "calls={executed},usec={sum_us},usec_per_call={mean_us:.2},rejected_calls={rejected},failed_calls={failed}"
+            ),
         );
     }
 }

@@ -3,6 +3,7 @@
 use super::config::ConfigChange;
 use crate::access::AclOrder;
 use crate::order::Order;
+use crate::timing::TimingRequest;
 use base::{Door, Slot};
 use wire::registry::{CommandId as Id, CommandSpec};
 
@@ -106,6 +107,8 @@ pub enum NodeOutcome {
     /// Reply with how many followers have what this connection wrote (WAIT), or with the array of 1 or 0 (so has the own log) and
     /// how many would keep it through a power cut (WAITAOF), once there are so many.
     WaitCopies(CopiesAsked),
+    /// Reply with what took long on the cores that the door shows.
+    Timing(TimingRequest),
     /// Do it and reply.
     Backup(BackupRequest),
     /// Have the node's manager do it, and reply.
@@ -132,7 +135,7 @@ pub fn plan(spec: &CommandSpec, door: Door) -> NodePlan {
         Id::Keys => NodePlan::Keys(KeysKind::Keys),
         Id::Scan => NodePlan::Keys(KeysKind::Scan),
         Id::Randomkey => NodePlan::Keys(KeysKind::Randomkey),
-        Id::Info | Id::MemoryStats | Id::Lastsave | Id::Role | Id::ClusterGetslotmigrations
+        Id::Info | Id::LatencyHistogram | Id::MemoryStats | Id::Lastsave | Id::Role | Id::ClusterGetslotmigrations
             if door == Door::Standalone =>
         {
             NodePlan::Gather

@@ -1,6 +1,7 @@
 //! What a core counts while it works. Plain integers of one core, added up when somebody asks.
 
 use super::gaps::LongestGaps;
+use crate::timing::Durations;
 use wire::registry::{COMMAND_ID_COUNT, CommandId, CommandSpec, all};
 use wire::{ErrorCode, ErrorTally};
 
@@ -230,6 +231,8 @@ pub struct Statistics {
     /// By command, indexed by [`CommandId`].
     calls: Box<[Calls]>,
     errors: ErrorTally,
+    /// How long commands took, while that is counted.
+    pub durations: Durations,
 }
 
 impl Default for Statistics {
@@ -241,6 +244,7 @@ impl Default for Statistics {
             commands_before: 0,
             calls,
             errors: ErrorTally::default(),
+            durations: Durations::default(),
         }
     }
 }
@@ -304,6 +308,7 @@ impl Statistics {
             mine.failed += theirs.failed;
         }
         self.errors.add(&other.errors);
+        self.durations.add(&other.durations);
     }
 
     /// CONFIG RESETSTAT.

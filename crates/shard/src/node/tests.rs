@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::timing::{Event, TimingRequest};
 use base::{CoreId, Door, InstanceName, Now, Slot, Span};
 use placement::{ClusterView, NodeTable};
 use session::acl::Users;
@@ -311,13 +312,17 @@ fn shutdown_and_debug() {
 #[test]
 fn slowlog_latency_and_memory() {
     let mut node = Node::new();
-    assert_eq!(node.say("SLOWLOG GET 10"), "*0\r\n");
+    assert_eq!(node.say("SLOWLOG GET 10"), "");
+    assert_eq!(node.outcome, NodeOutcome::Timing(TimingRequest::SlowGet(Some(10))));
     for count in ["-2", "a", "9223372036854775808"] {
         let told = node.say(&format!("SLOWLOG GET {count}"));
         assert_eq!(told, "-ERR count should be greater than or equal to -1\r\n");
     }
-    assert_eq!(node.say("SLOWLOG LEN"), ":0\r\n");
-    assert_eq!(node.say("LATENCY RESET"), ":0\r\n");
+    assert_eq!(node.say("SLOWLOG GET -1"), "");
+    assert_eq!(node.outcome, NodeOutcome::Timing(TimingRequest::SlowGet(None)));
+    assert_eq!(node.say("LATENCY RESET fork command"), "");
+    assert_eq!(node.outcome, NodeOutcome::Timing(TimingRequest::Reset(vec![Event::Command])));
+    assert_eq!(node.say("LATENCY HISTORY fork"), "*0\r\n");
     assert_eq!(node.say("LATENCY GRAPH fork"), "-ERR No samples available for event 'fork'\r\n");
     assert_eq!(node.say("MEMORY USAGE k"), "");
     assert_eq!(node.outcome, NodeOutcome::MemoryUsage);

@@ -110,12 +110,12 @@ pub(super) static COMMANDS: [CommandSpec; 18] = [
         .oracle(Oracle::Model),
     CommandSpec::new(Id::Slowlog, "slowlog", -2, Group::Server)
         .since("2.2.12")
-        .doc("", "For tools: requests are not timed one by one, so nothing is kept.")
+        .doc("", "Commands that took long.")
         .oracle(Oracle::Model)
         .subcommands(&SLOWLOG),
     CommandSpec::new(Id::Latency, "latency", -2, Group::Server)
         .since("2.8.13")
-        .doc("", "For tools: nothing is sampled; INFO has the longest tick.")
+        .doc("", "What made requests wait, by second.")
         .oracle(Oracle::Model)
         .subcommands(&LATENCY),
     CommandSpec::new(Id::Memory, "memory", -2, Group::Server)
@@ -221,7 +221,7 @@ static SLOWLOG: [CommandSpec; 4] = [
         .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
         .since("2.2.12")
         .complexity("O(N) with N the number of entries")
-        .doc("[count]", "Returns an empty list: requests are not timed one by one.")
+        .doc("[count]", "Returns commands of this node's clients that took `slowlog-log-slower-than` microseconds or more, the latest first.")
         .tips(&["request_policy:all_nodes", "nondeterministic_output"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
@@ -233,7 +233,7 @@ static SLOWLOG: [CommandSpec; 4] = [
     CommandSpec::new(Id::SlowlogLen, "slowlog|len", 2, Group::Server)
         .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
         .since("2.2.12")
-        .doc("", "Returns 0.")
+        .doc("", "Returns how many there are.")
         .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
@@ -241,7 +241,7 @@ static SLOWLOG: [CommandSpec; 4] = [
         .flags(Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE))
         .since("2.2.12")
         .complexity("O(N) with N the number of entries")
-        .doc("", "Does nothing.")
+        .doc("", "Forgets them.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
@@ -258,7 +258,7 @@ static LATENCY: [CommandSpec; 7] = [
     CommandSpec::new(Id::LatencyGraph, "latency|graph", 3, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("2.8.13")
-        .doc("event", "Refused: nothing is sampled.")
+        .doc("event", "Returns a picture of an event's samples.")
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
@@ -271,28 +271,31 @@ static LATENCY: [CommandSpec; 7] = [
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("7.0.0")
         .complexity("O(N) with N the number of commands")
-        .doc("[command]...", "Returns nothing: requests are not timed one by one.")
+        .doc("[command]...", "Returns nothing: commands are not counted by how long they took.")
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::LatencyHistory, "latency|history", 3, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("2.8.13")
-        .doc("event", "Returns an empty list.")
+        .doc("event", "Returns the longest wait of each of the latest 160 seconds that had one: second, milliseconds.")
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::LatencyLatest, "latency|latest", 2, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("2.8.13")
-        .doc("", "Returns an empty list.")
+        .doc(
+            "",
+            "Returns each event with its latest second, the longest wait in it and the longest of all, milliseconds.",
+        )
         .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
     CommandSpec::new(Id::LatencyReset, "latency|reset", -2, Group::Server)
         .flags(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE))
         .since("2.8.13")
-        .doc("[event]...", "Forgets samples.")
+        .doc("[event]...", "Forgets samples of these events, or of all; returns of how many.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .spread(Spread::AllCores)
         .oracle(Oracle::Model),
