@@ -33,6 +33,7 @@ struct Options {
     rounds: Option<u64>,
     seed: Option<u64>,
     nodes: Option<u64>,
+    target: Option<String>,
     planted: Option<String>,
 }
 
@@ -55,9 +56,9 @@ struct Verdict {
 const CAMPAIGNS: &[Campaign] = &[
     Campaign {
         name: "fuzz",
-        about: "every fuzzing target, an equal share of the time each",
-        takes: &[],
-        run: |options| run_fuzz(options.time_s()),
+        about: "every fuzzing target, an equal share of the time each; --target NAME: this one alone, for its share",
+        takes: &["--target"],
+        run: run_fuzz,
     },
     Campaign {
         name: "sim",
@@ -107,10 +108,17 @@ impl Options {
                 "--rounds" => options.rounds = Some(number()?),
                 "--seed" => options.seed = Some(number()?),
                 "--nodes" => options.nodes = Some(number()?),
+                "--target" => options.target = Some(value.clone()),
                 _ => options.planted = Some(value.clone()),
             }
         }
         Ok(options)
+    }
+
+    /// A part of a campaign has a result of its own.
+    fn kept_as(&self, name: &str) -> String {
+        let part = self.nodes.map(|nodes| nodes.to_string()).or_else(|| self.target.clone());
+        part.map_or_else(|| name.to_owned(), |part| format!("{name}-{part}"))
     }
 
     fn time_s(&self) -> u64 {
@@ -151,8 +159,7 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
     println!("\n{text}");
     // What a planted bug did says nothing about the commit.
     if options.planted.is_none() {
-        let of_nodes = options.nodes.map(|nodes| format!("{name}-{nodes}"));
-        keep(of_nodes.as_deref().unwrap_or(name), &text)?;
+        keep(&options.kept_as(name), &text)?;
     }
     Ok(if verdict.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -192,10 +199,14 @@ fn is_changed() -> Outcome<bool> {
     Ok(!process::output(&mut status)?.trim().is_empty())
 }
 
-fn run_fuzz(seconds: u64) -> Outcome<Verdict> {
+fn run_fuzz(options: &Options) -> Outcome<Verdict> {
+    let targets = match &options.target {
+        Some(name) => std::slice::from_ref(fuzz::named(name)?),
+        None => TARGETS,
+    };
     let program = fuzz::build(false)?;
-    let share = (seconds * AT_ONCE as u64 / TARGETS.len() as u64).max(1);
-    let sessions: Vec<Session> = TARGETS.iter().map(|target| Session::new(target, Bound::Seconds(share), 0)).collect();
+    let share = (options.time_s() * AT_ONCE as u64 / TARGETS.len() as u64).max(1);
+    let sessions: Vec<Session> = targets.iter().map(|target| Session::new(target, Bound::Seconds(share), 0)).collect();
     let tallies = fuzz::run_all(&program, &sessions, AT_ONCE)?;
     let failed = fuzz::report(&tallies);
     Ok(Verdict { passed: failed == 0, lines: tallies.iter().map(|tally| tally.line()).collect() })
@@ -346,10 +357,13 @@ mod tests {
     fn options_are_read_and_those_of_other_campaigns_refused() {
         let options = parse("kill", "--rounds 3 --minutes 2 --seed 9 --planted M7").expect("all are known");
         let planted = Some("M7".to_owned());
-        assert_eq!(options, Options { seconds: Some(120), rounds: Some(3), seed: Some(9), nodes: None, planted });
+        assert_eq!(options, Options { seconds: Some(120), rounds: Some(3), seed: Some(9), planted, ..Options::default() });
         assert_eq!(parse("sim", "--seconds 5").map(|options| options.time_s()), Ok(5));
         assert_eq!(parse("power", "--nodes 3").map(|options| options.nodes), Ok(Some(3)));
-        assert!(parse("kill", "--nodes 3").is_err());
+        assert_eq!(parse("power", "--nodes 3").map(|options| options.kept_as("power")), Ok("power-3".to_owned()));
+        assert_eq!(parse("fuzz", "--target lines").map(|options| options.kept_as("fuzz")), Ok("fuzz-lines".to_owned()));
+        assert_eq!(parse("fuzz", "--seconds 9").map(|options| options.kept_as("fuzz")), Ok("fuzz".to_owned()));
+        assert!(parse("kill", "--nodes 3").is_err() && parse("kill", "--target lines").is_err());
         assert!(parse("sim", "--rounds 3").is_err() && parse("kill", "--quick 1").is_err());
         assert!(parse("kill", "--rounds").is_err() && parse("kill", "--rounds many").is_err());
     }

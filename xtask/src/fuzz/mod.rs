@@ -15,7 +15,7 @@ use std::thread;
 
 pub use program::{CXX, build};
 pub use session::{Bound, Session, Tally};
-pub use targets::{TARGETS, Target};
+pub use targets::{TARGETS, Target, named};
 
 use crate::{Outcome, process, workspace};
 
