@@ -357,7 +357,10 @@ mod tests {
     fn options_are_read_and_those_of_other_campaigns_refused() {
         let options = parse("kill", "--rounds 3 --minutes 2 --seed 9 --planted M7").expect("all are known");
         let planted = Some("M7".to_owned());
-        assert_eq!(options, Options { seconds: Some(120), rounds: Some(3), seed: Some(9), planted, ..Options::default() });
+        assert_eq!(
+            options,
+            Options { seconds: Some(120), rounds: Some(3), seed: Some(9), planted, ..Options::default() }
+        );
         assert_eq!(parse("sim", "--seconds 5").map(|options| options.time_s()), Ok(5));
         assert_eq!(parse("power", "--nodes 3").map(|options| options.nodes), Ok(Some(3)));
         assert_eq!(parse("power", "--nodes 3").map(|options| options.kept_as("power")), Ok("power-3".to_owned()));

@@ -33,6 +33,7 @@ pub mod copies;
 mod copy_reads;
 pub mod deliver;
 pub mod each_core;
+mod execute;
 mod expected;
 pub mod fetch;
 mod foreign;

@@ -28,6 +28,8 @@ struct Link {
     sent: VecDeque<Vec<u8>>,
     /// What the client read.
     read: Vec<u8>,
+    /// It left while it read nothing: how much had left the core by then hangs on how its requests were cut.
+    left_unread: bool,
     /// A buffer that the client has not read.
     unread: Option<Vec<u8>>,
     reads: bool,
@@ -133,6 +135,7 @@ impl Street {
     pub fn hang_up(&mut self, connection: usize) {
         self.patience += TICKS_PER_EVENT_MAX;
         let Some(link) = self.current.remove(&connection).map(|link| &mut self.links[link]) else { return };
+        link.left_unread = !link.reads;
         if !link.closed {
             self.cores[link.core].events.push(Event::PeerClosed { connection: link.id });
         }
@@ -166,12 +169,12 @@ impl Street {
         self.settle();
     }
 
-    /// All clients read to the end; what each link read.
-    pub fn finish(&mut self) -> Vec<Vec<u8>> {
+    /// All clients read to the end; what each link read, and whether it left before it did.
+    pub fn finish(&mut self) -> Vec<(Vec<u8>, bool)> {
         self.links.iter_mut().for_each(|link| link.reads = true);
         self.settle();
         self.shards = self.cores.drain(..).map(|core| core.shard).collect();
-        self.links.iter().map(|link| link.read.clone()).collect()
+        self.links.iter().map(|link| (link.read.clone(), link.left_unread)).collect()
     }
 
     /// The cores' data, after the end.
@@ -222,7 +225,17 @@ impl Street {
             local,
         });
         let (sent, read) = (VecDeque::new(), Vec::new());
-        self.links.push(Link { id, core, sent, read, unread: None, reads: true, paused: false, closed: false });
+        self.links.push(Link {
+            id,
+            core,
+            sent,
+            read,
+            left_unread: false,
+            unread: None,
+            reads: true,
+            paused: false,
+            closed: false,
+        });
         self.current.insert(connection, number);
         number
     }

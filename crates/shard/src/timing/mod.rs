@@ -109,10 +109,16 @@ impl Timing {
 }
 
 impl Shard {
+    /// Whether a command is timed.
+    #[inline]
+    pub(crate) fn times(&self, spec: &CommandSpec) -> bool {
+        self.timing.is_timed[spec.id as usize]
+    }
+
     /// A command begins; `None`: it is not timed.
     #[inline]
     pub(crate) fn start_timing(&mut self, spec: &'static CommandSpec) -> Option<u64> {
-        self.timing.is_timed[spec.id as usize].then(|| self.measured_ns())
+        self.times(spec).then(|| self.measured_ns())
     }
 
     /// It ended, or is to go on waiting with nothing done. Whose it was is `None` where that is not known.
