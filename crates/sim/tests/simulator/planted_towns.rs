@@ -55,7 +55,7 @@ fn m2_acknowledged_before_the_secondary_has_it() {
 #[test]
 fn m3_secondary_acknowledges_early() {
     let commit = |seed| Wish { durability: Some(Durability::Commit), moves: false, readers: false, ..Wish::of(seed) };
-    assert_caught_within(650..1000, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
+    assert_caught_within(1400..1750, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
 }
 
 /// Slots go elsewhere while writes are on their way.
