@@ -121,7 +121,7 @@ impl Shard {
         self.times(spec).then(|| self.measured_ns())
     }
 
-    /// It ended, or is to go on waiting with nothing done. Whose it was is `None` where that is not known.
+    /// It ended; what goes on waiting is not told. Whose it was is `None` where that is not known.
     #[inline]
     pub(crate) fn stop_timing(
         &mut self,
