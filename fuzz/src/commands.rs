@@ -4,6 +4,7 @@ use base::{CoreId, Database, LogOrdinal, SlotGroupId, Span};
 use commands::{Outcome, Unit, execute, resume, timed_out};
 use placement::slot_of;
 use storage::log::format::GroupHeader;
+use storage::log::record::RecordForm;
 use storage::log::{LogBuffer, LogIdentity, LogWriter, Manifest, Replayed, recover};
 use storage::{SlotGroup, Store};
 use wire::registry::{CommandSpec, Resolved, resolve};
@@ -194,6 +195,7 @@ fn segment(log: LogBuffer) -> Vec<u8> {
             durable: LogOrdinal(0),
             identity: header.identity(),
             unix_ms: 1,
+            form: RecordForm::Short,
         };
         let mut group_bytes = log.into_bytes();
         group.seal(&mut group_bytes);

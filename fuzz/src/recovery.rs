@@ -10,11 +10,14 @@ use base::{CoreId, Database, LogOrdinal, SegmentNumber, SlotGroupId, Version};
 use placement::NodeTable;
 use storage::Store;
 use storage::log::format::{
-    GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, SegmentHeader, UnitMark, Witness, group_stride,
+    GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, UnitMark, Witness, group_stride,
     segment_file_name, tag,
 };
 use storage::log::manifest::ClosedChain;
+use storage::log::record::{FLAG_DATABASE, RecordForm};
 use storage::log::{Damage, Manifest, Recovery, Replayed, recover};
+
+use types::change::put_varint;
 
 use crate::commands::{contents, provide_group};
 use crate::source::Source;
@@ -108,7 +111,7 @@ fn write_group(source: &mut Source<'_>, header: &SegmentHeader, ordinal: u64, by
     bytes.resize(start + GROUP_HEADER_BYTES, 0);
     let count = source.below(6) as u32;
     for _ in 0..count {
-        write_record(source, bytes, versions);
+        write_record(source, form_of(ordinal), bytes, versions);
     }
     let record_bytes = bytes.len() - start - GROUP_HEADER_BYTES;
     let group = GroupHeader {
@@ -118,12 +121,13 @@ fn write_group(source: &mut Source<'_>, header: &SegmentHeader, ordinal: u64, by
         durable: LogOrdinal(source.below(8) as u64 * u64::from(source.byte() & 1)),
         identity: header.identity(),
         unix_ms: 1,
+        form: form_of(ordinal),
     };
     group.seal(&mut bytes[start..]);
     bytes.resize(start + group_stride(record_bytes), 0);
 }
 
-fn write_record(source: &mut Source<'_>, bytes: &mut Vec<u8>, versions: &mut u64) {
+fn write_record(source: &mut Source<'_>, form: RecordForm, bytes: &mut Vec<u8>, versions: &mut u64) {
     let choice = source.byte();
     if choice == 255 {
         return bytes.extend_from_slice(source.string());
@@ -154,20 +158,40 @@ fn write_record(source: &mut Source<'_>, bytes: &mut Vec<u8>, versions: &mut u64
     if is_costly {
         return;
     }
-    bytes.extend_from_slice(&record_bytes((tag, flags), (slot, version), key, &body));
+    bytes.extend_from_slice(&record_bytes(form, (tag, flags), (slot, version), key, &body));
+}
+
+/// Groups of before and of now.
+fn form_of(ordinal: u64) -> RecordForm {
+    if ordinal % 4 == 0 { RecordForm::Fixed } else { RecordForm::Short }
 }
 
 /// A record; `version` bears the database as well.
-fn record_bytes((tag, flags): (u8, u8), (slot, version): (u16, u64), key: &[u8], body: &[u8]) -> Vec<u8> {
-    let length = RECORD_HEADER_BYTES + key.len() + body.len();
-    let mut bytes = (length as u32).to_le_bytes().to_vec();
-    bytes.extend_from_slice(&[tag, flags]);
-    bytes.extend_from_slice(&slot.to_le_bytes());
-    bytes.extend_from_slice(&version.to_le_bytes());
-    bytes.extend_from_slice(&(key.len() as u16).to_le_bytes());
-    bytes.extend_from_slice(key);
-    bytes.extend_from_slice(body);
-    bytes
+fn record_bytes(
+    form: RecordForm,
+    (tag, flags): (u8, u8),
+    (slot, version): (u16, u64),
+    key: &[u8],
+    body: &[u8],
+) -> Vec<u8> {
+    let mut head = vec![tag, flags];
+    head.extend_from_slice(&slot.to_le_bytes());
+    if form == RecordForm::Fixed {
+        let length = (18 + key.len() + body.len()) as u32;
+        head.splice(0..0, length.to_le_bytes());
+        head.extend_from_slice(&version.to_le_bytes());
+        head.extend_from_slice(&(key.len() as u16).to_le_bytes());
+        return [&head, key, body].concat();
+    }
+    put_varint(&mut head, version & (1 << 48) - 1);
+    if version >> 48 > 0 {
+        head[1] |= FLAG_DATABASE;
+        head.push((version >> 48) as u8);
+    }
+    put_varint(&mut head, key.len() as u64);
+    let mut bytes = Vec::new();
+    put_varint(&mut bytes, (head.len() + key.len() + body.len()) as u64);
+    [&bytes, &head, key, body].concat()
 }
 
 fn damage(source: &mut Source<'_>, files: &mut Files) {

@@ -64,9 +64,11 @@ pub const SEGMENT_BYTES: u64 = 8 << 20;
 /// Size of the first segment of a core's log, bytes: a start has to make it before anything is served, and most of what
 /// small stores reserve is given back only at the next start.
 pub const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
-/// Segments, 64 MiB, that a core may always have on the disk beside twice what lives, however little that is: with fewer, small stores
-/// would write runs all the time.
+/// Segments, 64 MiB, that a core may have on the disk beside twice its records, while that is below `DISK_SEGMENTS_MIN`: with fewer,
+/// small stores would write runs all the time.
 pub const LOG_SEGMENTS_MIN: u64 = 8;
+/// Segments, 512 MiB, from which on a core has no more on the disk than twice its keys and values, and one segment.
+pub const DISK_SEGMENTS_MIN: u64 = 64;
 /// The part of a run that its file may have as room behind it: what is left of the run that had the file before. Runs of a store whose
 /// keys are spread evenly differ by about as much, so that most files keep their lengths.
 pub const RUN_ROOM_SHARE: u64 = 128;

@@ -29,8 +29,8 @@ use base::{SLOT_COUNT, Slot};
 
 /// Bytes before a frame's body.
 pub const FRAME_HEAD_BYTES: usize = 12;
-/// What both ends must speak.
-pub const FRAME_VERSION: u8 = 1;
+/// What both ends must speak. 2: records have short heads (data format 7).
+pub const FRAME_VERSION: u8 = 2;
 /// Words of a set of slots.
 pub const SLOT_WORDS: usize = SLOT_COUNT as usize / 64;
 

@@ -3,9 +3,10 @@
 use base::{LogOrdinal, SLOT_GROUP_COUNT, SLOTS_PER_GROUP, SlotGroupId, Version};
 use storage::log::Manifest;
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride, tag};
+use storage::log::record::RecordForm;
 use storage::run::{Cut, RunEnd, RunHeader};
 
-use super::{Files, STORE_ID, record_bytes, write_record};
+use super::{Files, STORE_ID, form_of, record_bytes, write_record};
 use crate::source::Source;
 
 /// Slot groups that may have runs.
@@ -47,9 +48,9 @@ fn run(source: &mut Source<'_>, header: &RunHeader, versions: &mut u64) -> Vec<u
                 0..200 => {
                     keys += 1;
                     *versions += 1;
-                    put(source, header.group, *versions, &mut records);
+                    put(source, form_of(ordinal), (header.group, *versions), &mut records);
                 }
-                _ => write_record(source, &mut records, versions),
+                _ => write_record(source, form_of(ordinal), &mut records, versions),
             }
         }
         append_group(header, (ordinal, count), &records, &mut bytes);
@@ -60,19 +61,19 @@ fn run(source: &mut Source<'_>, header: &RunHeader, versions: &mut u64) -> Vec<u
         let keys = if source.byte() == 255 { source.byte().into() } else { keys };
         let mut body = Vec::new();
         RunEnd { end: LogOrdinal(source.below(8) as u64), keys, versions: slots }.encode(&mut body);
-        let record = record_bytes((tag::RUN_END, 0), (0, 0), b"", &body);
+        let record = record_bytes(form_of(ordinal + 1), (tag::RUN_END, 0), (0, 0), b"", &body);
         append_group(header, (ordinal + 1, 1), &record, &mut bytes);
     }
     bytes
 }
 
 /// What a run consists of: whole values.
-fn put(source: &mut Source<'_>, group: SlotGroupId, version: u64, out: &mut Vec<u8>) {
+fn put(source: &mut Source<'_>, form: RecordForm, (group, version): (SlotGroupId, u64), out: &mut Vec<u8>) {
     let slot = group.slot(source.byte() & 1).number();
     let database = u64::from(source.byte() & 1) << 48;
     let (kind, name) = (1 + source.byte() % 2, source.pick(&[&b"k"[..], b"l", b"m"]));
     let body = [&[kind, 1], source.string()].concat();
-    out.extend_from_slice(&record_bytes((PUT, 0), (slot, version | database), name, &body));
+    out.extend_from_slice(&record_bytes(form, (PUT, 0), (slot, version | database), name, &body));
 }
 
 fn append_group(header: &RunHeader, (ordinal, count): (u64, u32), records: &[u8], bytes: &mut Vec<u8>) {
@@ -86,6 +87,7 @@ fn append_group(header: &RunHeader, (ordinal, count): (u64, u32), records: &[u8]
         durable: LogOrdinal(0),
         identity: header.identity(),
         unix_ms: 0,
+        form: form_of(ordinal),
     };
     group.seal(&mut bytes[start..]);
     bytes.resize(start + group_stride(records.len()), 0);

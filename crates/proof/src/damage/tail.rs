@@ -23,13 +23,14 @@ use crate::process::contains;
 const SEGMENT_HEADER_BYTES: usize = 64;
 const GROUP_HEADER_BYTES: usize = 48;
 /// With this a group begins, at a multiple of [`GROUP_ALIGNMENT`].
-const GROUP_MAGIC: &[u8] = b"ZHG1";
+const GROUP_MAGIC: &[u8] = b"ZHG2";
 const GROUP_ALIGNMENT: usize = 8;
 /// Where a group's header has the length of its records, u32 little-endian.
 const RECORD_BYTES_AT: usize = 8;
-/// A record without a key, up to its body; its tag is at `TAG_AT`.
-const RECORD_HEADER_BYTES: usize = 18;
-const TAG_AT: usize = 4;
+/// The last record of a run up to its body: two bytes of length, tag, flags, slot, and a zero each for version and key; its tag is
+/// at `TAG_AT`.
+const RECORD_HEADER_BYTES: usize = 8;
+const TAG_AT: usize = 2;
 /// The last record of a run; its body begins with the last log group that the run has something of, u64 little-endian.
 const RUN_END_TAG: u8 = 204;
 

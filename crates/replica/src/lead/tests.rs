@@ -4,6 +4,7 @@ use base::{CoreId, Database, NodeId, SlotGroupId};
 use placement::{Chain, ClusterView};
 use storage::SlotGroup;
 use storage::log::format::GroupHeader;
+use storage::log::record::RecordForm;
 use types::{Change, Expiry};
 use wire::frame::ParsedFrame;
 
@@ -80,6 +81,7 @@ impl Rig {
             durable: LogOrdinal(0),
             identity: 0,
             unix_ms: 0,
+            form: RecordForm::Short,
         };
         let mut group = full.into_bytes();
         header.seal(&mut group);

@@ -123,6 +123,7 @@ struct GroupRun {
     group: SlotGroupId,
     cut: Cut,
     bytes: u64,
+    keys: u64,
     /// [`crate::SlotGroup::version_sum`] of what the run has for sure; `None` when the log has more.
     known_sum: Option<u64>,
 }
@@ -188,7 +189,7 @@ pub struct Checkpoints {
 impl Checkpoints {
     /// For the log of `identity`, whose core owns `groups`.
     pub fn new(identity: LogIdentity, groups: impl Iterator<Item = SlotGroupId>) -> Checkpoints {
-        let run = |group| GroupRun { group, cut: Cut::default(), bytes: 0, known_sum: Some(0) };
+        let run = |group| GroupRun { group, cut: Cut::default(), bytes: 0, keys: 0, known_sum: Some(0) };
         Checkpoints {
             identity,
             runs: groups.map(run).collect(),
@@ -216,7 +217,7 @@ impl Checkpoints {
     pub fn set_recovered(&mut self, recovery: &Recovery, store: &Store) {
         for run in &mut self.runs {
             run.cut = recovery.cuts.cut(run.group);
-            run.bytes = recovery.cuts.run(run.group).map_or(0, |run| run.bytes);
+            (run.bytes, run.keys) = recovery.cuts.run(run.group).map_or((0, 0), |run| (run.bytes, run.keys));
             let group = store.group(run.group).expect("at start every group is at home");
             let is_known = recovery.changed_groups >> run.group.number() & 1 == 0;
             run.known_sum = is_known.then(|| group.version_sum());

@@ -1,18 +1,19 @@
 //! Pace: how much log there may be.
 //!
 //! ```text
-//!  disk   0 ── runs: what lives ──┬────────────── log ───────────────┬─ late ─┬─ files ─┐ twice what lives
-//!                                 0 ──────────── round ──────────────┤        │         │ and LOG_SEGMENTS_MIN
+//!  disk   0 ── runs: what lives ──┬────────────── log ───────────────┬─ late ─┬─ files ─┐ twice keys and values, and a
+//!                                 0 ──────────── round ──────────────┤        │         │ segment; more of small stores
 //!                                                                    │        │         └ segments that hold nothing needed
 //!                                                                    │        └ log that comes, and runs that wait, between the
 //!                                                                    │          moment in which a run is due and its publication
 //!                                                                    └ every slot group had its turn: the oldest log goes
 //! ```
 //!
-//! Files of runs may be a little longer than these. The longer a round, the fewer bytes of runs for each byte of log. So it is as long as the disk's bound allows, and how late runs are is
-//! measured: where that grows, rounds become shorter. Where runs cannot follow at all writers should wait.
+//! Files of runs may be a little longer than these. The longer a round, the fewer bytes of runs for each byte of log. So it is as long
+//! as the disk's bound allows, and how late runs are is measured: where that grows, rounds become shorter. Where runs cannot follow at
+//! all writers should wait.
 
-use base::limits::{LOG_SEGMENTS_MIN, RUN_ROOM_SHARE};
+use base::limits::{DISK_SEGMENTS_MIN, LOG_SEGMENTS_MIN, RUN_ROOM_SHARE};
 
 use super::{Checkpoints, Making, State, View};
 use crate::log::LogWriter;
@@ -20,16 +21,23 @@ use crate::log::LogWriter;
 /// Segments that hold nothing needed, at most: what nobody needs of the first one, what is left of the present one, and the next one,
 /// asked for when an eighth of that is full, or one to be recycled. There are more of those where less log is there than may be.
 const FILES_SEGMENTS: u64 = 3;
-/// A round is never shorter than this share of the live bytes, in sixteenths, however late runs are.
+/// A round is never shorter than this share of the live bytes, in sixteenths, however late runs are, where the disk's bound allows it;
 const ROUND_SIXTEENTHS_MIN: u64 = 14;
+/// and with runs that are never late not shorter than this, whatever the bound: records of a few bytes are mostly heads, and to hold them to
+/// twice their keys and values would write runs all the time.
+const ALLOWED_SIXTEENTHS_MIN: u64 = 12;
+/// Bytes in front of a key and its value in a run, about: the record's head, and what kind of value it is.
+const HEAD_BYTES: u64 = 12;
+/// Bytes of a run besides its records, about: header and end.
+const RUN_END_BYTES: u64 = 4 << 10;
 /// Nor than so many segments.
 const ROUND_SEGMENTS_MIN: u64 = 8;
 /// Writers wait when there are so many more segments of log than in the longest round, for which at least so many count: there a disk
 /// that stands still for a moment finds room.
 const LATE_SEGMENTS_MAX: u64 = 4;
 const ROUND_SEGMENTS_MAX: u64 = 14;
-/// What was late once counts less by this part with every publication.
-const LATE_FADES: u64 = 256;
+/// What was late once counts less by this part with every publication: half of it after ten rounds of all groups, one at a time.
+const LATE_FADES: u64 = 1024;
 
 /// See the module.
 #[derive(Default)]
@@ -46,6 +54,26 @@ pub(super) struct Pace {
     files_max: u64,
 }
 
+/// What lives.
+#[derive(Clone, Copy)]
+struct Live {
+    /// As runs have it.
+    record_bytes: u64,
+    /// Of it, keys and values.
+    payload_bytes: u64,
+}
+
+impl Live {
+    /// Log, and what waits with it, that there may be beside the runs and the segments without use.
+    fn allowed_log_bytes(self, segment_bytes: u64) -> u64 {
+        let of_small = 2 * self.record_bytes + LOG_SEGMENTS_MIN * segment_bytes;
+        let disk_bytes_max =
+            (2 * self.payload_bytes + segment_bytes).max(of_small.min(DISK_SEGMENTS_MIN * segment_bytes));
+        let beside_bytes = self.record_bytes + self.record_bytes / RUN_ROOM_SHARE + FILES_SEGMENTS * segment_bytes;
+        disk_bytes_max.saturating_sub(beside_bytes).max(self.record_bytes / 16 * ALLOWED_SIXTEENTHS_MIN)
+    }
+}
+
 impl Pace {
     /// Runs come sooner, for the simulator.
     pub(super) fn set_stride_bytes_max(&mut self, bytes: u64) {
@@ -53,14 +81,14 @@ impl Pace {
     }
 
     /// So many bytes of runs are published, of which one was due when the log had `due_bytes`.
-    pub(super) fn note_published(&mut self, run_bytes: u64, due_bytes: Option<u64>, log: &LogWriter) {
+    fn note_published(&mut self, run_bytes: u64, due_bytes: Option<u64>, log: &LogWriter) {
         let late_bytes = due_bytes.map_or(0, |due_bytes| log.bytes_total().saturating_sub(due_bytes)) + run_bytes;
         self.late_bytes = late_bytes.max(self.late_bytes - self.late_bytes / LATE_FADES);
     }
 
-    fn set(&mut self, live_bytes: u64, groups: u64, segment_bytes: u64) {
-        let room_bytes = live_bytes / RUN_ROOM_SHARE;
-        let allowed_bytes = live_bytes - room_bytes + (LOG_SEGMENTS_MIN - FILES_SEGMENTS) * segment_bytes;
+    fn set(&mut self, live: Live, groups: u64, segment_bytes: u64) {
+        let live_bytes = live.record_bytes;
+        let allowed_bytes = live.allowed_log_bytes(segment_bytes);
         // A turn comes up to a fifth of a stride too late.
         let jitter_bytes = allowed_bytes / groups / 4;
         let least_bytes = (live_bytes / 16 * ROUND_SIXTEENTHS_MIN).max(ROUND_SEGMENTS_MIN * segment_bytes);
@@ -87,7 +115,10 @@ impl Checkpoints {
             true => self.run_bytes(),
             false => self.run_bytes().max(view.store.record_bytes() as u64),
         };
-        self.pace.set(live_bytes, groups, view.log.segment_bytes());
+        let keys: u64 = self.runs.iter().map(|run| run.keys).sum();
+        let other_bytes = HEAD_BYTES * keys + RUN_END_BYTES * groups;
+        let live = Live { record_bytes: live_bytes, payload_bytes: live_bytes.saturating_sub(other_bytes) };
+        self.pace.set(live, groups, view.log.segment_bytes());
     }
 
     /// Segments that may be there. Where runs are behind, what is needed may be more than that: those that go then are the next ones a

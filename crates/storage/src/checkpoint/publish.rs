@@ -68,7 +68,7 @@ impl Checkpoints {
         let published = std::mem::take(&mut self.walked);
         self.note_late(&published, view.log);
         for mut making in published {
-            let (header, bytes) = (*making.writer.header(), making.writer.bytes());
+            let (header, bytes, keys) = (*making.writer.header(), making.writer.bytes(), making.writer.keys());
             self.published += 1;
             self.published_bytes += bytes;
             match view.store.tiers() && !is_planted(Bug::M29OldRunGoesEarly) {
@@ -76,7 +76,7 @@ impl Checkpoints {
                 false => self.give_back(&header, view, &mut names),
             }
             let run = self.run_mut(&header);
-            (run.bytes, run.known_sum) = (bytes, Some(making.begin_sum));
+            (run.bytes, run.keys, run.known_sum) = (bytes, keys, Some(making.begin_sum));
         }
         self.pins.remove(names, view.effects);
         self.set_stride(view);

@@ -104,10 +104,15 @@ impl Checkpoints {
         if self.makes_none() { self.end_walks() } else { Asked::Nothing }
     }
 
-    /// Whether what is written settles together with one more: that has been due for a while, because settling takes long.
+    /// Whether what is written settles together with one more: that has been due for a while, because settling takes long. All
+    /// of it is a segment at most, and up to a run more where half a round is late: what waits is on the disk beside the runs
+    /// before, but there to catch up is worth more.
     fn settles_with_more(&self, view: &View<'_>) -> bool {
-        let bytes: u64 = self.walked.iter().map(|making| making.writer.bytes()).sum();
-        bytes < view.log.segment_bytes()
+        let (runs, bytes) =
+            (self.walked.len() as u64, self.walked.iter().map(|making| making.writer.bytes()).sum::<u64>());
+        let is_late = self.backlog_bytes(view.log) > self.round_bytes() / 2;
+        let more_bytes = if is_late { 1 } else { bytes / runs.max(1) };
+        bytes + more_bytes <= view.log.segment_bytes()
             && (self.is_clean_run_due(view) || self.backlog_bytes(view.log) > self.pace.stride_bytes / 2)
     }
 

@@ -7,6 +7,7 @@ use super::SlotGroup;
 use crate::heap::Location;
 use crate::index::{Candidate, Place as IndexPlace};
 use crate::key::Key;
+use crate::log::record::RecordForm;
 use crate::recency::Worth;
 use crate::record::Header;
 use crate::run::Cut;
@@ -28,7 +29,7 @@ pub(crate) struct Tier {
     pub is_on: bool,
     pub tally: Tally,
     /// The runs that places mean; the one that does not count any more, or does not yet, has none.
-    runs: [Cut; 2],
+    runs: [(Cut, RecordForm); 2],
     /// Which of them counts.
     second: bool,
 }
@@ -51,19 +52,19 @@ impl SlotGroup {
     pub(crate) fn begin_run_change(&mut self, cut: Cut) {
         self.tier.second = !self.tier.second;
         assert_eq!(self.tier.tally.in_run[usize::from(self.tier.second)], 0, "nothing means the run before the last");
-        self.tier.runs[usize::from(self.tier.second)] = cut;
+        self.tier.runs[usize::from(self.tier.second)] = (cut, RecordForm::Short);
     }
 
     /// No place means the run before any more.
     pub(crate) fn end_run_change(&mut self) {
         let before = usize::from(!self.tier.second);
         assert_eq!(self.tier.tally.in_run[before], 0, "a walk notes every value that has a place");
-        self.tier.runs[before] = Cut::default();
+        self.tier.runs[before] = Default::default();
     }
 
     /// At start: the run that is being loaded.
-    pub(crate) fn set_loaded_run(&mut self, cut: Cut) {
-        self.tier.runs[usize::from(self.tier.second)] = cut;
+    pub(crate) fn set_loaded_run(&mut self, cut: Cut, form: RecordForm) {
+        self.tier.runs[usize::from(self.tier.second)] = (cut, form);
     }
 
     /// The run that counts has what is noted, unless its key changed since.
@@ -99,13 +100,15 @@ impl SlotGroup {
     pub(crate) fn cold_value_at(&self, position: u32, location: Location) -> Option<ColdValue> {
         let header = Header::decode(self.heap.bytes(location));
         let place = header.place.filter(|place| place.is_cold)?;
+        let (cut, form) = self.tier.runs[usize::from(place.second)];
         Some(ColdValue {
             group: self.id,
             position,
             version: header.version,
-            file: run_file_name(self.id, self.tier.runs[usize::from(place.second)]),
+            file: run_file_name(self.id, cut),
             offset: place.offset,
-            bytes: run_record_bytes(header.key_len.into(), header.value_len as usize, header.expire_at_ms),
+            bytes: run_record_bytes(form, &header),
+            form,
         })
     }
 
@@ -118,7 +121,7 @@ impl SlotGroup {
         let header = self.cold_header(location)?;
         let name = &self.heap.bytes(location)[header.key_start()..header.key_end()];
         let slot = self.id.slot((cold.position >> 24) as u8);
-        let value = value_of(record, (name, header.database, slot), (header.version, header.expire_at_ms));
+        let value = value_of((record, cold.form), (name, header.database, slot), (header.version, header.expire_at_ms));
         Some(value.and_then(|value| if value.len() == header.value_len as usize { Ok(value) } else { Err(NotIt) }))
     }
 

@@ -6,9 +6,10 @@ use base::{Blocks, Database, Slot, Version};
 use types::change::{PUT_HEAD_BYTES_MAX, put_head};
 use types::{Change, Expiry, Kind};
 
-use super::format::{
-    FLAG_COPIED, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, GROUP_HEADER_BYTES, RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES,
-    UnitMark, Witness, tag, u16_at, u32_at, u64_at,
+use super::format::{GROUP_HEADER_BYTES, UnitMark, Witness, tag};
+use super::record::{
+    FLAG_COPIED, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, RECORD_CHECKSUM_BYTES, RECORD_HEAD_BYTES_MAX, RecordForm,
+    RecordHead, Records,
 };
 use crate::key::Key;
 
@@ -16,14 +17,16 @@ use crate::key::Key;
 /// its memory grew by doubling: giving that back took half a millisecond, and the next group's first touches as much.
 const MEMORY_BYTES_MAX: usize = 3 << 20;
 
-/// Offset of a record's flags.
-const FLAGS_AT: usize = 5;
+/// What makes bytes a change: its tag and its flags.
+type Mark = (u8, u8);
 
 /// See the module.
 #[derive(Debug)]
 pub struct LogBuffer {
     bytes: Vec<u8>,
     records: u32,
+    /// Room for the body of a change, whose length is in front of it; empty between two.
+    body: Vec<u8>,
 }
 
 impl Default for LogBuffer {
@@ -37,14 +40,15 @@ impl LogBuffer {
     pub fn reusing(mut bytes: Vec<u8>) -> LogBuffer {
         bytes.clear();
         bytes.resize(GROUP_HEADER_BYTES, 0);
-        LogBuffer { bytes, records: 0 }
+        LogBuffer { bytes, records: 0, body: Vec::new() }
     }
 
     /// The next records are built in the memory of a group that was written, if there are none yet. One place for all of them
     /// stays in the CPU's cache, where the operating system just read the last group from it.
     pub fn reuse(&mut self, memory: Vec<u8>) {
         if self.is_empty() && memory.capacity() <= MEMORY_BYTES_MAX {
-            *self = LogBuffer::reusing(memory);
+            let body = std::mem::take(&mut self.body);
+            *self = LogBuffer { body, ..LogBuffer::reusing(memory) };
         }
     }
 
@@ -70,80 +74,85 @@ impl LogBuffer {
     }
 
     /// Append a change of `key`. A body above the piece limit goes into records of its own before it, all but its end,
-    /// so that no record is longer than a piece, a key and two headers.
+    /// so that no record is longer than a piece, a key and two heads.
     #[inline]
     pub fn append(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
+        self.append_flagged(key, version, change, 0);
+    }
+
+    /// Append a change that may be known where it is read.
+    pub(crate) fn append_copied(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
+        self.append_flagged(key, version, change, FLAG_COPIED);
+    }
+
+    #[inline]
+    fn append_flagged(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>, flags: u8) {
         match *change {
             Change::Put { kind, value, expiry } if value.len() <= LOG_PIECE_BYTES_MAX => {
-                self.append_put(key, version, (kind, expiry), value);
+                self.append_whole(key, version, (kind, expiry), (value, flags));
             }
             Change::PutBlocks { blocks, staged, expiry } => {
-                self.append_put_blocks(key, version, expiry, (blocks, staged));
+                self.append_put_blocks(key, version, expiry, (blocks, staged, flags));
             }
-            _ => self.append_change(key, version, change),
+            _ => self.append_change(key, version, change, flags),
         }
     }
 
     /// Append what most records are: a whole value no longer than a piece.
     #[inline]
-    pub(crate) fn append_put(&mut self, key: &Key<'_>, version: Version, (kind, expiry): (Kind, Expiry), value: &[u8]) {
+    pub(crate) fn append_put(&mut self, key: &Key<'_>, version: Version, put: (Kind, Expiry), value: &[u8]) {
+        self.append_whole(key, version, put, (value, 0));
+    }
+
+    #[inline]
+    fn append_whole(
+        &mut self,
+        key: &Key<'_>,
+        version: Version,
+        (kind, expiry): (Kind, Expiry),
+        (value, flags): (&[u8], u8),
+    ) {
         debug_assert!(value.len() <= LOG_PIECE_BYTES_MAX);
         let tag = Change::Put { kind, value: &[], expiry }.tag();
         let mut head = [0u8; PUT_HEAD_BYTES_MAX];
         let head = put_head(&mut head, kind, expiry);
-        let bytes = RECORD_HEADER_BYTES + key.bytes.len() + head.len() + value.len();
-        self.bytes.reserve(bytes);
-        self.bytes.extend_from_slice(&header_of(bytes, key, version, (tag, 0)));
-        self.bytes.extend_from_slice(key.bytes);
+        self.append_head(key, version, (tag, flags), head.len() + value.len());
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(value);
-        self.records += 1;
     }
 
-    fn append_change(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
-        self.bytes.extend_from_slice(key.bytes);
-        let body_start = self.bytes.len();
-        let tail = change.encode_head(&mut self.bytes);
-        if self.bytes.len() - body_start + tail.len() > LOG_PIECE_BYTES_MAX + PUT_HEAD_BYTES_MAX {
-            let head = self.bytes.split_off(body_start);
-            self.bytes.truncate(start);
-            let pieces = head.chunks(LOG_PIECE_BYTES_MAX).chain(tail.chunks(LOG_PIECE_BYTES_MAX));
-            return self.append_pieces(key, version, change.tag(), (head.len() + tail.len(), pieces));
+    fn append_change(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>, flags: u8) {
+        let mut body = std::mem::take(&mut self.body);
+        let tail = change.encode_head(&mut body);
+        if body.len() + tail.len() > LOG_PIECE_BYTES_MAX + PUT_HEAD_BYTES_MAX {
+            let pieces = body.chunks(LOG_PIECE_BYTES_MAX).chain(tail.chunks(LOG_PIECE_BYTES_MAX));
+            self.append_pieces(key, version, (change.tag(), flags), (body.len() + tail.len(), pieces));
+        } else {
+            self.append_head(key, version, (change.tag(), flags), body.len() + tail.len());
+            self.bytes.extend_from_slice(&body);
+            self.bytes.extend_from_slice(tail);
         }
-        self.bytes.extend_from_slice(tail);
-        self.write_header(start, key, version, change.tag(), 0);
+        // Elements of a list may have been long.
+        if body.capacity() <= LOG_PIECE_BYTES_MAX {
+            body.clear();
+            self.body = body;
+        }
     }
 
-    /// Append a record that may be read alone: no piece of it is elsewhere, and it ends with a checksum of its own.
-    pub(crate) fn append_sealed(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
+    /// Append a record that may be read alone: no piece of it is elsewhere, and it ends with a checksum of its own. The body is
+    /// that of a change with this tag.
+    pub(crate) fn append_sealed(&mut self, key: &Key<'_>, version: Version, tag: u8, body: &[&[u8]]) {
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
-        self.bytes.extend_from_slice(key.bytes);
-        let tail = change.encode_head(&mut self.bytes);
-        self.bytes.extend_from_slice(tail);
-        self.bytes.extend_from_slice(&[0; RECORD_CHECKSUM_BYTES]);
-        self.write_header(start, key, version, change.tag(), FLAG_SEALED);
-        let (content, checksum) = self.bytes[start..].split_last_chunk_mut().expect("it was just made room for");
-        *checksum = base::checksum::crc32c(content).to_le_bytes();
-    }
-
-    /// Append a change that may be known where it is read.
-    pub(crate) fn append_copied(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>) {
-        let start = self.bytes.len();
-        self.append(key, version, change);
-        let last = RecordBytes(&self.bytes[start..]).last().map_or(0, <[u8]>::len);
-        let at = self.bytes.len() - last;
-        self.bytes[at + FLAGS_AT] |= FLAG_COPIED;
+        let body_bytes: usize = body.iter().map(|part| part.len()).sum();
+        self.append_head(key, version, (tag, FLAG_SEALED), body_bytes + RECORD_CHECKSUM_BYTES);
+        body.iter().for_each(|part| self.bytes.extend_from_slice(part));
+        let checksum = base::checksum::crc32c(&self.bytes[start..]).to_le_bytes();
+        self.bytes.extend_from_slice(&checksum);
     }
 
     /// Append that all keys of a slot went.
     pub(crate) fn append_forget(&mut self, slot: Slot) {
-        let key = Key { bytes: b"", database: Database(0), slot, hash: 0 };
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
-        self.write_header(start, &key, Version::ABSENT, tag::FORGET, 0);
+        self.append_of_slot(slot, Version::ABSENT, tag::FORGET, &[]);
     }
 
     /// Append records as another node's log has them.
@@ -163,7 +172,7 @@ impl LogBuffer {
         self.records = 0;
     }
 
-    /// Append a whole record as it stands in another run.
+    /// Append a whole record as it stands in another group.
     pub(crate) fn append_record(&mut self, record: &[u8]) {
         self.bytes.extend_from_slice(record);
         self.records += 1;
@@ -175,16 +184,17 @@ impl LogBuffer {
         key: &Key<'_>,
         version: Version,
         expiry: Expiry,
-        (blocks, staged): (&Blocks, Option<u64>),
+        (blocks, staged, flags): (&Blocks, Option<u64>, u8),
     ) {
+        let put = (Kind::String, expiry);
         if let Some(stage) = staged {
-            return self.append_put_staged(key, version, (Kind::String, expiry), (stage, blocks.len() as u64));
+            return self.append_staged(key, version, put, (stage, blocks.len() as u64, flags));
         }
         let mut room = [0u8; PUT_HEAD_BYTES_MAX];
         let head = put_head(&mut room, Kind::String, expiry);
         let pieces = std::iter::once(head).chain(blocks.all());
         let tag = Change::Put { kind: Kind::String, value: &[], expiry }.tag();
-        self.append_pieces(key, version, tag, (head.len() + blocks.len(), pieces));
+        self.append_pieces(key, version, (tag, flags), (head.len() + blocks.len(), pieces));
     }
 
     /// Append that a key has the value of `bytes` that came before as the blocks of a stage: a string, or in runs a list in its
@@ -193,68 +203,76 @@ impl LogBuffer {
         &mut self,
         key: &Key<'_>,
         version: Version,
-        (kind, expiry): (Kind, Expiry),
+        put: (Kind, Expiry),
         (stage, bytes): (u64, u64),
     ) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
-        self.bytes.extend_from_slice(key.bytes);
-        self.bytes.extend_from_slice(put_head(&mut [0; PUT_HEAD_BYTES_MAX], kind, expiry));
+        self.append_staged(key, version, put, (stage, bytes, 0));
+    }
+
+    fn append_staged(
+        &mut self,
+        key: &Key<'_>,
+        version: Version,
+        (kind, expiry): (Kind, Expiry),
+        (stage, bytes, flags): (u64, u64, u8),
+    ) {
+        let mut room = [0; PUT_HEAD_BYTES_MAX];
+        let head = put_head(&mut room, kind, expiry);
+        let tag = Change::Put { kind, value: &[], expiry }.tag();
+        self.append_head(key, version, (tag, flags | FLAG_STAGED), head.len() + 16);
+        self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(&stage.to_le_bytes());
         self.bytes.extend_from_slice(&bytes.to_le_bytes());
-        let tag = Change::Put { kind, value: &[], expiry }.tag();
-        self.write_header(start, key, version, tag, FLAG_STAGED);
     }
 
     /// Append the next part of a long value whose change will follow, in this group or a later one.
     pub fn append_block(&mut self, slot: Slot, (stage, offset): (u64, u64), bytes: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
-        self.bytes.extend_from_slice(&stage.to_le_bytes());
-        self.bytes.extend_from_slice(&offset.to_le_bytes());
-        self.bytes.extend_from_slice(bytes);
-        let key = Key { bytes: b"", database: Database(0), slot, hash: 0 };
-        self.write_header(start, &key, Version::ABSENT, tag::BLOCK, 0);
+        let body = [&stage.to_le_bytes(), &offset.to_le_bytes(), bytes];
+        self.append_of_slot(slot, Version::ABSENT, tag::BLOCK, &body);
     }
 
     fn append_pieces<'a>(
         &mut self,
         key: &Key<'_>,
         version: Version,
-        tag: u8,
+        (tag, flags): Mark,
         (len, pieces): (usize, impl Iterator<Item = &'a [u8]>),
     ) {
         // At once and no more than needed: growing by doubling would take twice the memory of a long value.
-        let headers = (len / LOG_PIECE_BYTES_MAX + 2) * RECORD_HEADER_BYTES;
-        self.bytes.reserve(headers + key.bytes.len() + len);
+        let heads = (len / LOG_PIECE_BYTES_MAX + 2) * RECORD_HEAD_BYTES_MAX;
+        self.bytes.reserve(heads + key.bytes.len() + len);
         let mut pieces = pieces.peekable();
         while let Some(piece) = pieces.next() {
             if pieces.peek().is_some() {
                 self.append_special(tag::PIECE, piece);
                 continue;
             }
-            let start = self.bytes.len();
-            self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
-            self.bytes.extend_from_slice(key.bytes);
+            self.append_head(key, version, (tag, flags | FLAG_PIECES), piece.len());
             self.bytes.extend_from_slice(piece);
-            self.write_header(start, key, version, tag, FLAG_PIECES);
         }
     }
 
+    /// The head and the key of a record, behind which the caller puts so many bytes.
     #[inline]
-    fn write_header(&mut self, start: usize, key: &Key<'_>, version: Version, tag: u8, flags: u8) {
-        let header = header_of(self.bytes.len() - start, key, version, (tag, flags));
-        self.bytes[start..][..RECORD_HEADER_BYTES].copy_from_slice(&header);
+    fn append_head(&mut self, key: &Key<'_>, version: Version, (tag, flags): Mark, following: usize) {
+        let (slot, database, key_bytes) = (key.slot.number(), key.database.0, key.bytes.len());
+        let head = RecordHead { tag, flags, slot, version, database, key_bytes };
+        self.bytes.reserve(RECORD_HEAD_BYTES_MAX + key_bytes + following);
+        self.bytes.extend_from_slice(head.encode(key_bytes + following, &mut [0; RECORD_HEAD_BYTES_MAX]));
+        self.bytes.extend_from_slice(key.bytes);
         self.records += 1;
+    }
+
+    /// A record that is of no key.
+    fn append_of_slot(&mut self, slot: Slot, version: Version, tag: u8, body: &[&[u8]]) {
+        let key = Key { bytes: b"", database: Database(0), slot, hash: 0 };
+        self.append_head(&key, version, (tag, 0), body.iter().map(|part| part.len()).sum());
+        body.iter().for_each(|part| self.bytes.extend_from_slice(part));
     }
 
     /// Append the removal of all keys; `slot` has `version` since.
     pub fn append_clear(&mut self, database: Option<Database>, slot: Slot, version: Version) {
-        let key = Key { bytes: b"", database: Database(0), slot, hash: 0 };
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0u8; RECORD_HEADER_BYTES]);
-        self.bytes.push(database.map_or(u8::MAX, |database| database.0));
-        self.write_header(start, &key, version, tag::CLEAR, 0);
+        self.append_of_slot(slot, version, tag::CLEAR, &[&[database.map_or(u8::MAX, |database| database.0)]]);
     }
 
     /// Append the mark of a clean stop.
@@ -277,51 +295,18 @@ impl LogBuffer {
 
     /// What tells that these records of `core` were there; `None` when there is no change among them.
     pub fn witness(&self, core: u16) -> Option<Witness> {
-        let changes = |record: &[u8]| record[4] == tag::CLEAR || record[4] < tag::PIECE;
-        let record = RecordBytes(&self.bytes[GROUP_HEADER_BYTES..]).find(|record| changes(record))?;
-        let version = Version(u64_at(record, 8) & Version::MAX.0);
-        Some(Witness { core, slot: u16_at(record, 6), version })
+        let mut records = Records::new(self.record_slice(), RecordForm::Short).filter_map(|(_, record)| record.ok());
+        let change = records.find(|record| record.tag == tag::CLEAR || record.tag < tag::PIECE)?;
+        Some(Witness { core, slot: change.slot, version: change.version })
     }
 
     /// Append `part`'s records as they are.
     pub fn append_all(&mut self, part: &LogBuffer) {
-        self.bytes.extend_from_slice(&part.bytes[GROUP_HEADER_BYTES..]);
+        self.bytes.extend_from_slice(part.record_slice());
         self.records += part.records;
     }
 
     fn append_special(&mut self, tag: u8, body: &[u8]) {
-        let mut header = [0u8; RECORD_HEADER_BYTES];
-        header[..4].copy_from_slice(&((RECORD_HEADER_BYTES + body.len()) as u32).to_le_bytes());
-        header[4] = tag;
-        self.bytes.extend_from_slice(&header);
-        self.bytes.extend_from_slice(body);
-        self.records += 1;
-    }
-}
-
-/// The front of a record of `bytes`, itself included.
-#[inline]
-fn header_of(bytes: usize, key: &Key<'_>, version: Version, (tag, flags): (u8, u8)) -> [u8; RECORD_HEADER_BYTES] {
-    let mut header = [0u8; RECORD_HEADER_BYTES];
-    header[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
-    header[4] = tag;
-    header[FLAGS_AT] = flags;
-    header[6..8].copy_from_slice(&key.slot.number().to_le_bytes());
-    header[8..16].copy_from_slice(&(version.0 | u64::from(key.database.0) << 48).to_le_bytes());
-    header[16..18].copy_from_slice(&(key.bytes.len() as u16).to_le_bytes());
-    header
-}
-
-/// Records as they were appended.
-struct RecordBytes<'a>(&'a [u8]);
-
-impl<'a> Iterator for RecordBytes<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let bytes = u32_at(self.0.first_chunk::<4>()?, 0) as usize;
-        let (record, rest) = self.0.split_at(bytes);
-        self.0 = rest;
-        Some(record)
+        self.append_of_slot(Slot::wrapping(0), Version::ABSENT, tag, &[body]);
     }
 }

@@ -6,11 +6,11 @@
 //! segment header 0 magic "ZHLOGSEG" · 8 format u16 · 10 header bytes u16 · 12 core u16 · 14 cores u16
 //!                16 store id [u8;16] · 32 incarnation u64 · 40 segment u64 · 48 first ordinal u64 · 56 zero u32
 //!                60 crc32c u32 of bytes 0..60
-//! group header   0 magic "ZHG1" · 4 crc32c u32 of bytes 8.. and the records · 8 record bytes u32 · 12 records u32
+//! group header   0 magic "ZHG2" · 4 crc32c u32 of bytes 8.. and the records · 8 record bytes u32 · 12 records u32
 //!                16 ordinal u64 · 24 durable ordinal u64 · 32 segment identity u64 · 40 unix ms u64
-//! record         0 bytes u32 · 4 tag u8 · 5 flags u8 · 6 slot u16 · 8 version u48 · 14 database u8 · 15 zero u8
-//!                16 key bytes u16 · 18 [origin: client id u64, operation u64] · key · body
 //! ```
+//!
+//! The magic says which heads the records have ([`super::record`]): "ZHG2" short ones, "ZHG1", until format 6, fixed ones.
 //!
 //! Groups start at multiples of 8. `durable ordinal` is the highest group known to be synced when this one was sealed:
 //! a damaged group at or below it was promised, so it is damage, never a torn tail. `segment identity` binds a group to
@@ -21,10 +21,12 @@ use base::rng::mix;
 use base::street::UNFINISHED_SUFFIX;
 use base::{LogOrdinal, SegmentNumber, Slot, Version};
 
+use super::record::RecordForm;
+
 /// Version of everything in this file.
-pub const FORMAT_VERSION: u16 = 6;
+pub const FORMAT_VERSION: u16 = 7;
 /// Versions that are read. Runs of version 3 have a checksum behind every string that may go cold, whoever needs it or not; those of 3
-/// and 4 have every list in one piece; from 6 on there may be room behind the end of a run.
+/// and 4 have every list in one piece; from 6 on there may be room behind the end of a run; from 7 on records have short heads.
 pub const FORMATS_READ: std::ops::RangeInclusive<u16> = 3..=FORMAT_VERSION;
 /// What is said of bytes in a version that is not read.
 pub fn not_read(format: u16) -> String {
@@ -36,14 +38,17 @@ pub fn not_read(format: u16) -> String {
 pub const SEGMENT_HEADER_BYTES: usize = 64;
 /// Bytes of a group's header.
 pub const GROUP_HEADER_BYTES: usize = 48;
-/// Bytes of a record's header without origin and key.
-pub const RECORD_HEADER_BYTES: usize = 18;
 /// Alignment of groups within a segment.
 pub const GROUP_ALIGNMENT: usize = 8;
 
 const SEGMENT_MAGIC: &[u8; 8] = b"ZHLOGSEG";
-/// First bytes of every group.
-pub const GROUP_MAGIC: &[u8; 4] = b"ZHG1";
+/// First bytes of every group, by what is in front of its records.
+const fn group_magic(form: RecordForm) -> &'static [u8; 4] {
+    match form {
+        RecordForm::Fixed => b"ZHG1",
+        RecordForm::Short => b"ZHG2",
+    }
+}
 
 /// Record tags that are not changes of a key; [`types::Change::tag`] stays below them.
 pub mod tag {
@@ -64,21 +69,6 @@ pub mod tag {
     /// All keys of the record's slot went: another node will say what it holds.
     pub const FORGET: u8 = 206;
 }
-
-/// Record flag: pieces before this record are the beginning of its body.
-pub const FLAG_PIECES: u8 = 1;
-/// Record flag: the bytes at the end of the body were logged before, as blocks; it ends with stage u64 · bytes u64.
-pub const FLAG_STAGED: u8 = 4;
-/// Record flag: 16 bytes of origin (client id, operation sequence) follow the header. Reserved; decoders skip it.
-pub const FLAG_ORIGIN: u8 = 2;
-
-/// Record flag, in runs: the last four bytes of the record are the CRC-32C of all before them, because it may be read alone.
-pub const FLAG_SEALED: u8 = 8;
-/// Record flag: a copy of a key as it was on another node. Its version may be older than the slot's last one, and the key may be
-/// there already, as new or newer.
-pub const FLAG_COPIED: u8 = 16;
-/// Bytes of that checksum.
-pub const RECORD_CHECKSUM_BYTES: usize = 4;
 
 /// What a segment's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,12 +200,14 @@ pub struct GroupHeader {
     pub identity: u64,
     /// When it was sealed.
     pub unix_ms: u64,
+    /// What is in front of its records.
+    pub form: RecordForm,
 }
 
 impl GroupHeader {
     /// Write the header over the first bytes of `group`, whose records follow it already.
     pub fn seal(&self, group: &mut [u8]) {
-        group[..4].copy_from_slice(GROUP_MAGIC);
+        group[..4].copy_from_slice(group_magic(self.form));
         group[8..12].copy_from_slice(&self.record_bytes.to_le_bytes());
         group[12..16].copy_from_slice(&self.records.to_le_bytes());
         group[16..24].copy_from_slice(&self.ordinal.0.to_le_bytes());
@@ -237,14 +229,19 @@ impl GroupHeader {
     /// Whether `bytes` begin like a group of the segment `identity`, intact or not.
     #[inline]
     pub(crate) fn is_of(bytes: &[u8], identity: u64) -> bool {
-        bytes
-            .first_chunk::<GROUP_HEADER_BYTES>()
-            .is_some_and(|head| &head[..4] == GROUP_MAGIC && u64_at(head, 32) == identity)
+        GroupHeader::form_of(bytes, identity).is_some()
+    }
+
+    #[inline]
+    fn form_of(bytes: &[u8], identity: u64) -> Option<RecordForm> {
+        let head = bytes.first_chunk::<GROUP_HEADER_BYTES>().filter(|head| u64_at(*head, 32) == identity)?;
+        [RecordForm::Short, RecordForm::Fixed].into_iter().find(|form| &head[..4] == group_magic(*form))
     }
 
     /// As [`GroupHeader::open`], whatever the checksum says.
     pub(crate) fn parse(bytes: &[u8], identity: u64) -> Option<(GroupHeader, &[u8])> {
-        let head: &[u8; GROUP_HEADER_BYTES] = bytes.first_chunk().filter(|_| GroupHeader::is_of(bytes, identity))?;
+        let form = GroupHeader::form_of(bytes, identity)?;
+        let head: &[u8; GROUP_HEADER_BYTES] = bytes.first_chunk()?;
         let record_bytes = u32_at(head, 8);
         let whole = bytes.get(..GROUP_HEADER_BYTES.checked_add(record_bytes as usize)?)?;
         let header = GroupHeader {
@@ -254,6 +251,7 @@ impl GroupHeader {
             durable: LogOrdinal(u64_at(head, 24)),
             identity,
             unix_ms: u64_at(head, 40),
+            form,
         };
         Some((header, &whole[GROUP_HEADER_BYTES..]))
     }
@@ -388,6 +386,7 @@ mod tests {
             durable: LogOrdinal(4),
             identity: header().identity(),
             unix_ms: 1,
+            form: RecordForm::Short,
         };
         header.seal(&mut group);
         let identity = header.identity;

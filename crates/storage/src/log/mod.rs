@@ -1,6 +1,7 @@
 //! The log: what one tick changed becomes one group, groups fill segments, segments are replayed at start.
 //!
-//! - [`mod@format`]: segment, group and record headers, byte for byte
+//! - [`mod@format`]: segment and group headers, byte for byte
+//! - [`record`]: what is in front of a record, and the records of a group
 //! - [`buffer`]: records of the tick under way
 //! - [`writer`]: groups into segments; what is written, what is durable
 //! - [`manifest`]: which logs there are and where they end
@@ -9,6 +10,7 @@
 pub mod buffer;
 pub mod format;
 pub mod manifest;
+pub mod record;
 pub mod replay;
 pub mod writer;
 

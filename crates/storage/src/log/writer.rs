@@ -20,6 +20,7 @@ use base::{Effect, LogOrdinal, Now, SegmentNumber};
 
 use super::buffer::LogBuffer;
 use super::format::{GroupHeader, SEGMENT_HEADER_BYTES, SegmentHeader, group_stride};
+use super::record::RecordForm;
 
 /// The next segment is asked for when the present one has so many bytes, or is half full: what is left of one of 8 MiB until writers
 /// would have to wait takes 40 ms at 150 MB of log a second.
@@ -250,6 +251,7 @@ impl LogWriter {
             durable: self.durable,
             identity: self.segment_identity,
             unix_ms: now.unix_ms,
+            form: RecordForm::Short,
         };
         header.seal(&mut bytes);
         bytes.resize(stride, 0);

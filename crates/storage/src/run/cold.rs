@@ -1,10 +1,12 @@
-//! Values of a walk that are not in memory: their records are read from the group's old run and copied as they stand.
+//! Values of a walk that are not in memory: their records are read from the group's old run, and what they say goes into the new one.
 
 use base::limits::WALK_READS_MAX;
-use base::{Slot, Version};
+use base::{Database, Slot, Version};
 
+use crate::key::Key;
 use crate::log::buffer::LogBuffer;
-use crate::tiering::cold::is_record_of;
+use crate::log::record::RecordForm;
+use crate::tiering::cold::record_of;
 
 /// What lies between two wanted records is read along if it is shorter, bytes.
 const GAP_BYTES_MAX: u64 = 16 << 10;
@@ -19,6 +21,7 @@ pub(super) struct Wanted {
     pub version: Version,
     pub offset: u64,
     pub bytes: usize,
+    pub form: RecordForm,
 }
 
 /// A stretch of the old run.
@@ -83,11 +86,12 @@ impl ColdSlice {
         for wanted in &self.wanted[first..end] {
             let start = (wanted.offset - stretch.offset) as usize;
             let record = bytes.get(start..start + wanted.bytes).unwrap_or_default();
-            if !is_record_of(record, wanted.slot, wanted.version) {
+            let Some(record) = record_of((record, wanted.form), wanted.slot, wanted.version) else {
                 return Err(wanted.offset);
-            }
+            };
             copied(wanted, self.buffer.record_bytes());
-            self.buffer.append_record(record);
+            let key = Key { bytes: record.key, database: Database(record.database), slot: wanted.slot, hash: 0 };
+            self.buffer.append_sealed(&key, record.version, record.tag, &[record.body]);
         }
         self.read += 1;
         Ok(())

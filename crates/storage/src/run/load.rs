@@ -4,7 +4,8 @@ use base::planted::{Bug, is_planted};
 use base::{LogOrdinal, SLOT_GROUP_COUNT, SlotGroupId, Version};
 
 use super::format::{Cut, RUN_HEADER_BYTES, RunEnd, RunHeader, parse_run_file_name, run_file_name};
-use crate::log::format::{GroupHeader, HeaderError, RECORD_HEADER_BYTES, group_stride, not_read, tag};
+use crate::log::format::{GroupHeader, HeaderError, group_stride, not_read, tag};
+use crate::log::record::{RECORD_BYTES_MIN, RecordForm};
 use crate::log::replay::{
     ApplyReplayed, Damage, DecodedChange, Files, Replayed, StagedValue, Stages, Step, each_record,
 };
@@ -37,8 +38,21 @@ pub struct LoadedRun {
     pub end: LogOrdinal,
     /// Bytes of it; its file may have more.
     pub bytes: u64,
+    /// Keys in it.
+    pub keys: u64,
     /// Last version of every slot.
     versions: Vec<Version>,
+}
+
+/// Where a run has a value that may be read alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadedPlace {
+    /// Which run.
+    pub cut: Cut,
+    /// What is in front of its records.
+    pub form: RecordForm,
+    /// Of the record in its file.
+    pub offset: u64,
 }
 
 impl Cuts {
@@ -131,11 +145,11 @@ pub(crate) fn load_runs(
             return Err(Damage::new(&run_file_name(group, cut), 0, reason));
         }
         let run = if cut == Cut::default() { None } else { Some(load(*store_id, group, cut, files, apply)?) };
-        if let Some((run, keys)) = &run {
-            found.keys += keys;
+        if let Some(run) = &run {
+            found.keys += run.keys;
             found.bytes += run.bytes;
         }
-        found.cuts.loaded.push(run.map(|(run, _)| run));
+        found.cuts.loaded.push(run);
     }
     Ok(found)
 }
@@ -146,7 +160,7 @@ fn load(
     cut: Cut,
     files: &mut Files<'_, '_>,
     apply: &mut ApplyReplayed<'_>,
-) -> Result<(LoadedRun, u64), Damage> {
+) -> Result<LoadedRun, Damage> {
     let name = run_file_name(group, cut);
     let file = files.read(&name)?;
     let header = RunHeader::decode(file).map_err(|error| Damage::new(&name, 0, refusal(error)))?;
@@ -182,7 +196,8 @@ fn load(
                 return Err("a key of another slot group".into());
             }
             keys += 1;
-            let place = record.is_sealed.then_some((cut, (offset + record.at) as u64));
+            let offset = (offset + record.at) as u64;
+            let place = record.is_sealed.then_some(LoadedPlace { cut, form: head.form, offset });
             apply(Replayed::Loaded { slot, database, key: record.key, version: record.version, change, place })
         })?;
         ordinal += 1;
@@ -193,7 +208,7 @@ fn load(
     };
     apply(Replayed::Versions { group, versions: &end.versions }).map_err(|reason| Damage::new(&name, 0, reason))?;
     let versions = end.versions.iter().map(|(last, _)| *last).collect();
-    Ok((LoadedRun { cut, core: header.core, end: end.end, bytes: offset as u64, versions }, keys))
+    Ok(LoadedRun { cut, core: header.core, end: end.end, bytes: offset as u64, keys, versions })
 }
 
 /// What the heads of the groups say of their number, believed only as far as so many records have room in the file: the end
@@ -204,7 +219,7 @@ fn about_keys(file: &[u8], identity: u64) -> usize {
         records += head.records as usize;
         offset += group_stride(head.record_bytes as usize);
     }
-    records.min(file.len() / RECORD_HEADER_BYTES)
+    records.min(file.len() / RECORD_BYTES_MIN)
 }
 
 fn refusal(error: HeaderError) -> String {

@@ -1,6 +1,7 @@
 //! From a slot group to a run, slice by slice. Makes bytes, writes nothing.
 
 use base::{LogOrdinal, Slot, Text};
+use types::change::{PUT_HEAD_BYTES_MAX, put_head};
 use types::{Change, Expiry, Kind, ListSnapshot};
 
 use super::cold::{ColdSlice, Stretch, Wanted};
@@ -12,6 +13,7 @@ use crate::key::Key;
 use crate::lazy_free::Garbage;
 use crate::log::buffer::LogBuffer;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride};
+use crate::log::record::RecordForm;
 use crate::tiering::{COLD_VALUE_BYTES_MIN, Note};
 
 /// Steps of the index's walk that one slice takes, of a few keys each: where many were removed, most find none.
@@ -101,6 +103,11 @@ impl RunWriter {
     /// Bytes made so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Keys that it has so far.
+    pub fn keys(&self) -> u64 {
+        self.keys
     }
 
     /// The next bytes of the file, in the memory of `memory`: about `bytes` of records, none of a stretch without keys.
@@ -200,22 +207,23 @@ impl RunWriter {
             }
         };
         let key = Key { bytes: record.key, database, slot, hash: 0 };
-        let put = Change::Put { kind, value, expiry: expiry_of(record) };
+        let expiry = expiry_of(record);
         let is_noted = kind == Kind::String && value.len() >= COLD_VALUE_BYTES_MIN;
         let Some(notes) = self.notes.as_mut().filter(|_| is_noted) else {
-            return buffer.append(&key, record.version, &put);
+            return buffer.append(&key, record.version, &Change::Put { kind, value, expiry });
         };
         let offset = self.bytes + (GROUP_HEADER_BYTES + buffer.record_bytes()) as u64;
         notes.push(Note { position, version: record.version, offset });
-        buffer.append_sealed(&key, record.version, &put);
+        let (tag, mut room) = (Change::Put { kind, value: &[], expiry }.tag(), [0; PUT_HEAD_BYTES_MAX]);
+        buffer.append_sealed(&key, record.version, tag, &[put_head(&mut room, kind, expiry), value]);
     }
 
     /// A cold value comes into the slice once it is read.
     fn want(&mut self, group: &SlotGroup, (slot, position, location): (Slot, u32, Location)) {
         let cold = group.cold_value_at(position, location).expect("the caller saw that it is cold");
         self.cold_bytes += cold.bytes;
-        let (version, offset, bytes) = (cold.version, cold.offset, cold.bytes);
-        self.wanted.push(Wanted { position, slot, version, offset, bytes });
+        let (version, offset, bytes, form) = (cold.version, cold.offset, cold.bytes, cold.form);
+        self.wanted.push(Wanted { position, slot, version, offset, bytes, form });
     }
 
     /// What is left of long values that were written.
@@ -268,6 +276,7 @@ impl RunWriter {
             durable: LogOrdinal(0),
             identity: self.header.identity(),
             unix_ms: 0,
+            form: RecordForm::Short,
         };
         let mut bytes = buffer.into_bytes();
         header.seal(&mut bytes);

@@ -10,7 +10,8 @@ use base::{LogOrdinal, Slot, Version};
 use super::Store;
 use crate::key::Key;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, tag};
-use crate::log::replay::{DecodedChange, RawRecord, Records, StagedValue, Stages, Step, each_record};
+use crate::log::record::{RawRecord, RecordForm, Records};
+use crate::log::replay::{DecodedChange, StagedValue, Stages, Step, each_record};
 
 impl Store {
     /// Performs `count` records and logs them.
@@ -26,6 +27,7 @@ impl Store {
             durable: LogOrdinal(0),
             identity: 0,
             unix_ms: 0,
+            form: RecordForm::Short,
         };
         let mut logged = 0;
         let mut take = |step: Step<'_>| {
@@ -39,7 +41,8 @@ impl Store {
             self.changes += 1;
             if let Some(log) = &mut self.log {
                 // What is in front of a record since the one before are its pieces.
-                let count = if record.has_pieces { Records::new(&records[logged..end]).count() } else { 1 };
+                let count =
+                    if record.has_pieces { Records::new(&records[logged..end], RecordForm::Short).count() } else { 1 };
                 log.append_raw(&records[logged..end], count as u32);
             }
             logged = end;
@@ -105,7 +108,7 @@ impl Store {
 /// Those records of a frame that are of such slots, each with its pieces: how many, and their bytes.
 pub fn records_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> (u32, Vec<u8>) {
     let (mut kept, mut count, mut start, mut pieces) = (Vec::new(), 0, 0, 0);
-    for (at, record) in Records::new(records).filter_map(|(at, record)| Some((at, record.ok()?))) {
+    for (at, record) in Records::new(records, RecordForm::Short).filter_map(|(at, record)| Some((at, record.ok()?))) {
         pieces += 1;
         if record.tag == tag::PIECE {
             continue;
@@ -122,6 +125,8 @@ pub fn records_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> (u32, V
 
 /// Whether all records of a frame are of such slots. What is no record at all is found when it is performed.
 pub fn are_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> bool {
-    let mut all = Records::new(records).filter_map(|(_, record)| record.ok()).filter(|record| record.tag != tag::PIECE);
+    let mut all = Records::new(records, RecordForm::Short)
+        .filter_map(|(_, record)| record.ok())
+        .filter(|record| record.tag != tag::PIECE);
     all.all(|record| Slot::new(record.slot).is_some_and(holds))
 }

@@ -16,7 +16,7 @@ use crate::group::{Record, Value};
 use crate::key::Key;
 use crate::log::LogBuffer;
 use crate::log::format::{GROUP_HEADER_BYTES, tag};
-use crate::log::replay::Records;
+use crate::log::record::{RecordForm, Records};
 
 /// How a slot's records are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Store {
         let bytes = u32::from_le_bytes(group[8..12].try_into().expect("four bytes")) as usize;
         let records = &group[GROUP_HEADER_BYTES..][..bytes];
         let (mut copied, mut slots, mut is_cleared) = ([0u64; SLOT_COUNT as usize / 64], Vec::new(), false);
-        for (at, record) in Records::new(records) {
+        for (at, record) in Records::new(records, RecordForm::Short) {
             let record = record.expect("this store sealed it");
             if record.tag == tag::CLEAR {
                 let database = (record.body != [u8::MAX]).then(|| Database(record.body[0]));

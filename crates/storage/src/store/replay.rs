@@ -8,7 +8,7 @@ use super::Store;
 use crate::group::{Found, GroupBytes, SlotGroup};
 use crate::heap::HeapFull;
 use crate::key::Key;
-use crate::run::Cut;
+use crate::run::load::LoadedPlace;
 use crate::tiering::ColdValue;
 
 /// How a start gets at the record of a cold value.
@@ -30,7 +30,7 @@ impl Store {
         &mut self,
         key: &Key<'_>,
         (change, version): (&Change<'_>, Version),
-        place: Option<(Cut, u64)>,
+        place: Option<LoadedPlace>,
     ) -> Result<(), String> {
         if !change.is_put() {
             return Err(format!("a run holds whole values, not changes (tag {})", change.tag()));

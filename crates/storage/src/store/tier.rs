@@ -12,6 +12,7 @@ use crate::group::SlotGroup;
 use crate::key::Key;
 use crate::recency::Recency;
 use crate::run::Cut;
+use crate::run::load::LoadedPlace;
 use crate::tiering::{ColdValue, Note};
 
 /// A run is due where less than this part of the limit is clean, once the store is nearly full.
@@ -250,10 +251,10 @@ impl Store {
     }
 
     /// At start: a key came out of a run, with its place there.
-    pub(super) fn note_loaded(&mut self, key: &Key<'_>, version: base::Version, (cut, offset): (Cut, u64)) {
+    pub(super) fn note_loaded(&mut self, key: &Key<'_>, version: base::Version, place: LoadedPlace) {
         let group = self.group_of_mut(key.slot);
-        group.set_loaded_run(cut);
-        group.note_loaded(key, version, offset);
+        group.set_loaded_run(place.cut, place.form);
+        group.note_loaded(key, version, place.offset);
     }
 
     /// At start: as many clean values go as are too many. What is loaded last is no better than what was loaded first.

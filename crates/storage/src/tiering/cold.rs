@@ -3,9 +3,8 @@
 use base::{Database, Slot, SlotGroupId, Version};
 use types::{Change, Expiry, Kind};
 
-use crate::key::Key;
-use crate::log::format::{RECORD_CHECKSUM_BYTES, RECORD_HEADER_BYTES};
-use crate::log::replay::open_record;
+use crate::log::record::{FLAG_SEALED, RECORD_CHECKSUM_BYTES, RawRecord, RecordForm, RecordHead, open_record};
+use crate::record::Header;
 
 /// A cold value: whose it is, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,25 +21,29 @@ pub struct ColdValue {
     pub offset: u64,
     /// Of the record.
     pub bytes: usize,
+    /// What is in front of it.
+    pub form: RecordForm,
 }
 
 /// What was read is not the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotIt;
 
-/// Bytes of a run's record of a string with this key, value and expiry.
-pub(crate) fn run_record_bytes(key_len: usize, value_len: usize, expire_at_ms: Option<u64>) -> usize {
-    let head = if expire_at_ms.is_some() { 10 } else { 2 };
-    RECORD_HEADER_BYTES + key_len + head + value_len + RECORD_CHECKSUM_BYTES
+/// Bytes of the run's record of a string.
+pub(crate) fn run_record_bytes(form: RecordForm, header: &Header) -> usize {
+    let (database, version, key_bytes) = (header.database.0, header.version, header.key_len.into());
+    let head = RecordHead { tag: 0, flags: FLAG_SEALED, slot: 0, version, database, key_bytes };
+    let put_head = if header.expire_at_ms.is_some() { 10 } else { 2 };
+    head.record_bytes(form, key_bytes + put_head + header.value_len as usize + RECORD_CHECKSUM_BYTES)
 }
 
 /// The value in a run's record, if the record is intact and that of this key and version.
 pub(crate) fn value_of<'a>(
-    record: &'a [u8],
+    (record, form): (&'a [u8], RecordForm),
     (key, database, slot): (&[u8], Database, Slot),
     (version, expire_at_ms): (Version, Option<u64>),
 ) -> Result<&'a [u8], NotIt> {
-    let opened = open_record(record).ok_or(NotIt)?;
+    let opened = open_record(record, form).ok_or(NotIt)?;
     let is_of_key = opened.key == key && opened.database == database.0 && opened.slot == slot.number();
     if !is_of_key || opened.version != version {
         return Err(NotIt);
@@ -53,14 +56,7 @@ pub(crate) fn value_of<'a>(
     Ok(&opened.body[opened.body.len() - value_bytes..])
 }
 
-/// Whether these bytes are the run's record of a key of `slot` that had this version then: there is one such key.
-pub(crate) fn is_record_of(record: &[u8], slot: Slot, version: Version) -> bool {
-    open_record(record).is_some_and(|opened| opened.slot == slot.number() && opened.version == version)
-}
-
-impl ColdValue {
-    /// Whether it is that of this key.
-    pub fn is_of(&self, key: &Key<'_>) -> bool {
-        self.group == key.group() && self.position == key.position()
-    }
+/// The record that these bytes are, if it is that of a key of `slot` that had this version then: there is one such key.
+pub(crate) fn record_of((record, form): (&[u8], RecordForm), slot: Slot, version: Version) -> Option<RawRecord<'_>> {
+    open_record(record, form).filter(|opened| opened.slot == slot.number() && opened.version == version)
 }

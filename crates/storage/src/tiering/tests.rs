@@ -5,12 +5,15 @@
 use std::collections::BTreeMap;
 
 use base::rng::Rng;
-use base::{CoreId, Database, LogOrdinal, Slot};
+use base::{CoreId, Database, LogOrdinal, Slot, Version};
 use types::{Change, Expiry};
 
 use super::ColdValue;
 use crate::group::{SlotGroup, Value};
 use crate::key::Key;
+use crate::log::record::{FLAG_SEALED, RecordForm};
+use crate::run::format::run_file_name;
+use crate::run::load::LoadedPlace;
 use crate::run::{Cut, RunHeader, RunWriter, Slice};
 use crate::store::Store;
 use crate::{MemoryLimit, Room};
@@ -174,6 +177,47 @@ fn what_was_written_comes_back_whatever_goes_when() {
             rig.check(&name(number));
         }
         assert_eq!(rig.store.tiered().cold_keys, 0);
+    }
+}
+
+/// A value's record in a run until format 6.
+fn fixed_record(name: &[u8], value: &[u8], version: Version) -> Vec<u8> {
+    let bytes = 18 + name.len() + 2 + value.len() + 4;
+    let mut record = (bytes as u32).to_le_bytes().to_vec();
+    record.extend_from_slice(&[1, FLAG_SEALED]);
+    record.extend_from_slice(&SLOT.to_le_bytes());
+    record.extend_from_slice(&version.0.to_le_bytes());
+    record.extend_from_slice(&(name.len() as u16).to_le_bytes());
+    let mut record = [&record, name, &[1, 1], value].concat();
+    record.extend_from_slice(&base::checksum::crc32c(&record).to_le_bytes());
+    record
+}
+
+#[test]
+fn values_of_a_run_with_fixed_heads_come_back_and_go_into_one_with_short_heads() {
+    let mut rig = Rig::new(5);
+    rig.limit(1 << 30);
+    let (group, cut) = (Slot::wrapping(SLOT).group(), Cut { incarnation: 1, begin: LogOrdinal(0) });
+    let mut file = vec![0; 64];
+    for number in 0..40 {
+        let (name, value, version) = (name(number), vec![number as u8; 40 + number as usize], Version(number + 1));
+        let (key, change) = (rig.key(&name), Change::put_string(&value, Expiry::Clear));
+        let place = LoadedPlace { cut, form: RecordForm::Fixed, offset: file.len() as u64 };
+        rig.store.load(&key, (&change, version), Some(place)).unwrap();
+        file.extend(fixed_record(&name, &value, version));
+        rig.written.insert(name, value);
+    }
+    rig.files.insert(run_file_name(group, cut), file);
+    rig.cool();
+    assert!(rig.store.tiered().cold_keys > 30, "{:?}", rig.store.tiered());
+    (0..10).for_each(|number| rig.warm(&name(number)));
+    (0..10).for_each(|number| rig.check(&name(number)));
+    rig.make_run();
+    rig.cool();
+    assert_eq!(rig.files.len(), 1, "the run before went");
+    for number in 0..40 {
+        rig.warm(&name(number));
+        rig.check(&name(number));
     }
 }
 

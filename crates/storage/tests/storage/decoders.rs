@@ -48,7 +48,7 @@ proptest! {
         if let Ok(decoded) = Manifest::decode(&manifest) {
             prop_assert_eq!(decoded.closed.len() * 24 + 52, manifest.len());
         }
-        let mut group = [b"ZHG1".as_slice(), &bytes].concat();
+        let mut group = [if length % 2 == 0 { b"ZHG1" } else { b"ZHG2" }.as_slice(), &bytes].concat();
         group[8..12].copy_from_slice(&length.to_le_bytes());
         let identity = u64::from_le_bytes(group[32..40].try_into().unwrap());
         if let Some(whole) = group.get(8..48 + length as usize) {

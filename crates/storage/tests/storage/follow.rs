@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use base::rng::Rng;
 use base::{CoreId, Database, LogOrdinal, SegmentNumber, Slot, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader};
+use storage::log::record::RecordForm;
 use storage::log::{LogBuffer, MANIFEST_FILE_NAME, Manifest};
 use storage::{Comparison, Known, Pass, SlotGroup, Store};
 use types::{Change, Expiry};
@@ -27,7 +28,15 @@ fn store(seed: u64) -> Store {
 fn header(records: u32, bytes: usize) -> GroupHeader {
     let record_bytes = u32::try_from(bytes).unwrap();
     let identity = segment().identity();
-    GroupHeader { record_bytes, records, ordinal: LogOrdinal(1), durable: LogOrdinal(0), identity, unix_ms: 0 }
+    GroupHeader {
+        record_bytes,
+        records,
+        ordinal: LogOrdinal(1),
+        durable: LogOrdinal(0),
+        identity,
+        unix_ms: 0,
+        form: RecordForm::Short,
+    }
 }
 
 fn segment() -> SegmentHeader {

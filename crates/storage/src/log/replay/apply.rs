@@ -5,10 +5,10 @@ use base::{Database, LogOrdinal, Slot, Version};
 use types::{Change, Kind};
 
 use super::chains::Chain;
-use super::records::{RawRecord, Records};
 use super::stages::{StagedValue, Stages};
 use super::{ApplyReplayed, Damage, Files, Replayed, Unsure};
 use crate::log::format::{GroupHeader, SEGMENT_HEADER_BYTES, group_stride, tag};
+use crate::log::record::{RawRecord, Records};
 use crate::run::load::{Coverage, Cuts};
 
 /// What applying a chain found, so far.
@@ -184,7 +184,7 @@ pub(crate) fn each_record(
 ) -> Result<u64, Damage> {
     let mut pieces = Vec::new();
     let mut count = 0;
-    let mut rest = Records::new(records);
+    let mut rest = Records::new(records, header.form);
     loop {
         if count % AHEAD_COUNT as u64 == 0 {
             take(Step::Ahead(rest.clone())).map_err(|reason| Damage::new(file, offset as u64, reason))?;

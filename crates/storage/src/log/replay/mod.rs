@@ -31,7 +31,6 @@
 mod apply;
 mod chains;
 mod files;
-mod records;
 mod scan;
 mod stages;
 mod units;
@@ -44,12 +43,10 @@ use base::{Database, LogOrdinal, Slot, SlotGroupId, Version};
 use types::Change;
 
 use super::manifest::{ClosedChain, Manifest};
-use crate::run::Cut;
-use crate::run::load::{Cuts, load_runs};
+use crate::run::load::{Cuts, LoadedPlace, load_runs};
 
 pub(crate) use apply::{DecodedChange, Step, each_record};
 pub(crate) use files::Files;
-pub(crate) use records::{RawRecord, Records, open_record};
 pub(crate) use stages::{StagedValue, Stages};
 
 /// The slot groups that a core owned, of so many cores: bit i is group i.
@@ -198,8 +195,8 @@ pub enum Replayed<'a> {
         version: Version,
         /// The whole value.
         change: Change<'a>,
-        /// The run, and where in its file the record is, if it may be read alone.
-        place: Option<(Cut, u64)>,
+        /// Where the record is, if it may be read alone.
+        place: Option<LoadedPlace>,
     },
     /// The end of a run.
     Versions {

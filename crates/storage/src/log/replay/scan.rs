@@ -13,13 +13,13 @@ use base::{LogOrdinal, SegmentNumber};
 
 use super::apply::{Applied, apply_group};
 use super::chains::Chain;
-use super::records::Records;
 use super::units::UnitPart;
 use super::{ApplyReplayed, Damage, Files, Torn};
 use crate::log::format::{
     GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupHeader, HeaderError, SEGMENT_HEADER_BYTES, SegmentHeader, UnitMark,
     group_stride, not_read, segment_file_name, tag,
 };
+use crate::log::record::Records;
 use crate::run::load::Cuts;
 
 /// A place in a chain: number of the file, offset.
@@ -159,7 +159,7 @@ impl Scan<'_, '_> {
     fn collect_units(&mut self, place: Place, group: &GroupHeader, records: &[u8]) -> Result<(), Damage> {
         let (number, offset) = place;
         let core = self.chain.core;
-        for (at, record) in Records::new(records) {
+        for (at, record) in Records::new(records, group.form) {
             let here = |reason: &str| Damage::new(&self.chain.files[number], offset + at as u64, reason);
             let record = record.map_err(here)?;
             if record.tag == tag::UNIT {

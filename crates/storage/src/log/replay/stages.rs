@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use base::{Blocks, Slot};
 
-use super::records::RawRecord;
 use crate::log::format::u64_at;
+use crate::log::record::RawRecord;
 
 /// Stage and offset before the bytes of a block; stage and length at the end of the change.
 const HEAD_BYTES: usize = 16;

@@ -5,6 +5,7 @@ use crate::Key;
 use crate::eviction::Order;
 use crate::group::SlotGroup;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader};
+use crate::log::record::RecordForm;
 use crate::log::replay::{DecodedChange, StagedValue, Stages, Step, each_record};
 use base::{BLOCK_BYTES, Blocks, Database, Slot, SlotGroupId};
 use types::{Expiry, Kind};
@@ -299,7 +300,15 @@ fn what_went_stays_away_when_the_log_is_replayed() {
     let log = store.log.take().expect("it logs");
     let (records, record_bytes) = (log.records(), log.record_bytes() as u32);
     let (ordinal, bytes) = (base::LogOrdinal(1), log.into_bytes());
-    let header = GroupHeader { record_bytes, records, ordinal, durable: ordinal, identity: 0, unix_ms: 0 };
+    let header = GroupHeader {
+        record_bytes,
+        records,
+        ordinal,
+        durable: ordinal,
+        identity: 0,
+        unix_ms: 0,
+        form: RecordForm::Short,
+    };
     each_record(("log", 0), (&header, &bytes[GROUP_HEADER_BYTES..]), &mut |step| {
         let Step::Record(record, body) = step else { return Ok(()) };
         let (mut elements, mut stages, mut value) = (Vec::new(), Stages::default(), StagedValue::default());
