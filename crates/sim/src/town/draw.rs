@@ -26,12 +26,23 @@ pub struct Wish {
     pub readers: bool,
     /// Instead of the seed's choice, which may be another one for each node.
     pub durability: Option<Durability>,
+    /// Longest that a disk takes to sync, instead of the seed's choice, microseconds.
+    pub sync_us_max: Option<u64>,
 }
 
 impl Wish {
     /// Everything by the seed.
     pub fn of(seed: u64) -> Wish {
-        Wish { seed, nodes: None, steps: 400, faults: true, moves: true, readers: true, durability: None }
+        Wish {
+            seed,
+            nodes: None,
+            steps: 400,
+            faults: true,
+            moves: true,
+            readers: true,
+            durability: None,
+            sync_us_max: None,
+        }
     }
 }
 
@@ -118,6 +129,7 @@ impl Draw {
         let cores = draw_cores(nodes, &mut Rng::new(wish.seed ^ 0xC0_4E5));
         let cores_max = if cores.iter().any(|cores| *cores > 1) { CORES_MAX } else { 1 };
         let mut swarm = draw_swarm(nodes, rng);
+        swarm.weather.sync_us_max = wish.sync_us_max.unwrap_or(swarm.weather.sync_us_max);
         if cores_max > 1 {
             swarm.weather.hop_us_max = [1, 50, 2_000][(wish.seed % 3) as usize];
         }

@@ -86,6 +86,7 @@ const LOST: &[&str] = &[
     "Compare",
     "Length",
     "was told after",
+    "were told",
     "missing",
     "Duplicate",
     "Corruption",
@@ -201,8 +202,8 @@ fn m35_who_waits_for_a_sync_that_failed_and_is_forgotten_is_caught() {
 
 #[test]
 fn m61_a_failed_log_heard_of_in_its_turn_is_caught() {
-    // One world in a thousand has the request and the news in one tick: the search begins near the first of them.
-    let wish = |seed| interval(6_000 + seed);
+    // One world in some thousands has the request and the news in one tick: the search begins near the first of them.
+    let wish = |seed| interval(9_900 + seed);
     assert_caught_within::<ShardNode>(4000, Bug::M61FailureInItsTurn, wish, LOST);
 }
 

@@ -43,6 +43,9 @@ const LOST: &[&str] = &[
     "popped",
 ];
 
+/// What they say of a copy that a reader is shown, from which something acknowledged is missing for longer than it may.
+const UNSEEN: &str = ", without ";
+
 /// Whoever is told that a write is done while only the first has it, and the first goes. Nobody reads from copies: they would see
 /// it while the first still lives, and it is the loss that has to show.
 #[test]
@@ -51,23 +54,26 @@ fn m2_acknowledged_before_the_secondary_has_it() {
     assert_caught_within(0..150, Bug::M2AcknowledgedBeforeSecondary, unread, LOST);
 }
 
-/// Everybody loses power, and the one that goes on had told what its disk did not have.
+/// Everybody loses power, and the one that goes on had told what its disk did not have. Of towns with disks of any speed one in 400
+/// has that, of slow ones one in twenty.
 #[test]
 fn m3_secondary_acknowledges_early() {
-    let commit = |seed| Wish { durability: Some(Durability::Commit), moves: false, readers: false, ..Wish::of(seed) };
+    let (durability, sync_us_max) = (Some(Durability::Commit), Some(100_000));
+    let commit = |seed| Wish { durability, sync_us_max, moves: false, readers: false, ..Wish::of(seed) };
     assert_caught_within(1400..1750, Bug::M3SecondaryAcknowledgesEarly, commit, LOST);
 }
 
 /// Slots go elsewhere while writes are on their way.
 #[test]
 fn m11_cut_over_drops_writes() {
-    assert_caught_within(300..900, Bug::M11CutOverDropsWrites, Wish::of, LOST);
+    let words = [LOST, &[UNSEEN]].concat();
+    assert_caught_within(300..900, Bug::M11CutOverDropsWrites, Wish::of, &words);
 }
 
 /// Slots that are about to go elsewhere are served again, and then they go.
 #[test]
 fn m47_seal_given_up() {
-    let words = [LOST, &["differs between", "keys at", " back to "]].concat();
+    let words = [LOST, &[UNSEEN, "differs between", "keys at", " back to "]].concat();
     assert_caught_within(0..600, Bug::M47SealGivenUp, Wish::of, &words);
 }
 
