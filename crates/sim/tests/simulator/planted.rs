@@ -53,15 +53,16 @@ fn assert_caught<N: Node + Default>(bug: Bug, wish: impl Fn(u64) -> Wish, words:
 fn assert_caught_within<N: Node + Default>(seeds: u64, bug: Bug, wish: impl Fn(u64) -> Wish, words: &[&str]) {
     let planted = Planted::new(bug);
     let go = |seed| run(N::default(), &wish(seed), None, false);
-    let caught = (0..seeds).map(go).find(|verdict| verdict.violation.is_some());
-    let Some(Verdict { seed, violation: Some(violation), .. }) = caught else {
+    let caught = (0..seeds).map(|number| (number, go(number))).find(|(_, verdict)| verdict.violation.is_some());
+    let Some((number, Verdict { seed, violation: Some(violation), .. })) = caught else {
         panic!("{bug:?} was not caught by {seeds} seeds");
     };
     assert!(words.iter().any(|word| violation.contains(word)), "{bug:?} was caught for another reason: {violation}");
     println!("{bug:?} caught by seed {seed}: {violation}");
     plant(None);
-    for seed in 0..=seed {
-        assert_eq!(go(seed).violation, None, "seed {seed} without {bug:?}");
+    for number in 0..=number {
+        let verdict = go(number);
+        assert_eq!(verdict.violation, None, "seed {} without {bug:?}", verdict.seed);
     }
     drop(planted);
 }
