@@ -36,8 +36,8 @@ const ROUND_SEGMENTS_MIN: u64 = 8;
 /// that stands still for a moment finds room.
 const LATE_SEGMENTS_MAX: u64 = 4;
 const ROUND_SEGMENTS_MAX: u64 = 14;
-/// What was late once counts less by this part with every publication: half of it after ten rounds of all groups, one at a time.
-const LATE_FADES: u64 = 1024;
+/// What was late once counts less by this part with every publication.
+const LATE_FADES: u64 = 256;
 
 /// See the module.
 #[derive(Default)]
