@@ -10,8 +10,7 @@ use base::{CoreId, Database, LogOrdinal, SegmentNumber, SlotGroupId, Version};
 use placement::NodeTable;
 use storage::Store;
 use storage::log::format::{
-    GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, UnitMark, Witness, group_stride,
-    segment_file_name, tag,
+    GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, UnitMark, Witness, group_stride, segment_file_name, tag,
 };
 use storage::log::manifest::ClosedChain;
 use storage::log::record::{FLAG_DATABASE, RecordForm};

@@ -16,7 +16,6 @@
 //! - [`files`]: their bytes
 //! - [`scan`]: pass 1 over one chain; tells a torn tail from damage
 //! - [`units`]: cuts before units that are not complete
-//! - [`records`]: the records of a group
 //! - [`stages`]: long values whose bytes came before their change
 //! - [`apply`]: records of groups that count become changes; pass 2
 //!
