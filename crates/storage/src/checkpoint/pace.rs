@@ -21,9 +21,9 @@ use crate::log::LogWriter;
 /// Segments that hold nothing needed, at most: what nobody needs of the first one, what is left of the present one, and the next one,
 /// asked for when an eighth of that is full, or one to be recycled. There are more of those where less log is there than may be.
 const FILES_SEGMENTS: u64 = 3;
-/// A round is never shorter than this share of the live bytes, in sixteenths, however late runs are, where the disk's bound allows it;
+/// A round is never shorter than this share of the live bytes, in sixteenths, however late runs are, where the disk's bound allows it.
 const ROUND_SIXTEENTHS_MIN: u64 = 14;
-/// and with runs that are never late not shorter than this, whatever the bound: records of a few bytes are mostly heads, and to hold them to
+/// A round of runs that are never late is not shorter than this share, whatever the bound: records of a few bytes are mostly heads, and to hold them to
 /// twice their keys and values would write runs all the time.
 const ALLOWED_SIXTEENTHS_MIN: u64 = 12;
 /// Bytes in front of a key and its value in a run, about: the record's head, and what kind of value it is.

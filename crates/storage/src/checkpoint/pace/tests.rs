@@ -360,7 +360,7 @@ fn segments_become_others_also_on_a_disk_that_cannot_follow() {
 }
 
 #[test]
-fn the_least_log_follows_keys_and_values_and_never_leaves_runs_without_a_round() {
+fn the_log_that_may_be_follows_keys_and_values_and_is_three_quarters_of_what_lives_at_least() {
     const MIB: u64 = 1 << 20;
     let log_mib = |record_mib: u64, payload_mib: u64| {
         let live = Live { record_bytes: record_mib * MIB, payload_bytes: payload_mib * MIB };
