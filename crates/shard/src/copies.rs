@@ -56,9 +56,9 @@ impl CopyWaits {
         self.all.len()
     }
 
-    /// Whether one of them waits for the own log's sync.
-    pub(crate) fn want_sync(&self) -> bool {
-        self.all.iter().any(|wait| wait.asked.local == Some(true))
+    /// Whether one of them waits for a sync of the own log, which is durable so far.
+    pub(crate) fn want_sync(&self, durable: LogOrdinal) -> bool {
+        self.all.iter().any(|wait| wait.asked.local == Some(true) && wait.until > durable)
     }
 
     /// A connection waits no longer; whether it did.

@@ -188,9 +188,12 @@ impl Shard {
         self.give_answer(ask.from, ask.gather, answer);
     }
 
-    /// Whether somebody waits for a sync, so that it should not wait for its interval.
+    /// Whether somebody waits for a sync, so that it should not wait for its interval. Who waited for one that has just ended is
+    /// answered later in this tick, and needs no other.
     pub(crate) fn wants_sync(&self) -> bool {
-        self.durability != Durability::Memory && (!self.durable_asks.is_empty() || self.copy_waits.want_sync())
+        let durable = self.log.as_ref().map_or(LogOrdinal(u64::MAX), |log| log.durable());
+        let asks = self.durable_asks.iter().any(|ask| ask.until > durable);
+        self.durability != Durability::Memory && (asks || self.copy_waits.want_sync(durable))
     }
 
     /// Answers those whose changes are durable by now.

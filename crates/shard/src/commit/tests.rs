@@ -78,3 +78,14 @@ fn every_group_is_built_in_the_memory_of_the_one_before() {
     let long = memory_of_next(&[7; 10_000]);
     assert!(long >= 10_000 && [(); 5].map(|()| memory_of_next(b"short")) == [long; 5]);
 }
+
+#[test]
+fn who_waits_for_durability_costs_one_sync_while_others_write() {
+    let _turn = turn();
+    let mut core = Core::new(Durability::Interval, 2);
+    core.tick(1, &[request(&[b"SET", b"key", b"value"]), request(&[b"WAITAOF", b"1", b"0", b"0"])].concat());
+    // In every tick, so that with each there is something that is not durable.
+    (0..8).for_each(|_| core.tick(0, &request(&[b"SET", b"key", b"value"])));
+    assert_eq!(core.told(1), b"+OK\r\n*2\r\n:1\r\n:0\r\n");
+    assert_eq!(core.shard.log.as_ref().unwrap().syncs_total(), 1);
+}
