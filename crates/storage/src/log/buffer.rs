@@ -2,6 +2,7 @@
 //! from where it was built.
 
 use base::limits::LOG_PIECE_BYTES_MAX;
+use base::prefetch::prefetch;
 use base::{Blocks, Database, Slot, Version};
 use types::change::{PUT_HEAD_BYTES_MAX, put_head};
 use types::{Change, Expiry, Kind};
@@ -16,6 +17,10 @@ use crate::key::Key;
 /// Memory of a longer group is not kept. In durability `commit` a group has a mebibyte when it is written although the disk is busy, and
 /// its memory grew by doubling: giving that back took half a millisecond, and the next group's first touches as much.
 const MEMORY_BYTES_MAX: usize = 3 << 20;
+
+/// Lines of the next record that are asked for, and their bytes.
+const PREFETCH_LINES: usize = 4;
+const CACHE_LINE_BYTES: usize = 64;
 
 /// What makes bytes a change: its tag and its flags.
 type Mark = (u8, u8);
@@ -119,6 +124,14 @@ impl LogBuffer {
         self.append_head(key, version, (tag, flags), head.len() + value.len());
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(value);
+        self.prefetch_next();
+    }
+
+    /// Where the next record comes: a tick's memory is more than a second-level cache holds, and to store without would wait.
+    #[inline]
+    fn prefetch_next(&self) {
+        let end = self.bytes.as_ptr().wrapping_add(self.bytes.len());
+        (0..PREFETCH_LINES).for_each(|line| prefetch(end.wrapping_add(line * CACHE_LINE_BYTES)));
     }
 
     fn append_change(&mut self, key: &Key<'_>, version: Version, change: &Change<'_>, flags: u8) {
