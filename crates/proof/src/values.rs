@@ -349,15 +349,25 @@ fn float(rng: &mut Rng) -> Vec<u8> {
     if rng.chance(1, 6) { number(rng, 50) } else { pick(rng, &FLOATS).as_bytes().to_vec() }
 }
 
+/// Relative times, hardly two of them the same: by `GT` or `LT` the millisecond in which each came would decide.
 fn relative(rng: &mut Rng, scale: i64) -> Vec<u8> {
+    let text = |choice: &&str| choice.as_bytes().to_vec();
+    let or_later = |first: i64, rng: &mut Rng| (first + rng.below(10_000_000) as i64).to_string().into_bytes();
     match rng.below(10) {
-        0 => pick(rng, &["0", "-1", "2147483647000", "4294967297000", "9223372036854775807", "-9223372036854775808"])
-            .as_bytes()
-            .to_vec(),
-        1 => pick(rng, &["abc", "", "1.5", "9223372036854775", "9223372036854776", "99999999999999999999"])
-            .as_bytes()
-            .to_vec(),
-        _ => ((1000 + rng.below(100_000) as i64) * scale).to_string().into_bytes(),
+        0 => match rng.below(6) {
+            // What does not fit into 32 bits, with a sign and without.
+            0 => or_later(2_147_483_647_000, rng),
+            1 => or_later(4_294_967_297_000, rng),
+            _ => text(pick(rng, &["0", "-1", "9223372036854775807", "-9223372036854775808"])),
+        },
+        1 => match rng.below(6) {
+            // The most that 64 bits take of seconds, and one more; of milliseconds just a long time.
+            0 if scale == 1 => text(&"9223372036854775"),
+            1 if scale == 1 => text(&"9223372036854776"),
+            0 | 1 => or_later(9_223_372_036_854_775, rng),
+            _ => text(pick(rng, &["abc", "", "1.5", "99999999999999999999"])),
+        },
+        _ => or_later(1000 * scale, rng),
     }
 }
 
