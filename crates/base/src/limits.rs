@@ -67,7 +67,7 @@ pub const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
 /// Segments, 64 MiB, that a core may have on the disk beside twice its records, while that is below `DISK_SEGMENTS_MIN`: with fewer,
 /// small stores would write runs all the time.
 pub const LOG_SEGMENTS_MIN: u64 = 8;
-/// Segments, 512 MiB, from which on a core has no more on the disk than twice its keys and values, and one segment.
+/// Segments, 512 MiB, from which on a core has no more on the disk than twice its keys and values.
 pub const DISK_SEGMENTS_MIN: u64 = 64;
 /// The part of a run that its file may have as room behind it: what is left of the run that had the file before. Runs of a store whose
 /// keys are spread evenly differ by about as much, so that most files keep their lengths.

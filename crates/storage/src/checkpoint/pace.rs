@@ -1,8 +1,8 @@
 //! Pace: how much log there may be.
 //!
 //! ```text
-//!  disk   0 ── runs: what lives ──┬────────────── log ───────────────┬─ late ─┬─ files ─┐ twice keys and values, and a
-//!                                 0 ──────────── round ──────────────┤        │         │ segment; more of small stores
+//!  disk   0 ── runs: what lives ──┬────────────── log ───────────────┬─ late ─┬─ files ─┐ twice keys and values;
+//!                                 0 ──────────── round ──────────────┤        │         │ more of small stores
 //!                                                                    │        │         └ segments that hold nothing needed
 //!                                                                    │        └ log that comes, and runs that wait, between the
 //!                                                                    │          moment in which a run is due and its publication
@@ -33,7 +33,7 @@ const RUN_END_BYTES: u64 = 4 << 10;
 /// Nor than so many segments.
 const ROUND_SEGMENTS_MIN: u64 = 8;
 /// Writers wait when there are so many more segments of log than in the longest round, for which at least so many count: there a disk
-/// that stands still for a moment finds room.
+/// that stands still for a moment finds room. Where what lives is much, the round's own room for what is late is more than that.
 const LATE_SEGMENTS_MAX: u64 = 4;
 const ROUND_SEGMENTS_MAX: u64 = 14;
 /// What was late once counts less by this part with every publication.
@@ -52,6 +52,8 @@ pub(super) struct Pace {
     late_bytes: u64,
     /// Segments that may be there: what is not needed of the log that may be becomes the next ones.
     files_max: u64,
+    /// Segments beyond those, and beyond the longest round, that there may be while runs are behind.
+    late_segments_max: u64,
 }
 
 /// What lives.
@@ -67,10 +69,25 @@ impl Live {
     /// Log, and what waits with it, that there may be beside the runs and the segments without use.
     fn allowed_log_bytes(self, segment_bytes: u64) -> u64 {
         let of_small = 2 * self.record_bytes + LOG_SEGMENTS_MIN * segment_bytes;
-        let disk_bytes_max =
-            (2 * self.payload_bytes + segment_bytes).max(of_small.min(DISK_SEGMENTS_MIN * segment_bytes));
-        let beside_bytes = self.record_bytes + self.record_bytes / RUN_ROOM_SHARE + FILES_SEGMENTS * segment_bytes;
-        disk_bytes_max.saturating_sub(beside_bytes).max(self.record_bytes / 16 * ALLOWED_SIXTEENTHS_MIN)
+        let of_small = of_small.min(DISK_SEGMENTS_MIN * segment_bytes);
+        let disk_bytes_max = self.payload_bound_bytes(segment_bytes).max(of_small);
+        let log_bytes_max = disk_bytes_max.saturating_sub(self.beside_bytes(segment_bytes));
+        log_bytes_max.max(self.record_bytes / 16 * ALLOWED_SIXTEENTHS_MIN)
+    }
+
+    /// What a store that is not small may have on the disk: about twice keys and values, because three segments are rarely without use.
+    fn payload_bound_bytes(self, segment_bytes: u64) -> u64 {
+        2 * self.payload_bytes + segment_bytes
+    }
+
+    fn beside_bytes(self, segment_bytes: u64) -> u64 {
+        self.record_bytes + self.record_bytes / RUN_ROOM_SHARE + FILES_SEGMENTS * segment_bytes
+    }
+
+    /// None where keys and values bound the disk.
+    fn late_segments_max(self, segment_bytes: u64) -> u64 {
+        let disk_bytes_max = self.allowed_log_bytes(segment_bytes) + self.beside_bytes(segment_bytes);
+        if disk_bytes_max == self.payload_bound_bytes(segment_bytes) { 0 } else { LATE_SEGMENTS_MAX }
     }
 }
 
@@ -101,6 +118,7 @@ impl Pace {
         self.stride_bytes = (round_bytes / groups).clamp(1, stride_bytes_max);
         // What waits to be published together is a segment of runs.
         self.files_max = (allowed_bytes / segment_bytes).saturating_sub(1) + FILES_SEGMENTS;
+        self.late_segments_max = live.late_segments_max(segment_bytes);
         let round_bytes_max = allowed_bytes.max(ROUND_SEGMENTS_MAX * segment_bytes);
         self.round_bytes_max = round_bytes_max.min(stride_bytes_max.saturating_mul(groups));
     }
@@ -124,7 +142,7 @@ impl Checkpoints {
     /// Segments that may be there. Where runs are behind, what is needed may be more than that: those that go then are the next ones a
     /// moment later, and to make others instead writes as many zeros as there is log. No more are there for it than would be needed.
     pub(super) fn segments_max(&self, log: &LogWriter) -> u64 {
-        let late = if self.is_pressed(log) { LATE_SEGMENTS_MAX } else { 0 };
+        let late = if self.is_pressed(log) { self.pace.late_segments_max } else { 0 };
         self.pace.files_max + late
     }
 
@@ -159,7 +177,7 @@ impl Checkpoints {
 
     /// Whether there is more log than may be: whoever writes waits for the run under way.
     pub(super) fn has_too_much_log(&self, log: &LogWriter) -> bool {
-        log.held_bytes() > self.pace.round_bytes_max + LATE_SEGMENTS_MAX * log.segment_bytes()
+        log.held_bytes() > self.pace.round_bytes_max + self.pace.late_segments_max * log.segment_bytes()
     }
 }
 
