@@ -42,14 +42,15 @@ pub fn of_client(py: Python<'_>, error: &ClientError) -> PyErr {
 /// What the embedded store met.
 pub fn of_store(py: Python<'_>, error: &zerohop::Error) -> PyErr {
     use zerohop::Error::{
-        BatchTooLong, Closed, DiskFull, GroupFull, Held, KeyTooLong, LogFailed, Refused, ValueTooLong, WrongType,
+        BatchTooLong, Closed, DiskFull, GroupFull, Held, KeyTooLong, LimitWithoutDisk, LogFailed, MemoryFull, Refused,
+        ValueTooLong, WrongType,
     };
     let name = match error {
         Held { .. } => "HeldError",
         Refused(_) => "DamagedError",
-        KeyTooLong { .. } | ValueTooLong { .. } | BatchTooLong { .. } => "DataError",
+        KeyTooLong { .. } | ValueTooLong { .. } | BatchTooLong { .. } | LimitWithoutDisk => "DataError",
         WrongType { .. } => "WrongTypeError",
-        GroupFull { .. } | DiskFull(_) => "FullError",
+        GroupFull { .. } | DiskFull(_) | MemoryFull { .. } => "FullError",
         LogFailed(_) => "LogFailedError",
         Closed => "ClosedError",
         _ => "StoreError",

@@ -73,8 +73,13 @@ impl Store {
 #[pymethods]
 impl Store {
     #[new]
-    #[pyo3(signature = (directory, *, durability))]
-    fn new(py: Python<'_>, directory: Option<PathBuf>, durability: &str) -> PyResult<Store> {
+    #[pyo3(signature = (directory, *, durability, memory_limit))]
+    fn new(
+        py: Python<'_>,
+        directory: Option<PathBuf>,
+        durability: &str,
+        memory_limit: Option<usize>,
+    ) -> PyResult<Store> {
         let durability = match durability {
             "memory" => Durability::Memory,
             "interval" => Durability::Interval,
@@ -84,8 +89,13 @@ impl Store {
                 return Err(errors::exception(py, "DataError", &text));
             }
         };
+        let mut options = zerohop::Store::options().durability(durability);
+        if let Some(bytes) = memory_limit {
+            options = options.memory_limit(bytes);
+        }
         let opened = py.detach(|| match directory {
-            Some(directory) => zerohop::Store::options().durability(durability).open(directory),
+            Some(directory) => options.open(directory),
+            None if memory_limit.is_some() => Err(zerohop::Error::LimitWithoutDisk),
             None => zerohop::Store::in_memory(),
         });
         let store = opened.map_err(|error| errors::of_store(py, &error))?;

@@ -194,3 +194,13 @@ def test_the_server_opens_the_same_directory(tmp_path, program):
         store["a"] = b"1"
     checked = subprocess.run([program, "check", str(tmp_path)], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_values_leave_memory_and_come_back(tmp_path):
+    with zerohop.open(tmp_path / "data", memory_limit=2 << 20) as store:
+        values = {f"key:{number}": bytes([number % 251]) * 1000 for number in range(8000)}
+        for key, value in values.items():
+            store[key] = value
+        assert all(store[key] == value for key, value in values.items())
+    with pytest.raises(zerohop.DataError, match="needs a disk"):
+        zerohop.open(memory_limit=1 << 20)

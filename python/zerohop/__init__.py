@@ -61,11 +61,12 @@ __all__ = [
 ]
 
 
-def open(directory=None, *, durability="interval"):
+def open(directory=None, *, durability="interval", memory_limit=None):
     """Opens the store in a directory, and makes both if they are not there; without a directory, one that nothing survives of.
 
     ``durability`` says what a write has survived when its call returns: ``"memory"`` nothing, ``"interval"`` the death of the process (and
-    all but the last second a power cut), ``"commit"`` a power cut.
+    all but the last second a power cut), ``"commit"`` a power cut. ``memory_limit``, in bytes, is what keys, values and index may take in
+    memory: above it the values used longest ago are on the disk alone, and come back when they are asked for.
 
     >>> with zerohop.open("./data") as store:
     ...     store["greeting"] = b"hello"
@@ -75,4 +76,4 @@ def open(directory=None, *, durability="interval"):
     ...     store["greeting"]
     b'hello world'
     """
-    return Store(None if directory is None else _os.fspath(directory), durability=durability)
+    return Store(None if directory is None else _os.fspath(directory), durability=durability, memory_limit=memory_limit)

@@ -60,5 +60,8 @@ __all__ = [
 ]
 
 def open(
-    directory: str | PathLike[str] | None = None, *, durability: Literal["memory", "interval", "commit"] = "interval"
+    directory: str | PathLike[str] | None = None,
+    *,
+    durability: Literal["memory", "interval", "commit"] = "interval",
+    memory_limit: int | None = None,
 ) -> Store: ...

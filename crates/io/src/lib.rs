@@ -67,4 +67,5 @@ pub use listener::Listener;
 pub use log_files::LogFilesConfig;
 pub use log_street::LogStreet;
 pub use mailbox::{Mailbox, StreetHandle, mesh};
+pub use run_read::RunReader;
 pub use segment_files::{NewSegment, create_segment, make_segment};

@@ -12,7 +12,7 @@
 use crate::disk_thread::{DiskJob, DiskResult, DiskThread, LogSync, LogSyncDone, SegmentFile, Wake};
 use crate::disk_trouble::DiskTrouble;
 use crate::event_list::EventList;
-use crate::run_read::{Job, OpenRuns, RunRead};
+use crate::run_read::{Job, OpenRuns, RunRead, RunReader};
 use crate::run_readers::RunReaders;
 use crate::segment_files::NewSegment;
 use base::ids::{CoreId, LogOrdinal, SegmentNumber};
@@ -183,6 +183,10 @@ impl LogFiles {
     }
 
     /// The sync that was asked for, to be performed by the caller.
+    pub fn run_reader(&self) -> RunReader {
+        RunReader::new(&self.config.directory, &self.runs)
+    }
+
     pub fn take_sync(&mut self) -> Option<LogSync> {
         match &mut self.syncs {
             Syncs::Beside(_) => None,

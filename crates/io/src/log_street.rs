@@ -4,6 +4,7 @@
 //!   caller's threads, one at a time                        any thread
 //!   perform(effects) ─► events    take_sync ─────────────► LogSync::perform      blocks, with nothing held
 //!   collect()        ─► events    end_sync  ◄───────────── LogSyncDone
+//!                                 run_reader ────────────► RunReader::read       blocks, with nothing held
 //!      ▲
 //!      └── results of one disk thread (segments, runs), which wakes whoever collects
 //! ```
@@ -17,6 +18,7 @@ use std::io;
 use crate::disk_thread::{LogSync, LogSyncDone, Wake};
 use crate::event_list::EventList;
 use crate::log_files::{LogFiles, LogFilesConfig};
+use crate::run_read::RunReader;
 
 /// See the module.
 pub struct LogStreet {
@@ -48,6 +50,11 @@ impl LogStreet {
     /// The sync that [`Effect::SyncLog`] asked for, to be performed where it may block.
     pub fn take_sync(&mut self) -> Option<LogSync> {
         self.files.take_sync()
+    }
+
+    /// For who reads values of runs where he may block.
+    pub fn run_reader(&self) -> RunReader {
+        self.files.run_reader()
     }
 
     /// It was performed.

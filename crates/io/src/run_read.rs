@@ -22,6 +22,13 @@ pub(crate) struct Job {
     pub bytes: usize,
 }
 
+impl Job {
+    /// What is said of one that failed.
+    pub fn failure(&self, error: &io::Error) -> String {
+        format!("{} at offset {}: {error}", self.path.display(), self.offset)
+    }
+}
+
 /// An open run.
 #[derive(Debug)]
 pub(crate) struct RunFile {
@@ -137,6 +144,29 @@ impl RunRead {
         let begin = self.start + self.stretch.skipped;
         self.memory.truncate(begin + self.job.bytes);
         Ok(self.memory.split_off(begin))
+    }
+}
+
+/// Reads runs of one directory on whatever thread calls, past the page cache.
+#[derive(Clone)]
+pub struct RunReader {
+    directory: Arc<Path>,
+    open: OpenRuns,
+}
+
+impl RunReader {
+    pub(crate) fn new(directory: &Path, open: &OpenRuns) -> RunReader {
+        RunReader { directory: directory.into(), open: open.clone() }
+    }
+
+    /// So many bytes of the run with this name.
+    ///
+    /// # Errors
+    /// The file, the offset and the operating system's words.
+    pub fn read(&self, name: &str, offset: u64, bytes: usize) -> Result<Vec<u8>, String> {
+        let job = Job { token: 0, path: self.directory.join(name), offset, bytes };
+        let content = self.open.get(&job.path).and_then(|run| read(&run, &job, &mut Vec::new()));
+        content.map_err(|error| job.failure(&error))
     }
 }
 

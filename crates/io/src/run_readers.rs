@@ -134,7 +134,7 @@ fn serve(todo: &TodoList, done: &Sender<Done>, open: &OpenRuns, wake: &Wake) {
         if memory.len() > KEPT_BYTES_MAX {
             memory = Vec::new();
         }
-        let read = read.map_err(|error| format!("{} at offset {}: {error}", job.path.display(), job.offset));
+        let read = read.map_err(|error| job.failure(&error));
         if done.send((job.token, read)).is_err() {
             return;
         }

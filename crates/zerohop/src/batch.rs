@@ -125,7 +125,7 @@ impl Batch<'_> {
     /// Those of every write ([`Store::put`]). [`Error::GroupFull`] in the middle of a batch ends the store's log, because what is
     /// in memory by then must not survive: it has to be opened again.
     pub fn commit(self) -> Result<(), Error> {
-        self.store.change(|engine, now| self.apply(engine, now))
+        self.store.change(self.bytes.len(), |engine, now| self.apply(engine, now))
     }
 
     fn apply(&self, engine: &mut Engine, now: Now) -> Result<(), Error> {

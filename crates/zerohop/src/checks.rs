@@ -44,7 +44,7 @@ impl Present<'_> {
     }
 }
 
-/// Reads a string.
+/// Reads a string, whose bytes are in memory ([`crate::store::Shared::with_value`]).
 #[inline]
 pub(crate) fn read<'a>(store: &'a mut Store, key: &Key<'_>, now_ms: u64) -> Result<Option<Present<'a>>, Error> {
     let Some(record) = store.read(key, now_ms) else { return Ok(None) };
@@ -52,6 +52,7 @@ pub(crate) fn read<'a>(store: &'a mut Store, key: &Key<'_>, now_ms: u64) -> Resu
         Stored::String { text, .. } => {
             Ok(Some(Present { text, version: record.version, expire_at_ms: record.expire_at_ms }))
         }
+        Stored::Cold => unreachable!("who needs a value has it brought into memory first"),
         other => Err(Error::WrongType { key: key.bytes.to_vec(), holds: other.kind().name() }),
     }
 }

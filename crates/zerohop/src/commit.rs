@@ -17,10 +17,27 @@ use crate::options::Durability;
 use crate::store::Shared;
 
 impl Shared {
-    /// The engine, once it may be written to (not while writers outrun the disk), and the clock.
+    /// The engine, once so many bytes may be written to it (not while writers outrun the disk, or memory is full of what no run
+    /// has), and the clock.
     #[inline]
-    pub(crate) fn lock_to_write(&self) -> Result<(MutexGuard<'_, Engine>, Now), Error> {
+    pub(crate) fn lock_to_write(&self, bytes: usize) -> Result<(MutexGuard<'_, Engine>, Now), Error> {
         let mut engine = self.lock();
+        loop {
+            let (mut writable, now) = self.until_writable(engine)?;
+            if !writable.awaits_room(bytes, now)? {
+                return Ok((writable, now));
+            }
+            self.keeper_bell.ring();
+            engine = self.wait_for_progress(writable);
+        }
+    }
+
+    /// As [`Shared::lock_to_write`], of what needs no room, or has it.
+    #[inline]
+    pub(crate) fn until_writable<'a>(
+        &'a self,
+        mut engine: MutexGuard<'a, Engine>,
+    ) -> Result<(MutexGuard<'a, Engine>, Now), Error> {
         loop {
             engine.check_writable()?;
             let now = engine.now();
@@ -97,7 +114,7 @@ impl Shared {
     }
 
     /// Until a sync, a step of a checkpoint or a failure.
-    fn wait_for_progress<'a>(&'a self, engine: MutexGuard<'a, Engine>) -> MutexGuard<'a, Engine> {
+    pub(crate) fn wait_for_progress<'a>(&'a self, engine: MutexGuard<'a, Engine>) -> MutexGuard<'a, Engine> {
         self.progress.wait(engine).expect(crate::store::POISONED)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use base::{SLOT_COUNT, Version};
-use storage::{ScanCursor, Value as Stored};
+use storage::{ColdValue, ScanCursor, Value as Stored};
 
 use crate::checks::DATABASE;
 use crate::{Error, Partition, Store, Value};
@@ -55,18 +55,27 @@ impl Entries {
         let engine = &mut *guard;
         engine.check_open()?;
         let now_ms = engine.read_ms();
-        let next = engine.data.walk(range.clone(), STEP_KEYS, (DATABASE, now_ms), |record| {
-            if let Stored::String { text, .. } = record.value
-                && record.key.starts_with(&self.prefix)
-            {
+        let mut cold = Vec::new();
+        let next = engine.data.walk(range.clone(), STEP_KEYS, (DATABASE, now_ms), |record| match record.value {
+            _ if !record.key.starts_with(&self.prefix) => {}
+            Stored::String { text, .. } => {
                 let value = Value::new(text, record.version, record.expire_at_ms);
                 self.found.push_back(Entry { key: record.key.to_vec(), value });
             }
+            Stored::Cold => cold.push(record.key.to_vec()),
+            Stored::List(_) => {}
         });
         self.range = next.map(|next| next..range.end);
         // What was seen has to survive.
-        if engine.data.has_uncommitted() && !self.found.is_empty() {
-            self.store.shared().promise(guard)?;
+        match engine.data.has_uncommitted() && !self.found.is_empty() {
+            true => self.store.shared().promise(guard)?,
+            false => drop(guard),
+        }
+        // One after the other, so that no more of them are in memory than the walk's own.
+        for key in cold {
+            if let Some(value) = self.store.get(&key)? {
+                self.found.push_back(Entry { key, value });
+            }
         }
         Ok(())
     }
@@ -137,7 +146,8 @@ impl Store {
 
     /// All keys of one partition as they are together at one moment, copied while others wait: a few tens of nanoseconds for
     /// each key. Values above 64 KiB are shared, not copied. What relates keys to each other belongs in one partition, by a hash
-    /// tag; there is no moment that several partitions have in common.
+    /// tag; there is no moment that several partitions have in common. Under a memory limit all values of the partition are in memory
+    /// for that moment, whatever the limit.
     ///
     /// ```
     /// # fn main() -> Result<(), zerohop::Error> {
@@ -154,9 +164,15 @@ impl Store {
     /// # Errors
     /// [`Error::Closed`]; in durability `Commit`, [`Error::LogFailed`] if it would show what may not survive.
     pub fn snapshot(&self, partition: Partition) -> Result<Snapshot, Error> {
-        let mut guard = self.shared().lock();
+        let mut kept = Vec::new();
+        let taken = self.take_snapshot(partition, &mut kept);
+        self.shared().release(&kept);
+        taken
+    }
+
+    fn take_snapshot(&self, partition: Partition, kept: &mut Vec<ColdValue>) -> Result<Snapshot, Error> {
+        let mut guard = self.shared().lock_whole(partition, kept)?;
         let engine = &mut *guard;
-        engine.check_open()?;
         let now_ms = engine.read_ms();
         let mut entries = Vec::new();
         let range = storage::Store::slot_range(partition.0);

@@ -44,6 +44,15 @@ pub enum Error {
         /// Which key.
         key: Vec<u8>,
     },
+    /// A memory limit together with [`Durability::Memory`](crate::Durability::Memory), which has no disk to leave values to.
+    LimitWithoutDisk,
+    /// The memory limit is reached, and no value can leave memory any more. Delete keys, or open the store with a higher one.
+    MemoryFull {
+        /// [`Options::memory_limit`](crate::Options::memory_limit).
+        bytes_max: usize,
+    },
+    /// A value that is on the disk cannot be read, and nothing was dropped. The text names file and offset.
+    Unreadable(String),
     /// The log has no room for more, because the disk is full. The text names the file. Free some room and write again: the store
     /// tries to make its next segment every second.
     DiskFull(String),
@@ -84,6 +93,15 @@ impl std::fmt::Display for Error {
             }
             Error::GroupFull { key } => {
                 write!(formatter, "no room for {}: its slot group has 32 GiB of records; delete some", shown(key))
+            }
+            Error::LimitWithoutDisk => formatter.write_str(
+                "a memory limit needs a disk to leave values to: open a directory, with durability interval or commit",
+            ),
+            Error::MemoryFull { bytes_max } => {
+                write!(formatter, "the memory limit of {bytes_max} bytes is reached: delete keys, or raise it")
+            }
+            Error::Unreadable(text) => {
+                write!(formatter, "the value cannot be read, and nothing was dropped: {text}; mend the disk")
             }
             Error::DiskFull(text) => write!(formatter, "the log has no room: {text}; free some and write again"),
             Error::LogFailed(text) => {

@@ -8,7 +8,7 @@
 
 use base::limits::{LOG_SYNC_SEGMENTS, LOG_UNSYNCED_SEGMENTS_MAX};
 use base::{Effect, Event, LogOrdinal, Now, SlotGroupId};
-use io::{LogStreet, LogSync, LogSyncDone};
+use io::{LogStreet, LogSync, LogSyncDone, RunReader};
 use storage::checkpoint::{Asked, Life, View};
 use storage::log::{LogIdentity, LogWriter, Recovery};
 use storage::{Checkpoints, Store};
@@ -26,6 +26,8 @@ pub(crate) struct Journal {
     pub log: LogWriter,
     pub checkpoints: Checkpoints,
     pub durability: Durability,
+    /// For who needs a value that is not in memory.
+    pub runs: RunReader,
     street: LogStreet,
     effects: Vec<Effect>,
     events: Vec<Event>,
@@ -53,6 +55,7 @@ impl Journal {
             log: LogWriter::new(identity),
             checkpoints,
             durability,
+            runs: street.run_reader(),
             street,
             effects: Vec::new(),
             events: Vec::new(),
@@ -154,6 +157,16 @@ impl Journal {
         self.outruns
     }
 
+    /// Whether a run is under way, or may begin, behind which more values may leave memory.
+    pub fn may_clean(&mut self, (store, uploads): (&mut Store, &Uploads), now: Now) -> bool {
+        let mut may = false;
+        self.with_checkpoints((store, uploads), Life::Serving, now, |checkpoints, view| {
+            may = checkpoints.may_clean(view);
+            Asked::Nothing
+        });
+        may && self.log.failure().is_none()
+    }
+
     /// Performs what is asked for and hears of what happened, until nothing more does at once.
     fn go_on(&mut self, (store, uploads): (&mut Store, &Uploads), life: Life, now: Now) {
         loop {
@@ -204,7 +217,9 @@ impl Journal {
                 self.with_checkpoints((store, uploads), life, now, |runs, view| runs.on_run_failed(reason, view.now));
             }
             Event::RoomReady { .. } | Event::RoomFailed { .. } => unreachable!("no group here waits for room"),
-            Event::RunRead { .. } => unreachable!("without a memory limit no value leaves memory"),
+            Event::RunRead { token, read } => {
+                self.with_checkpoints((store, uploads), life, now, |runs, view| runs.on_run_read(token, read, view));
+            }
             Event::Accepted { .. }
             | Event::Dialed { .. }
             | Event::Received { .. }

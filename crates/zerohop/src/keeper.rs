@@ -7,8 +7,8 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use base::Now;
-use storage::EXPIRED_KEY_COST;
 use storage::checkpoint::Life;
+use storage::{EXPIRED_KEY_COST, Room};
 
 use crate::engine::Engine;
 use crate::store::{POISONED, Shared};
@@ -79,13 +79,18 @@ struct Keeper {
     expiry_due_us: u64,
     /// Log when it looked last, bytes.
     seen_bytes: u64,
+    /// Values that had come back by then.
+    seen_fetched: u64,
     is_busy: bool,
+    /// More values than one step lets go are to leave memory.
+    makes_room: bool,
 }
 
 impl Keeper {
     /// One step of everything that is due.
     fn look_after(&mut self, engine: &mut Engine, now: Now) {
         engine.data.lazy_free_step(LAZY_FREE_STEP_BYTES);
+        self.makes_room = engine.data.lacks_room() && engine.data.make_room(0) == Room::Later;
         if engine.data.may_expire() && now.monotonic_us >= self.expiry_due_us && engine.check_writable().is_ok() {
             engine.begin_change();
             let expired = engine.data.expire_step(now.unix_ms, EXPIRY_STEP_KEYS);
@@ -100,13 +105,16 @@ impl Keeper {
         journal.seal(data, uploads, now);
         journal.step((data, uploads), *life, now);
         let bytes = journal.log.bytes_total() + data.log_bytes() as u64;
-        self.is_busy = std::mem::replace(&mut self.seen_bytes, bytes) != bytes;
+        let fetched = data.fetched();
+        let has_read = std::mem::replace(&mut self.seen_fetched, fetched) != fetched;
+        self.is_busy = std::mem::replace(&mut self.seen_bytes, bytes) != bytes || has_read;
     }
 
     /// When to look again; `None`: when it rings.
     fn deadline_us(&self, engine: &Engine, now: Now) -> Option<u64> {
         let journal = engine.journal.as_ref();
-        let is_pressing = engine.data.has_garbage() || journal.is_some_and(|journal| journal.steps_again());
+        let is_pressing =
+            engine.data.has_garbage() || self.makes_room || journal.is_some_and(|journal| journal.steps_again());
         let retries =
             journal.is_some_and(|journal| journal.log.wants_retry() || journal.checkpoints.failure().is_some());
         let deadlines = [

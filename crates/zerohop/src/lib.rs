@@ -27,7 +27,8 @@
 //!
 //! # Keys and values
 //!
-//! Keys are 0 to 65,535 bytes, values 0 to 512 MiB ([`limits`]); both are any bytes. All data lives in memory as well. The
+//! Keys are 0 to 65,535 bytes, values 0 to 512 MiB ([`limits`]); both are any bytes. All data lives in memory as well, unless
+//! [`Options::memory_limit`] says how much may. The
 //! keys are those of the server's database 0; strings are what this library reads and writes, and a list that the server made is
 //! [`Error::WrongType`] here, except that it can be overwritten and deleted.
 //!
@@ -69,12 +70,14 @@ mod error;
 mod journal;
 mod keeper;
 mod long_put;
+mod open;
 mod options;
 mod partition;
 pub mod serve;
 mod store;
 #[doc(hidden)]
 pub mod testing;
+mod tiering;
 mod value;
 mod wait;
 
@@ -83,6 +86,7 @@ pub use batch::Batch;
 pub use client::Client;
 pub use entries::{Entries, Entry, Snapshot};
 pub use error::Error;
+pub use io::BlockMemory;
 pub use options::{Durability, Options};
 pub use partition::Partition;
 pub use store::Store;

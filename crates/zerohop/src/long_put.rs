@@ -69,7 +69,7 @@ impl Shared {
         (blocks, staged): (&Blocks, Option<u64>),
         time_to_live: Option<Duration>,
     ) -> Result<Version, Error> {
-        let (mut guard, now) = self.lock_to_write()?;
+        let (mut guard, now) = self.lock_to_write(blocks.len())?;
         let engine = &mut *guard;
         let key = key_of(&engine.data, key);
         let change = Change::PutBlocks { blocks, staged, expiry: expiry(time_to_live, now) };
@@ -83,7 +83,7 @@ impl Shared {
     fn log_slices(&self, key: &[u8], value: &[u8], stage: &mut Option<u64>) -> Result<(), Error> {
         let slot = placement::slot_of(key);
         for (number, slice) in value.chunks(SLICE_BYTES).enumerate() {
-            let (mut guard, now) = self.lock_to_write()?;
+            let (mut guard, now) = self.lock_to_write(0)?;
             let engine = &mut *guard;
             let Engine { journal: Some(journal), data, uploads, .. } = engine else { return Ok(()) };
             let stage = match *stage {

@@ -5,22 +5,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use base::limits::LOG_PIECE_BYTES_MAX;
-use base::{CoreId, Version};
-use directory::{DataDirectory, apply, read_cold};
-use io::{LogFilesConfig, LogStreet};
-use placement::NodeTable;
-use storage::log::format::segment_file_name;
-use storage::log::{LogIdentity, Recovery};
-use storage::{ColdValue, Key, NotApplied};
+use base::Version;
+use directory::DataDirectory;
+use storage::{Key, NotApplied};
 use types::{Change, Expiry};
 
 use crate::checks::{check_key, check_value, key_of, read};
 use crate::engine::{Engine, empty_data};
-use crate::journal::Journal;
 use crate::keeper::{Bell, keep};
+use crate::open::random_seed;
 use crate::value::is_equal;
-use crate::{Durability, Error, Options, Value};
+use crate::{Error, Options, Value};
 
 /// Why a lock of this crate is never poisoned while a store is used.
 pub(crate) const POISONED: &str = "a panic under the lock has ended the store";
@@ -95,27 +90,11 @@ impl Store {
         Store::start(Engine::new(empty_data(random_seed()?, false), None), Arc::default(), None)
     }
 
-    pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
-        let about = format!("pid {} (a program that embeds the store)\n", std::process::id());
-        let directory = DataDirectory::open(path, &about)?;
-        let logs = options.durability != Durability::Memory;
-        let mut data = empty_data(random_seed()?, logs);
-        let fresh_id = [random_seed()?, random_seed()?].map(u64::to_le_bytes);
-        let fresh_id: [u8; 16] = fresh_id.as_flattened().try_into().expect("two times eight bytes");
-        let store_id = directory.store_id(fresh_id);
-        let table = NodeTable::even(store_id, 1, "", 1).map_err(|error| Error::Io(error.to_string()))?;
-        let mut read = |cold: &ColdValue| read_cold(directory.path(), cold);
-        let recovery =
-            directory.replay(&mut |_, _| {}, &mut |replayed| apply(&mut [&mut data], &table, replayed, &mut read))?;
-        let bell = Arc::new(Bell::default());
-        let journal = match logs {
-            true => Some(begin_journal(&directory, store_id, options, (&recovery, &data), &bell)?),
-            false => None,
-        };
-        Store::start(Engine::new(data, journal), bell, Some(directory))
-    }
-
-    fn start(engine: Engine, keeper_bell: Arc<Bell>, directory: Option<DataDirectory>) -> Result<Store, Error> {
+    pub(crate) fn start(
+        engine: Engine,
+        keeper_bell: Arc<Bell>,
+        directory: Option<DataDirectory>,
+    ) -> Result<Store, Error> {
         let shared = Arc::new(Shared {
             engine: Mutex::new(engine),
             progress: Condvar::new(),
@@ -138,13 +117,14 @@ impl Store {
     /// The value of a key, and `None` when it does not exist.
     ///
     /// # Errors
-    /// [`Error::WrongType`], [`Error::KeyTooLong`], [`Error::Closed`]; in durability `Commit`, [`Error::LogFailed`] if it would
+    /// [`Error::WrongType`], [`Error::KeyTooLong`], [`Error::Closed`]; under a memory limit [`Error::Unreadable`]; in durability `Commit`, [`Error::LogFailed`] if it would
     /// show what may not survive.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
         check_key(key)?;
-        let mut engine = self.shared().lock();
+        let engine = self.shared().lock();
         engine.check_open()?;
+        let mut engine = self.shared().with_value(engine, key)?;
         let now_ms = engine.read_ms();
         let key = key_of(&engine.data, key);
         let value = read(&mut engine.data, &key, now_ms)?.map(|present| present.to_value());
@@ -164,7 +144,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ValueTooLong`], [`Error::KeyTooLong`], and those of every write: [`Error::GroupFull`], [`Error::DiskFull`],
-    /// [`Error::LogFailed`], [`Error::Closed`].
+    /// [`Error::LogFailed`], [`Error::Closed`], and under a memory limit [`Error::MemoryFull`].
     #[inline]
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<Version, Error> {
         self.put_until(key, value, None)
@@ -195,7 +175,7 @@ impl Store {
         if value.len() > crate::long_put::SLICE_BYTES {
             return self.shared().put_long(key, value, time_to_live);
         }
-        self.change(|engine, now| {
+        self.change(key.len() + value.len(), |engine, now| {
             let key = key_of(&engine.data, key);
             apply_change(&mut engine.data, &key, &Change::put_string(value, expiry(time_to_live, now)))
         })
@@ -208,7 +188,7 @@ impl Store {
     #[inline]
     pub fn delete(&self, key: &[u8]) -> Result<bool, Error> {
         check_key(key)?;
-        self.change(|engine, now| {
+        self.change(0, |engine, now| {
             let key = key_of(&engine.data, key);
             let is_there = engine.data.read(&key, now.unix_ms).is_some();
             if is_there {
@@ -222,10 +202,10 @@ impl Store {
     /// in one piece: others wait for as long as that takes.
     ///
     /// # Errors
-    /// [`Error::WrongType`], [`Error::ValueTooLong`] when it would become so, and those of every write ([`Store::put`]).
+    /// [`Error::WrongType`], [`Error::ValueTooLong`] when it would become so, [`Error::Unreadable`], and those of every write ([`Store::put`]).
     pub fn append(&self, key: &[u8], bytes: &[u8]) -> Result<u64, Error> {
         check_key(key)?;
-        self.change(|engine, now| {
+        self.change_value(key, bytes.len(), |engine, now| {
             let key = key_of(&engine.data, key);
             let present_len = read(&mut engine.data, &key, now.unix_ms)?.map(|present| present.text.len() as u64);
             let len = present_len.unwrap_or(0) + bytes.len() as u64;
@@ -253,7 +233,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WrongType`], [`Error::ValueTooLong`], and those of every write ([`Store::put`]).
+    /// [`Error::WrongType`], [`Error::ValueTooLong`], [`Error::Unreadable`], and those of every write ([`Store::put`]).
     pub fn compare_and_swap(
         &self,
         key: &[u8],
@@ -288,7 +268,7 @@ impl Store {
     ) -> Result<Result<Version, Option<Value>>, Error> {
         check_key(key)?;
         check_value(key, new.map_or(0, |new| new.len() as u64))?;
-        self.change(|engine, now| {
+        self.change_value(key, new.map_or(0, <[u8]>::len), |engine, now| {
             let key = key_of(&engine.data, key);
             let present = read(&mut engine.data, &key, now.unix_ms)?;
             if !is_expected(present.as_ref()) {
@@ -307,6 +287,11 @@ impl Store {
         self.shared().lock().data.count(crate::checks::DATABASE).keys
     }
 
+    /// What index, keys and values take in memory, bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.shared().lock().data.memory_bytes()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -322,10 +307,32 @@ impl Store {
         self.shared().end()
     }
 
-    /// One change: made under the lock, then as durable as promised.
+    /// One change that takes so many bytes: made under the lock, then as durable as promised.
     #[inline]
-    pub(crate) fn change<R>(&self, act: impl FnOnce(&mut Engine, base::Now) -> Result<R, Error>) -> Result<R, Error> {
-        let (mut engine, now) = self.shared().lock_to_write()?;
+    pub(crate) fn change<R>(
+        &self,
+        bytes: usize,
+        act: impl FnOnce(&mut Engine, base::Now) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.end_change(self.shared().lock_to_write(bytes)?, act)
+    }
+
+    /// The same, of a value that has to be in memory.
+    fn change_value<R>(
+        &self,
+        key: &[u8],
+        bytes: usize,
+        act: impl FnOnce(&mut Engine, base::Now) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.end_change(self.shared().lock_to_change(key, bytes)?, act)
+    }
+
+    #[inline]
+    fn end_change<R>(
+        &self,
+        (mut engine, now): (MutexGuard<'_, Engine>, base::Now),
+        act: impl FnOnce(&mut Engine, base::Now) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         let result = act(&mut engine, now);
         engine.end_change(now);
         // Also behind what was refused: a key whose time was over has been removed, and what was seen has to survive.
@@ -356,31 +363,4 @@ pub(crate) fn expiry(time_to_live: Option<Duration>, now: base::Now) -> Expiry {
         let ms = u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         Expiry::At(now.unix_ms.saturating_add(ms))
     })
-}
-
-fn begin_journal(
-    directory: &DataDirectory,
-    store_id: [u8; 16],
-    options: &Options,
-    (recovery, data): (&Recovery, &storage::Store),
-    bell: &Arc<Bell>,
-) -> Result<Journal, Error> {
-    let identities = directory.begin(store_id, 1, recovery)?;
-    let identity: LogIdentity = identities[0];
-    let files = LogFilesConfig {
-        directory: directory.path().to_owned(),
-        file_name: Box::new(move |segment| segment_file_name(identity.incarnation, identity.core, segment)),
-    };
-    let bell = Arc::clone(bell);
-    let street = LogStreet::start(files, CoreId(0), Arc::new(move || bell.ring()));
-    let street = street.map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?;
-    let mut journal = Journal::new(identity, options.durability, street, (recovery, data));
-    if let Some(bytes) = options.checkpoint_bytes {
-        journal.checkpoints.set_bounds(bytes, LOG_PIECE_BYTES_MAX);
-    }
-    Ok(journal)
-}
-
-fn random_seed() -> Result<u64, Error> {
-    io::thread::random_seed().map_err(|error| Error::Io(format!("no randomness: {error}")))
 }

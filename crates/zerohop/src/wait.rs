@@ -209,9 +209,10 @@ impl Store {
         check_key(key)?;
         // A timeout beyond what the clock can count is none.
         let deadline = Instant::now().checked_add(timeout);
-        let mut guard = self.shared().lock();
+        let guard = self.shared().lock();
+        guard.check_open()?;
+        let mut guard = self.shared().with_value(guard, key)?;
         let engine = &mut *guard;
-        engine.check_open()?;
         let now_ms = engine.read_ms();
         let hashed = key_of(&engine.data, key);
         let present = read(&mut engine.data, &hashed, now_ms)?;

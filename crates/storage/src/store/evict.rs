@@ -33,7 +33,7 @@ pub(super) const GROUPS_MAX: usize = 2 * SLOT_GROUP_COUNT as usize;
 pub(super) struct Eviction {
     pub(super) limit: Option<MemoryLimit>,
     /// Own groups, those away as they left.
-    bytes: GroupBytes,
+    pub(super) bytes: GroupBytes,
     away: [GroupBytes; SLOT_GROUP_COUNT as usize],
     pub(super) recency: Recency,
     pub(super) rng: Rng,
@@ -109,6 +109,11 @@ impl Store {
             self.eviction.recency = recency;
             self.groups.iter_mut().flatten().for_each(|group| group.set_recency(recency));
         }
+    }
+
+    /// What it may take, if anybody said.
+    pub fn memory_limit(&self) -> Option<MemoryLimit> {
+        self.eviction.limit
     }
 
     /// Bytes of the own groups, those that are lent as they left, and of what is still to be given back.

@@ -17,8 +17,11 @@ pub type ReadCold<'a> = dyn FnMut(&ColdValue) -> Result<Vec<u8>, String> + 'a;
 impl Store {
     /// A run of about so many keys will be loaded into a group without any.
     pub fn expect_keys(&mut self, group: SlotGroupId, keys: usize) {
-        if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {
-            group.index.expect(keys);
+        let Some(group) = self.groups[group.number() as usize].as_deref_mut() else { return };
+        let before = group.bytes();
+        group.index.expect(keys);
+        if self.eviction.is_limited() {
+            self.eviction.note_change(before, group.bytes());
         }
     }
 
@@ -169,5 +172,22 @@ fn knows(group: &SlotGroup, found: Option<Found>, change: &Change<'_>, version: 
     match found {
         Some(found) => group.record(found).version >= version && !is_planted(Bug::M23KnownChangeReplayed),
         None => !change.is_put(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryLimit, SlotGroup};
+    use base::CoreId;
+
+    #[test]
+    fn what_a_start_reserves_for_a_run_counts() {
+        let mut store = Store::new(CoreId(0), 7, false);
+        SlotGroupId::all().for_each(|group| store.insert_group(Box::new(SlotGroup::new(group, CoreId(0)))));
+        store.set_memory_limit(Some(MemoryLimit { bytes: 8 << 20, policy: None, tiers: false }));
+        SlotGroupId::all().for_each(|group| store.expect_keys(group, 1000));
+        let counted = store.eviction.bytes;
+        assert!(counted.total >= 64 * 1000 * 8 && counted.total == store.memory_bytes(), "{counted:?}");
     }
 }

@@ -145,6 +145,11 @@ impl Store {
         }
     }
 
+    /// Values that came back, since the start.
+    pub fn fetched(&self) -> u64 {
+        self.tier.fetched
+    }
+
     /// For INFO.
     pub fn tiered(&self) -> Tiered {
         let mut sum = Tiered { fetched: self.tier.fetched, cooled: self.tier.cooled, ..Tiered::default() };

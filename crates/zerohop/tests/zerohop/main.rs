@@ -11,3 +11,4 @@ mod reading;
 mod sequence;
 mod serve;
 mod threads;
+mod tiering;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use zerohop::testing::Scratch;
-use zerohop::{Durability, Store, Version};
+use zerohop::{Durability, Error, Store, Version};
 
 use crate::reading::{all_by_cores, all_of};
 use crate::sequence::Model;
@@ -22,16 +22,24 @@ enum Step {
     Recover(u16),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+/// Short, in blocks, in slices of the log.
+fn any_length() -> BoxedStrategy<u32> {
+    prop_oneof![6 => 0..200u32, 1 => 65_000..70_000u32, 1 => 262_000..600_000u32].boxed()
+}
+
+/// Such as leave memory, but for the shortest.
+fn tiered_length() -> BoxedStrategy<u32> {
+    prop_oneof![1 => 0..64u32, 4 => 200..20_000u32, 2 => 50_000..60_000u32].boxed()
+}
+
+fn steps(len: BoxedStrategy<u32>, appended: std::ops::RangeInclusive<u16>) -> impl Strategy<Value = Vec<Step>> {
     let key = 0..24u8;
-    // Short, in blocks, in slices of the log.
-    let len = prop_oneof![6 => 0..200u32, 1 => 65_000..70_000u32, 1 => 262_000..600_000u32];
     let new = prop_oneof![3 => len.clone().prop_map(Some), 1 => Just(None)];
     let durability = prop_oneof![Just(Durability::Interval), Just(Durability::Commit)];
     let step = prop_oneof![
         8 => (key.clone(), len).prop_map(|(key, len)| Step::Put(key, len)),
         4 => key.clone().prop_map(Step::Delete),
-        4 => (key.clone(), any::<u16>()).prop_map(|(key, len)| Step::Append(key, len)),
+        4 => (key.clone(), appended).prop_map(|(key, len)| Step::Append(key, len)),
         3 => (key.clone(), any::<bool>(), new.clone())
             .prop_map(|(key, expects_present, new)| Step::Swap { key, expects_present, new }),
         3 => (key.clone(), any::<bool>(), new.clone())
@@ -59,13 +67,29 @@ struct Run {
     store: Option<Store>,
     model: Model,
     versions: BTreeMap<Vec<u8>, Version>,
+    memory_bytes_max: Option<usize>,
 }
 
 impl Run {
+    /// Does all that, and looks at the end.
+    fn play(memory_bytes_max: Option<usize>, steps: Vec<Step>) {
+        let (model, versions) = (Model::new(), BTreeMap::new());
+        let mut run = Run { scratch: Scratch::new("model"), store: None, model, versions, memory_bytes_max };
+        run.open(Durability::Interval);
+        for (number, step) in steps.into_iter().enumerate() {
+            run.step(number, step);
+        }
+        run.step(0, Step::Look);
+        run.step(0, Step::Recover(2));
+    }
+
     fn open(&mut self, durability: Durability) {
         // Dropping closes the one before.
         self.store = None;
-        let options = Store::options().durability(durability).checkpoint_bytes(20_000);
+        let mut options = Store::options().durability(durability).checkpoint_bytes(20_000);
+        if let Some(bytes) = self.memory_bytes_max {
+            options = options.memory_limit(bytes);
+        }
         self.store = Some(options.open(self.scratch.path()).unwrap());
     }
 
@@ -79,7 +103,7 @@ impl Run {
     }
 
     fn batch(&mut self, number: usize, store: &Store, changes: Vec<(u8, Option<u32>)>) {
-        let mut batch = store.batch();
+        let (mut batch, before) = (store.batch(), self.model.clone());
         for (key, new) in changes {
             let key = name(key);
             match new.map(|len| value(number, len)) {
@@ -93,7 +117,11 @@ impl Run {
                 }
             }
         }
-        batch.commit().unwrap();
+        match batch.commit() {
+            // It is more than may be in memory.
+            Err(Error::MemoryFull { bytes_max }) if self.memory_bytes_max == Some(bytes_max) => self.model = before,
+            committed => committed.unwrap(),
+        }
     }
 
     fn step(&mut self, number: usize, step: Step) {
@@ -169,14 +197,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_store_is_a_map(steps in steps()) {
-        let scratch = Scratch::new("model");
-        let mut run = Run { scratch, store: None, model: Model::new(), versions: BTreeMap::new() };
-        run.open(Durability::Interval);
-        for (number, step) in steps.into_iter().enumerate() {
-            run.step(number, step);
-        }
-        run.step(0, Step::Look);
-        run.step(0, Step::Recover(2));
+    fn a_store_is_a_map(steps in steps(any_length(), 0..=u16::MAX)) {
+        Run::play(None, steps);
+    }
+
+    #[test]
+    fn a_store_whose_values_leave_memory_is_a_map(steps in steps(tiered_length(), 0..=90)) {
+        Run::play(Some(400_000), steps);
     }
 }
