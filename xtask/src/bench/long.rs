@@ -1,4 +1,5 @@
-//! `long`: what small requests of other clients suffer while somebody sets and gets values of 512 MiB.
+//! `long`: what small requests of other clients suffer while somebody sets and gets values of 512 MiB, and while nine in ten requests are
+//! for one key (AT-25).
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -15,34 +16,51 @@ const PER_SECOND: &str = "20000";
 const METRIC: &str = "p99 beside values of 512 MiB over p99 alone";
 const RATIO_MAX: f64 = 2.0;
 /// The other generator makes its value first.
-const LONG_BEGINS_AFTER: Duration = Duration::from_millis(700);
+const NEIGHBOUR_BEGINS_AFTER: Duration = Duration::from_millis(700);
 /// A pair takes seconds: the other generator makes its value anew.
 const PAIRS_MAX: usize = 9;
 
-/// The client with the long values; it ends with its slice.
-struct LongClient(Child);
+/// Of 50,000 requests a second nine in ten are for one key.
+const HOT_PER_SECOND: &str = "45000";
+const OTHERS_PER_SECOND: &str = "5000";
+const HOT_METRIC: &str = "p99 beside a key with nine of ten requests over p99 beside as many for all keys";
 
-impl LongClient {
-    fn start(server: &Server) -> Outcome<LongClient> {
+/// A client beside the one that is measured; it ends with its slice.
+struct Neighbour(Child);
+
+impl Neighbour {
+    /// Sets and gets values of 512 MiB.
+    fn with_long_values(server: &Server) -> Outcome<Neighbour> {
+        let words = ["--key-prefix", "long:", "--keys", "1", "--value-bytes", "536870912", "--connections", "1"];
+        Neighbour::start(server, &[&words[..], &["--preload"]].concat())
+    }
+
+    /// Sets and gets so many keys, often.
+    fn often(server: &Server, prefix: &str, keys: u64) -> Outcome<Neighbour> {
+        let keys = keys.to_string();
+        Neighbour::start(server, &["--key-prefix", prefix, "--keys", &keys, "--rate", HOT_PER_SECOND])
+    }
+
+    fn start(server: &Server, words: &[&str]) -> Outcome<Neighbour> {
         let child = Command::new("nice")
             .args(["-n", "19"])
             .arg(built("load-generator"))
             .args(["--target", &format!("127.0.0.1:{}", server.port), "--pin", "1", "--warm-up", "0", "--json"])
-            .args(["--ratio", "1:1", "--key-prefix", "long:", "--keys", "1", "--value-bytes", "536870912"])
-            .args(["--connections", "1", "--preload", "--requests", "1000000"])
+            .args(["--ratio", "1:1", "--requests", "100000000"])
+            .args(words)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| format!("the client with long values does not start: {error}"))?;
-        std::thread::sleep(LONG_BEGINS_AFTER);
-        Ok(LongClient(child))
+            .map_err(|error| format!("the client beside does not start: {error}"))?;
+        std::thread::sleep(NEIGHBOUR_BEGINS_AFTER);
+        Ok(Neighbour(child))
     }
 }
 
-impl Drop for LongClient {
+impl Drop for Neighbour {
     fn drop(&mut self) {
         if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
-            eprintln!("the client with long values does not end: {error}");
+            eprintln!("the client beside does not end: {error}");
         }
     }
 }
@@ -53,12 +71,15 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
         .note(format!("others: open loop, {PER_SECOND} GET a second over 50 connections; both generators on one CPU"));
     for durability in ["memory", "interval"] {
         for backend in &options.backends {
-            let start = Zerohop::new(backend, durability).start();
-            measure(&format!("long-{durability}"), &start.ready()?, Bar::AtMost(RATIO_MAX), options, results)?;
+            let server = Zerohop::new(backend, durability).start().ready()?;
+            measure(&format!("long-{durability}"), &server, Bar::AtMost(RATIO_MAX), options, results)?;
+            measure_hot(&format!("hot-{durability}"), &server, Bar::AtMost(RATIO_MAX), options, results)?;
         }
     }
     for peer in ["redis-server", "valkey-server"] {
-        measure("long-memory", &programs::redis_like(peer, None)?.ready()?, Bar::None, options, results)?;
+        let server = programs::redis_like(peer, None)?.ready()?;
+        measure("long-memory", &server, Bar::None, options, results)?;
+        measure_hot("hot-memory", &server, Bar::None, options, results)?;
     }
     Ok(())
 }
@@ -74,12 +95,35 @@ fn measure(cell: &str, server: &Server, bar: Bar, options: &Options, results: &m
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for _ in 0..options.pairs.min(PAIRS_MAX) {
         alone.push(p99_us()?);
-        let _client = LongClient::start(server)?;
+        let _client = Neighbour::with_long_values(server)?;
         beside.push(p99_us()?);
     }
     let ratios: Vec<f64> = beside.iter().zip(&alone).map(|(beside, alone)| beside / alone).collect();
     results.value(cell, &server.name, METRIC, &ratios, bar)?;
     results.value(&format!("{cell}-alone"), &server.name, "p99, us", &alone, Bar::None)?;
     results.value(&format!("{cell}-beside"), &server.name, "p99, us", &beside, Bar::None)?;
+    Ok(())
+}
+
+fn measure_hot(cell: &str, server: &Server, bar: Bar, options: &Options, results: &mut Results) -> Outcome<()> {
+    if !options.wants(cell) {
+        return Ok(());
+    }
+    let load = Load::new("get", 1, options.keys).with(&["--rate", OTHERS_PER_SECOND]);
+    preload(server, &Load::new("set", 1, options.keys))?;
+    let entrant = Entrant::new(server, &load);
+    let p99_us = || quiet_slice(&entrant, options, &mut 0).map(|slice| slice.p99_us);
+    let (mut uniform, mut hot) = (Vec::new(), Vec::new());
+    for _ in 0..options.pairs {
+        let neighbour = Neighbour::often(server, "all:", options.keys)?;
+        uniform.push(p99_us()?);
+        drop(neighbour);
+        let _neighbour = Neighbour::often(server, "hot:", 1)?;
+        hot.push(p99_us()?);
+    }
+    let ratios: Vec<f64> = hot.iter().zip(&uniform).map(|(hot, uniform)| hot / uniform).collect();
+    results.value(cell, &server.name, HOT_METRIC, &ratios, bar)?;
+    results.value(&format!("{cell}-all-keys"), &server.name, "p99, us", &uniform, Bar::None)?;
+    results.value(&format!("{cell}-one-key"), &server.name, "p99, us", &hot, Bar::None)?;
     Ok(())
 }

@@ -15,22 +15,51 @@ use crate::Outcome;
 const LIMIT_MB: u64 = 256;
 /// Lengths of the values, one after the other; of each one and a half times the limit.
 const VALUE_BYTES: [&str; 7] = ["100", "1000-1500", "20-60", "5000-9000", "300", "20000-60000", "132"];
+/// Where values go to the disk, and keys do not: such as are long enough that all keys fit.
+const TIERED_VALUE_BYTES: [&str; 4] = ["1000-1500", "5000-9000", "600", "20000-60000"];
+/// A policy that no option names, but `CONFIG SET` does.
+const RANDOM: &str = "allkeys-random";
 /// Between two looks at the process.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Loads it, and looks.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
-    for policy in ["allkeys-lru", "allkeys-lfu", "allkeys-random"] {
-        for (_, server) in programs::zerohops(options, results, |backend| Zerohop::new(backend, "memory")) {
-            server.ask(&format!("CONFIG SET maxmemory {LIMIT_MB}mb maxmemory-policy {policy}"))?;
-            let most_kb = watched(server.pid(), || VALUE_BYTES.iter().try_for_each(|bytes| load(&server, bytes)))?;
-            let percent = most_kb as f64 / 1024.0 / LIMIT_MB as f64 * 100.0;
-            let name = format!("{} {policy}", server.name);
-            results.value("memory-limit", &name, "% of the limit resident at most", &[percent], Bar::AtMost(105.0))?;
-            let info = server.ask("INFO memory")?;
-            let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap_or("?");
-            results.note(format!("{name}: {used} bytes of {} in use at the end", LIMIT_MB << 20));
+    for durability in ["memory", "interval"] {
+        for policy in ["evict-lru", "evict-lfu", RANDOM] {
+            measure(durability, policy, &VALUE_BYTES, options, results)?;
         }
+    }
+    measure("interval", "tier", &TIERED_VALUE_BYTES, options, results)
+}
+
+fn measure(
+    durability: &str,
+    policy: &str,
+    value_bytes: &[&str],
+    options: &Options,
+    results: &mut Results,
+) -> Outcome<()> {
+    let cell = format!("{policy}-{durability}");
+    if !options.wants(&cell) {
+        return Ok(());
+    }
+    let limit_bytes = LIMIT_MB << 20;
+    let when_full = if policy == RANDOM { "evict-lru" } else { policy };
+    let start = |backend: &str| {
+        let mut start = Zerohop::new(backend, durability).start();
+        start.words.extend(["--memory-limit", &limit_bytes.to_string(), "--when-full", when_full].map(str::to_owned));
+        start.ready()
+    };
+    for (_, server) in programs::started(options, results, start) {
+        if when_full != policy {
+            server.ask(&format!("CONFIG SET maxmemory-policy {policy}"))?;
+        }
+        let most_kb = watched(server.pid(), || value_bytes.iter().try_for_each(|bytes| load(&server, bytes)))?;
+        let percent = (most_kb << 10) as f64 / limit_bytes as f64 * 100.0;
+        results.value(&cell, &server.name, "% of the limit resident at most", &[percent], Bar::AtMost(105.0))?;
+        let info = server.ask("INFO memory")?;
+        let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap_or("?");
+        results.note(format!("{cell}, {}: {used} bytes of {limit_bytes} in use at the end", server.name));
     }
     Ok(())
 }

@@ -52,6 +52,7 @@ mod stores;
 mod table;
 mod tier;
 mod tier_peer;
+mod tier_sample;
 mod tracked_connections;
 mod traffic;
 mod verdicts;

@@ -3,20 +3,21 @@
 //! ```text
 //!  group ── zerohop on CPU 0, its values on the disk   ◄── the generator on CPU 1
 //!  group ── RocksDB, 16 threads that call Get, on both CPUs; and on CPU 0 for context
+//!  group ── zerohop as a library, the same threads
 //! ```
 
-use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::memory_group::MemoryGroup;
+use super::memory_group::{MemoryGroup, Readings};
 use super::options::Options;
 use super::programs::{Zerohop, built};
 use super::progress::Progress;
 use super::results::{Bar, Results};
 use super::server::Server;
-use super::slice::{Entrant, Load, preload, quiet_slice};
-use super::tier_peer::{Line, RocksDb, Settings};
+use super::slice::{Load, preload};
+use super::tier_peer::{Library, Settings};
+use super::tier_sample::{Sample, Who, sample};
 use crate::{Outcome, process};
 
 /// The data set is so many times the limit.
@@ -27,6 +28,8 @@ const VALUE_BYTES: u64 = 1000;
 const SHORT_VALUE_BYTES: u64 = 132;
 /// What `--memory-limit` is, of the group's limit: log and runs pass through the page cache, and the kernel counts its own.
 const SERVER_PERCENT: u64 = 94;
+/// What the library may take, of the group's limit: its program and what is free in its allocators come on top.
+const LIBRARY_PERCENT: u64 = 84;
 /// RocksDB's block cache, of the group's limit; the rest is for its tables' page cache.
 const CACHE_PERCENT: u64 = 50;
 const THREADS: usize = 16;
@@ -41,44 +44,37 @@ const REST_CORES_MAX: f64 = 0.03;
 const REST_LOOKS: usize = 3;
 const REST_LOOK: Duration = Duration::from_secs(1);
 const REST_WITHIN: Duration = Duration::from_secs(180);
-/// What INFO says may be so old.
-const INFO_AGE: Duration = Duration::from_millis(300);
 
+/// Both CPUs.
+const BOTH: &str = "0,1";
 const RATE: &str = "GET/s";
 const KILLS: &str = "kills by the system for memory";
 
 /// Ours and its group; in this order, because a group must be empty before it goes.
-struct Ours {
-    server: Server,
+pub struct Ours {
+    pub server: Server,
     group: MemoryGroup,
 }
 
-struct Theirs {
-    store: RocksDb,
+/// A store that is called, and its group.
+pub struct Called {
+    pub store: Library,
     group: MemoryGroup,
+}
+
+/// RocksDB, and what is compared with it besides the servers.
+pub struct Libraries {
+    pub rocksdb: Called,
+    pub zerohop: Called,
+}
+
+impl Libraries {
+    fn groups(&self) -> [(&'static str, &MemoryGroup); 2] {
+        [&self.rocksdb, &self.zerohop].map(|called| (called.store.name(), &called.group))
+    }
 }
 
 /// Who reads.
-#[derive(Clone, Copy)]
-enum Who {
-    Ours { index: usize, pipeline: usize },
-    Theirs { cpus: &'static str },
-}
-
-/// What one slice showed.
-#[derive(Clone, Copy)]
-struct Sample {
-    per_second: f64,
-    cpu_us: f64,
-    /// Of the disk, over GETs; what the kernel counts for the process.
-    disk_bytes: f64,
-    /// As a client sees it; not known of a library.
-    p50_us: f64,
-    p99_us: f64,
-    /// Values that came back, over GETs.
-    fetches: f64,
-}
-
 /// Both data sets: values of 1000 bytes are judged, of 132 bytes it is told how much fits.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let limit_bytes = options.keys * (KEY_BYTES + VALUE_BYTES) / FACTOR;
@@ -112,6 +108,10 @@ fn note_settings(options: &Options, limit_bytes: u64, results: &mut Results) {
          cache, blooms of 10 bits, write buffers of an eighth of the cache, otherwise its defaults; compacted as a whole before it is \
          read; on both CPUs, and pinned to CPU 0 as rocksdb-cpu0"
     ));
+    results.note(format!(
+        "zerohop-library: zerohop::Store with a memory limit of {LIBRARY_PERCENT} % of the group's, durability Interval; {THREADS} threads \
+         on both CPUs"
+    ));
 }
 
 fn slice_seconds(options: &Options) -> f64 {
@@ -130,28 +130,38 @@ fn measure(distributions: &[&str], limit_bytes: u64, options: &Options, results:
             Err(message) => results.absent(message),
         }
     }
-    let group = MemoryGroup::new("rocksdb", limit_bytes)?;
+    let groups = ["rocksdb", "library"].map(|name| MemoryGroup::new(name, limit_bytes));
+    let [theirs, library] = groups;
+    let (theirs, library) = (theirs?, library?);
     let loaded = ours.iter().try_for_each(|store| load(store, options.keys, results)).and_then(|()| {
-        let settings = Settings {
+        let settings = |percent| Settings {
             keys: options.keys,
             value_bytes: VALUE_BYTES,
-            cache_bytes: limit_bytes * CACHE_PERCENT / 100,
+            memory_bytes: limit_bytes * percent / 100,
             threads: THREADS,
         };
-        let (store, line) = RocksDb::loaded(settings, &group)?;
-        results.note(format!("rocksdb: loaded and compacted in {:.0} s", line.wall_s));
-        Ok(store)
+        let stores = [
+            Library::rocksdb(settings(CACHE_PERCENT), &theirs)?,
+            Library::zerohop(settings(LIBRARY_PERCENT), &library)?,
+        ];
+        Ok(stores.map(|(store, line)| {
+            results.note(format!("{}: loaded in {:.0} s", store.name(), line.wall_s));
+            store
+        }))
     });
-    let mut theirs = match loaded {
-        Ok(store) => Theirs { store, group },
+    let mut libraries = match loaded {
+        Ok([rocksdb, zerohop]) => Libraries {
+            rocksdb: Called { store: rocksdb, group: theirs },
+            zerohop: Called { store: zerohop, group: library },
+        },
         Err(message) => {
-            judge_kills("load", &ours, Some(&group), results)?;
+            judge_kills("load", &ours, &[("rocksdb", &theirs), ("zerohop-library", &library)], results)?;
             return Err(message);
         }
     };
     for distribution in distributions {
-        let measured = measure_distribution(distribution, &ours, &mut theirs, options, results);
-        judge_kills(distribution, &ours, Some(&theirs.group), results)?;
+        let measured = measure_distribution(distribution, &ours, &mut libraries, options, results);
+        judge_kills(distribution, &ours, &libraries.groups(), results)?;
         measured?;
     }
     Ok(())
@@ -166,7 +176,7 @@ fn started(backend: &str, limit_bytes: u64) -> Outcome<Ours> {
     Ok(Ours { server: start.ready()?, group })
 }
 
-fn load_of(distribution: &str, pipeline: usize, keys: u64) -> Load {
+pub fn load_of(distribution: &str, pipeline: usize, keys: u64) -> Load {
     let value_bytes = VALUE_BYTES.to_string();
     Load::new("get", pipeline, keys).with(&["--value-bytes", &value_bytes, "--distribution", distribution])
 }
@@ -223,9 +233,9 @@ fn told(ours: &Ours) -> Outcome<String> {
 }
 
 /// A store that the system killed is a failure with that name, whatever else it looks like.
-fn judge_kills(cell: &str, ours: &[Ours], theirs: Option<&MemoryGroup>, results: &mut Results) -> Outcome<()> {
+fn judge_kills(cell: &str, ours: &[Ours], called: &[(&str, &MemoryGroup)], results: &mut Results) -> Outcome<()> {
     let groups = ours.iter().map(|ours| (ours.server.name.as_str(), &ours.group));
-    for (name, group) in groups.chain(theirs.map(|group| ("rocksdb", group))) {
+    for (name, group) in groups.chain(called.iter().copied()) {
         results.value(cell, name, KILLS, &[group.readings()?.kills as f64], Bar::AtMost(0.0))?;
     }
     Ok(())
@@ -234,7 +244,7 @@ fn judge_kills(cell: &str, ours: &[Ours], theirs: Option<&MemoryGroup>, results:
 fn measure_distribution(
     distribution: &str,
     ours: &[Ours],
-    theirs: &mut Theirs,
+    libraries: &mut Libraries,
     options: &Options,
     results: &mut Results,
 ) -> Outcome<()> {
@@ -243,39 +253,43 @@ fn measure_distribution(
         PIPELINES.into_iter().filter(|pipeline| options.wants(&cell(distribution, *pipeline))).collect();
     let of_ours =
         (0..ours.len()).flat_map(|index| pipelines.iter().map(move |&pipeline| Who::Ours { index, pipeline }));
-    let entrants: Vec<Who> = of_ours.chain([Who::Theirs { cpus: "0,1" }, Who::Theirs { cpus: "0" }]).collect();
+    let called = [Who::Library { cpus: BOTH }, Who::Theirs { cpus: BOTH }, Who::Theirs { cpus: "0" }];
+    let entrants: Vec<Who> = of_ours.chain(called).collect();
     let settling = Options { slice_seconds: SETTLING_SECONDS, ..options.clone() };
     for index in 0..ours.len() {
-        sample(Who::Ours { index, pipeline: pipelines[0] }, distribution, ours, theirs, &settling)?;
+        sample(Who::Ours { index, pipeline: pipelines[0] }, distribution, ours, libraries, &settling)?;
     }
-    sample(Who::Theirs { cpus: "0,1" }, distribution, ours, theirs, &settling)?;
+    for who in [Who::Library { cpus: BOTH }, Who::Theirs { cpus: BOTH }] {
+        sample(who, distribution, ours, libraries, &settling)?;
+    }
     let mut samples: Vec<Vec<Sample>> = entrants.iter().map(|_| Vec::new()).collect();
     let mut progress = Progress::new(distribution, options.pairs * entrants.len());
     for round in 0..options.pairs {
         for turn in 0..entrants.len() {
             let index = (round + turn) % entrants.len();
-            samples[index].push(sample(entrants[index], distribution, ours, theirs, &options)?);
+            samples[index].push(sample(entrants[index], distribution, ours, libraries, &options)?);
             progress.show(round * entrants.len() + turn + 1);
         }
     }
     let (of_ours, of_theirs) = samples.split_at(entrants.len() - 2);
     for (who, samples) in entrants.iter().zip(of_ours) {
-        let Who::Ours { index, pipeline } = who else { continue };
-        judge(
-            &cell(distribution, *pipeline),
-            (&ours[*index].server.name, samples),
-            (&of_theirs[0], &of_theirs[1]),
-            results,
-        )?;
+        let (cell, name) = match who {
+            Who::Ours { index, pipeline } => (cell(distribution, *pipeline), ours[*index].server.name.as_str()),
+            Who::Library { .. } | Who::Theirs { .. } => {
+                (format!("{distribution}-called"), libraries.zerohop.store.name())
+            }
+        };
+        judge(&cell, (name, samples), (&of_theirs[0], &of_theirs[1]), results)?;
     }
     for ours in ours {
         results.note(format!("{distribution}: {}: {}", ours.server.name, told(ours)?));
     }
-    let readings = theirs.group.readings()?;
-    results.note(format!(
-        "{distribution}: rocksdb: its group has {} bytes and was at its limit {} times",
-        readings.used_bytes, readings.reclaims
-    ));
+    for (name, group) in libraries.groups() {
+        let Readings { used_bytes, reclaims, .. } = group.readings()?;
+        results.note(format!(
+            "{distribution}: {name}: its group has {used_bytes} bytes and was at its limit {reclaims} times"
+        ));
+    }
     Ok(())
 }
 
@@ -297,69 +311,20 @@ fn judge(
     for (metric, of) in [("CPU us per GET", of_cpu), ("bytes from the disk per GET", of_disk)] {
         results.ratios((cell, metric), (name, &column(ours, of)), ("rocksdb", &column(both, of)), Bar::None)?;
     }
-    results.value(cell, name, "p50, us", &column(ours, |sample| sample.p50_us), Bar::None)?;
-    results.value(cell, name, "p99, us", &column(ours, |sample| sample.p99_us), Bar::None)?;
-    results.value(cell, name, "values fetched per GET", &column(ours, |sample| sample.fetches), Bar::None)?;
+    let clients: [(&str, Vec<f64>); 3] = [
+        ("p50, us", column(ours, |sample| sample.p50_us)),
+        ("p99, us", column(ours, |sample| sample.p99_us)),
+        ("values fetched per GET", column(ours, |sample| sample.fetches)),
+    ];
+    for (metric, values) in clients.iter().filter(|(_, values)| values.iter().all(|value| !value.is_nan())) {
+        results.value(cell, name, metric, values, Bar::None)?;
+    }
     for (name, samples) in [(name, ours), ("rocksdb", both), ("rocksdb-cpu0", one)] {
         let columns = [column(samples, of_rate), column(samples, of_cpu), column(samples, of_disk)];
         let named = [(RATE, &columns[0][..]), ("cpu_us", &columns[1]), ("disk_bytes", &columns[2])];
         results.keep_values(cell, name, &named);
     }
     Ok(())
-}
-
-fn sample(who: Who, distribution: &str, ours: &[Ours], theirs: &mut Theirs, options: &Options) -> Outcome<Sample> {
-    match who {
-        Who::Ours { index, pipeline } => sample_ours(&ours[index].server, distribution, pipeline, options),
-        Who::Theirs { cpus } => {
-            let before = disk_bytes(theirs.store.pid())?;
-            let Line { gets, wall_s, cpu_s } = theirs.store.read(distribution, options.slice_seconds, cpus)?;
-            let bytes = disk_bytes(theirs.store.pid())? - before;
-            let gets = gets.max(1) as f64;
-            Ok(Sample {
-                per_second: gets / wall_s,
-                cpu_us: cpu_s * 1e6 / gets,
-                disk_bytes: bytes / gets,
-                p50_us: f64::NAN,
-                p99_us: f64::NAN,
-                fetches: f64::NAN,
-            })
-        }
-    }
-}
-
-fn sample_ours(server: &Server, distribution: &str, pipeline: usize, options: &Options) -> Outcome<Sample> {
-    let entrant = Entrant::new(server, &load_of(distribution, pipeline, options.keys));
-    let read = || -> Outcome<[f64; 3]> {
-        std::thread::sleep(INFO_AGE);
-        let info = server.ask("INFO everything")?;
-        Ok([disk_bytes(server.pid())?, number(&info, "keyspace_hits")?, number(&info, "values_fetched")?])
-    };
-    let before = read()?;
-    let slice = quiet_slice(&entrant, options, &mut 0)?;
-    let after = read()?;
-    // The warm-up counts in these, too, and in what they are divided by.
-    let gets = (after[1] - before[1]).max(1.0);
-    Ok(Sample {
-        per_second: slice.per_second,
-        cpu_us: slice.us_per_request,
-        disk_bytes: (after[0] - before[0]) / gets,
-        p50_us: slice.p50_us,
-        p99_us: slice.p99_us,
-        fetches: (after[2] - before[2]) / gets,
-    })
-}
-
-fn number(info: &str, name: &str) -> Outcome<f64> {
-    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok());
-    value.ok_or_else(|| format!("INFO has no number {name}"))
-}
-
-/// What a process had the disk read, all its threads, those that ended included.
-fn disk_bytes(pid: u32) -> Outcome<f64> {
-    let path = format!("/proc/{pid}/io");
-    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    number(&text, "read_bytes")
 }
 
 /// Writes short values until four times the limit was sent, and tells how much of it is there.
@@ -372,7 +337,7 @@ fn show_what_fits(backend: &str, limit_bytes: u64, results: &mut Results) -> Out
         .args(["--target", &format!("127.0.0.1:{}", ours.server.port), "--pin", "1", "--op", "set", "--pipeline", "16"])
         .args(["--distribution", "sequential", "--keys", &count, "--requests", &count]);
     let written = process::output(&mut generator);
-    judge_kills("fits", std::slice::from_ref(&ours), None, results)?;
+    judge_kills("fits", std::slice::from_ref(&ours), &[], results)?;
     written?;
     rest(&ours.server)?;
     let keys: f64 = ours.server.ask("DBSIZE")?.trim_start_matches(':').parse().map_err(|_| "DBSIZE is no number")?;
@@ -380,16 +345,4 @@ fn show_what_fits(backend: &str, limit_bytes: u64, results: &mut Results) -> Out
     results.value("fits", &ours.server.name, "data set of 15 B + 132 B over the limit", &[factor], Bar::None)?;
     results.note(format!("fits: {}", told(&ours)?));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::number;
-
-    #[test]
-    fn a_number_is_found_by_its_whole_name() {
-        let text = "rchar: 7\r\nxread_bytes:1\r\nread_bytes: 4096\r\ncancelled_write_bytes: 0";
-        assert_eq!(number(text, "read_bytes"), Ok(4096.0));
-        assert!(number(text, "bytes").is_err_and(|message| message.contains("bytes")));
-    }
 }

@@ -1,8 +1,9 @@
-//! RocksDB of `bench-peers/tier.cpp`: compiled here, started inside a memory cgroup, told line by line what to read.
+//! Stores that are called, not asked over a network: RocksDB by `bench-peers/tier.cpp`, compiled here, and the library's example
+//! `embedded_tier`. Each is started inside a memory cgroup, and told line by line what to read.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde::Deserialize;
@@ -18,7 +19,8 @@ use crate::{Outcome, process, workspace};
 pub struct Settings {
     pub keys: u64,
     pub value_bytes: u64,
-    pub cache_bytes: u64,
+    /// RocksDB's block cache, or what the library may take.
+    pub memory_bytes: u64,
     pub threads: usize,
 }
 
@@ -31,23 +33,46 @@ pub struct Line {
 }
 
 /// A store that is loaded; killed when dropped, and its files removed.
-pub struct RocksDb {
+pub struct Library {
+    name: &'static str,
     child: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
     folder: PathBuf,
 }
 
-impl RocksDb {
-    /// Compiles it where that is possible, loads it, and says how long that took.
-    pub fn loaded(settings: Settings, group: &MemoryGroup) -> Outcome<(RocksDb, Line)> {
-        let program = compiled()?;
-        let folder = workspace::root().join("target/bench-data").join(format!("rocksdb-{}", std::process::id()));
+impl Library {
+    /// RocksDB, compiled where that is possible, loaded, and how long that took.
+    pub fn rocksdb(settings: Settings, group: &MemoryGroup) -> Outcome<(Library, Line)> {
+        // Past the page cache or not: as it does by itself.
+        Library::loaded("rocksdb", &compiled()?, settings, &["0"], group)
+    }
+
+    /// Zerohop, without a server.
+    pub fn zerohop(settings: Settings, group: &MemoryGroup) -> Outcome<(Library, Line)> {
+        let mut cargo = workspace::cargo();
+        cargo.args(["build", "--release", "--quiet", "--package", "cli", "--example", "embedded_tier"]);
+        if !process::shown(&mut cargo)? {
+            return Err(String::from("the library's load does not build"));
+        }
+        let program = workspace::root().join("target/release/examples/embedded_tier");
+        Library::loaded("zerohop-library", &program, settings, &[], group)
+    }
+
+    fn loaded(
+        name: &'static str,
+        program: &Path,
+        settings: Settings,
+        more: &[&str],
+        group: &MemoryGroup,
+    ) -> Outcome<(Library, Line)> {
+        let folder = workspace::root().join("target/bench-data").join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let Settings { keys, value_bytes, cache_bytes, threads } = settings;
-        let numbers = [keys, value_bytes, cache_bytes, threads as u64, 0].map(|number| number.to_string());
-        let words: Vec<String> =
-            [&program, &folder].map(|path| path.display().to_string()).into_iter().chain(numbers).collect();
+        let Settings { keys, value_bytes, memory_bytes, threads } = settings;
+        let numbers = [keys, value_bytes, memory_bytes, threads as u64].map(|number| number.to_string());
+        let paths = [program, &folder].map(|path| path.display().to_string());
+        let more = more.iter().map(|word| (*word).to_owned());
+        let words: Vec<String> = paths.into_iter().chain(numbers).chain(more).collect();
         // As the server: preferred over its neighbours, and gone when this chore is killed.
         let mut child = outranking("setpriv")
             .args(["--pdeathsig", "KILL"])
@@ -55,12 +80,17 @@ impl RocksDb {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("RocksDB's program does not start: {error}"))?;
+            .map_err(|error| format!("{name}'s program does not start: {error}"))?;
         let commands = child.stdin.take().ok_or("its standard input was piped above")?;
         let answers = BufReader::new(child.stdout.take().ok_or("its standard output was piped above")?);
-        let mut store = RocksDb { child, commands, answers, folder };
+        let mut store = Library { name, child, commands, answers, folder };
         let loaded = store.answer()?;
         Ok((store, loaded))
+    }
+
+    /// As tables call it.
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Its process id.
@@ -72,25 +102,25 @@ impl RocksDb {
     pub fn read(&mut self, distribution: &str, seconds: f64, cpus: &str) -> Outcome<Line> {
         writeln!(self.commands, "{distribution} {seconds} {cpus}")
             .and_then(|()| self.commands.flush())
-            .map_err(|error| format!("RocksDB's program takes no command: {error}"))?;
+            .map_err(|error| format!("{}'s program takes no command: {error}", self.name))?;
         self.answer()
     }
 
     fn answer(&mut self) -> Outcome<Line> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).map_err(|error| format!("RocksDB's program is lost: {error}"))?;
+        let (name, mut line) = (self.name, String::new());
+        self.answers.read_line(&mut line).map_err(|error| format!("{name}'s program is lost: {error}"))?;
         if line.is_empty() {
-            let status = self.child.wait().map_err(|error| format!("RocksDB's program is lost: {error}"))?;
-            return Err(format!("RocksDB's program ended ({status}); what it said stands above"));
+            let status = self.child.wait().map_err(|error| format!("{name}'s program is lost: {error}"))?;
+            return Err(format!("{name}'s program ended ({status}); what it said stands above"));
         }
-        serde_json::from_str(&line).map_err(|error| format!("RocksDB's program said {line:?}: {error}"))
+        serde_json::from_str(&line).map_err(|error| format!("{name}'s program said {line:?}: {error}"))
     }
 }
 
-impl Drop for RocksDb {
+impl Drop for Library {
     fn drop(&mut self) {
         if self.child.kill().is_ok() && self.child.wait().is_err() {
-            eprintln!("RocksDB's program could not be waited for");
+            eprintln!("{}'s program could not be waited for", self.name);
         }
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             eprintln!("cannot remove {}: {error}", self.folder.display());
