@@ -59,7 +59,9 @@ class Tasks:
 
 @final
 class Store:
-    def __new__(cls, directory: str | None, *, durability: Literal["memory", "interval", "commit"]) -> Self: ...
+    def __new__(
+        cls, directory: str | None, *, durability: Literal["memory", "interval", "commit"], memory_limit: int | None
+    ) -> Self: ...
     @overload
     def get(self, key: Word, default: None = None) -> bytes | None: ...
     @overload
