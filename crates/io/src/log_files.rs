@@ -182,11 +182,12 @@ impl LogFiles {
         }
     }
 
-    /// The sync that was asked for, to be performed by the caller.
+    /// For who reads runs where he may block.
     pub fn run_reader(&self) -> RunReader {
         RunReader::new(&self.config.directory, &self.runs)
     }
 
+    /// The sync that was asked for, to be performed by the caller.
     pub fn take_sync(&mut self) -> Option<LogSync> {
         match &mut self.syncs {
             Syncs::Beside(_) => None,

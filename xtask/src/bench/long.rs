@@ -25,6 +25,40 @@ const HOT_PER_SECOND: &str = "45000";
 const OTHERS_PER_SECOND: &str = "5000";
 const HOT_METRIC: &str = "p99 beside a key with nine of ten requests over p99 beside as many for all keys";
 
+/// Who is beside the measured client in one half of a pair, if anybody is; the number is that of all keys.
+type Beside = fn(&Server, u64) -> Outcome<Option<Neighbour>>;
+
+/// What is compared with what.
+struct Disturbance {
+    name: &'static str,
+    metric: &'static str,
+    /// Of the measured client.
+    per_second: &'static str,
+    pairs_max: usize,
+    /// Without, and with it.
+    sides: [(&'static str, Beside); 2],
+}
+
+const DISTURBANCES: [Disturbance; 2] = [
+    Disturbance {
+        name: "long",
+        metric: METRIC,
+        per_second: PER_SECOND,
+        pairs_max: PAIRS_MAX,
+        sides: [("alone", |_, _| Ok(None)), ("beside", |server, _| Neighbour::with_long_values(server).map(Some))],
+    },
+    Disturbance {
+        name: "hot",
+        metric: HOT_METRIC,
+        per_second: OTHERS_PER_SECOND,
+        pairs_max: usize::MAX,
+        sides: [
+            ("all-keys", |server, keys| Neighbour::often(server, "all:", keys).map(Some)),
+            ("one-key", |server, _| Neighbour::often(server, "hot:", 1).map(Some)),
+        ],
+    },
+];
+
 /// A client beside the one that is measured; it ends with its slice.
 struct Neighbour(Child);
 
@@ -72,58 +106,46 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     for durability in ["memory", "interval"] {
         for backend in &options.backends {
             let server = Zerohop::new(backend, durability).start().ready()?;
-            measure(&format!("long-{durability}"), &server, Bar::AtMost(RATIO_MAX), options, results)?;
-            measure_hot(&format!("hot-{durability}"), &server, Bar::AtMost(RATIO_MAX), options, results)?;
+            for disturbance in &DISTURBANCES {
+                measure(disturbance, durability, (&server, Bar::AtMost(RATIO_MAX)), options, results)?;
+            }
         }
     }
     for peer in ["redis-server", "valkey-server"] {
         let server = programs::redis_like(peer, None)?.ready()?;
-        measure("long-memory", &server, Bar::None, options, results)?;
-        measure_hot("hot-memory", &server, Bar::None, options, results)?;
+        for disturbance in &DISTURBANCES {
+            measure(disturbance, "memory", (&server, Bar::None), options, results)?;
+        }
     }
     Ok(())
 }
 
-fn measure(cell: &str, server: &Server, bar: Bar, options: &Options, results: &mut Results) -> Outcome<()> {
-    if !options.wants(cell) {
+fn measure(
+    disturbance: &Disturbance,
+    durability: &str,
+    (server, bar): (&Server, Bar),
+    options: &Options,
+    results: &mut Results,
+) -> Outcome<()> {
+    let cell = format!("{}-{durability}", disturbance.name);
+    if !options.wants(&cell) {
         return Ok(());
     }
-    let load = Load::new("get", 1, options.keys).with(&["--rate", PER_SECOND]);
+    let load = Load::new("get", 1, options.keys).with(&["--rate", disturbance.per_second]);
     preload(server, &Load::new("set", 1, options.keys))?;
     let entrant = Entrant::new(server, &load);
-    let p99_us = || quiet_slice(&entrant, options, &mut 0).map(|slice| slice.p99_us);
-    let (mut alone, mut beside) = (Vec::new(), Vec::new());
-    for _ in 0..options.pairs.min(PAIRS_MAX) {
-        alone.push(p99_us()?);
-        let _client = Neighbour::with_long_values(server)?;
-        beside.push(p99_us()?);
+    let mut p99s_us = [Vec::new(), Vec::new()];
+    for _ in 0..options.pairs.min(disturbance.pairs_max) {
+        for (p99s_us, (_, neighbour)) in p99s_us.iter_mut().zip(disturbance.sides) {
+            let _neighbour = neighbour(server, options.keys)?;
+            p99s_us.push(quiet_slice(&entrant, options, &mut 0)?.p99_us);
+        }
     }
-    let ratios: Vec<f64> = beside.iter().zip(&alone).map(|(beside, alone)| beside / alone).collect();
-    results.value(cell, &server.name, METRIC, &ratios, bar)?;
-    results.value(&format!("{cell}-alone"), &server.name, "p99, us", &alone, Bar::None)?;
-    results.value(&format!("{cell}-beside"), &server.name, "p99, us", &beside, Bar::None)?;
-    Ok(())
-}
-
-fn measure_hot(cell: &str, server: &Server, bar: Bar, options: &Options, results: &mut Results) -> Outcome<()> {
-    if !options.wants(cell) {
-        return Ok(());
+    let [without, with] = &p99s_us;
+    let ratios: Vec<f64> = with.iter().zip(without).map(|(with, without)| with / without).collect();
+    results.value(&cell, &server.name, disturbance.metric, &ratios, bar)?;
+    for (p99s_us, (side, _)) in p99s_us.iter().zip(disturbance.sides) {
+        results.value(&format!("{cell}-{side}"), &server.name, "p99, us", p99s_us, Bar::None)?;
     }
-    let load = Load::new("get", 1, options.keys).with(&["--rate", OTHERS_PER_SECOND]);
-    preload(server, &Load::new("set", 1, options.keys))?;
-    let entrant = Entrant::new(server, &load);
-    let p99_us = || quiet_slice(&entrant, options, &mut 0).map(|slice| slice.p99_us);
-    let (mut uniform, mut hot) = (Vec::new(), Vec::new());
-    for _ in 0..options.pairs {
-        let neighbour = Neighbour::often(server, "all:", options.keys)?;
-        uniform.push(p99_us()?);
-        drop(neighbour);
-        let _neighbour = Neighbour::often(server, "hot:", 1)?;
-        hot.push(p99_us()?);
-    }
-    let ratios: Vec<f64> = hot.iter().zip(&uniform).map(|(hot, uniform)| hot / uniform).collect();
-    results.value(cell, &server.name, HOT_METRIC, &ratios, bar)?;
-    results.value(&format!("{cell}-all-keys"), &server.name, "p99, us", &uniform, Bar::None)?;
-    results.value(&format!("{cell}-one-key"), &server.name, "p99, us", &hot, Bar::None)?;
     Ok(())
 }

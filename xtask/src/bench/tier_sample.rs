@@ -94,7 +94,7 @@ fn number(info: &str, name: &str) -> Outcome<f64> {
 }
 
 /// What a process had the disk read, all its threads, those that ended included.
-pub fn disk_bytes(pid: u32) -> Outcome<f64> {
+fn disk_bytes(pid: u32) -> Outcome<f64> {
     let path = format!("/proc/{pid}/io");
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
     number(&text, "read_bytes")
