@@ -69,6 +69,8 @@ pub struct Connection {
     pub(crate) written: Option<Box<Written>>,
     /// The street was told not to read from it.
     pub receive_paused: bool,
+    /// It is among those whose requests count with the store's memory.
+    pub is_held: bool,
     /// The street was told to close it.
     pub close_asked: bool,
     /// It is closed without the replies it is owed.
@@ -92,6 +94,7 @@ impl Connection {
             awaited: None,
             written: None,
             receive_paused: false,
+            is_held: false,
             close_asked: false,
             abandoned: false,
             flush_listed: false,

@@ -2,7 +2,7 @@
 //! (`docs/internals/memory.md`).
 //!
 //! ```text
-//!   maxmemory ─ what the process takes beside its stores ─ ÷ cores ─ long values on their way ──► the store's limit
+//!   maxmemory ─ what the process takes beside its stores ─ ÷ cores ─ what waits on its way ──► the store's limit
 //!
 //!   core i   takes so much ──────────────► core 0    all stores together, and the process's memory
 //!            ◄──────────── so much is beside them    every tenth of a second
@@ -14,6 +14,9 @@ use storage::{MemoryLimit, Room};
 use wire::registry::{CommandSpec, Flags};
 use wire::{Arguments, Reply, error};
 
+use base::ConnectionId;
+
+use crate::connection::Stall;
 use crate::hop::Control;
 use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
@@ -39,6 +42,14 @@ pub(crate) struct Memory {
     limit: Option<MemoryLimit>,
     /// What the process takes beside the stores of all cores, as core 0 said last.
     beside_bytes: u64,
+    /// Connections of this core that brought more than it could serve, and so were told to be silent.
+    pub(crate) held_requests: Vec<ConnectionId>,
+    /// Bytes of their requests when this tick began.
+    held_bytes: usize,
+    /// Connections whose request found no room, and its bytes, in the order in which they came.
+    pub(crate) waiting: Vec<(ConnectionId, usize)>,
+    /// The least that found none in this tick: nobody asks for as much before the next one.
+    pub(crate) lacking_bytes: Option<usize>,
     /// Core 0 only: what each core's store takes, as they said last.
     stores: Vec<Option<u64>>,
     /// A core that lent groups to the unit that runs now has no room, and nobody to evict.
@@ -55,6 +66,10 @@ impl Memory {
     #[inline]
     pub(crate) fn is_limited(&self) -> bool {
         self.limit.is_some()
+    }
+
+    fn is_lacking(&self, bytes: usize) -> bool {
+        self.lacking_bytes.is_some_and(|least| bytes >= least)
     }
 
     /// A unit begins to run on groups of which some are lent.
@@ -89,10 +104,11 @@ impl Shard {
 
     /// The store's limit follows the settings, and what lies beside it.
     pub(crate) fn update_memory(&mut self) {
+        self.weigh_held_requests();
         let limit = self.node.config.memory_bytes_max().map(|bytes_max| {
             let beside = self.memory.beside_bytes.min(bytes_max / BESIDE_SHARE_MAX);
             let share = (bytes_max - beside - bytes_max / HEADROOM_SHARE) / self.outbox.len() as u64;
-            let bytes = share.saturating_sub(self.uploads.bytes() as u64) as usize;
+            let bytes = share.saturating_sub(self.on_its_way_bytes() as u64) as usize;
             MemoryLimit { bytes, policy: self.node.config.eviction(), tiers: self.store.tiers() }
         });
         if limit != self.memory.limit {
@@ -101,10 +117,28 @@ impl Shard {
         }
     }
 
+    /// What waits for the disk or for room comes and goes faster than anybody looks at the process, so it is known exactly.
+    fn weigh_held_requests(&mut self) {
+        let mut held = std::mem::take(&mut self.memory.held_requests);
+        self.memory.held_bytes = 0;
+        held.retain(|&id| {
+            let Some(connection) = self.connections.get_mut(id) else { return false };
+            connection.is_held = connection.receive_paused;
+            self.memory.held_bytes += if connection.is_held { connection.input.capacity() } else { 0 };
+            connection.is_held
+        });
+        self.memory.held_requests = held;
+    }
+
+    /// Bytes on their way into the store.
+    fn on_its_way_bytes(&self) -> usize {
+        self.uploads.bytes() + self.memory.held_bytes
+    }
+
     /// Tells core 0 what this core's store takes; core 0 tells all what the process takes beside them.
     pub(crate) fn tell_memory(&mut self) {
         let Some(limit_bytes) = self.node.config.memory_bytes_max() else { return };
-        let bytes = (self.store.memory_bytes() + self.uploads.bytes()) as u64;
+        let bytes = (self.store.memory_bytes() + self.on_its_way_bytes()) as u64;
         if self.core.0 > 0 {
             return self.outbox[0].controls.push(Control::StoreTakes { bytes });
         }
@@ -165,14 +199,45 @@ impl Shard {
     /// Writes the error of a request that needs memory where there is none, or puts it off until there is; true if it
     /// does not run now.
     pub(crate) fn lacks_memory(&mut self, index: u32, spec: &CommandSpec, arguments: Arguments<'_>) -> bool {
-        match self.room_for(spec, taken_by(arguments)) {
+        let bytes = taken_by(arguments);
+        let is_asked = spec.flags.contains(Flags::DENYOOM) && self.memory.is_limited();
+        if is_asked && self.memory.is_lacking(bytes) {
+            self.await_memory(index, bytes, arguments);
+            return true;
+        }
+        match self.room_for(spec, bytes) {
             Room::Enough => return false,
-            Room::Later => self.put_off_request(index, arguments),
+            Room::Later => self.await_memory(index, bytes, arguments),
             Room::Run if self.may_clean() => self.hold_writer(index, arguments),
             Room::Run => self.refuse_memory(index),
             Room::Refused => self.refuse_memory(index),
         }
         true
+    }
+
+    /// The connection waits for room; a request that asks for as much as one that found none does not ask in the same tick, nor is it
+    /// decoded for that: each try copies all that the connection brought.
+    fn await_memory(&mut self, index: u32, bytes: usize, arguments: Arguments<'_>) {
+        let Some(connection) = self.connections.at(index) else { return };
+        self.memory.lacking_bytes = Some(self.memory.lacking_bytes.map_or(bytes, |least| least.min(bytes)));
+        connection.stall = Stall::TickFull;
+        wire::request::encode(arguments, &mut connection.repeat);
+        self.memory.waiting.push((connection.id, bytes));
+        self.put_off.note();
+    }
+
+    /// Those that wait for room try again, as long as one of their size may find it.
+    pub(crate) fn serve_awaiting_memory(&mut self, received: &[u8]) {
+        for (id, bytes) in std::mem::take(&mut self.memory.waiting) {
+            if self.memory.is_lacking(bytes) || self.tick_is_full() {
+                self.memory.waiting.push((id, bytes));
+            } else {
+                self.serve_again(id, received);
+            }
+        }
+        if !self.memory.waiting.is_empty() {
+            self.put_off.note();
+        }
     }
 
     /// Inside MULTI everything takes memory until EXEC, so everything is refused where there is none; as in Redis.

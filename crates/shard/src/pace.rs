@@ -49,9 +49,7 @@ impl Shard {
         let held = std::mem::replace(&mut self.pace.holds_writers, outruns);
         self.pace.held_ticks += u64::from(outruns);
         if held && !outruns {
-            let writers = std::mem::take(&mut self.pace.writers);
-            self.put_off.resume(writers);
-            // Requests of other cores, too.
+            // Those that waited go on in this tick, and so do requests of other cores.
             self.put_off.note();
         }
     }
@@ -88,6 +86,23 @@ impl Shard {
     /// Whether so much is not synced that the next sync should not wait for its time.
     pub(crate) fn wants_early_sync(&self) -> bool {
         self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > LOG_SYNC_SEGMENTS * log.segment_bytes())
+    }
+
+    /// Writers that waited go on, one after the other, as long as none has to wait again: each try copies all that the connection
+    /// brought.
+    pub(crate) fn serve_held_writers(&mut self, received: &[u8]) {
+        let mut writers = std::mem::take(&mut self.pace.writers).into_iter();
+        while !self.pace.holds_writers
+            && !self.tick_is_full()
+            && let Some(id) = writers.next()
+        {
+            self.serve_again(id, received);
+        }
+        // Who had no turn comes before those who have to wait again.
+        self.pace.writers.splice(..0, writers);
+        if !self.pace.holds_writers && !self.pace.writers.is_empty() {
+            self.put_off.note();
+        }
     }
 
     /// The connection waits, and this request runs first when writers go on.

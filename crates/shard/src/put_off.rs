@@ -114,11 +114,6 @@ impl PutOff {
         self.noted
     }
 
-    /// These connections go on, behind those that wait already.
-    pub(crate) fn resume(&mut self, mut connections: Vec<ConnectionId>) {
-        self.connections.append(&mut connections);
-    }
-
     /// Records left the buffer before the kind of work that wrote them ended.
     pub(crate) fn note_sealed(&mut self, bytes: usize) {
         self.sealed_bytes += bytes;
@@ -221,6 +216,8 @@ impl Shard {
     /// Connections that were put off, before any other request of this tick.
     pub(crate) fn serve_put_off(&mut self, received: &[u8]) {
         self.begin_kind();
+        self.serve_held_writers(received);
+        self.serve_awaiting_memory(received);
         if self.put_off.connections.is_empty() {
             return;
         }
@@ -228,18 +225,23 @@ impl Shard {
         while !self.tick_is_full()
             && let Some(id) = waiting.next()
         {
-            let Some(connection) = self.connections.get_mut(id) else { continue };
-            let reads_replies = connection.output.pressure() == Pressure::Ok;
-            connection.stall = if reads_replies { Stall::None } else { Stall::Output };
-            self.decode(Arrival { connection: id, span: Span::default() }, received);
-            self.run_window(received);
-            self.list_for_flush(id.index);
+            self.serve_again(id, received);
         }
         // Who had no turn comes before those who had one and were put off again.
         self.put_off.connections.splice(..0, waiting);
         if !self.put_off.connections.is_empty() {
             self.put_off.note();
         }
+    }
+
+    /// A connection that was put off goes on.
+    pub(crate) fn serve_again(&mut self, id: ConnectionId, received: &[u8]) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let reads_replies = connection.output.pressure() == Pressure::Ok;
+        connection.stall = if reads_replies { Stall::None } else { Stall::Output };
+        self.decode(Arrival { connection: id, span: Span::default() }, received);
+        self.run_window(received);
+        self.list_for_flush(id.index);
     }
 }
 

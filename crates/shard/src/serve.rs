@@ -37,6 +37,7 @@ impl Shard {
             self.run_window(received);
         }
         self.arrivals_scratch = arrivals;
+        self.memory.lacking_bytes = None;
         self.end_hung_up();
     }
 
@@ -225,7 +226,11 @@ impl Shard {
         let Some(connection) = self.connections.at(index) else { return };
         if connection.input.len() > STALLED_BYTES_MAX && !connection.receive_paused {
             connection.receive_paused = true;
-            self.effects.push(base::Effect::PauseReceive { connection: connection.id });
+            let (id, is_held) = (connection.id, std::mem::replace(&mut connection.is_held, true));
+            if !is_held {
+                self.memory.held_requests.push(id);
+            }
+            self.effects.push(base::Effect::PauseReceive { connection: id });
         }
     }
 

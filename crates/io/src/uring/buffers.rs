@@ -55,6 +55,11 @@ impl Buffers {
         self.rotation.grow();
     }
 
+    /// There was more than the machine takes.
+    pub fn shrink(&mut self) {
+        self.rotation.shrink();
+    }
+
     /// All bytes that spans point into.
     pub fn bytes(&self) -> &[u8] {
         self.slab.bytes()

@@ -338,6 +338,7 @@ impl Driver for Uring {
     }
 
     fn pause_receive(&mut self, id: ConnectionId, _events: &mut EventList) {
+        self.buffers.shrink();
         if let Some(connection) = self.table.open(id) {
             connection.receive_paused = true;
             self.cancel_receive(id);

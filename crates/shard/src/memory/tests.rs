@@ -296,3 +296,51 @@ fn what_the_process_takes_beside_its_stores_is_taken_off_every_share_up_to_half(
         assert!((LIMIT * 3 / 8..=LIMIT / 2).contains(&bytes), "{bytes}");
     }
 }
+
+#[test]
+fn requests_that_wait_count_until_they_run_or_their_client_leaves() {
+    let mut cores = Cores::new(1, "allkeys-lru");
+    let (waiter, other) = (cores.connect(0), cores.connect(1));
+    cores.fill(other, "k", 20_000);
+    let alone = cores.shards[0].store().memory_bytes();
+    assert_eq!(cores.say(waiter, "BLPOP absent 0"), "");
+    for _ in 0..10 {
+        assert_eq!(cores.say(waiter, &format!("SET x {}", "v".repeat(50_000))), "");
+    }
+    cores.fill(other, "m", 5_000);
+    let beside = cores.shards[0].store().memory_bytes();
+    assert!(beside + 400_000 < alone, "{beside} beside requests of 500,000 bytes, {alone} without");
+    assert_eq!(cores.shards[0].memory.held_requests, [waiter]);
+    cores.events[0].push(Event::Closed { connection: waiter });
+    cores.tick(0, &[]);
+    cores.fill(other, "n", 5_000);
+    let after = cores.shards[0].store().memory_bytes();
+    assert!(after + 100_000 > alone, "{after} without the client, {alone} before it");
+    assert!(cores.shards[0].memory.held_requests.is_empty());
+}
+
+#[test]
+fn who_asks_for_no_less_than_what_found_no_room_in_a_tick_waits_for_the_next_one() {
+    let mut cores = Cores::new(1, "allkeys-lru");
+    let (one, other, third) = (cores.connect(0), cores.connect(1), cores.connect(2));
+    for connection in [one, other, third] {
+        assert_eq!(cores.say(connection, "PING"), "+PONG\r\n");
+    }
+    let request = |bytes: usize| format!("SET k{bytes} {}\r\n", "v".repeat(bytes));
+    let texts = [request(500), request(600), request(100)].concat();
+    let mut start = 0;
+    for (connection, bytes) in [(one, 500), (other, 600), (third, 100)] {
+        let len = request(bytes).len() as u32;
+        cores.events[0].push(Event::Received { connection, span: Span { start, len } });
+        start += len;
+    }
+    // As if one of 300 bytes had found none.
+    cores.shards[0].memory.lacking_bytes = Some(300);
+    cores.tick(0, texts.as_bytes());
+    let waiting: Vec<ConnectionId> = cores.shards[0].memory.waiting.iter().map(|(id, _)| *id).collect();
+    assert_eq!(waiting, [one, other]);
+    assert_eq!(cores.replies.remove(&third).unwrap(), b"+OK\r\n");
+    assert!(cores.more[0] && cores.replies.is_empty());
+    cores.tick(0, &[]);
+    assert_eq!(cores.replies.len(), 2);
+}

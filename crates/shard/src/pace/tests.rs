@@ -11,7 +11,11 @@ use crate::one_core::{Core, Segments, request, turn};
 const SEGMENT_BYTES: u64 = 4096;
 
 fn core() -> Core {
-    Core::with(Durability::Interval, 3, |shard| {
+    core_of(3)
+}
+
+fn core_of(clients: u32) -> Core {
+    Core::with(Durability::Interval, clients, |shard| {
         shard.set_segment_bytes(SEGMENT_BYTES);
         shard.set_run_bounds(u64::MAX, 1024);
     })
@@ -58,6 +62,24 @@ fn writers_wait_for_the_disk_and_readers_do_not() {
     assert_eq!(core.told(0), b"+OK\r\n");
     assert_eq!(core.told(1), [b":101\r\n$101\r\n".as_slice(), &[7; 100], b"x\r\n"].concat());
     assert_eq!(core.told(2), b"*0\r\n");
+}
+
+#[test]
+fn writers_that_waited_go_on_one_after_the_other_in_ticks_that_serve_one() {
+    let _turn = turn();
+    let mut core = core_of(40);
+    core.disk_is_slow();
+    write_until_held(&mut core);
+    // They change nothing, so the disk's events, which make some ticks, soon end.
+    for client in 1..40 {
+        core.tick(client, &request(&[b"DEL", b"absent"]));
+    }
+    core.come_to_rest();
+    core.shard.put_off.set_bounds(1 << 20, 1);
+    core.disk_is_quick();
+    core.come_to_rest();
+    assert_eq!(core.told(0), b"+OK\r\n");
+    assert!((1..40).all(|client| core.told(client) == b":0\r\n"), "somebody waits for ever");
 }
 
 #[test]
