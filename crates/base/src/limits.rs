@@ -47,9 +47,11 @@ pub const DATABASE_COUNT: u8 = 16;
 pub const RECEIVE_BYTES: usize = 16 << 10;
 /// Receive buffers of one core: 256 x 16 KiB = 4 MiB of address space, touched only as far as used.
 pub const RECEIVE_BUFFERS: usize = 256;
-/// Room of one core for what a layer makes of received bytes in one tick: all receive buffers, once more; 4 MiB of address
+/// The same for connections that bring long values or pipelines of many, so that others do not wait for theirs: 1 MiB.
+pub const BULK_RECEIVE_BUFFERS: usize = 64;
+/// Room of one core for what a layer makes of received bytes in one tick: all receive buffers, once more; 5 MiB of address
 /// space, touched only as far as used.
-pub const LAYER_ROOM_BYTES: usize = RECEIVE_BUFFERS * RECEIVE_BYTES;
+pub const LAYER_ROOM_BYTES: usize = (RECEIVE_BUFFERS + BULK_RECEIVE_BUFFERS) * RECEIVE_BYTES;
 /// Gaps between ticks that a core remembers, the longest ones: a list that one line of INFO shows.
 pub const TICK_GAPS_KEPT: usize = 16;
 /// Shortest gap between ticks that is told, microseconds: an eighth of what a core may take, so that a busy core is not

@@ -129,6 +129,9 @@ pub struct BenchArguments {
     /// Open loop with equal gaps instead of exponential ones
     #[arg(long, requires = "rate")]
     pub fixed_gaps: bool,
+    /// Open loop: sleep until a start is due instead of spinning, which is exact but takes a whole processor; for sharing one
+    #[arg(long, requires = "rate")]
+    pub sleep: bool,
     /// Write every key once before measuring
     #[arg(long)]
     pub preload: bool,
@@ -265,7 +268,7 @@ fn resolved(arguments: BenchArguments) -> Result<LoadPlan, String> {
         open_loop: arguments.rate.map(|per_second| OpenLoop {
             per_second,
             poisson: !arguments.fixed_gaps,
-            spins: true,
+            spins: !arguments.sleep,
         }),
         preload: arguments.preload,
         warm_up,

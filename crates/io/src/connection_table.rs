@@ -8,11 +8,15 @@
 //! The table grows with the connections and never beyond its bound, so that an idle node pays for none.
 
 use base::ids::ConnectionId;
+use base::limits::RECEIVE_BYTES;
 use rustix::net::sockopt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// How long a closing connection's peer may take nothing of its last reply, milliseconds.
 const CLOSE_LINGER_MS: u32 = 10_000;
+
+/// Receives in a row that each filled a buffer, behind which a connection is one of long stretches: 384 KiB.
+const FULL_RECEIVES_MAX: u8 = 24;
 
 /// What both backends know of a connection.
 pub(crate) struct Connection {
@@ -37,6 +41,12 @@ pub(crate) struct Connection {
     pub receive_armed: bool,
     /// io_uring: its cancellation is under way.
     pub receive_cancelling: bool,
+    /// io_uring: how much of a long stretch came last: one more for each receive that filled its buffer.
+    full_receives: u8,
+    /// io_uring: it brings long stretches, and is received from into buffers of such.
+    pub is_bulk: bool,
+    /// io_uring: something was received since the receive was armed.
+    has_received: bool,
     /// io_uring: the machine is to be told when that cancellation is done.
     pub tells_stilled: bool,
     /// io_uring: tick in which the send under way was submitted, if its completion may be told late.
@@ -57,6 +67,9 @@ impl Connection {
             interest: None,
             receive_armed: false,
             receive_cancelling: false,
+            full_receives: 0,
+            is_bulk: false,
+            has_received: false,
             tells_stilled: false,
             quiet_send_tick: None,
         }
@@ -75,6 +88,29 @@ impl Connection {
         self.receive_paused = true;
         // Fails on a Unix socket only.
         sockopt::set_tcp_user_timeout(self.socket(), CLOSE_LINGER_MS).ok();
+    }
+
+    /// A receive is armed from now on.
+    pub fn arm_receive(&mut self) {
+        (self.receive_armed, self.receive_cancelling, self.has_received) = (true, false, false);
+    }
+
+    /// Of connections for which there was no buffer those go first that had none for longest: long stretches take turns.
+    pub fn had_its_turn(&self) -> bool {
+        self.is_bulk && self.has_received
+    }
+
+    /// So many bytes were received; whether the next ones are to come into buffers of the other kind.
+    #[inline]
+    pub fn note_received(&mut self, bytes: usize) -> bool {
+        self.has_received = true;
+        self.full_receives = match (bytes == RECEIVE_BYTES, self.is_bulk) {
+            (true, _) => FULL_RECEIVES_MAX.min(self.full_receives + 1),
+            (false, true) => self.full_receives - 1,
+            (false, false) => 0,
+        };
+        let is_bulk = self.full_receives == FULL_RECEIVES_MAX || self.is_bulk && self.full_receives > 0;
+        std::mem::replace(&mut self.is_bulk, is_bulk) != is_bulk
     }
 
     /// Whether bytes of the peer are wanted.

@@ -1,10 +1,10 @@
-//! One contiguous mapping per core that all received bytes land in, `RECEIVE_BUFFERS` x `RECEIVE_BYTES`, with room behind
+//! One contiguous mapping per core that all received bytes land in, `BUFFERS` x `RECEIVE_BYTES`, with room behind
 //! them for what a layer makes of some.
 //!
 //! A mapping and not a `Vec`: pages that no receive ever reached cost no memory, and the address never changes while
 //! the kernel knows it.
 
-use base::limits::{LAYER_ROOM_BYTES, RECEIVE_BUFFERS, RECEIVE_BYTES};
+use base::limits::{BULK_RECEIVE_BUFFERS, LAYER_ROOM_BYTES, RECEIVE_BUFFERS, RECEIVE_BYTES};
 use base::street::LayerRoom;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::ffi::c_void;
@@ -49,10 +49,11 @@ pub(crate) struct ReceiveSlab {
 
 /// Distance of two provided buffers, bytes.
 const STRIDE: usize = RECEIVE_BYTES + 64;
+const BUFFERS: usize = RECEIVE_BUFFERS + BULK_RECEIVE_BUFFERS;
 
 impl ReceiveSlab {
     /// Room for every buffer, a stride apart.
-    const RECEIVED_BYTES: usize = RECEIVE_BUFFERS * STRIDE;
+    const RECEIVED_BYTES: usize = BUFFERS * STRIDE;
     /// All of it.
     const BYTES: usize = Self::RECEIVED_BYTES + LAYER_ROOM_BYTES;
 
@@ -92,7 +93,7 @@ impl ReceiveSlab {
     /// Where the buffer of that number begins in [`ReceiveSlab::bytes`].
     #[inline]
     pub fn buffer_offset(buffer: u16) -> u32 {
-        assert!((buffer as usize) < RECEIVE_BUFFERS, "a buffer beyond the slab");
+        assert!((buffer as usize) < BUFFERS, "a buffer beyond the slab");
         u32::from(buffer) * STRIDE as u32
     }
 

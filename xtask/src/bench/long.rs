@@ -72,12 +72,13 @@ impl Neighbour {
     /// Sets and gets so many keys, often.
     fn often(server: &Server, prefix: &str, keys: u64) -> Outcome<Neighbour> {
         let keys = keys.to_string();
-        Neighbour::start(server, &["--key-prefix", prefix, "--keys", &keys, "--rate", HOT_PER_SECOND])
+        Neighbour::start(server, &["--key-prefix", prefix, "--keys", &keys, "--rate", HOT_PER_SECOND, "--sleep"])
     }
 
     fn start(server: &Server, words: &[&str]) -> Outcome<Neighbour> {
-        let child = Command::new("nice")
-            .args(["-n", "19"])
+        // It runs when the measured one sleeps, and ends at once when that wakes.
+        let child = Command::new("chrt")
+            .args(["--idle", "0"])
             .arg(built("load-generator"))
             .args(["--target", &format!("127.0.0.1:{}", server.port), "--pin", "1", "--warm-up", "0", "--json"])
             .args(["--ratio", "1:1", "--requests", "100000000"])
@@ -102,7 +103,7 @@ impl Drop for Neighbour {
 /// Every backend in `memory` and `interval`; Redis and Valkey without persistence for context.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     results
-        .note(format!("others: open loop, {PER_SECOND} GET a second over 50 connections; both generators on one CPU"));
+        .note(format!("others: open loop, {PER_SECOND} GET a second over 50 connections; both generators on one CPU, which the measured one has first: it sleeps until a request is due (one that spun left the other nothing)"));
     for durability in ["memory", "interval"] {
         for backend in &options.backends {
             let server = Zerohop::new(backend, durability).start().ready()?;
@@ -131,7 +132,7 @@ fn measure(
     if !options.wants(&cell) {
         return Ok(());
     }
-    let load = Load::new("get", 1, options.keys).with(&["--rate", disturbance.per_second]);
+    let load = Load::new("get", 1, options.keys).with(&["--rate", disturbance.per_second, "--sleep"]);
     preload(server, &Load::new("set", 1, options.keys))?;
     let entrant = Entrant::new(server, &load);
     let mut p99s_us = [Vec::new(), Vec::new()];

@@ -55,11 +55,14 @@ impl Uring {
                 events.push(Event::PeerClosed { connection: id });
             }
             (Ok(count), Some(start)) => {
+                let changes_buffers = connection.note_received(count);
                 self.taken.connections += 1;
                 self.taken.work += work_of(count);
                 events.push(Event::Received { connection: id, span: Span { start, len: count as u32 } });
                 if !completion.more() {
                     self.arm_receive(id);
+                } else if changes_buffers {
+                    self.cancel_receive(id);
                 }
             }
             (Ok(_), None) => unreachable!("bytes are received into provided buffers only"),

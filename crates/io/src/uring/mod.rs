@@ -34,7 +34,7 @@ use crate::run_read::RunRead;
 use base::ids::ConnectionId;
 use base::limits::RECEIVE_BUFFERS;
 use base::street::{Event, LayerRoom};
-use buffers::{BUFFER_GROUP, Buffers};
+use buffers::{Buffers, Group};
 use io_uring::{opcode, squeue, types};
 use reads::Reads;
 use ring::{Completion, Ring};
@@ -143,9 +143,9 @@ impl Uring {
         if connection.receive_armed || !connection.wants_receive() {
             return;
         }
-        connection.receive_armed = true;
-        connection.receive_cancelling = false;
-        let entry = opcode::RecvMulti::new(types::Fd(connection.socket().as_raw_fd()), BUFFER_GROUP).build();
+        connection.arm_receive();
+        let group = if connection.is_bulk { Group::Bulk } else { Group::Common };
+        let entry = opcode::RecvMulti::new(types::Fd(connection.socket().as_raw_fd()), group as u16).build();
         self.push(entry, Operation::Receive(id));
     }
 
@@ -255,14 +255,16 @@ impl Driver for Uring {
 
     #[inline]
     fn release_received(&mut self) {
-        if !self.starved.is_empty() {
-            self.buffers.grow();
+        let mut starved = std::mem::take(&mut self.starved);
+        for id in &starved {
+            if let Some(connection) = self.table.open(*id) {
+                self.buffers.grow(if connection.is_bulk { Group::Bulk } else { Group::Common });
+            }
         }
         self.buffers.release();
-        for index in 0..self.starved.len() {
-            self.arm_receive(self.starved[index]);
-        }
-        self.starved.clear();
+        starved.sort_by_key(|id| self.table.open(*id).is_some_and(|connection| connection.had_its_turn()));
+        starved.drain(..).for_each(|id| self.arm_receive(id));
+        self.starved = starved;
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! Whether io_uring works here: most containers forbid it, and older kernels lack parts of it. Found out by doing.
 
-use super::buffers::{BUFFER_GROUP, Buffers};
+use super::buffers::{Buffers, Group};
 use super::ring::{Completion, Ring};
 use crate::backend::TaskWork;
 use io_uring::{opcode, types};
@@ -42,7 +42,7 @@ pub(crate) fn probe() -> Result<(), String> {
 fn receive_once(ring: &mut Ring) -> io::Result<()> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     send(&theirs, b"x", SendFlags::NOSIGNAL)?;
-    let entry = opcode::RecvMulti::new(types::Fd(ours.as_raw_fd()), BUFFER_GROUP).build();
+    let entry = opcode::RecvMulti::new(types::Fd(ours.as_raw_fd()), Group::Common as u16).build();
     // SAFETY: the entry points to no memory; the provided buffers outlive the ring.
     unsafe { ring.push(&entry)? };
     let completion = answer(ring)?;

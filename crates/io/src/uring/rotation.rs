@@ -9,34 +9,58 @@
 //! The kernel fills as many as it finds bytes for before the core runs again. Of small requests that is what one wants; of long values
 //! 256 buffers are 4 MiB, and so a tick that begins a millisecond or more too late. So they are fewer where they come full.
 //!
-//! A multishot receive hands over all that its socket has while there are buffers. Where the machine takes no more requests, writes that
-//! wait for the disk, that is 1 MiB of each connection before it is told to be silent, and the machine has to keep it: 50
-//! connections with 64 values of 40 KB under way each had 39 MB there. So behind such a tick buffers are fewer still where they come full.
+//! Where the machine takes no more requests, writes that wait for the disk, what comes until it has said so is kept in memory: of 50
+//! connections with 64 values of 40 KB under way each that was 39 MB. And what comes of a value of 512 MiB is what everybody else
+//! waits for. So buffers that come full are fewer still behind a tick in which a connection was told to be silent, and
+//! where others are beside who brings long values.
 
-use base::limits::{RECEIVE_BUFFERS, RECEIVE_BYTES};
+use base::limits::{BULK_RECEIVE_BUFFERS, RECEIVE_BUFFERS, RECEIVE_BYTES};
 
-/// Buffers at first, and at least: one turn of a busy core with small requests.
+/// Buffers at first, and at least: one turn of a busy core with small requests. Of those that come full there are no more: what the
+/// kernel may have received before the core runs again.
 const BUFFERS_MIN: usize = 64;
-/// What the kernel may have received before the core runs again, bytes.
-const RECEIVED_BYTES_MAX: usize = BUFFERS_MIN * RECEIVE_BYTES;
-/// The same of both for so many ticks with receives behind one in which a connection was told to be silent: what another may bring
-/// until it is told as well.
-const UNSERVED_BUFFERS_MIN: usize = BUFFERS_MIN / 8;
-const UNSERVED_BYTES_MAX: usize = UNSERVED_BUFFERS_MIN * RECEIVE_BYTES;
-const UNSERVED_TICKS: u8 = 64;
+/// For how many ticks with receives long values come in small parts.
+const NARROW_TICKS: u8 = 64;
 
-const _: () = assert!(BUFFERS_MIN <= RECEIVE_BUFFERS && RECEIVE_BUFFERS <= 1 << 15);
+/// Why long values are to come in small parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Narrow {
+    /// A connection was told to be silent: the machine takes no more, and keeps what comes until it has said so.
+    Unserved,
+    /// Others are beside who brings long values, and wait for what a tick does with them.
+    Shared,
+}
+
+impl Narrow {
+    fn buffers(self) -> usize {
+        match self {
+            Narrow::Unserved => 16,
+            Narrow::Shared => 2,
+        }
+    }
+}
+
+const _: () = assert!(BUFFERS_MIN <= RECEIVE_BUFFERS && BUFFERS_MIN <= BULK_RECEIVE_BUFFERS);
+
+/// Which buffers these are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub first: u16,
+    pub count: usize,
+}
 
 /// See the module.
 pub(super) struct Rotation {
+    bounds: Bounds,
     /// So many are the kernel's, or filled by it and not handled.
     wanted: usize,
     /// As many would be filled with as much as may be, by what the last ones had.
     fitting: usize,
     /// In this tick there were too few.
     were_few: bool,
-    /// So many ticks more what is received may be more than is served.
-    unserved_ticks: u8,
+    /// Buffers that may come full, for so many ticks more.
+    narrow_buffers: usize,
+    narrow_ticks: u8,
     /// Those from here on never were in the ring, and have no memory yet.
     known: usize,
     /// Handled in this tick, and the bytes in them.
@@ -46,13 +70,15 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    pub fn new() -> Rotation {
-        let room = || Vec::with_capacity(RECEIVE_BUFFERS);
+    pub fn new(bounds: Bounds) -> Rotation {
+        let room = || Vec::with_capacity(bounds.count);
         Rotation {
+            bounds,
             wanted: BUFFERS_MIN,
-            fitting: RECEIVE_BUFFERS,
+            fitting: bounds.count,
             were_few: false,
-            unserved_ticks: 0,
+            narrow_buffers: BUFFERS_MIN,
+            narrow_ticks: 0,
             known: 0,
             used: room(),
             used_bytes: 0,
@@ -65,9 +91,10 @@ impl Rotation {
         self.were_few = true;
     }
 
-    /// More was received of a connection than the machine takes: few for long values from the next [`Rotation::give`] on.
-    pub fn shrink(&mut self) {
-        self.unserved_ticks = UNSERVED_TICKS;
+    /// Few for long values from the next [`Rotation::give`] on.
+    pub fn shrink(&mut self, why: Narrow) {
+        let least = if self.narrow_ticks > 0 { self.narrow_buffers } else { BUFFERS_MIN };
+        (self.narrow_buffers, self.narrow_ticks) = (why.buffers().min(least), NARROW_TICKS);
     }
 
     /// The kernel filled this one.
@@ -82,12 +109,9 @@ impl Rotation {
     pub fn give(&mut self) -> impl Iterator<Item = u16> {
         if !self.used.is_empty() {
             let bytes_each = (self.used_bytes / self.used.len()).max(1);
-            let (bytes_max, buffers_min) = match self.unserved_ticks {
-                0 => (RECEIVED_BYTES_MAX, BUFFERS_MIN),
-                _ => (UNSERVED_BYTES_MAX, UNSERVED_BUFFERS_MIN),
-            };
-            self.fitting = (bytes_max / bytes_each).clamp(buffers_min, RECEIVE_BUFFERS);
-            self.unserved_ticks = self.unserved_ticks.saturating_sub(1);
+            let buffers = if self.narrow_ticks > 0 { self.narrow_buffers } else { BUFFERS_MIN };
+            self.fitting = (buffers * RECEIVE_BYTES / bytes_each).clamp(buffers, self.bounds.count);
+            self.narrow_ticks = self.narrow_ticks.saturating_sub(1);
             self.used_bytes = 0;
         }
         let wanted = if std::mem::take(&mut self.were_few) { self.wanted * 2 } else { self.wanted };
@@ -96,7 +120,7 @@ impl Rotation {
         let count = self.wanted.saturating_sub(inside);
         self.used.append(&mut self.waiting);
         while self.used.len() < count {
-            self.used.push(self.known as u16);
+            self.used.push(self.bounds.first + self.known as u16);
             self.known += 1;
         }
         self.waiting.extend(self.used.drain(count..));
@@ -109,6 +133,8 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
+    const COMMON: Bounds = Bounds { first: 0, count: RECEIVE_BUFFERS };
+
     /// The kernel: takes buffers in turn.
     struct Kernel {
         rotation: Rotation,
@@ -118,7 +144,7 @@ mod tests {
 
     impl Kernel {
         fn new() -> Kernel {
-            let mut rotation = Rotation::new();
+            let mut rotation = Rotation::new(COMMON);
             let ring = rotation.give().collect();
             Kernel { rotation, ring, filled: VecDeque::new() }
         }
@@ -157,7 +183,7 @@ mod tests {
         kernel.tick(1, RECEIVE_BYTES, 1);
         for tick in 0..1000 {
             let filled = kernel.tick(RECEIVE_BUFFERS, RECEIVE_BYTES, tick % 70);
-            assert!(filled * RECEIVE_BYTES <= RECEIVED_BYTES_MAX && kernel.filled.len() <= BUFFERS_MIN, "{filled}");
+            assert!(filled <= BUFFERS_MIN && kernel.filled.len() <= BUFFERS_MIN, "{filled}");
         }
         assert_eq!(kernel.rotation.known, BUFFERS_MIN, "no more memory is touched than that");
     }
@@ -183,15 +209,28 @@ mod tests {
     fn behind_a_tick_of_more_than_is_served_long_values_get_few_and_small_requests_all() {
         let mut kernel = Kernel::new();
         assert_eq!(kernel.tick(RECEIVE_BUFFERS, RECEIVE_BYTES, RECEIVE_BUFFERS), BUFFERS_MIN);
-        kernel.rotation.shrink();
+        kernel.rotation.shrink(Narrow::Unserved);
         kernel.tick(RECEIVE_BUFFERS, RECEIVE_BYTES, RECEIVE_BUFFERS);
-        for _ in 1..UNSERVED_TICKS {
-            assert_eq!(kernel.tick(RECEIVE_BUFFERS, RECEIVE_BYTES, RECEIVE_BUFFERS), UNSERVED_BUFFERS_MIN);
+        for _ in 1..NARROW_TICKS {
+            assert_eq!(kernel.tick(RECEIVE_BUFFERS, RECEIVE_BYTES, RECEIVE_BUFFERS), Narrow::Unserved.buffers());
         }
         let filled: Vec<usize> = (0..6).map(|_| kernel.tick(RECEIVE_BUFFERS, RECEIVE_BYTES, RECEIVE_BUFFERS)).collect();
-        assert_eq!(filled, [8, 16, 32, 64, 64, 64]);
-        kernel.rotation.shrink();
+        assert_eq!(filled, [16, 32, 64, 64, 64, 64]);
+        kernel.rotation.shrink(Narrow::Unserved);
         let filled: Vec<usize> = (0..4).map(|_| kernel.tick(RECEIVE_BUFFERS, 100, RECEIVE_BUFFERS)).collect();
         assert_eq!(filled, [64, 128, 256, 256]);
+    }
+
+    #[test]
+    fn where_others_are_beside_who_brings_long_values_these_get_least() {
+        let mut kernel = Kernel::new();
+        kernel.rotation.shrink(Narrow::Unserved);
+        kernel.rotation.shrink(Narrow::Shared);
+        kernel.tick(RECEIVE_BUFFERS, RECEIVE_BYTES, RECEIVE_BUFFERS);
+        for _ in 0..200 {
+            kernel.rotation.shrink(Narrow::Shared);
+            let filled = kernel.tick(RECEIVE_BUFFERS, RECEIVE_BYTES, RECEIVE_BUFFERS);
+            assert_eq!(filled, Narrow::Shared.buffers());
+        }
     }
 }
