@@ -132,7 +132,7 @@ fn measure(
     if !options.wants(&cell) {
         return Ok(());
     }
-    let load = Load::new("get", 1, options.keys).with(&["--rate", disturbance.per_second, "--sleep"]);
+    let load = Load::new("get", 1, options.keys).with(&["--rate", disturbance.per_second]).going_first();
     preload(server, &Load::new("set", 1, options.keys))?;
     let entrant = Entrant::new(server, &load);
     let mut p99s_us = [Vec::new(), Vec::new()];

@@ -294,6 +294,22 @@ pub fn outranking(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// `program`, which takes the processor whenever it has something to do, where that is allowed: for a generator that sleeps beside
+/// another one. Even one that only has what nobody wants is not sent away from the kernel before its slice of 4 ms ends.
+pub fn in_real_time(program: impl AsRef<OsStr>) -> Command {
+    let real_time = || {
+        let mut command = Command::new("chrt");
+        command.args(["--fifo", "10"]);
+        command
+    };
+    if !real_time().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return outranking(program);
+    }
+    let mut command = real_time();
+    command.arg(program);
+    command
+}
+
 /// A connection to `port` on the loopback address, if one is accepted.
 pub fn connect(port: u16) -> Option<TcpStream> {
     TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), CONNECT_TIMEOUT).ok()

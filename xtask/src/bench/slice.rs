@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::options::Options;
 use super::programs::built;
 use super::progress::Progress;
-use super::server::{Server, outranking};
+use super::server::{Server, in_real_time, outranking};
 use crate::{Outcome, process};
 
 /// A slice during which anything else used more than this many cores is repeated.
@@ -35,18 +35,26 @@ pub struct Load {
     pub keys: u64,
     /// CPU of the generator; `None` lets it float.
     pub pin: Option<usize>,
+    /// Whether it goes before whoever else has that CPU; it is to sleep, then.
+    pub goes_first: bool,
 }
 
 impl Load {
     /// `op` on `keys` keys from 50 connections, the generator on CPU 1.
     pub fn new(op: &str, pipeline: usize, keys: u64) -> Load {
-        Load { words: vec!["--op".into(), op.into()], connections: 50, pipeline, keys, pin: Some(1) }
+        Load { words: vec!["--op".into(), op.into()], connections: 50, pipeline, keys, pin: Some(1), goes_first: false }
     }
 
     /// With more options of the load generator.
     pub fn with(mut self, words: &[&str]) -> Load {
         self.words.extend(words.iter().map(|word| (*word).to_owned()));
         self
+    }
+
+    /// With a generator that sleeps, and goes before whoever else has its CPU.
+    pub fn going_first(mut self) -> Load {
+        self.goes_first = true;
+        self.with(&["--sleep"])
     }
 
     /// With so many connections.
@@ -229,7 +237,8 @@ pub fn quiet_slice(entrant: &Entrant<'_>, options: &Options, repetitions_left: &
 }
 
 fn generate(server: &Server, load: &Load, seconds: f64, warm_up: f64) -> Outcome<Slice> {
-    let mut command = outranking(built("load-generator"));
+    let generator = built("load-generator");
+    let mut command = if load.goes_first { in_real_time(generator) } else { outranking(generator) };
     command
         .args(["--target", &format!("127.0.0.1:{}", server.port), "--server-pid", &server.pid().to_string()])
         .args(["--connections", &load.connections.to_string(), "--pipeline", &load.pipeline.to_string()])

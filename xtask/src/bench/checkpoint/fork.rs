@@ -26,8 +26,14 @@ const METRIC: &str = "% more memory at most";
 pub fn measure(options: &Options, results: &mut Results) -> Outcome<()> {
     let server = programs::redis_like("redis-server", None)?.ready()?;
     let keys = options.keys;
-    let mut load =
-        Load { words: vec!["--ratio".into(), "1:1".into()], connections: 50, pipeline: 1, keys, pin: Some(1) };
+    let mut load = Load {
+        words: vec!["--ratio".into(), "1:1".into()],
+        connections: 50,
+        pipeline: 1,
+        keys,
+        pin: Some(1),
+        goes_first: false,
+    };
     preload(&server, &load)?;
     let options = Options { slice_seconds: 1.0, ..options.clone() };
     let half = quiet_slice(&Entrant::new(&server, &load), &options, &mut 0)?.per_second / 2.0;

@@ -93,7 +93,14 @@ impl Stage {
     /// Loads the keys, lets every slot group have its run, and finds out what half load is.
     pub fn new(server: Server, keys: u64, options: &Options, results: &mut Results) -> Outcome<Stage> {
         let words = |words: [&str; 2]| words.map(str::to_owned).to_vec();
-        let mix = Load { words: words(["--ratio", "1:1"]), connections: 50, pipeline: 1, keys, pin: Some(1) };
+        let mix = Load {
+            words: words(["--ratio", "1:1"]),
+            connections: 50,
+            pipeline: 1,
+            keys,
+            pin: Some(1),
+            goes_first: false,
+        };
         let set = Load::new("set", 1, keys);
         preload(&server, &mix)?;
         let overwrite = Options { slice_seconds: PROBE_SECONDS, ..options.clone() };
