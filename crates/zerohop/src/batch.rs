@@ -125,7 +125,13 @@ impl Batch<'_> {
     /// Those of every write ([`Store::put`]). [`Error::GroupFull`] in the middle of a batch ends the store's log, because what is
     /// in memory by then must not survive: it has to be opened again.
     pub fn commit(self) -> Result<(), Error> {
-        self.store.change(self.bytes.len(), |engine, now| self.apply(engine, now))
+        self.store.change(self.room_bytes(), |engine, now| self.apply(engine, now))
+    }
+
+    /// What it takes at most: deletions take nothing.
+    fn room_bytes(&self) -> usize {
+        let puts = self.changes.iter().any(|planned| matches!(planned.action, Action::Put { .. }));
+        if puts { self.bytes.len() } else { 0 }
     }
 
     fn apply(&self, engine: &mut Engine, now: Now) -> Result<(), Error> {

@@ -205,7 +205,7 @@ impl Store {
     /// [`Error::WrongType`], [`Error::ValueTooLong`] when it would become so, [`Error::Unreadable`], and those of every write ([`Store::put`]).
     pub fn append(&self, key: &[u8], bytes: &[u8]) -> Result<u64, Error> {
         check_key(key)?;
-        self.change_value(key, bytes.len(), |engine, now| {
+        self.change_value(key, key.len() + bytes.len(), |engine, now| {
             let key = key_of(&engine.data, key);
             let present_len = read(&mut engine.data, &key, now.unix_ms)?.map(|present| present.text.len() as u64);
             let len = present_len.unwrap_or(0) + bytes.len() as u64;
@@ -268,7 +268,7 @@ impl Store {
     ) -> Result<Result<Version, Option<Value>>, Error> {
         check_key(key)?;
         check_value(key, new.map_or(0, |new| new.len() as u64))?;
-        self.change_value(key, new.map_or(0, <[u8]>::len), |engine, now| {
+        self.change_value(key, new.map_or(0, |new| key.len() + new.len()), |engine, now| {
             let key = key_of(&engine.data, key);
             let present = read(&mut engine.data, &key, now.unix_ms)?;
             if !is_expected(present.as_ref()) {

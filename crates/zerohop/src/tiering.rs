@@ -129,10 +129,11 @@ impl Shared {
 }
 
 impl Engine {
-    /// Whether a write of so many bytes has to wait for a run, behind which values may leave memory.
+    /// Whether a write of so many bytes has to wait for a run, behind which values may leave memory. One that brings none, such as a
+    /// deletion, needs no room: it is how a full store gets some.
     #[inline]
     pub fn awaits_room(&mut self, bytes: usize, now: Now) -> Result<bool, Error> {
-        if self.data.tiers() { self.make_room(bytes + RECORD_EXTRA_BYTES, now) } else { Ok(false) }
+        if bytes > 0 && self.data.tiers() { self.make_room(bytes + RECORD_EXTRA_BYTES, now) } else { Ok(false) }
     }
 
     fn make_room(&mut self, bytes: usize, now: Now) -> Result<bool, Error> {
