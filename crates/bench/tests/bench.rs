@@ -179,6 +179,19 @@ fn several_threads_share_the_requests() {
 }
 
 #[test]
+fn whoever_dials_and_preloads_stays_on_the_cpus_of_the_generators() {
+    let target = null_server(Backend::Epoll, FixedReply::Set).unwrap();
+    let mut plan = plan(target, Operation::Set, 10);
+    plan.pin_cpus = vec![0];
+    let cpus = std::thread::spawn(move || {
+        run(&plan);
+        rustix::thread::sched_getaffinity(None).unwrap()
+    });
+    let cpus = cpus.join().unwrap();
+    assert!(cpus.is_set(0) && cpus.count() == 1);
+}
+
+#[test]
 fn a_plan_that_cannot_work_is_refused_in_words() {
     let target = Target::Tcp("127.0.0.1:1".into());
     let refused = |change: fn(&mut LoadPlan)| {

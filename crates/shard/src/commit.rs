@@ -14,6 +14,8 @@ use crate::shard::{Durability, LIMITS_INTERVAL_US, SYNC_INTERVAL_US, Shard};
 const WAITING_RECORD_BYTES_MAX: usize = 1 << 20;
 /// Bytes of long values that leave in one tick, of all connections. More waits for the next one.
 const LONG_REPLY_BYTES: usize = 256 << 10;
+/// The same where others are beside.
+const LONG_REPLY_BYTES_IN_COMPANY: usize = LONG_REPLY_BYTES / LATE_PART;
 /// Sends of one tick, and bytes after which there are no more: each costs a system call, or its part of one, and a sync ends the
 /// waiting of every connection at once. With 500 connections and 16 requests ahead epoll had ticks of 3 ms behind a sync
 /// (`cargo x bench gaps`).
@@ -167,7 +169,7 @@ impl Shard {
         output.effects.append(&mut self.effects);
         let mut flush = std::mem::take(&mut self.flush);
         let part = if self.is_late() { LATE_PART } else { 1 };
-        let mut long_budget = LONG_REPLY_BYTES / part;
+        let mut long_budget = if self.has_company() { LONG_REPLY_BYTES_IN_COMPANY } else { LONG_REPLY_BYTES / part };
         let sends_max = self.sends_before_sync(flush.len()).min(SENDS_PER_TICK_MAX / part);
         let (mut sends, mut sent_bytes) = (0, 0);
         for index in flush.drain(..) {

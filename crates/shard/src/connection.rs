@@ -3,6 +3,7 @@
 use base::{ConnectionId, CoreId};
 use session::{Input, Output, Session};
 
+use crate::company::Company;
 use crate::copies::Written;
 use crate::fetch::Awaited;
 use crate::hop::{Origin, WaitId};
@@ -113,6 +114,8 @@ impl Connection {
 pub struct Connections {
     slots: Vec<Option<Box<Connection>>>,
     count: usize,
+    /// Whether more than one of them asks.
+    pub(crate) company: Company,
 }
 
 impl Connections {

@@ -28,6 +28,7 @@ mod calls;
 pub mod checkpoint;
 pub mod claims;
 pub mod commit;
+mod company;
 pub mod connection;
 pub mod copies;
 mod copy_reads;

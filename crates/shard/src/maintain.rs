@@ -9,13 +9,14 @@
 use storage::EXPIRED_KEY_COST;
 use storage::maintenance::{Class, TICK_WORK};
 
+use crate::company::ENOUGH_US;
 use crate::connection::{Connection, Stall};
 use crate::shard::{EXPIRY_INTERVAL_US, LIMITS_INTERVAL_US, Shard};
 
 /// Memory given back by one tick, units of work: 2 MiB.
 const RECLAIM_WORK: u32 = 256;
 /// After so much of it the time is looked at, bytes.
-const RECLAIM_STEP_BYTES: usize = 256 << 10;
+const RECLAIM_STEP_BYTES: usize = 128 << 10;
 /// Keys looked through by one step of expiry, units of work: 1024 of them, or 85 that go.
 const EXPIRY_WORK: u32 = 256;
 /// Keys of other nodes' slots that go in one step, units of work: 85 of them.
@@ -78,7 +79,8 @@ impl Shard {
             let step = bytes.min(RECLAIM_STEP_BYTES);
             self.store.lazy_free_step(step);
             // What a page costs that goes back to the operating system is the system's affair.
-            bytes = if self.is_late() { 0 } else { bytes - step };
+            let is_enough = self.is_late() || self.has_company() && self.elapsed_us() >= ENOUGH_US;
+            bytes = if is_enough { 0 } else { bytes - step };
         }
         self.statistics.counters.reclaimed_bytes += (before - self.store.garbage_bytes()) as u64;
     }

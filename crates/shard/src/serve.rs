@@ -21,6 +21,7 @@ const RESUME_ROUNDS_MAX: usize = 4;
 impl Shard {
     /// Serves all arrivals, then those connections whose stall ended meanwhile.
     pub(crate) fn serve(&mut self, mut arrivals: Vec<Arrival>, received: &[u8]) {
+        self.note_company(&arrivals);
         self.serve_put_off(received);
         for arrival in arrivals.drain(..) {
             self.statistics.counters.input_bytes += u64::from(arrival.span.len);

@@ -30,6 +30,8 @@ use crate::window::{Decoded, Window};
 
 /// Bytes of long values that go to the log in one tick: copied once into the log group and once by the kernel.
 const UPLOAD_BYTES: usize = 256 << 10;
+/// The same where others are beside: one block.
+const UPLOAD_BYTES_IN_COMPANY: usize = BLOCK_BYTES;
 /// Bytes of log that are not synced, above which no more is uploaded: a client is not to outrun the disk, because the kernel
 /// would stop the core for it.
 const UNSYNCED_BYTES_MAX: u64 = 16 << 20;
@@ -186,6 +188,8 @@ impl Shard {
         if self.uploads.queue.is_empty() {
             return;
         }
+        let company_bytes = if self.has_company() { UPLOAD_BYTES_IN_COMPANY } else { usize::MAX };
+        let slice_bytes = self.uploads.slice_bytes.min(company_bytes);
         let mut logged = 0;
         while let Some(mut upload) = self.uploads.queue.pop_front() {
             // Where the log takes nothing the request will be refused; should it run all the same, it brings its bytes along.
@@ -196,7 +200,7 @@ impl Shard {
                     upload.parked.request.forget_stage();
                 }
                 self.run_or_park(upload.parked);
-            } else if logged >= self.uploads.slice_bytes || self.is_ahead_of_disk() || logged > 0 && self.is_late() {
+            } else if logged >= slice_bytes || self.is_ahead_of_disk() || logged > 0 && self.is_late() {
                 return self.uploads.queue.push_front(upload);
             } else {
                 // In turns, so that a long value does not wait for a longer one.

@@ -36,6 +36,7 @@ mod memory_scanners;
 mod mget;
 mod migration;
 mod moves;
+mod neighbour;
 mod options;
 mod programs;
 mod progress;

@@ -9,6 +9,10 @@ use super::plan::Dialect;
 use super::route::SlotSet;
 use super::scan::Scanner;
 
+/// Bytes of one system call at most: a kernel that does not preempt itself takes milliseconds for hundreds of megabytes, in which
+/// no other generator of that CPU runs.
+const WRITE_BYTES_MAX: usize = 64 << 10;
+
 /// Requests that started together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Started {
@@ -97,7 +101,8 @@ impl Connection {
     /// Hands rendered requests to the kernel.
     pub fn flush(&mut self) -> Result<Flushed, Errno> {
         while self.sent < self.output.len() {
-            match rustix::io::write(&self.socket, &self.output[self.sent..]) {
+            let end = self.output.len().min(self.sent + WRITE_BYTES_MAX);
+            match rustix::io::write(&self.socket, &self.output[self.sent..end]) {
                 Ok(bytes) => self.sent += bytes,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(Flushed::Blocked),

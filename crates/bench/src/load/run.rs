@@ -27,6 +27,10 @@ pub fn run(plan: &LoadPlan) -> Result<Report, String> {
     if let Some(problem) = plan.problem() {
         return Err(problem);
     }
+    if !plan.pin_cpus.is_empty() {
+        // The preload and the dialling, too: a server on the other CPU is to have it for itself.
+        pin_to(&plan.pin_cpus)?;
+    }
     let destinations = destinations(plan)?;
     if plan.connections < destinations.len() {
         let (connections, instances) = (plan.connections, destinations.len());
@@ -129,12 +133,19 @@ fn start_threads(
 /// # Errors
 /// When there is no such CPU.
 pub fn pin(cpu: usize) -> Result<(), String> {
-    if cpu >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(format!("there is no CPU {cpu}"));
-    }
+    pin_to(&[cpu])
+}
+
+/// The same on several.
+fn pin_to(cpus: &[usize]) -> Result<(), String> {
     let mut set = rustix::thread::CpuSet::new();
-    set.set(cpu);
-    rustix::thread::sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to CPU {cpu}: {error}"))
+    for cpu in cpus {
+        if *cpu >= rustix::thread::CpuSet::MAX_CPU {
+            return Err(format!("there is no CPU {cpu}"));
+        }
+        set.set(*cpu);
+    }
+    rustix::thread::sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to CPU {cpus:?}: {error}"))
 }
 
 /// Counters at one moment.
