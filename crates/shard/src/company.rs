@@ -1,7 +1,7 @@
 //! Whether others are beside whoever's long value is on its way: what a tick does for that is what they wait for.
 //!
 //! ```text
-//!   one connection      [ 256 KiB of its reply, 2 MiB given back ][ 256 KiB … ]        few ticks, and few system calls
+//!   one connection      [ 256 KiB to the log, 2 MiB given back ][ 256 KiB … ]          few ticks, and few system calls
 //!   others beside it    [ 64 KiB ]▪[ 64 KiB ]▪[ 64 KiB ]▪▪[ 64 KiB ]                   ▪ a small request, served in between
 //! ```
 //!
@@ -12,7 +12,7 @@ use base::ConnectionId;
 use crate::receive::Arrival;
 use crate::shard::Shard;
 
-/// So long somebody counts as being there who asked for something, microseconds: longer than most clients take between two requests.
+/// So long somebody counts as being there who asked for something, microseconds.
 const STAYS_US: u64 = 10_000;
 /// After so much of a tick its long work does the least that it may, where others are beside, microseconds.
 pub(crate) const ENOUGH_US: u64 = 50;

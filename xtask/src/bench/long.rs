@@ -15,7 +15,7 @@ use crate::Outcome;
 const PER_SECOND: &str = "20000";
 const METRIC: &str = "p99 beside values of 512 MiB over p99 alone";
 const RATIO_MAX: f64 = 2.0;
-/// A value comes and goes in less.
+/// About as long as a value takes to come and to go in `memory`; in `interval`, where the disk sets the pace, it takes longer.
 const LONG_SLICE_SECONDS: f64 = 2.0;
 const LONG_VALUES: [&str; 6] = ["--key-prefix", "long:", "--value-bytes", "536870912", "--connections", "1"];
 
