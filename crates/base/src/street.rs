@@ -372,10 +372,10 @@ pub enum Effect {
         /// Their names.
         names: Vec<String>,
     },
-    /// Remove a run that will not be published.
-    DropRun {
-        /// The name that it would have had.
-        name: String,
+    /// Remove runs that will not be published.
+    DropRuns {
+        /// The names that they would have had.
+        names: Vec<String>,
     },
     /// Remove files that nobody needs any more. Off the tick; what cannot be removed costs room, and the next start tries
     /// again.

@@ -80,8 +80,8 @@ pub(crate) enum DiskJob {
     PublishRuns {
         paths: Vec<PathBuf>,
     },
-    DropRun {
-        path: PathBuf,
+    DropRuns {
+        paths: Vec<PathBuf>,
     },
     Remove {
         paths: Vec<PathBuf>,
@@ -220,8 +220,8 @@ fn perform(job: DiskJob, runs: &mut RunFiles) -> DiskResult {
             let result = runs.publish(&paths);
             run_result(&paths, runs, result, DiskResult::RunsPublished)
         }
-        DiskJob::DropRun { path } => {
-            complain(&path, runs.drop_run(&path));
+        DiskJob::DropRuns { paths } => {
+            paths.iter().for_each(|path| complain(path, runs.drop_run(path)));
             DiskResult::Removed
         }
         DiskJob::Remove { paths } => {

@@ -222,7 +222,7 @@ impl LogFiles {
                 self.read_run(self.read_job(token, &name, (offset, bytes)), events);
             }
             Effect::PublishRuns { names } => self.publish_runs(names, events),
-            Effect::DropRun { name } => self.drop_run(&name),
+            Effect::DropRuns { names } => self.drop_runs(&names),
             Effect::RemoveFiles { names } => self.remove(names),
             Effect::Send { .. }
             | Effect::Dial { .. }
@@ -334,9 +334,9 @@ impl LogFiles {
         }
     }
 
-    fn drop_run(&mut self, name: &str) {
-        let path = self.config.directory.join(name);
-        self.submit_removal(DiskJob::DropRun { path });
+    fn drop_runs(&mut self, names: &[String]) {
+        let paths = names.iter().map(|name| self.config.directory.join(name)).collect();
+        self.submit_removal(DiskJob::DropRuns { paths });
     }
 
     fn remove(&mut self, names: Vec<String>) {

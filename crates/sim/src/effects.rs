@@ -80,7 +80,7 @@ impl<N: Node> Street<N> {
                 let delay_us = self.chance_us(self.weather.sync_us_max);
                 self.after(delay_us, Item::RunsSynced { core, names, snapshots });
             }
-            Effect::DropRun { name } => self.disk.remove(&unfinished(&name)),
+            Effect::DropRuns { names } => names.iter().for_each(|name| self.disk.remove(&unfinished(name))),
             Effect::RemoveFiles { names } => self.remove_files(&names),
             effect @ (Effect::WriteFile { .. } | Effect::ReplaceFile { .. } | Effect::ReadFile { .. }) => {
                 self.plan_named_file(core, effect);

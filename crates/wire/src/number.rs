@@ -87,18 +87,21 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The number that a text begins with, as C's `atoi` reads it: spaces, a sign, digits, and then anything. `None` without a
-/// digit and beyond an `i32`.
-pub fn leading_integer(text: &[u8]) -> Option<i64> {
+/// The number that a text begins with, as C's `atoi` reads it: spaces, a sign, digits, and then anything; of a large one the
+/// lower 32 bits, of the largest there is where it is beyond an `i64`. `None` without a digit.
+pub fn leading_integer(text: &[u8]) -> Option<i32> {
     let text = text.trim_ascii_start();
-    let (sign, digits) = match text {
-        [b'-', rest @ ..] => (-1, rest),
-        [b'+', rest @ ..] => (1, rest),
-        _ => (1, text),
+    let (is_negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
     };
-    let digit_count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let digits = std::str::from_utf8(&digits[..digit_count]).ok()?;
-    digits.parse::<i32>().ok().map(|magnitude| sign * i64::from(magnitude))
+    let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let add = |number: i64, digit: &u8| {
+        let digit = i64::from(digit - b'0');
+        number.saturating_mul(10).saturating_add(if is_negative { -digit } else { digit })
+    };
+    (count > 0).then(|| digits[..count].iter().fold(0, add) as i32)
 }
 
 #[cfg(test)]
@@ -128,7 +131,13 @@ mod tests {
         for (text, value) in [("7", 7), ("007", 7), (" +2x", 2), ("-3", -3), ("2147483647", 2_147_483_647), ("0", 0)] {
             assert_eq!(read(text), Some(value), "{text:?}");
         }
-        for text in ["", "-", "x7", "+-1", "2147483648"] {
+        // What `atoi` drops, Redis's search for keys drops with it.
+        for (text, value) in
+            [("2147483648", i32::MIN), ("4294967297", 1), ("-4294967298", -2), ("9223372036854775808", -1)]
+        {
+            assert_eq!(read(text), Some(value), "{text:?}");
+        }
+        for text in ["", "-", "x7", "+-1"] {
             assert_eq!(read(text), None, "{text:?}");
         }
     }

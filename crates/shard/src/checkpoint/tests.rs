@@ -114,7 +114,7 @@ impl Cores {
                     self.stopped += 1;
                     continue;
                 }
-                Effect::DropRun { .. } => continue,
+                Effect::DropRuns { .. } => continue,
                 Effect::WriteRun { .. } if self.is_full => (self.now_us + disk_us, full()),
                 Effect::PublishRuns { .. } => (self.now_us + disk_us, Event::RunsPublished),
                 Effect::RemoveFiles { .. } => continue,

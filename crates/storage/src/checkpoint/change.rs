@@ -24,19 +24,23 @@ pub(super) struct RunChange {
 impl Checkpoints {
     /// Goes on with the first change, and where no client waits with all of them; whether it did something.
     pub(super) fn change_step(&mut self, view: &mut View<'_>) -> bool {
-        let (mut names, mut has_changed) = (Vec::new(), false);
-        while self.change_first(view, &mut names) {
+        let mut has_changed = false;
+        while self.change_first(view) {
             has_changed = true;
             if view.life == Life::Serving {
                 break;
             }
         }
-        self.pins.remove(names, view.effects);
+        // One effect for what a publication replaced: a street takes so many jobs at once, and one of each change was more
+        // where runs are short.
+        if self.changes.is_empty() || !has_changed {
+            self.pins.remove(std::mem::take(&mut self.replaced), view.effects);
+        }
         has_changed
     }
 
     /// While the group is lent it waits.
-    fn change_first(&mut self, view: &mut View<'_>, names: &mut Vec<String>) -> bool {
+    fn change_first(&mut self, view: &mut View<'_>) -> bool {
         let Some(change) = self.changes.first_mut() else { return false };
         let from = match change.applied {
             _ if view.store.group(change.group).is_none() => return false,
@@ -54,7 +58,7 @@ impl Checkpoints {
         if to == change.notes.len() {
             let change = self.changes.remove(0);
             view.store.end_run_change(change.group);
-            names.extend(change.old_name);
+            self.replaced.extend(change.old_name);
         }
         true
     }

@@ -168,6 +168,8 @@ pub struct Checkpoints {
     walked: Vec<Making>,
     /// Published, while places of values change over.
     changes: Vec<RunChange>,
+    /// Runs that the changes before them replaced, which nobody reads any more.
+    replaced: Vec<String>,
     pace: Pace,
     limits: Limits,
     /// Bytes of the log at which the next run is due.
@@ -196,6 +198,7 @@ impl Checkpoints {
             state: State::Idle,
             walked: Vec::new(),
             changes: Vec::new(),
+            replaced: Vec::new(),
             pace: Pace::default(),
             limits: Limits::new(&identity),
             due_at_bytes: 0,

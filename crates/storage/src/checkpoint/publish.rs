@@ -4,6 +4,7 @@ use base::planted::{Bug, is_planted};
 use base::{Effect, LogOrdinal};
 
 use super::change::RunChange;
+use super::walk::drop_all;
 use super::{Asked, Checkpoints, GroupRun, Life, Making, State, View, is_spoilt};
 use crate::log::format::segment_file_name;
 use crate::run::format::run_file_name;
@@ -40,9 +41,7 @@ impl Checkpoints {
     fn publish(&mut self, view: &mut View<'_>) -> Asked {
         let (spoilt, walked): (Vec<Making>, Vec<Making>) =
             std::mem::take(&mut self.walked).into_iter().partition(|making| is_spoilt(making, view.store));
-        for making in spoilt {
-            view.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
-        }
+        drop_all(spoilt, view.effects);
         if is_planted(Bug::M10GivenBackTooEarly) {
             let mut names = Vec::new();
             walked.iter().for_each(|making| self.give_back(making.writer.header(), view, &mut names));

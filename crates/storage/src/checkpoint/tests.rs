@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use base::{CoreId, Database, SegmentNumber};
 use types::{Change, Expiry};
 
+use super::change::RunChange;
 use super::*;
 use crate::SlotGroup;
 use crate::maintenance::Notice;
@@ -118,7 +119,7 @@ impl Log {
                     asked = self.with(Checkpoints::on_runs_published);
                     self.renewals += usize::from(asked == Asked::Renewal);
                 }
-                Effect::DropRun { name } => self.dropped.push(name),
+                Effect::DropRuns { names } => self.dropped.extend(names),
                 Effect::RemoveFiles { names } => self.removed.extend(names),
                 other => panic!("{other:?}"),
             }
@@ -448,4 +449,37 @@ fn what_is_pinned_is_withheld_and_renewal_is_not_told_meanwhile() {
     assert_eq!(log.disk_works(), Asked::Nothing);
     assert!(pinned.iter().all(|name| log.removed.contains(name)), "{:?}", log.removed);
     assert_eq!((log.with(Checkpoints::unpin), log.checkpoints.withheld()), (Asked::Nothing, 0));
+}
+
+/// The runs of the first groups are published, and places change over.
+fn changing(groups: u8) -> Log {
+    let mut log = Log::new();
+    for number in 0..groups {
+        let group = SlotGroupId::new(number).unwrap();
+        let cut = Cut { incarnation: 2, begin: LogOrdinal(1) };
+        let old_name = Some(format!("old{number}"));
+        log.checkpoints.changes.push(RunChange { group, cut, notes: Vec::new(), applied: None, old_name });
+    }
+    log
+}
+
+#[test]
+fn what_a_publication_replaced_is_removed_in_one_effect() {
+    let mut log = changing(3);
+    for effects in [0, 0, 1] {
+        assert_eq!((log.step(), log.effects.len()), (Asked::StepAgain, effects), "one change in a step");
+    }
+    log.come_to_rest();
+    assert_eq!(log.removed, ["old0", "old1", "old2"]);
+}
+
+#[test]
+fn a_group_that_is_away_holds_no_replaced_run_back() {
+    let mut log = changing(2);
+    let away = log.store.take_group(SlotGroupId::new(1).unwrap()).unwrap();
+    log.come_to_rest();
+    assert_eq!(log.removed, ["old0"]);
+    log.store.insert_group(away);
+    log.come_to_rest();
+    assert_eq!(log.removed, ["old0", "old1"]);
 }

@@ -127,7 +127,7 @@ impl Checkpoints {
     /// The run under way is not wanted.
     pub(super) fn drop_run(&mut self, view: &mut View<'_>) -> Asked {
         if let State::Walking { making, .. } = std::mem::take(&mut self.state) {
-            view.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
+            view.effects.push(Effect::DropRuns { names: vec![making.writer.header().file_name()] });
             view.store.give_up(making.writer.into_garbage());
         }
         self.end_walks()
@@ -135,9 +135,15 @@ impl Checkpoints {
 
     /// No run that is not published is wanted.
     pub(super) fn drop_runs(&mut self, view: &mut View<'_>) -> Asked {
-        for making in std::mem::take(&mut self.walked) {
-            view.effects.push(Effect::DropRun { name: making.writer.header().file_name() });
-        }
+        drop_all(std::mem::take(&mut self.walked), view.effects);
         self.drop_run(view)
+    }
+}
+
+/// Runs that are written and will not be published, in one effect: a street takes so many jobs at once.
+pub(super) fn drop_all(walked: Vec<Making>, effects: &mut Vec<Effect>) {
+    let names: Vec<String> = walked.iter().map(|making| making.writer.header().file_name()).collect();
+    if !names.is_empty() {
+        effects.push(Effect::DropRuns { names });
     }
 }

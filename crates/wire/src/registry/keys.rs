@@ -105,9 +105,9 @@ pub fn key_positions(
             }
             Find::Number { number, first, step } => {
                 let text = arguments.get(begin + number as usize).ok_or(KeyPositionsError)?;
-                // Redis finds the keys of "007", too, and then refuses the number when the command runs.
-                let keys = crate::number::leading_integer(text).filter(|&keys| keys > 0).ok_or(KeyPositionsError)?;
-                let keys = usize::try_from(keys).map_err(|_| KeyPositionsError)?;
+                // Redis finds the keys of "007", too, and one of 4294967297, and then refuses the number when the command runs.
+                let keys = crate::number::leading_integer(text).ok_or(KeyPositionsError)?;
+                let keys = usize::try_from(keys).ok().filter(|&keys| keys > 0).ok_or(KeyPositionsError)?;
                 let (first, step) = (begin + first as usize, step as usize);
                 if keys > count {
                     return Err(KeyPositionsError);

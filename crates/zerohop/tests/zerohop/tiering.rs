@@ -150,3 +150,18 @@ fn a_limit_without_a_disk_is_refused() {
     let opened = Store::options().durability(Durability::Memory).memory_limit(LIMIT).open(scratch.path());
     assert_eq!(opened.unwrap_err(), Error::LimitWithoutDisk);
 }
+
+/// A publication replaces the runs of dozens of groups: what each of them leaves behind was one job for the disk thread,
+/// which takes 64, and the next run failed.
+#[test]
+fn short_runs_of_many_groups_are_replaced_and_the_store_closes() {
+    let scratch = Scratch::new("tiering-short");
+    let store = Store::options().memory_limit(2 << 20).open(scratch.path()).unwrap();
+    for number in 0..8000 {
+        store.put(format!("key:{number}").as_bytes(), &value(number, 0)).unwrap();
+    }
+    for number in 0..8000 {
+        assert!(store.get(format!("key:{number}").as_bytes()).unwrap().unwrap() == value(number, 0).as_slice());
+    }
+    store.close().unwrap();
+}
