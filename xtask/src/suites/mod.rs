@@ -133,6 +133,7 @@ pub const SUITES: &[Suite] = &[
     proxy::SENTINEL,
     faults::FAULTS_REST,
     power::POWER_REST,
+    power::POWER_CLUSTER,
     nemesis::NEMESIS_SCENES,
     planted::PLANTED,
     planted::PLANTED_SHARD,

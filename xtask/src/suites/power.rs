@@ -1,6 +1,6 @@
 //! The suite `power`: a machine that loses its power under load, a few rounds on one disk. `power-rest`, in a shard, goes on
-//! with its seed, puts Redis that syncs once a second in its place, which has to be caught, and cuts a cluster in the machine
-//! once: the fixed set has no time for that. Hundreds of rounds are a campaign: `cargo x campaign power`, with `--nodes 3` of a cluster.
+//! with its seed, and `power-cluster` puts Redis that syncs once a second in its place, which has to be caught, and cuts a
+//! cluster in the machine once: the fixed set has no time for that. Hundreds of rounds are a campaign: `cargo x campaign power`, with `--nodes 3` of a cluster.
 
 use super::{Company, Context, Counts, Suite, Turn, commit_number};
 use crate::power::{LOSER_ROUNDS, NODES, Subject};
@@ -28,24 +28,33 @@ pub const POWER: Suite = Suite {
     },
 };
 
-/// Each round counts as one test, and so does the loser.
+/// The same with more time.
 pub const POWER_REST: Suite = Suite {
     name: "power-rest",
-    about: "more rounds of `power`, of two seeds, and one of a cluster; Redis with everysec must be caught",
-    needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST, &needs::REDIS],
-    budget_seconds: 240,
+    about: "more rounds of `power`, of two seeds",
+    needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST],
+    budget_seconds: 180,
     turn: Turn::Shard("disks"),
     company: Company::SideBySide,
     run: |context| {
         let (zerohop, seed) = (context.zerohop()?, commit_number(&context.commit));
+        let ours = Subject::Zerohop(&zerohop);
+        campaigns(context, &[(ours, 1, seed, ROUNDS_OF_SHARD), (ours, 1, seed + 1, ROUNDS_OF_SHARD)])
+    },
+};
+
+/// Each round counts as one test, and so does the loser.
+pub const POWER_CLUSTER: Suite = Suite {
+    name: "power-cluster",
+    about: "a power cut of a cluster in a virtual machine; Redis with everysec must be caught",
+    needs: &[&needs::QEMU, &needs::MKE2FS, &needs::GUEST, &needs::REDIS],
+    budget_seconds: 180,
+    turn: Turn::Shard("power-cluster"),
+    company: Company::SideBySide,
+    run: |context| {
+        let (zerohop, seed) = (context.zerohop()?, commit_number(&context.commit));
         let (ours, redis) = (Subject::Zerohop(&zerohop), Subject::Redis("everysec"));
-        let all = [
-            (ours, 1, seed, ROUNDS_OF_SHARD),
-            (ours, 1, seed + 1, ROUNDS_OF_SHARD),
-            (redis, 1, seed, LOSER_ROUNDS),
-            (ours, NODES, seed, ROUNDS_OF_CLUSTER),
-        ];
-        campaigns(context, &all)
+        campaigns(context, &[(redis, 1, seed, LOSER_ROUNDS), (ours, NODES, seed, ROUNDS_OF_CLUSTER)])
     },
 };
 
@@ -59,7 +68,7 @@ fn campaigns(context: &Context, all: &[(Subject<'_>, u64, u64, u64)]) -> Outcome
     Ok(counts)
 }
 
-/// What must be caught beside the one of `power-rest`: a part of the harness each.
+/// What must be caught beside the one of `power-cluster`: a part of the harness each.
 pub const POWER_LOSERS: Suite = Suite {
     name: "power-losers",
     about: "power cuts that must be noticed: a reply before its sync, Redis without syncs, a disk that nobody flushes",
