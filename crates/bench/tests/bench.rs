@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
@@ -16,6 +17,7 @@ use bench::fan_out::{Way, serve};
 use bench::load::plan::{Dialect, LoadPlan, OpenLoop, Operation, Stop, Target};
 use bench::load::{self, Report};
 use bench::null::{Backend, FixedReply, NullPlan};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A null server in a thread that lives as long as the test process; `None` where the kernel forbids the backend.
 fn null_server(backend: Backend, reply: FixedReply) -> Option<Target> {
@@ -87,6 +89,48 @@ fn what_was_preloaded_is_found_and_what_was_not_is_missed() {
     plan.preload = true;
     let report = run(&plan);
     assert_eq!((report.misses, report.errors), (0, 0));
+}
+
+/// One letter of `proc_pid_stat(5)`: what the process does.
+fn state(child: &Child) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    stat[stat.rfind(')').unwrap() + 2..].chars().next().unwrap()
+}
+
+/// Sends it, and waits until the process does that, or has ended.
+fn send(child: &Child, signal: Signal, then: char) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+    while ![then, 'Z'].contains(&state(child)) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_preload_that_stood_still_goes_on() {
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_load-generator"))
+        .args(["--target", &server.local_addr().unwrap().to_string(), "--keys", "1", "--requests", "1", "--preload"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Whoever asks for something else, which process this is, does without.
+    let preloads = server.incoming().map(Result::unwrap).find_map(|mut stream| {
+        let mut begin = [0; 13];
+        stream.read_exact(&mut begin).unwrap();
+        begin.ends_with(b"SET\r\n").then_some(stream)
+    });
+    for _ in 0..3 {
+        send(&child, Signal::STOP, 'T');
+        send(&child, Signal::CONT, 'S');
+    }
+    // It asks no further: what it says then is about this, and not about the signals.
+    drop(preloads);
+    drop(server);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("preload") && !said.contains("Interrupted"), "{said}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl<'a> Cell<'a> {
 fn beside_long_values(cell: Option<Cell<'_>>, results: &mut Results) -> Outcome<()> {
     let Some(mut cell) = cell else { return Ok(()) };
     cell.options.slice_seconds = LONG_SLICE_SECONDS;
-    let neighbour = Neighbour::steady(cell.server, &LONG_VALUES)?;
+    let mut neighbour = Neighbour::steady(cell.server, &LONG_VALUES)?;
     let (mut p99s_us, mut megabytes_per_second) = ([Vec::new(), Vec::new()], Vec::new());
     for _ in 0..cell.options.pairs {
         neighbour.stand_still()?;

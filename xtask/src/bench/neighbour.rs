@@ -59,18 +59,22 @@ impl<'a> Neighbour<'a> {
         Ok(neighbour)
     }
 
-    pub fn stand_still(&self) -> Outcome<()> {
+    pub fn stand_still(&mut self) -> Outcome<()> {
         self.signal("-STOP")
     }
 
-    pub fn go_on(&self) -> Outcome<()> {
+    pub fn go_on(&mut self) -> Outcome<()> {
         self.signal("-CONT")
     }
 
-    fn signal(&self, signal: &str) -> Outcome<()> {
+    /// One that has ended would leave the measured one alone in both halves.
+    fn signal(&mut self, signal: &str) -> Outcome<()> {
+        let is_alive = matches!(self.child.try_wait(), Ok(None));
         let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
         std::thread::sleep(TURNS_FOR);
-        status.is_ok_and(|status| status.success()).then_some(()).ok_or_else(|| "the client beside is gone".to_owned())
+        (is_alive && status.is_ok_and(|status| status.success()))
+            .then_some(())
+            .ok_or_else(|| "the client beside is gone".to_owned())
     }
 }
 

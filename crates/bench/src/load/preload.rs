@@ -1,6 +1,6 @@
 //! Writes every key once before the measured load.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
 use super::dial::{Stream, no_password};
 use super::keys::{KeyChooser, KeyForm};
@@ -45,7 +45,11 @@ pub fn preload(plan: &LoadPlan, destinations: &[Destination], mut on_progress: i
             done += waiting;
             stream.write_all(&output).map_err(|error| format!("preload cannot write: {error}"))?;
             while waiting > 0 {
-                let bytes = stream.read(&mut input).map_err(|error| format!("preload cannot read: {error}"))?;
+                let bytes = match stream.read(&mut input) {
+                    // Whoever stood still for a while (SIGSTOP) is told so.
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    read => read.map_err(|error| format!("preload cannot read: {error}"))?,
+                };
                 if bytes == 0 {
                     return Err("the server closed the preload connection".into());
                 }
