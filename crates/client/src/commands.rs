@@ -76,7 +76,9 @@ pub struct Known {
     pub arity: i32,
     /// It has subcommands, which are known by themselves.
     pub has_subcommands: bool,
-    /// It may make its connection wait if this word is among its arguments, and never without.
+    /// It may make its connection wait.
+    pub may_block: bool,
+    /// And does so if this word is among its arguments, and never without.
     pub blocks_with: Option<&'static [u8]>,
     /// Where it is [`Way::Sticky`]: it changes its connection only if one of these is its first argument; empty: in any case.
     pub sticks_with: &'static [&'static [u8]],
@@ -312,6 +314,14 @@ impl Known {
         })
     }
 
+    /// Whether a request with these words may make its connection wait.
+    pub fn blocks(&self, arguments: Arguments<'_>) -> bool {
+        match self.blocks_with {
+            Some(word) => arguments.iter().any(|argument| argument.eq_ignore_ascii_case(word)),
+            None => self.may_block,
+        }
+    }
+
     fn of(facts: &Facts<'_>) -> Known {
         let Facts { name, first_key, is_read, has_subcommands, .. } = *facts;
         let blocks_with = matches!(name, "xread" | "xreadgroup").then_some(b"block".as_slice());
@@ -321,6 +331,7 @@ impl Known {
             is_read,
             arity: facts.arity,
             has_subcommands,
+            may_block: facts.is_blocking,
             blocks_with,
             sticks_with: sticks_with(name),
             spread: Spread::of(name),

@@ -19,7 +19,7 @@ use base::planted::{Bug, is_planted};
 use base::street::{Effect, Now};
 use client::cluster::{NodeNumber, slot_of};
 use client::spread::Spread;
-use client::{Known, Way};
+use client::{Hold, Known, Way};
 use wire::request::{encode, unquote_inline};
 use wire::{Arguments, ParseLimits, Parsed, parse};
 
@@ -160,7 +160,14 @@ impl ProxyMachine {
             }
         }
         let node = self.node_of(caller, known, arguments);
-        match self.way(known, arguments, request) {
+        let way = self.way(known, arguments, request);
+        if matches!(way, Way::Alone | Way::Held(Hold::Wait))
+            && !caller.held.transaction
+            && known.is_some_and(|known| known.blocks(arguments))
+        {
+            return self.ask_blocking(now, caller, (way, node), arguments, request);
+        }
+        match way {
             Way::Shared if !self.is_bound_to_own(caller) => self.ask_lane(now, caller, node, known, request),
             Way::Shared | Way::Alone => self.ask_own(now, caller, node, request),
             Way::Held(hold) => self.ask_held(now, caller, (hold, node), arguments, request),
@@ -170,6 +177,29 @@ impl ProxyMachine {
             Way::Hint if self.routes.table.is_cluster() => self.ask_own(now, caller, node, request),
             Way::Hint | Way::Sticky => self.ask_relay(now, caller, node, request, effects),
         }
+    }
+
+    /// A request that may have to wait: nobody's, if its client has gone, for whom an element would be taken in vain.
+    fn ask_blocking(
+        &mut self,
+        now: Now,
+        caller: &mut Caller,
+        (way, node): (Way, NodeNumber),
+        arguments: Arguments<'_>,
+        request: &[u8],
+    ) -> Verdict {
+        if caller.has_hung_up {
+            caller.is_closing = true;
+            return Verdict::Done;
+        }
+        let verdict = match way {
+            Way::Held(hold) => self.ask_held(now, caller, (hold, node), arguments, request),
+            _ => self.ask_own(now, caller, node, request),
+        };
+        if verdict == Verdict::Done {
+            caller.waits_before = caller.order.next();
+        }
+        verdict
     }
 
     /// Whether requests of the caller are on their way that an older table sent there: one that follows the newer one could be
@@ -213,8 +243,7 @@ impl ProxyMachine {
             None if self.table_is_learnt => Way::Alone,
             None => Way::Sticky,
             Some(known) if known.way == Way::Shared => {
-                let blocks = |word: &[u8]| arguments.iter().any(|argument| argument.eq_ignore_ascii_case(word));
-                let is_alone = request.len() > LONG_REQUEST_BYTES || known.blocks_with.is_some_and(blocks);
+                let is_alone = request.len() > LONG_REQUEST_BYTES || known.blocks(arguments);
                 if is_alone { Way::Alone } else { Way::Shared }
             }
             Some(known) if known.way == Way::Sticky && !known.sticks_with.is_empty() => {

@@ -160,6 +160,10 @@ pub(crate) struct Caller {
     pub leaving: Option<Leaving>,
     /// What it sends is ciphertext, which this process alone can read.
     pub is_sealed: bool,
+    /// As long as what it asked before this number is not answered, it may be waiting for an element or for copies.
+    pub waits_before: u64,
+    /// Its client sends no more: it is closing once its requests have been looked at.
+    pub has_hung_up: bool,
     /// Once its replies have left it is closed, and no more is read.
     pub is_closing: bool,
     /// It is being closed whatever it is owed.
@@ -206,6 +210,8 @@ impl Caller {
             long_request: None,
             leaving: None,
             is_sealed,
+            waits_before: 0,
+            has_hung_up: false,
             is_closing: false,
             is_abandoned: false,
             is_paused: false,
@@ -270,6 +276,19 @@ impl Caller {
         if self.relay.is_none() {
             self.pace(effects);
         }
+    }
+
+    /// Ends what hung up: behind the requests that it has sent, or at once where bytes go to and fro unread. Whether the last
+    /// of its replies may have left already.
+    pub fn end_if_hung_up(&mut self, effects: &mut Vec<Effect>) -> bool {
+        if !self.has_hung_up {
+            return false;
+        }
+        if self.relay.is_some() {
+            effects.push(Effect::Close { connection: self.id });
+        }
+        self.is_closing |= self.relay.is_some() || self.wait.is_none();
+        self.is_closing && self.relay.is_none()
     }
 
     /// Hands over what may leave, and closes the connection if that was the last of it. Whether something waits for the street to

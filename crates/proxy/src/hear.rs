@@ -282,10 +282,13 @@ impl ProxyMachine {
         match self.role(connection) {
             Role::Caller => {
                 let Some(caller) = self.desk.caller(connection) else { return };
-                caller.is_closing = true;
-                match &caller.relay {
-                    Some(_) => effects.push(Effect::Close { connection }),
-                    None => self.desk.dirty.push(connection),
+                if caller.order.owes_before(caller.waits_before) {
+                    // As its direct connection would, it ends where it waits: an element that came later would be lost with it.
+                    return self.abandon(connection, effects);
+                }
+                caller.has_hung_up = true;
+                if caller.end_if_hung_up(effects) {
+                    self.desk.dirty.push(connection);
                 }
             }
             Role::Seat(number) => {

@@ -56,7 +56,7 @@ impl Caller {
         let has_state = self.is_held() || self.held.named || !self.queued.is_empty() || self.name_to_be.is_some();
         let has_connection =
             self.relay.is_some() || self.proof.is_some() || (self.own.is_some() && self.order.owed() > 0);
-        !has_state && !has_connection && !self.is_sealed && !self.is_closing && !self.is_abandoned
+        !has_state && !has_connection && !self.is_sealed && !self.has_hung_up && !self.is_closing && !self.is_abandoned
     }
 
     /// Whether it is at rest: nothing owed, nothing on its way, no whole request unread.

@@ -26,6 +26,11 @@ impl Order {
         self.asked - 1
     }
 
+    /// Whether one before this number is not answered.
+    pub fn owes_before(&self, number: u64) -> bool {
+        self.answered < number
+    }
+
     /// Requests that are not answered.
     #[inline]
     pub fn owed(&self) -> usize {

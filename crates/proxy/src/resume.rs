@@ -39,6 +39,9 @@ impl ProxyMachine {
             if !caller.input.is_empty() {
                 self.decode_kept(now, &mut caller, effects);
             }
+            if caller.end_if_hung_up(effects) {
+                self.desk.dirty.push(connection);
+            }
             caller.pace(effects);
         }
         self.desk.callers[connection.index as usize] = Some(caller);

@@ -154,8 +154,8 @@ impl Shard {
         }
     }
 
-    /// What came before the end is answered, also when both came in one tick: the end of a client that waits for
-    /// nothing is noted once this tick's requests were served.
+    /// What came before the end is answered, also when both came in one tick: the end of a client that waits for no key
+    /// is noted once its requests were served.
     fn on_peer_closing(&mut self, id: ConnectionId) {
         if self.end_link(id) {
             return;
@@ -166,15 +166,25 @@ impl Shard {
         }
     }
 
-    /// The ends that waited for this tick's requests.
+    /// The ends that waited for this tick's requests: all but those of connections whose last requests still wait.
     pub(crate) fn end_hung_up(&mut self) {
-        let mut hung_up = std::mem::take(&mut self.hung_up);
-        for id in hung_up.drain(..) {
-            match self.connections.get_mut(id) {
-                // Its last requests wait for values, and are answered.
-                Some(connection) if connection.stall == Stall::Fetch => self.hung_up.push(id),
-                _ => self.on_peer_closed(id),
+        for id in std::mem::take(&mut self.hung_up) {
+            match self.goes_on(id) {
+                true => self.hung_up.push(id),
+                false => self.on_peer_closed(id),
             }
+        }
+    }
+
+    /// Whether requests of a connection run later without anything of its client: the tick was full, a value is on the disk,
+    /// a reply too long. What waits for a key is not among them: who hung up takes no element off a list.
+    fn goes_on(&mut self, id: ConnectionId) -> bool {
+        match self.connections.get_mut(id) {
+            Some(connection) if connection.session.is_closing() => false,
+            // It may have gone on behind the last round of this tick.
+            Some(connection) if connection.stall == Stall::None => self.resume.contains(&id),
+            Some(connection) => !connection.stall.is_waiter(),
+            None => false,
         }
     }
 

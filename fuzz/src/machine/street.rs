@@ -357,7 +357,9 @@ impl Street {
                 }
                 core.events.push(Event::RunsPublished);
             }
-            Effect::DropRun { name } => drop(self.files.remove(&(name + UNFINISHED_SUFFIX))),
+            Effect::DropRuns { names } => {
+                names.iter().for_each(|name| drop(self.files.remove(&(name.clone() + UNFINISHED_SUFFIX))))
+            }
             Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
             Effect::Stop => core.stopped = true,
             other => assert!(matches!(other, Effect::ReleaseMemory), "{other:?}"),

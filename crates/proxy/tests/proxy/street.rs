@@ -188,6 +188,11 @@ impl<M: Machine<Message = Word>> Street<M> {
         self.events.push(Event::Received { connection, span });
     }
 
+    /// A client sends no more.
+    pub fn hang_up(&mut self, client: ConnectionId) {
+        self.events.push(Event::PeerClosed { connection: client });
+    }
+
     /// The other end breaks.
     pub fn break_off(&mut self, connection: ConnectionId) {
         self.upstream.retain(|&open| open != connection);

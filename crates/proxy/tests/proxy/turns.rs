@@ -293,3 +293,47 @@ fn the_connection_of_a_blocked_caller_that_left_is_nobody_elses() {
     street.settle();
     assert_eq!(street.text(*street.upstream.last().unwrap()), array("BLPOP q 0"));
 }
+
+#[test]
+fn who_hangs_up_while_it_waits_for_an_element_takes_none() {
+    let (mut street, clients) = opened(2);
+    let lane = street.upstream[0];
+    say(&mut street, clients[0], "BLPOP q 0");
+    say(&mut street, clients[0], "GET a");
+    street.settle();
+    let own = street.upstream[1];
+    assert_eq!(street.text(own), array("BLPOP q 0"));
+    street.hang_up(clients[0]);
+    street.settle();
+    assert_eq!(street.closed, [clients[0], own], "its own connection is what waits");
+    say(&mut street, clients[1], "GET a");
+    say(&mut street, clients[1], "BLPOP q 0");
+    street.settle();
+    street.hang_up(clients[1]);
+    street.settle();
+    street.arrive(lane, b"$1\r\n1\r\n");
+    street.settle();
+    assert_eq!(street.text(clients[1]), "$1\r\n1\r\n", "what came before is answered");
+    assert_eq!((&street.closed[2..], street.upstream.len()), (&clients[1..], 1), "and nothing waits");
+}
+
+#[test]
+fn who_hangs_up_is_answered_first() {
+    let (mut street, clients) = opened(1);
+    let lane = street.upstream[0];
+    let count = base::limits::CALLER_REQUESTS_MAX + 10;
+    street.arrive(clients[0], array("INCR a").repeat(count).as_bytes());
+    street.hang_up(clients[0]);
+    let (mut session, mut store) = (Session::default(), Store::default());
+    let mut told = String::new();
+    for _ in 0..10 {
+        street.settle();
+        told += &street.text(clients[0]);
+        let replies = session.take(&mut store, &street.take(lane));
+        if !replies.is_empty() {
+            street.arrive(lane, &replies);
+        }
+    }
+    assert!(told.ends_with(&format!(":{count}\r\n")), "{}", told.len());
+    assert_eq!(street.closed, clients);
+}

@@ -38,6 +38,7 @@ struct Cores {
     batch_bytes_max: usize,
     /// What each connection was told.
     replies: BTreeMap<ConnectionId, Vec<u8>>,
+    closed: Vec<ConnectionId>,
     now_us: u64,
 }
 
@@ -76,6 +77,7 @@ impl Cores {
             sent_bytes_max: 0,
             batch_bytes_max: 0,
             replies: BTreeMap::new(),
+            closed: Vec::new(),
             now_us: 0,
         }
     }
@@ -144,6 +146,7 @@ impl Cores {
                     self.events[place].push(Event::SendDone { connection, buffer });
                 }
                 Effect::SyncLog { ordinal, .. } => self.events[place].push(Event::LogSynced { ordinal }),
+                Effect::Close { connection } => self.closed.push(connection),
                 _ => {}
             }
         }
@@ -323,6 +326,26 @@ fn cheap_requests_end_a_tick_too_and_everybody_has_a_turn() {
     assert_eq!(cores.told(one), bulks(1000));
     assert_eq!(cores.told(other), bulks(100));
     assert!(cores.sent_bytes_max <= WORK_MAX * "$3\r\n999\r\n".len(), "{} bytes in one tick", cores.sent_bytes_max);
+}
+
+#[test]
+fn who_hangs_up_is_answered_first_however_many_ticks_that_takes() {
+    let mut cores = Cores::new(2);
+    let (here, there) = (tag_of(0), tag_of(1));
+    let (one, blocked) = (cores.connect(0, 0), cores.connect(0, 1));
+    let hops: String = (0..100).map(|_| format!("INCR {there}n\r\n")).collect();
+    let text = "PING\r\n".repeat(500) + &hops + &format!("MSET {here}a 1 {there}a 2\r\nDBSIZE\r\nPING\r\n");
+    cores.events[0].push(Event::PeerClosed { connection: one });
+    cores.events[0].push(Event::PeerClosed { connection: blocked });
+    cores.run(0, &[(one, text), (blocked, "PING\r\n".repeat(200) + "BLPOP l 0\r\nPING\r\n")]);
+    let counts: String = (1..=100).map(|count| format!(":{count}\r\n")).collect();
+    assert_eq!(cores.told(one), "+PONG\r\n".repeat(500) + &counts + "+OK\r\n:3\r\n+PONG\r\n");
+    assert_eq!(cores.told(blocked), "+PONG\r\n".repeat(200), "who hung up waits for no list");
+    cores.closed.sort_unstable();
+    assert_eq!(cores.closed, [one, blocked]);
+    let other = cores.connect(0, 2);
+    cores.run(0, &[(other, "LPUSH l element\r\nLLEN l\r\n".into())]);
+    assert_eq!(cores.told(other), ":1\r\n:1\r\n");
 }
 
 /// Every look of a tick is 100 us later than the one before.
