@@ -3,10 +3,12 @@
 use super::{Company, Counts, Suite, Turn};
 use crate::{Outcome, needs, process, workspace};
 
-/// Clippy twice, warnings refused: over the code with the purity of rings 0-3, and over its tests without it.
+/// Clippy twice, warnings refused: over the code with the purity of rings 0-3, and over its tests without it. Then the fuzzing
+/// program, which is no part of the workspace.
 pub const CLIPPY: Suite = Suite {
     name: "clippy",
-    about: "clippy, warnings refused: the code with the purity of rings 0-3, all targets with everything else",
+    about: "clippy, warnings refused: the code with the purity of rings 0-3, all targets with everything else; the fuzzing \
+            program",
     needs: &[&needs::CLIPPY],
     budget_seconds: 240,
     turn: Turn::Fixed,
@@ -15,9 +17,20 @@ pub const CLIPPY: Suite = Suite {
         let mut counts = Counts::one(clippy(&["--lib", "--bins", "--examples"], &[])?);
         let impure = ["-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
         counts.add(Counts::one(clippy(&["--all-targets"], &impure)?));
+        counts.add(Counts::one(checks_fuzzing_program()?));
         Ok(counts)
     },
 };
+
+/// Only one shard builds it, which takes minutes and a C++ compiler: that it compiles is seen in every run.
+fn checks_fuzzing_program() -> Outcome<bool> {
+    let mut check = workspace::cargo();
+    check.args(["clippy", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"]);
+    check.args(["--", "-D", "warnings"]);
+    // Nothing is linked, so libFuzzer need not be there.
+    check.env("CUSTOM_LIBFUZZER_PATH", "target/libFuzzer.a");
+    process::shown(&mut check)
+}
 
 fn clippy(targets: &[&str], lints: &[&str]) -> Outcome<bool> {
     let mut clippy = workspace::cargo();
