@@ -204,8 +204,11 @@ fn segment(log: LogBuffer) -> Vec<u8> {
     bytes
 }
 
-/// Every key with its version, expiry and value, sorted.
-pub fn contents(store: &Store, database: Database) -> Vec<(Vec<u8>, u64, Option<u64>, Vec<u8>)> {
+/// A key with its version, expiry and value.
+pub type Content = (Vec<u8>, u64, Option<u64>, Vec<u8>);
+
+/// Every key, sorted.
+pub fn contents(store: &Store, database: Database) -> Vec<Content> {
     let keys = store.count(database).keys;
     let mut all = Vec::new();
     if keys == 0 {

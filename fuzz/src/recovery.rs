@@ -162,7 +162,7 @@ fn write_record(source: &mut Source<'_>, form: RecordForm, bytes: &mut Vec<u8>, 
 
 /// Groups of before and of now.
 fn form_of(ordinal: u64) -> RecordForm {
-    if ordinal % 4 == 0 { RecordForm::Fixed } else { RecordForm::Short }
+    if ordinal.is_multiple_of(4) { RecordForm::Fixed } else { RecordForm::Short }
 }
 
 /// A record; `version` bears the database as well.
@@ -182,7 +182,7 @@ fn record_bytes(
         head.extend_from_slice(&(key.len() as u16).to_le_bytes());
         return [&head, key, body].concat();
     }
-    put_varint(&mut head, version & (1 << 48) - 1);
+    put_varint(&mut head, version & ((1 << 48) - 1));
     if version >> 48 > 0 {
         head[1] |= FLAG_DATABASE;
         head.push((version >> 48) as u8);
@@ -262,7 +262,10 @@ fn start(manifest: &Manifest, files: &Files, groups: u64) -> Started {
 type Started = Result<(Recovery, Store), Damage>;
 
 /// What can be compared of a start.
-fn summary(started: &Started) -> Result<(Vec<ClosedChain>, u64, u64, Vec<Vec<u8>>), &Damage> {
+type Summary = (Vec<ClosedChain>, u64, u64, Vec<Vec<u8>>);
+
+/// The same of a start that succeeded.
+fn summary(started: &Started) -> Result<Summary, &Damage> {
     let (recovery, store) = started.as_ref()?;
     let keys = contents(store, Database(0)).into_iter().map(|(key, ..)| key).collect();
     Ok((recovery.chains.clone(), recovery.groups, recovery.records, keys))

@@ -24,7 +24,7 @@ const PLANNED: u64 = 1000;
 pub fn run(data: &[u8]) {
     let mut source = Source::new(data);
     let mut table = match source.below(4) {
-        0 => Table::decode(source.string()).inspect(|table| check_round_trip(table)).unwrap_or_default(),
+        0 => Table::decode(source.string()).inspect(check_round_trip).unwrap_or_default(),
         _ => founded(&mut source),
     };
     for number in 0..COMMANDS_MAX {

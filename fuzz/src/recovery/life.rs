@@ -376,7 +376,7 @@ impl Life {
 fn damage(harm: &Harm, files: &mut Files) {
     let number = usize::from(harm.file) % files.len().max(1);
     let Some((name, bytes)) = files.iter_mut().nth(number) else { return };
-    let at = bytes.len() * usize::from(harm.share) >> 16;
+    let at = (bytes.len() * usize::from(harm.share)) >> 16;
     match harm.choice {
         0..8 => {
             let name = name.clone();

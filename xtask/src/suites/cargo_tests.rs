@@ -15,18 +15,20 @@ pub const CLIPPY: Suite = Suite {
     company: Company::Alone,
     run: |_| {
         let mut counts = Counts::one(clippy(&["--lib", "--bins", "--examples"], &[])?);
-        let impure = ["-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
-        counts.add(Counts::one(clippy(&["--all-targets"], &impure)?));
+        counts.add(Counts::one(clippy(&["--all-targets"], IMPURE)?));
         counts.add(Counts::one(checks_fuzzing_program()?));
         Ok(counts)
     },
 };
 
+/// What is not held to the purity of rings 0-3.
+const IMPURE: &[&str] = &["-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
+
 /// Only one shard builds it, which takes minutes and a C++ compiler: that it compiles is seen in every run.
 fn checks_fuzzing_program() -> Outcome<bool> {
     let mut check = workspace::cargo();
     check.args(["clippy", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"]);
-    check.args(["--", "-D", "warnings"]);
+    check.args(["--", "-D", "warnings"]).args(IMPURE);
     // Nothing is linked, so libFuzzer need not be there.
     check.env("CUSTOM_LIBFUZZER_PATH", "target/libFuzzer.a");
     process::shown(&mut check)
