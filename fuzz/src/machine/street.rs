@@ -293,6 +293,10 @@ impl Street {
         self.cores[number].output = output;
     }
 
+    fn remove(&mut self, names: impl Iterator<Item = String>) {
+        names.for_each(|name| drop(self.files.remove(&name)));
+    }
+
     fn perform(&mut self, number: usize, effect: Effect) {
         let cores = self.cores.len() as u16;
         let name = |segment| identity(number as u16, cores).segment_header(segment, base::LogOrdinal(0), 0).file_name();
@@ -357,10 +361,8 @@ impl Street {
                 }
                 core.events.push(Event::RunsPublished);
             }
-            Effect::DropRuns { names } => {
-                names.iter().for_each(|name| drop(self.files.remove(&(name.clone() + UNFINISHED_SUFFIX))))
-            }
-            Effect::RemoveFiles { names } => names.iter().for_each(|name| drop(self.files.remove(name))),
+            Effect::DropRuns { names } => self.remove(names.into_iter().map(|name| name + UNFINISHED_SUFFIX)),
+            Effect::RemoveFiles { names } => self.remove(names.into_iter()),
             Effect::Stop => core.stopped = true,
             other => assert!(matches!(other, Effect::ReleaseMemory), "{other:?}"),
         }
