@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-use super::puppet::Puppet;
+use super::puppet::{Puppet, in_vain};
 use zerohop::Client;
 use zerohop::client::Error;
 
@@ -175,9 +175,12 @@ fn who_awaits_in_vain_is_told_so() {
     let puppet = Puppet::new();
     let client = Client::open(&puppet.address).unwrap();
     puppet.hold();
-    let after = Duration::from_millis(20);
-    let error = block_on(client.get("a").timeout(after)).unwrap_err();
-    assert_eq!(error, Error::TimedOut { address: puppet.address.clone(), after });
+    in_vain(|after| {
+        let error = block_on(client.get("a").timeout(after)).unwrap_err();
+        assert_eq!(error, Error::TimedOut { address: puppet.address.clone(), after });
+        (client.traffic().requests > 0).then_some(())
+    });
+    puppet.saw_times("GET", client.traffic().requests as usize);
     puppet.go_on();
     puppet.cut_after(1);
     assert!(matches!(block_on(client.incr("a", 1)), Err(Error::Unknown { .. })));

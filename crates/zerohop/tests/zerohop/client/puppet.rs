@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use wire::{Arguments, ParseLimits, Parsed, parse};
 
@@ -36,6 +37,15 @@ struct Stage {
     refusal: Option<&'static str>,
     /// It has the commands of a Zerohop.
     is_zerohop: bool,
+}
+
+/// What comes of waiting in vain, for twice as long each time until it was long enough for what is to come before: a busy machine may take any
+/// time for that.
+pub fn in_vain<T>(wait: impl Fn(Duration) -> Option<T>) -> T {
+    (0..16)
+        .map(|doublings| Duration::from_millis(10 << doublings))
+        .find_map(wait)
+        .expect("five minutes were not enough")
 }
 
 /// See the module.
@@ -83,6 +93,10 @@ impl Puppet {
     /// Replies behind the next error of that code are kept back.
     pub fn hold_after(&self, code: &'static str) {
         self.change(|stage| stage.holds_after = Some(code));
+    }
+
+    pub fn is_holding(&self) -> bool {
+        self.stage().is_held
     }
 
     pub fn go_on(&self) {

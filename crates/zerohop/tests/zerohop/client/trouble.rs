@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::puppet::Puppet;
+use super::puppet::{Puppet, in_vain};
 use zerohop::Client;
 use zerohop::client::Error;
 
@@ -60,13 +60,17 @@ fn who_waits_in_vain_is_told_and_his_late_reply_is_nobody_elses() {
 
 #[test]
 fn a_connection_on_which_nobody_answers_is_left() {
-    let puppet = Puppet::new();
-    let client = Client::options().timeout(Duration::from_millis(50)).open(&puppet.address).unwrap();
-    client.set("a", "1").wait().unwrap();
-    puppet.hold();
-    assert!(matches!(client.incr("a", 1).wait(), Err(Error::TimedOut { .. })));
+    let in_time = Duration::from_secs(600);
+    let (puppet, client) = in_vain(|time| {
+        let puppet = Puppet::new();
+        let client = Client::options().timeout(time).open(&puppet.address).unwrap();
+        client.set("a", "1").timeout(in_time).wait().unwrap();
+        puppet.hold();
+        assert!(matches!(client.incr("a", 1).wait(), Err(Error::TimedOut { .. })));
+        (client.traffic().requests == 2).then_some((puppet, client))
+    });
     puppet.go_on();
-    let patient = client.get("a").timeout(Duration::from_secs(600)).wait();
+    let patient = client.get("a").timeout(in_time).wait();
     assert_eq!(patient.unwrap(), Some(b"2".to_vec()));
     assert_eq!(puppet.connections(), 2);
 }
