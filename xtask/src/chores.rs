@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, bench, campaign, deny, dist, fixture, fuzz, peers, schedule, sim, test, tidy, wheel};
+use crate::{Outcome, bench, campaign, deny, dist, fixture, fuzz, peers, schedule, sim, stolen, test, tidy, wheel};
 
 /// One chore of `cargo x`.
 pub struct Chore {
@@ -41,6 +41,12 @@ const CHORES: &[Chore] = &[
         usage: "NAME [--no-install]",
         about: "one suite of `test`, whose needs are met; `test` starts each so",
         run: schedule::run_suite,
+    },
+    Chore {
+        name: "stolen",
+        usage: "COMMAND [ARGUMENT]...",
+        about: "a command, of tests mostly, while the processors are taken away for up to 100 ms at a time",
+        run: stolen::run,
     },
     Chore {
         name: "sim",

@@ -18,6 +18,7 @@ mod process;
 mod rust_source;
 mod schedule;
 mod sim;
+mod stolen;
 mod suites;
 mod test;
 mod tidy;

@@ -36,8 +36,13 @@ impl Ground {
     }
 
     fn demo(&self, arguments: &[&str]) -> Command {
+        self.demo_of(1, arguments)
+    }
+
+    fn demo_of(&self, seconds: u64, arguments: &[&str]) -> Command {
         let (port, server) = (self.block.first().to_string(), self.server());
-        let mut command = zerohop(&["demo", "deadlines", "--seconds", "1", "--port", &port, "--server"]);
+        let mut command =
+            zerohop(&["demo", "deadlines", "--seconds", &seconds.to_string(), "--port", &port, "--server"]);
         command.arg(server).args(arguments).env("TMPDIR", self.temporary.path());
         command
     }
@@ -82,19 +87,24 @@ fn both_ways_are_shown_as_the_readme_has_them() {
 #[test]
 fn both_ways_are_counted_and_told_to_machines() {
     let ground = Ground::new();
-    let Run { code, output, errors } = ground.demo(&["--json"]).output().unwrap().into();
-    assert_eq!(code, 0, "{output}{errors}");
-    let shown: serde_json::Value = serde_json::from_str(&output).unwrap();
-    assert!(shown["ok"] == true && shown["within_us"] == 1000, "{shown}");
-    let ways = shown["ways"].as_array().unwrap();
+    let is_zero = |value: &serde_json::Value| value.as_f64() == Some(0.0);
+    let ways_within = |seconds| {
+        let Run { code, output, errors } = ground.demo_of(seconds, &["--json"]).output().unwrap().into();
+        assert_eq!(code, 0, "{output}{errors}");
+        let shown: serde_json::Value = serde_json::from_str(&output).unwrap();
+        assert!(shown["ok"] == true && shown["within_us"] == 1000, "{shown}");
+        let ways = shown["ways"].as_array().unwrap().clone();
+        // So busy may a machine be that nobody was answered in that time.
+        ways.iter().all(|way| !is_zero(&way["tenant"]["requests"]) && !is_zero(&way["bulk_requests"])).then_some(ways)
+    };
+    let ways = [1, 4, 16, 64].into_iter().find_map(ways_within).unwrap();
     assert_eq!(
         ways.iter().map(|way| way["way"].as_str().unwrap()).collect::<Vec<_>>(),
         ["directly", "through zerohop proxy"]
     );
-    for way in ways {
+    for way in &ways {
         let number = |value: &serde_json::Value| value.as_f64().unwrap();
         let tenant = &way["tenant"];
-        assert!(number(&tenant["requests"]) > 0.0 && number(&way["bulk_requests"]) > 0.0, "{way}");
         let (p50, p99, p999) = (number(&tenant["p50_us"]), number(&tenant["p99_us"]), number(&tenant["p999_us"]));
         assert!(0.0 < p50 && p50 <= p99 && p99 <= p999, "{way}");
         assert!((0.0..=1.0).contains(&number(&way["tenant_share_within"])), "{way}");

@@ -102,8 +102,11 @@ fn who_has_joined_keeps_its_port() {
     let directory = scratch.at("1");
     let second = Server::join_on(PortBlock::take().unwrap(), &line, &["--dir", &directory, "--machine", "m1"]);
     let port = second.port;
-    // It serves its ports before it is let in.
-    assert!(line_of(&["--dir", &directory]).starts_with(&format!("zerohop join 127.0.0.1:{port} ")));
+    // It serves its ports before it is let in, and names a node that is in meanwhile.
+    let (begun, own) = (Instant::now(), format!("zerohop join 127.0.0.1:{port} "));
+    while !line_of(&["--dir", &directory]).starts_with(&own) {
+        assert!(begun.elapsed() < PATIENCE, "{own} is never said");
+    }
     let (code, block) = second.stop_for_another(Signal::TERM);
     assert_eq!(code, Some(0));
     let words: Vec<&str> = line.split(' ').skip(1).chain(["--dir", &directory]).collect();
