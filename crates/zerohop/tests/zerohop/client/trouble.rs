@@ -69,6 +69,7 @@ fn a_connection_on_which_nobody_answers_is_left() {
         assert!(matches!(client.incr("a", 1).wait(), Err(Error::TimedOut { .. })));
         (client.traffic().requests == 2).then_some((puppet, client))
     });
+    puppet.saw("INCRBY");
     puppet.go_on();
     let patient = client.get("a").timeout(in_time).wait();
     assert_eq!(patient.unwrap(), Some(b"2".to_vec()));
