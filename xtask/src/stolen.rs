@@ -6,7 +6,7 @@
 //!  processor 1   ▇▇▇▇▁▁▇▇▇▇▇▇▇▇▇▁▇▇▇▇▇▇▇▇▇▁▁▁▇▇▇▇     ▁ 0.1 to 4 ms for everybody else
 //! ```
 //!
-//! It takes about twenty times as long as the command alone. Where both processors are taken at once, everything stands still.
+//! A processor is left for a twenty-eighth of its time, so what is to run is built before. Where all are taken at once, everything stands still.
 
 use std::io::Read;
 use std::os::unix::process::parent_id;
