@@ -1,10 +1,10 @@
-//! An allocator of a process whose blocks of about 64 KiB, of long values and of records, lie apart from everything else, and those
-//! of about 4 KiB, of lists, sixteen to such a block.
+//! An allocator of a process whose memory of 4 KiB to 8 MiB lies apart from everything smaller: pages of records, long values, chunks of
+//! lists, and the buffers of requests, replies and logs.
 //!
 //! ```text
-//!   reserved   [ taken | cold | cut: ▪▪▫▪▫… | warm | taken ┊ never used ······ ]   blocks of BLOCK_BYTES, on pages of their own
-//!                         │            │       └ free, with its memory: at most WARM_MAX, used first
-//!                         │            └ of 16 pages some are free
+//!   reserved   [ taken | cold | cut: ▪▪▫▪▫… | warm | taken ┊ never used ······ │ of 128 KiB … │ … │ of 8 MiB … ]
+//!                         │            │       └ free, with its memory: a few, used first
+//!                         │            └ pages of 4 KiB, of which some in a row serve what has 4 to 60 KiB
 //!                         └ free, its memory with the operating system
 //! ```
 //!
@@ -13,24 +13,34 @@
 //! because each block shares its first page and its last with its neighbours; what a list of a million elements left went seconds
 //! later in 2 to 3 ms, when somebody else freed what lay behind it (`cargo x bench gaps`). Here a block goes by itself.
 //!
-//! Room is reserved at the first block, as address space only. Where that is refused, or used up, blocks come from the C library.
+//! What comes and goes with requests, at all sizes, would find its place among small blocks taken when it comes again, and have
+//! the C library's region grow, for good: a soak saw each growth come from a buffer of 30 to 300 KB.
+//!
+//! Room is reserved at the first block, as address space only. Where that is refused, or used up, memory comes from the C library.
 
 mod block_set;
+mod cut;
 mod slab;
+mod slots;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::mm::{Advice, madvise};
 
-use slab::Slab;
+use slab::{Leaving, Slab};
 
 /// Bytes of a block: what a block of a long value has, and the largest page of a heap of records.
 const BLOCK_BYTES: usize = base::BLOCK_BYTES;
 /// Of a page: what a chunk of a list has.
 const PAGE_BYTES: usize = 4 << 10;
+/// Sizes of places from a block on, each twice the one before: up to 8 MiB, from which on the C library makes a mapping for each.
+const ORDERS: usize = 8;
+/// So long a free block keeps its memory for nothing, at least.
+const SPARE_AFTER_US: u64 = 1_000_000;
+const _: () = assert!(BLOCK_BYTES << (ORDERS - 1) == base::limits::LOG_GROUP_BYTES);
 
 /// See the module. Made to be a program's `#[global_allocator]`; a library leaves its host's alone.
 pub struct BlockMemory(&'static Room);
@@ -44,29 +54,47 @@ struct Room {
     begin: AtomicUsize,
     end: AtomicUsize,
     slab: Mutex<Slab>,
+    /// When spare memory is looked for next.
+    spare_due_us: AtomicU64,
 }
 
 /// What is asked for, by its size; it is freed with the same.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    Page,
-    Block,
-    /// The C library's: smaller, longer, or between the two.
+    /// So many pages side by side.
+    Pages { count: usize },
+    /// Two to the power of `order` blocks: of what is not touched there is no memory.
+    Blocks { order: usize },
+    /// The C library's: smaller, longer, or a bad fit.
     Other,
 }
 
 impl Class {
-    /// An eighth of a page may stay unused, a sixteenth of a block. Segments of an index, known by their alignment to a cache line, come and
-    /// go at all sizes up to a page, and almost all of them at once: in pages they took 4 B more per key (`cargo x bench memory`).
+    /// An eighth of a page may stay unused, and a quarter of several.
+    #[inline]
     fn of(layout: &Layout) -> Class {
-        const PAGE_BYTES_MIN: usize = PAGE_BYTES - PAGE_BYTES / 8 + 1;
-        const BLOCK_BYTES_MIN: usize = BLOCK_BYTES - BLOCK_BYTES / 16 + 1;
-        const PAGE_ALIGN_MAX: usize = 16;
+        const BYTES_MIN: usize = PAGE_BYTES - PAGE_BYTES / 8 + 1;
+        if layout.size() < BYTES_MIN { Class::Other } else { Class::of_large(layout) }
+    }
+
+    /// Segments of an index, known by their alignment to a cache line, come and go at all sizes up to a page, and almost all of them at
+    /// once: in pages they took 4 B more per key (`cargo x bench memory`).
+    fn of_large(layout: &Layout) -> Class {
+        const PAGES_BYTES_MAX: usize = BLOCK_BYTES - PAGE_BYTES;
+        const ALIGN_MAX: usize = 16;
         match layout.size() {
-            _ if layout.align() > PAGE_BYTES => Class::Other,
-            PAGE_BYTES_MIN..=PAGE_BYTES if layout.align() <= PAGE_ALIGN_MAX => Class::Page,
-            BLOCK_BYTES_MIN..=BLOCK_BYTES => Class::Block,
-            _ => Class::Other,
+            bytes if bytes > PAGES_BYTES_MAX && bytes <= BLOCK_BYTES && layout.align() <= PAGE_BYTES => {
+                Class::Blocks { order: 0 }
+            }
+            _ if layout.align() > ALIGN_MAX => Class::Other,
+            bytes if bytes <= PAGES_BYTES_MAX => {
+                let count = bytes.div_ceil(PAGE_BYTES);
+                if bytes * 4 > count * PAGE_BYTES * 3 { Class::Pages { count } } else { Class::Other }
+            }
+            bytes => {
+                let order = bytes.div_ceil(BLOCK_BYTES).next_power_of_two().ilog2() as usize;
+                if order < ORDERS { Class::Blocks { order } } else { Class::Other }
+            }
         }
     }
 }
@@ -84,17 +112,38 @@ pub(crate) fn release() {
     OF_PROCESS.release();
 }
 
+/// Once a second, one free block of each size that nobody needed in that time: what a rare request of megabytes left would stay.
+#[inline]
+pub(crate) fn release_spare(now_us: u64) {
+    OF_PROCESS.release_spare(now_us);
+}
+
 impl Room {
     const fn new() -> Room {
-        Room { begin: AtomicUsize::new(usize::MAX), end: AtomicUsize::new(0), slab: Mutex::new(Slab::new()) }
+        let (begin, end) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(0));
+        Room { begin, end, slab: Mutex::new(Slab::new()), spare_due_us: AtomicU64::new(0) }
+    }
+
+    fn release_spare(&self, now_us: u64) {
+        let due_us = self.spare_due_us.load(Ordering::Relaxed);
+        let next_us = now_us + SPARE_AFTER_US;
+        let is_mine =
+            || self.spare_due_us.compare_exchange(due_us, next_us, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if now_us < due_us || !is_mine() {
+            return;
+        }
+        for order in 0..ORDERS {
+            let leaving = self.lock().take_spare(order);
+            if let Some(leaving) = leaving {
+                self.make_cold(&leaving);
+            }
+        }
     }
 
     fn release(&self) {
         loop {
-            let mut slab = self.lock();
-            let Some(block) = slab.take_warm() else { return };
-            drop(slab);
-            self.make_cold(block);
+            let Some(leaving) = self.lock().take_warm() else { return };
+            self.make_cold(&leaving);
         }
     }
 
@@ -113,30 +162,26 @@ impl Room {
             self.end.store(blocks.end, Ordering::Release);
             self.begin.store(blocks.start, Ordering::Release);
         }
-        let (block, page) = if class == Class::Page { slab.take_page() } else { slab.take().map(|block| (block, 0)) }?;
+        let offset = slab.take(class)?;
         drop(slab);
-        let begin = self.begin.load(Ordering::Acquire);
-        Some(ptr::with_exposed_provenance_mut(begin + block * BLOCK_BYTES + page * PAGE_BYTES))
+        Some(ptr::with_exposed_provenance_mut(self.begin.load(Ordering::Acquire) + offset))
     }
 
     fn put(&self, address: usize, class: Class) {
-        let offset = address - self.begin.load(Ordering::Acquire);
-        let (block, page) = (offset / BLOCK_BYTES, offset % BLOCK_BYTES / PAGE_BYTES);
-        let mut slab = self.lock();
-        let is_free = class != Class::Page || slab.put_page(block, page);
-        if is_free && !slab.put_warm(block) {
-            drop(slab);
-            self.make_cold(block);
+        let leaving = self.lock().put(class, address - self.begin.load(Ordering::Acquire));
+        if let Some(leaving) = leaving {
+            self.make_cold(&leaving);
         }
     }
 
     /// Its memory goes while nobody can have it, and the lock is free.
-    fn make_cold(&self, block: usize) {
-        let address = self.begin.load(Ordering::Acquire) + block * BLOCK_BYTES;
-        // SAFETY: whole pages of a private mapping that nobody uses: the block is free, and in no list.
+    fn make_cold(&self, leaving: &Leaving) {
+        let address = self.begin.load(Ordering::Acquire) + leaving.bytes.start;
+        // SAFETY: whole pages of a private mapping that nobody uses: the place is free, and in no list.
         // What it still has of them if that fails, the next owner has.
-        let _kept = unsafe { madvise(ptr::with_exposed_provenance_mut(address), BLOCK_BYTES, Advice::LinuxDontNeed) };
-        self.lock().cold.insert(block);
+        let _kept =
+            unsafe { madvise(ptr::with_exposed_provenance_mut(address), leaving.bytes.len(), Advice::LinuxDontNeed) };
+        self.lock().put_cold(leaving);
     }
 
     fn is_mine(&self, address: usize) -> bool {

@@ -63,6 +63,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                 &mut output,
             );
             self.driver.release_received();
+            crate::block_memory::release_spare(now.monotonic_us);
             events.reset();
             hops.clear();
             let stop = self.perform(&mut output, &mut events);

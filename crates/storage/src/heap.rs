@@ -11,6 +11,14 @@
 //! them serves no other. Free slots form a list of their page through their own first bytes; pages with room form a list of
 //! their class. A page without a record is given back ([`compaction`] makes more of them), unless it is the last room of a
 //! large class.
+//!
+//! ```text
+//!   a class   [ 4 KiB ][ 4 KiB ][ 1.5 KiB ─►        the young page is moved to a larger place, a location stays what it is
+//! ```
+//!
+//! Until an eighth of it has as much, a class has pages of one size and a young one. With small pages that stayed small memory climbed for as
+//! long as each key was overwritten twenty times: the class had no use for them any more, and no larger page fits where they were
+//! (`docs/internals/memory.md`).
 
 mod compaction;
 
@@ -23,8 +31,11 @@ const OFFSET_BITS: u32 = 13;
 const PAGE_BYTES_MAX: usize = UNIT << OFFSET_BITS;
 const PAGE_COUNT_MAX: usize = 1 << (32 - OFFSET_BITS);
 const PAGE_BYTES_MIN: usize = 512;
-/// A class's next page is this part of what it has.
+const SYSTEM_PAGE_BYTES: usize = 4 << 10;
+/// A class's next page, or that by which its young page grows, is this part of what it has.
 const GROWTH_SHARE: usize = 8;
+/// Largest slot whose pages grow.
+const YOUNG_SLOT_BYTES_MAX: usize = 2 << 10;
 /// Slots up to this size come in steps of 8 bytes; above it, each class is an eighth larger than the last.
 const FINE_BYTES_MAX: usize = 1024;
 const FINE_CLASSES: usize = FINE_BYTES_MAX / UNIT;
@@ -88,6 +99,8 @@ struct Class {
     first: u32,
     /// Free slots of the pages with room.
     free_slots: u32,
+    /// The page that grows, or [`NONE`].
+    young: u32,
     reserved_bytes: usize,
 }
 
@@ -126,13 +139,14 @@ impl Heap {
     /// A slot of at least `bytes`; its content is arbitrary.
     pub fn allocate(&mut self, bytes: usize) -> Result<Location, HeapFull> {
         if bytes > CLASS_BYTES_MAX {
-            let page = self.add_page(bytes.next_multiple_of(UNIT), CLASS_SINGLE)?;
+            let page = self.add_page(CLASS_SINGLE)?;
+            self.resize_page(page, bytes.next_multiple_of(UNIT));
             self.used_bytes += self.pages[page].len();
             return Ok(Location::new(page, 0));
         }
         let class_index = class_of(bytes);
         if self.classes.len() <= class_index {
-            let empty = Class { first: NONE, free_slots: 0, reserved_bytes: 0 };
+            let empty = Class { first: NONE, free_slots: 0, young: NONE, reserved_bytes: 0 };
             self.classes.resize(class_index + 1, empty);
         }
         let slot_bytes = class_bytes(class_index);
@@ -217,8 +231,11 @@ impl Heap {
 
     /// Of a page in no list and without a record.
     fn give_back(&mut self, number: usize) {
-        let class = usize::from(self.of_pages[number].class);
-        self.classes[class].reserved_bytes -= self.pages[number].len();
+        let class = &mut self.classes[usize::from(self.of_pages[number].class)];
+        class.reserved_bytes -= self.pages[number].len();
+        if class.young == number as u32 {
+            class.young = NONE;
+        }
         drop(self.take_page(number));
     }
 
@@ -281,19 +298,38 @@ impl Heap {
         }
     }
 
+    /// More room: the class's young page grows where it lies, or there is a new one.
     fn extend_class(&mut self, class_index: usize, slot_bytes: usize) -> Result<(), HeapFull> {
-        let share = self.classes[class_index].reserved_bytes / GROWTH_SHARE;
-        let wanted = share.max(PAGE_BYTES_MIN).max(slot_bytes);
-        let slot_count = wanted.min(PAGE_BYTES_MAX) / slot_bytes;
-        let number = self.add_page(slot_count * slot_bytes, class_index as u8)?;
+        let Class { reserved_bytes, young, .. } = self.classes[class_index];
+        let wanted = (reserved_bytes / GROWTH_SHARE).max(PAGE_BYTES_MIN).max(slot_bytes).min(PAGE_BYTES_MAX);
+        let grown = grown_bytes(slot_bytes);
+        let number = if young == NONE { self.add_page(class_index as u8)? } else { young as usize };
+        let before = self.pages[number].len();
+        let room = if before + wanted < grown {
+            before + wanted
+        } else {
+            wanted.next_multiple_of(SYSTEM_PAGE_BYTES).max(grown)
+        };
+        let bytes = room / slot_bytes * slot_bytes;
+        self.resize_page(number, bytes);
         let class = &mut self.classes[class_index];
-        class.reserved_bytes += slot_count * slot_bytes;
-        class.free_slots += slot_count as u32;
+        class.young = if bytes + slot_bytes <= grown { number as u32 } else { NONE };
+        class.reserved_bytes += bytes - before;
+        class.free_slots += ((bytes - before) / slot_bytes) as u32;
         self.link(number as u32);
         Ok(())
     }
 
-    fn add_page(&mut self, bytes: usize, class: u8) -> Result<usize, HeapFull> {
+    fn resize_page(&mut self, number: usize, bytes: usize) {
+        let mut page = std::mem::take(&mut self.pages[number]).into_vec();
+        self.reserved_bytes += bytes - page.len();
+        page.reserve_exact(bytes - page.len());
+        page.resize(bytes, 0);
+        self.pages[number] = page.into_boxed_slice();
+    }
+
+    /// The number of a page without bytes.
+    fn add_page(&mut self, class: u8) -> Result<usize, HeapFull> {
         let number = match self.pages_free.pop() {
             Some(number) => number as usize,
             None if self.pages.len() == PAGE_COUNT_MAX => return Err(HeapFull),
@@ -303,9 +339,7 @@ impl Heap {
                 self.pages.len() - 1
             }
         };
-        self.pages[number] = vec![0u8; bytes].into_boxed_slice();
         self.of_pages[number] = Page::of(class);
-        self.reserved_bytes += bytes;
         Ok(number)
     }
 }
@@ -327,6 +361,18 @@ fn class_of(bytes: usize) -> usize {
         class_index += 1;
     }
     class_index
+}
+
+/// Up to where a page grows: the first whole pages of the system of which such slots leave an eighth unused at most; 0: it does not.
+const fn grown_bytes(slot_bytes: usize) -> usize {
+    if slot_bytes > YOUNG_SLOT_BYTES_MAX {
+        return 0;
+    }
+    let mut bytes = SYSTEM_PAGE_BYTES;
+    while bytes % slot_bytes > bytes / 8 {
+        bytes += SYSTEM_PAGE_BYTES;
+    }
+    bytes
 }
 
 /// Slot size of a class: 8, 16, … 1024, then eighths.

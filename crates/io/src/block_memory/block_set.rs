@@ -13,6 +13,9 @@ pub(super) struct BlockSet {
     count: usize,
 }
 
+// SAFETY: what the pointer refers to is reached with the set alone.
+unsafe impl Send for BlockSet {}
+
 impl BlockSet {
     /// Of no block.
     pub const fn of_none() -> BlockSet {

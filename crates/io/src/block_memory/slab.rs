@@ -1,148 +1,144 @@
-//! Which blocks are free, and which pages of those that were cut into pages.
+//! The reserved room: what is where in it, and what of it is free.
+//!
+//! ```text
+//!   tables │ blocks of 64 KiB ·········· │ of 128 KiB ··· │ of 256 KiB ··· │ … │ of 8 MiB ··· │
+//! ```
 
 use std::ops::Range;
 use std::ptr;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-use super::block_set::BlockSet;
-use super::{BLOCK_BYTES, PAGE_BYTES};
+use super::cut::CutBlocks;
+use super::slots::Slots;
+use super::{BLOCK_BYTES, Class, ORDERS, PAGE_BYTES};
 
-/// Free blocks that keep their memory, because new memory is dear: 8 MiB.
-pub(super) const WARM_MAX: usize = 128;
-/// Address space that is reserved for each byte of the machine's memory.
-const RESERVED_SHARE: u64 = 2;
-/// A bit for each page of a block.
-type Pages = u16;
-const _: () = assert!(BLOCK_BYTES / PAGE_BYTES == Pages::BITS as usize);
+/// Free blocks keep so much memory, because new memory is dear.
+const WARM_BYTES: usize = 8 << 20;
+/// Of each larger size that much, and one at least of all but the largest.
+const WARM_BYTES_LARGE: usize = 1 << 20;
+/// Address space that is reserved for blocks for each byte of the machine's memory, and the part of that for each larger size: what
+/// needs more has it of the C library.
+const RESERVED_SHARE: usize = 2;
+const LARGE_PART: usize = 16;
 
 /// See the module.
 pub(super) struct Slab {
     pub is_reserved: bool,
-    /// Blocks there is room for, and those that were ever used: the first ones.
-    pub blocks: usize,
-    pub used: usize,
-    /// Free, their memory with the operating system.
-    pub cold: BlockSet,
-    /// Cut, and with a free page.
-    pub partial: BlockSet,
-    /// The free pages of each block that is cut.
-    free_pages: *mut Pages,
-    warm: [u32; WARM_MAX],
-    pub warm_count: usize,
+    /// By order: how many blocks one has, as a power of two.
+    pub slots: [Slots; ORDERS],
+    pub cut: CutBlocks,
+    /// Where the places of each order begin, from where the room does.
+    begins: [usize; ORDERS],
 }
 
-// SAFETY: what the pointers refer to is reached with the lock held only.
-unsafe impl Send for Slab {}
+/// A place whose memory is to go.
+pub(super) struct Leaving {
+    order: usize,
+    place: usize,
+    pub bytes: Range<usize>,
+}
 
 impl Slab {
     pub const fn new() -> Slab {
-        Slab {
-            is_reserved: false,
-            blocks: 0,
-            used: 0,
-            cold: BlockSet::of_none(),
-            partial: BlockSet::of_none(),
-            free_pages: ptr::null_mut(),
-            warm: [0; WARM_MAX],
-            warm_count: 0,
-        }
+        let slots = [const { Slots::of_none() }; ORDERS];
+        Slab { is_reserved: false, slots, cut: CutBlocks::of_none(), begins: [0; ORDERS] }
     }
 
     /// Address space, and where its blocks are; none if there is none to be had.
     pub fn reserve(&mut self) -> Range<usize> {
         self.is_reserved = true;
         let machine = rustix::system::sysinfo();
-        let memory_bytes = machine.totalram as u64 * u64::from(machine.mem_unit);
-        let blocks = usize::try_from(memory_bytes * RESERVED_SHARE).unwrap_or(0) / BLOCK_BYTES;
-        let set_bytes = BlockSet::table_bytes(blocks);
-        let tables_bytes = 2 * set_bytes + blocks * size_of::<Pages>();
+        let memory_bytes = usize::try_from(machine.totalram as u64 * u64::from(machine.mem_unit)).unwrap_or(0);
+        let blocks = memory_bytes * RESERVED_SHARE / BLOCK_BYTES;
+        let count_of = |order: usize| if order == 0 { blocks } else { (blocks / LARGE_PART) >> order };
+        let tables_bytes = CutBlocks::table_bytes(blocks)
+            + (0..ORDERS).map(|order| Slots::table_bytes(count_of(order))).sum::<usize>();
+        let places_bytes = (0..ORDERS).map(|order| count_of(order) * bytes_of(order)).sum::<usize>();
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
-        // One more, so that blocks begin where a block would.
-        let bytes = tables_bytes + (blocks + 1) * BLOCK_BYTES;
+        // One block more, so that blocks begin where a block would.
+        let bytes = tables_bytes + BLOCK_BYTES + places_bytes;
         // SAFETY: a new mapping, at an address that the kernel chooses.
         let Ok(start) = (unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, flags) }) else { return 0..0 };
-        // SAFETY: the three tables lie at its begin, one behind another, and it is never unmapped.
-        unsafe {
-            self.cold = BlockSet::at(start.cast(), blocks);
-            self.partial = BlockSet::at(start.byte_add(set_bytes).cast(), blocks);
-            self.free_pages = start.byte_add(2 * set_bytes).cast();
+        let mut table = start.cast::<u64>();
+        let mut begin = 0;
+        for order in 0..ORDERS {
+            let (count, each_bytes) = (count_of(order), bytes_of(order));
+            let warm_max = if order == 0 {
+                WARM_BYTES / BLOCK_BYTES
+            } else {
+                (WARM_BYTES_LARGE / each_bytes).max(usize::from(order < ORDERS - 1))
+            };
+            // SAFETY: the tables lie at its begin, one behind another, and it is never unmapped.
+            unsafe {
+                self.slots[order].start(table, count, warm_max);
+                table = table.byte_add(Slots::table_bytes(count));
+            }
+            self.begins[order] = begin;
+            begin += count * each_bytes;
         }
-        self.blocks = blocks;
+        // SAFETY: behind those.
+        unsafe { self.cut.start(table, blocks) };
         let begin = (start.expose_provenance() + tables_bytes).next_multiple_of(BLOCK_BYTES);
-        begin..begin + blocks * BLOCK_BYTES
+        begin..begin + places_bytes
     }
 
-    /// A free block: one that has its memory, or the first that has not, so that those in use stay together.
-    pub fn take(&mut self) -> Option<usize> {
-        self.take_warm().or_else(|| self.take_cold()).or_else(|| self.take_new())
-    }
-
-    pub fn take_warm(&mut self) -> Option<usize> {
-        self.warm_count = self.warm_count.checked_sub(1)?;
-        Some(self.warm[self.warm_count] as usize)
-    }
-
-    pub fn put_warm(&mut self, block: usize) -> bool {
-        if self.warm_count == WARM_MAX {
-            return false;
+    /// A free place for that, from where the room begins.
+    pub fn take(&mut self, class: Class) -> Option<usize> {
+        match class {
+            Class::Other => None,
+            Class::Blocks { order } => Some(self.begins[order] + self.slots[order].take()? * bytes_of(order)),
+            Class::Pages { count } => {
+                let (block, page) = match self.cut.take(count) {
+                    Some(pages) => pages,
+                    None => {
+                        let block = self.slots[0].take()?;
+                        (block, self.cut.cut(block, count))
+                    }
+                };
+                Some(block * BLOCK_BYTES + page * PAGE_BYTES)
+            }
         }
-        self.warm[self.warm_count] = block as u32;
-        self.warm_count += 1;
-        true
     }
 
-    fn take_cold(&mut self) -> Option<usize> {
-        let block = self.cold.first()?;
-        self.cold.remove(block);
-        Some(block)
-    }
-
-    fn take_new(&mut self) -> Option<usize> {
-        (self.used < self.blocks).then(|| {
-            self.used += 1;
-            self.used - 1
-        })
-    }
-
-    /// A page of the first block that has one: the block, and which of its pages.
-    pub fn take_page(&mut self) -> Option<(usize, usize)> {
-        let block = match self.partial.first() {
-            Some(block) => block,
-            None => {
-                let block = self.take()?;
-                *self.free_pages(block) = Pages::MAX;
-                self.partial.insert(block);
-                block
+    /// It is free again; what is returned, once its memory has gone and [`Slab::put_cold`] is told.
+    pub fn put(&mut self, class: Class, offset: usize) -> Option<Leaving> {
+        let (order, place) = match class {
+            Class::Other => return None,
+            Class::Blocks { order } => (order, (offset - self.begins[order]) / bytes_of(order)),
+            Class::Pages { count } => {
+                let (block, page) = (offset / BLOCK_BYTES, offset % BLOCK_BYTES / PAGE_BYTES);
+                if !self.cut.put(block, page, count) {
+                    return None;
+                }
+                (0, block)
             }
         };
-        let free = self.free_pages(block);
-        let page = free.trailing_zeros() as usize;
-        *free &= *free - 1;
-        if *free == 0 {
-            self.partial.remove(block);
-        }
-        Some((block, page))
+        (!self.slots[order].put_warm(place)).then(|| self.leaving(order, place))
     }
 
-    /// Whether the block is free by it: nobody has another page.
-    pub fn put_page(&mut self, block: usize, page: usize) -> bool {
-        let free = self.free_pages(block);
-        let before = *free;
-        *free |= 1 << page;
-        let is_free = *free == Pages::MAX;
-        debug_assert_eq!(before & (1 << page), 0, "a page that is free already");
-        match before {
-            0 => self.partial.insert(block),
-            _ if is_free => self.partial.remove(block),
-            _ => {}
-        }
-        is_free
+    /// A free place that still has its memory.
+    pub fn take_warm(&mut self) -> Option<Leaving> {
+        let (order, place) = (0..ORDERS).find_map(|order| Some((order, self.slots[order].take_warm()?)))?;
+        Some(self.leaving(order, place))
     }
 
-    fn free_pages(&mut self, block: usize) -> &mut Pages {
-        assert!(block < self.blocks, "a block that was never reserved");
-        // SAFETY: the table has one for each block, and is reached through here only.
-        unsafe { &mut *self.free_pages.add(block) }
+    /// One that nobody needed since this was last asked.
+    pub fn take_spare(&mut self, order: usize) -> Option<Leaving> {
+        let place = self.slots[order].take_spare()?;
+        Some(self.leaving(order, place))
     }
+
+    pub fn put_cold(&mut self, gone: &Leaving) {
+        self.slots[gone.order].put_cold(gone.place);
+    }
+
+    fn leaving(&self, order: usize, place: usize) -> Leaving {
+        let begin = self.begins[order] + place * bytes_of(order);
+        Leaving { order, place, bytes: begin..begin + bytes_of(order) }
+    }
+}
+
+const fn bytes_of(order: usize) -> usize {
+    BLOCK_BYTES << order
 }

@@ -1,11 +1,17 @@
 //! Blocks of an own room: nobody gets what another one has, and what goes has no pages.
 #![allow(clippy::unwrap_used)]
-use super::slab::WARM_MAX;
+use super::slots::WARM_MAX;
 use super::*;
+use slots::Slots;
 use std::collections::BTreeMap;
 
 fn layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, 1).unwrap()
+}
+
+/// Blocks of the least size that were ever used, and those of them that are free with and without memory.
+fn blocks(memory: &BlockMemory) -> (usize, usize, usize) {
+    memory.0.lock().slots[0].counts()
 }
 
 /// Memory that was given, with what was written to it.
@@ -61,7 +67,9 @@ fn nobody_gets_what_another_one_has() {
     let mut random = base::rng::Rng::new(7);
     let pages = [3_584, 3_585, 4_000, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1];
     let blocks = [61_440, 61_441, BLOCK_BYTES - 8, BLOCK_BYTES, BLOCK_BYTES + 1];
-    let sizes = [&[1, 100, 200_000][..], &pages, &blocks].concat();
+    let runs = [6_144, 6_145, 9_217, 20_000, 33_000, 61_439];
+    let larger = [100_000, 2 * BLOCK_BYTES, 2 * BLOCK_BYTES + 1, 300_000, 1 << 20, (8 << 20) + 1];
+    let sizes = [&[1, 100][..], &pages, &runs, &blocks, &larger].concat();
     for step in 0..20_000u32 {
         let bytes = sizes[random.below(sizes.len() as u64) as usize];
         // Grows to some hundred, and shrinks again.
@@ -82,7 +90,10 @@ fn nobody_gets_what_another_one_has() {
         given.put(&memory, at);
     }
     let slab = memory.0.lock();
-    assert_eq!((slab.warm_count + slab.cold.count(), slab.partial.count()), (slab.used, 0), "all are back");
+    assert_eq!(slab.cut.count(), 0, "all are back");
+    for (used, warm, cold) in slab.slots.iter().map(Slots::counts) {
+        assert_eq!(warm + cold, used, "all are back");
+    }
 }
 
 #[test]
@@ -97,7 +108,7 @@ fn zeros_are_zeros_whoever_had_the_block() {
             memory.dealloc(block, layout(BLOCK_BYTES));
         }
     }
-    assert_eq!(memory.0.lock().used, 1, "it is the same each time");
+    assert_eq!(blocks(&memory).0, 1, "it is the same each time");
 }
 
 #[test]
@@ -118,7 +129,7 @@ fn a_block_that_went_has_no_pages_whatever_lies_beside_it() {
     assert_eq!(every_other.iter().filter(keeps_page).count(), 0);
     // What was free is used before what is new.
     (0..512).for_each(|number| given.take(&memory, BLOCK_BYTES, number as u8));
-    assert_eq!(memory.0.lock().used, 1024);
+    assert_eq!(blocks(&memory).0, 1024);
     given.0.keys().for_each(|at| assert!(!given.check(*at).is_null()));
 }
 
@@ -128,8 +139,8 @@ fn a_block_is_cut_into_pages_and_goes_with_the_last_of_them() {
     let mut given = Given::default();
     (0..64).for_each(|number| given.take(&memory, PAGE_BYTES, number));
     let of_slab = || {
-        let slab = memory.0.lock();
-        (slab.used, slab.warm_count, slab.partial.count())
+        let (used, warm, _) = blocks(&memory);
+        (used, warm, memory.0.lock().cut.count())
     };
     assert_eq!(of_slab(), (4, 0, 0));
     // The least free page is the next one, wherever it is.
@@ -148,9 +159,73 @@ fn a_block_is_cut_into_pages_and_goes_with_the_last_of_them() {
 }
 
 #[test]
+fn pages_side_by_side_come_out_of_the_shortest_run_that_has_them() {
+    let memory = BlockMemory(Box::leak(Box::new(Room::new())));
+    let mut given = Given::default();
+    (0..32).for_each(|number| given.take(&memory, PAGE_BYTES, number));
+    let pages: Vec<usize> = given.0.keys().copied().collect();
+    // Five in a row in the first block, three and two in the second.
+    let free = [2, 3, 4, 5, 6, 17, 18, 19, 24, 25];
+    free.iter().for_each(|number| given.put(&memory, pages[*number]));
+    let mut take = |count: usize| {
+        let before: Vec<usize> = given.0.keys().copied().collect();
+        given.take(&memory, count * PAGE_BYTES, 9);
+        let new = given.0.keys().copied().find(|at| !before.contains(at)).unwrap();
+        pages.iter().position(|at| *at == new)
+    };
+    // The block with the longest run of three, and its first one that is long enough.
+    assert_eq!([take(3), take(2), take(4), take(1)], [Some(17), Some(24), Some(2), Some(6)]);
+    assert_eq!(blocks(&memory).0, 2);
+    assert_eq!(take(2), None, "there is none any more: a third block is cut");
+    assert_eq!(blocks(&memory).0, 3);
+}
+
+#[test]
+fn of_larger_ones_a_few_keep_their_memory_and_none_of_the_largest() {
+    let memory = BlockMemory(Box::leak(Box::new(Room::new())));
+    for (order, kept) in [(1, 8), (2, 4), (3, 2), (4, 1), (5, 1), (6, 1), (7, 0)] {
+        let mut given = Given::default();
+        (0..10).for_each(|number| given.take(&memory, (BLOCK_BYTES << order) - 5, number));
+        while let Some(at) = given.0.keys().next().copied() {
+            given.put(&memory, at);
+        }
+        assert_eq!(memory.0.lock().slots[order].counts(), (10, kept, 10 - kept), "order {order}");
+    }
+    memory.0.release();
+    assert!(memory.0.lock().slots.iter().all(|slots| slots.counts().1 == 0));
+}
+
+#[test]
+fn what_nobody_needed_for_a_second_goes_one_of_each_size_at_a_time() {
+    const SECOND: u64 = SPARE_AFTER_US;
+    let memory = BlockMemory(Box::leak(Box::new(Room::new())));
+    let mut given = Given::default();
+    let warm = || memory.0.lock().slots.iter().map(|slots| slots.counts().1).collect::<Vec<_>>();
+    let sizes = [BLOCK_BYTES, BLOCK_BYTES, BLOCK_BYTES, 4 << 20];
+    sizes.iter().for_each(|bytes| given.take(&memory, *bytes, 1));
+    given.0.keys().copied().collect::<Vec<_>>().iter().for_each(|at| given.put(&memory, *at));
+    assert_eq!(warm(), [3, 0, 0, 0, 0, 0, 1, 0]);
+    // They came in this second.
+    memory.0.release_spare(SECOND);
+    assert_eq!(warm(), [3, 0, 0, 0, 0, 0, 1, 0]);
+    // Two of the three are needed in the next one, and come back.
+    (0..2).for_each(|mark| given.take(&memory, BLOCK_BYTES, mark));
+    given.0.keys().copied().collect::<Vec<_>>().iter().for_each(|at| given.put(&memory, *at));
+    memory.0.release_spare(2 * SECOND - 1);
+    assert_eq!(warm(), [3, 0, 0, 0, 0, 0, 1, 0], "it is not over");
+    memory.0.release_spare(2 * SECOND);
+    assert_eq!(warm(), [2, 0, 0, 0, 0, 0, 0, 0]);
+    memory.0.release_spare(3 * SECOND);
+    memory.0.release_spare(4 * SECOND);
+    memory.0.release_spare(5 * SECOND);
+    assert_eq!(warm(), [0; ORDERS]);
+}
+
+#[test]
 fn segments_of_an_index_are_no_pages() {
     let segment = Layout::from_size_align(PAGE_BYTES, 64).unwrap();
-    assert!(Class::of(&segment) == Class::Other && Class::of(&layout(PAGE_BYTES)) == Class::Page);
+    assert_eq!(Class::of(&segment), Class::Other);
+    assert_eq!(Class::of(&layout(PAGE_BYTES)), Class::Pages { count: 1 });
 }
 
 #[test]

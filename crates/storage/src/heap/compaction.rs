@@ -67,6 +67,8 @@ impl Heap {
                 self.give_back(number as usize);
             } else {
                 self.of_pages[number as usize].condemned = true;
+                let young = &mut self.classes[class_index].young;
+                *young = if *young == number { NONE } else { *young };
                 condemned.pages.push(number);
             }
         }

@@ -98,3 +98,73 @@ fn a_pardoned_page_is_used_again() {
     assert!(heap.allocate(64).is_ok() && heap.reserved_bytes() == reserved, "there was room in the pardoned page");
     assert!(!stuck.iter().any(|location| heap.is_condemned(*location)));
 }
+
+#[test]
+fn a_young_page_grows_and_its_records_stay_where_they_are() {
+    for bytes in [24, 200, 700, 1408] {
+        let mut heap = Heap::default();
+        let (slot_bytes, grown) = (class_bytes(class_of(bytes)), grown_bytes(class_bytes(class_of(bytes))));
+        let lengths =
+            |heap: &Heap| heap.pages.iter().map(|page| page.len()).filter(|bytes| *bytes > 0).collect::<Vec<_>>();
+        let mut live: Vec<Location> = Vec::new();
+        for number in 0..3 * (grown / slot_bytes) {
+            let location = heap.allocate(bytes).expect("far below the limit");
+            heap.bytes_mut(location)[..bytes].fill(number as u8);
+            live.push(location);
+            let lengths = lengths(&heap);
+            let whole = lengths.iter().filter(|length| **length + slot_bytes > grown).count();
+            assert!(lengths.len() - whole <= 1, "{bytes}: {lengths:?}, of which one is young");
+            assert_eq!(lengths.iter().sum::<usize>(), heap.reserved_bytes());
+        }
+        for (number, location) in live.iter().enumerate() {
+            assert!(heap.bytes(*location)[..bytes].iter().all(|byte| *byte == number as u8), "{bytes}: {number}");
+        }
+        assert!(lengths(&heap).iter().all(|length| grown - length <= grown / 8), "{bytes}: an eighth unused at most");
+    }
+}
+
+#[test]
+fn a_page_that_went_while_it_was_young_is_not_grown_for_another() {
+    let mut heap = Heap::default();
+    let first = heap.allocate(200).expect("far below the limit");
+    heap.free(first);
+    let other = heap.allocate(300).expect("far below the limit");
+    assert_eq!(other.page(), first.page(), "its number is used again");
+    let again = heap.allocate(200).expect("far below the limit");
+    assert_ne!(again.page(), other.page());
+}
+
+#[test]
+fn a_page_that_is_being_emptied_does_not_grow() {
+    let mut heap = Heap::default();
+    let mut live: Vec<Location> = (0..24).map(|_| heap.allocate(200).expect("far below the limit")).collect();
+    let young = heap.classes[class_of(200)].young;
+    assert_eq!(live[23].page(), young as usize);
+    // Ten of the twenty in the whole page go, and three of the four in the young one.
+    live.drain(10..23).for_each(|location| heap.free(location));
+    let condemned = heap.condemn();
+    assert!(heap.is_condemned(live[10]) && !heap.is_condemned(live[0]));
+    let more: Vec<Location> = (0..11).map(|_| heap.allocate(200).expect("far below the limit")).collect();
+    assert!(more.iter().all(|location| !heap.is_condemned(*location)), "one would be moved again, or lost");
+    drop(condemned);
+}
+
+#[test]
+fn pages_of_more_than_one_of_the_systems_are_full_of_slots() {
+    let mut heap = Heap::default();
+    for bytes in [24, 200, 1000, 1700] {
+        let slot_bytes = class_bytes(class_of(bytes));
+        (0..600).for_each(|_| assert!(heap.allocate(bytes).is_ok()));
+        let pages =
+            heap.of_pages.iter().zip(&heap.pages).filter(|(page, _)| usize::from(page.class) == class_of(bytes));
+        let lengths: Vec<usize> =
+            pages.map(|(_, page)| page.len()).filter(|length| *length > SYSTEM_PAGE_BYTES).collect();
+        assert_eq!(lengths.is_empty(), bytes == 24, "{bytes}: there is something to see");
+        for length in lengths {
+            assert!(
+                length.next_multiple_of(SYSTEM_PAGE_BYTES) - length < slot_bytes,
+                "{length} of slots of {slot_bytes}"
+            );
+        }
+    }
+}
