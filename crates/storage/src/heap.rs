@@ -34,8 +34,8 @@ const PAGE_BYTES_MIN: usize = 512;
 const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 /// A class's next page, or that by which its young page grows, is this part of what it has.
 const GROWTH_SHARE: usize = 8;
-/// Largest slot whose pages grow.
-const YOUNG_SLOT_BYTES_MAX: usize = 2 << 10;
+/// Largest slot whose pages grow: of larger ones a class has few, in pages of their own, that go with them.
+const YOUNG_SLOT_BYTES_MAX: usize = SYSTEM_PAGE_BYTES / 8;
 /// Slots up to this size come in steps of 8 bytes; above it, each class is an eighth larger than the last.
 const FINE_BYTES_MAX: usize = 1024;
 const FINE_CLASSES: usize = FINE_BYTES_MAX / UNIT;
@@ -305,10 +305,9 @@ impl Heap {
         let grown = grown_bytes(slot_bytes);
         let number = if young == NONE { self.add_page(class_index as u8)? } else { young as usize };
         let before = self.pages[number].len();
-        let room = if before + wanted < grown {
-            before + wanted
-        } else {
-            wanted.next_multiple_of(SYSTEM_PAGE_BYTES).max(grown)
+        let room = match before + wanted < grown {
+            true => before + wanted,
+            false => (wanted - wanted % SYSTEM_PAGE_BYTES).max(grown).max(slot_bytes),
         };
         let bytes = room / slot_bytes * slot_bytes;
         self.resize_page(number, bytes);
@@ -363,16 +362,9 @@ fn class_of(bytes: usize) -> usize {
     class_index
 }
 
-/// Up to where a page grows: the first whole pages of the system of which such slots leave an eighth unused at most; 0: it does not.
+/// Up to where a page of such slots grows; 0: it does not.
 const fn grown_bytes(slot_bytes: usize) -> usize {
-    if slot_bytes > YOUNG_SLOT_BYTES_MAX {
-        return 0;
-    }
-    let mut bytes = SYSTEM_PAGE_BYTES;
-    while bytes % slot_bytes > bytes / 8 {
-        bytes += SYSTEM_PAGE_BYTES;
-    }
-    bytes
+    if slot_bytes <= YOUNG_SLOT_BYTES_MAX { SYSTEM_PAGE_BYTES } else { 0 }
 }
 
 /// Slot size of a class: 8, 16, … 1024, then eighths.

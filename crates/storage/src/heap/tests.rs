@@ -101,7 +101,7 @@ fn a_pardoned_page_is_used_again() {
 
 #[test]
 fn a_young_page_grows_and_its_records_stay_where_they_are() {
-    for bytes in [24, 200, 700, 1408] {
+    for bytes in [24, 200, YOUNG_SLOT_BYTES_MAX] {
         let mut heap = Heap::default();
         let (slot_bytes, grown) = (class_bytes(class_of(bytes)), grown_bytes(class_bytes(class_of(bytes))));
         let lengths =
