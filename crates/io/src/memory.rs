@@ -1,12 +1,11 @@
 //! Memory that the C library keeps for later: how much it may be, and giving it back to the operating system.
 
 /// From which size on a block lies in a mapping of its own, which goes when the block does, bytes: what one tick writes to the
-/// log. Buffers below it come and go with requests, and new pages are dear: with a megabyte, and as much at the end of a heap,
-/// `MSET` of 2.4 MB touched 2,666 new pages a time, with these two 147 to 2,029.
+/// log. Buffers below it come and go with requests, and new pages are dear. Most of them lie in [`crate::BlockMemory`]; this is for
+/// where that has no room.
 #[cfg(target_env = "gnu")]
 const OWN_MAPPING_BYTES_MIN: usize = base::limits::LOG_GROUP_BYTES;
-/// How much may stay free at the end of a thread's heap, bytes: what requests and runs of a few hundred kilobytes need together.
-/// With 8 MiB a soak still saw a heap that grew by 4 MiB at once after 23 minutes, and kept it.
+/// How much may stay free at the end of a thread's heap, bytes.
 #[cfg(target_env = "gnu")]
 const FREE_END_BYTES_MAX: usize = 2 << 20;
 
