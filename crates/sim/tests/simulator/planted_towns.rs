@@ -7,25 +7,25 @@ use base::planted::{Bug, plant};
 use sim::node::Durability;
 use sim::town::{Verdict, Wish, run};
 
-use crate::planted::Planted;
+use crate::planted::{Planted, first_of};
 
 /// One of these seeds catches it, by words that fit it; then, without the bug, no seed up to that one shows anything.
-fn assert_caught_within(seeds: Range<u64>, bug: Bug, wish: impl Fn(u64) -> Wish, words: &[&str]) {
+fn assert_caught_within(seeds: Range<u64>, bug: Bug, wish: impl Fn(u64) -> Wish + Sync, words: &[&str]) {
     let planted = Planted::new(bug);
-    let go = |seed| run(&wish(seed), false);
-    let caught = seeds.clone().map(go).find(|verdict| verdict.violation.is_some());
-    let Some(Verdict { seed, violation: Some(violation), .. }) = caught else {
+    let violation = |seed| {
+        let Verdict { seed, violation, .. } = run(&wish(seed), false);
+        violation.map(|violation| (seed, violation))
+    };
+    let Some((number, (seed, caught))) = first_of(seeds.clone(), violation) else {
         panic!("{bug:?} was not caught by {seeds:?}");
     };
     assert!(
-        words.iter().any(|word| violation.contains(word)),
-        "{bug:?} was caught for another reason: seed {seed}: {violation}"
+        words.iter().any(|word| caught.contains(word)),
+        "{bug:?} was caught for another reason: seed {seed}: {caught}"
     );
-    println!("{bug:?} caught by seed {seed}: {violation}");
+    println!("{bug:?} caught by seed {seed}: {caught}");
     plant(None);
-    for seed in seeds.start..=seed {
-        assert_eq!(go(seed).violation, None, "seed {seed} without {bug:?}");
-    }
+    assert_eq!(first_of(seeds.start..number + 1, violation), None, "without {bug:?}");
     drop(planted);
 }
 
