@@ -59,6 +59,7 @@ impl Shard {
         let begin = |store: &Store, sealed: LogOrdinal| {
             uploads.begin_of_runs(parked.iter().chain(fetches.hops()), store, sealed)
         };
+        let long_bytes_max = self.run_bytes_in_company();
         let Some((checkpoints, log)) = self.checkpoints.as_mut().zip(self.log.as_mut()) else { return };
         let mut view = View {
             store: &mut self.store,
@@ -67,6 +68,7 @@ impl Shard {
             now: self.now,
             life,
             work: self.scheduler.granted(Class::Checkpoint),
+            long_bytes_max,
             first_pending: self.units.first_pending(),
             begin: &begin,
         };

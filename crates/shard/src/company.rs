@@ -7,7 +7,8 @@
 //!
 //! With values of 512 MiB beside them the p99 of small requests was that of whole slices (`cargo x bench long`).
 
-use base::ConnectionId;
+use base::{BLOCK_BYTES, ConnectionId};
+use storage::maintenance::Class;
 
 use crate::receive::Arrival;
 use crate::shard::Shard;
@@ -16,6 +17,9 @@ use crate::shard::Shard;
 const STAYS_US: u64 = 10_000;
 /// After so much of a tick its long work does the least that it may, where others are beside, microseconds.
 pub(crate) const ENOUGH_US: u64 = 50;
+
+/// Of a run, where a long value is logged besides: a block.
+const RUN_WORK_IN_COMPANY: u32 = (BLOCK_BYTES / Class::Checkpoint.per_work()) as u32;
 
 /// See the module.
 #[derive(Default)]
@@ -41,6 +45,19 @@ impl Shard {
         self.connections.company.note(self.now.monotonic_us, arrivals);
     }
 
+    /// What a slice of a run has of a long value, bytes: its blocks were read by nobody for a while, so that a whole slice of them takes
+    /// longer than one of records.
+    #[inline]
+    pub(crate) fn run_bytes_in_company(&self) -> usize {
+        if self.has_company() { BLOCK_BYTES } else { usize::MAX }
+    }
+
+    /// What a slice of a run may cost in a tick that has a long value to log besides, units of work.
+    #[inline]
+    pub(crate) fn run_work_in_company(&self) -> u32 {
+        if self.has_company() { RUN_WORK_IN_COMPANY } else { u32::MAX }
+    }
+
     /// Whether more than one connection asks.
     #[inline]
     pub(crate) fn has_company(&self) -> bool {
@@ -51,7 +68,7 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{BLOCK_BYTES, Now, Span, Stopwatch};
+    use base::{Now, Span, Stopwatch};
 
     use crate::Durability;
     use crate::one_core::{Core, request, turn};
@@ -132,5 +149,63 @@ mod tests {
         assert!(beside.iter().all(|bytes| *bytes >= BLOCK_BYTES), "{beside:?}: nothing is left undone");
         assert!(beside[0] < 2 * BLOCK_BYTES && beside[1] < 2 * BLOCK_BYTES, "{beside:?}");
         assert!(beside[2] <= 3 * BLOCK_BYTES, "{beside:?}");
+    }
+
+    /// Bytes of a run, of the tick that had most, once a value of 8 MiB was set, until the run that it makes due has its name.
+    fn most_of_a_run_in_a_tick(others: &[u32]) -> usize {
+        let _turn = turn();
+        let mut core = Core::with(Durability::Interval, 5, |shard| {
+            shard.set_segment_bytes(1 << 20);
+            shard.set_run_bounds(1 << 20, 256 << 10);
+        });
+        let pings: Vec<(u32, &[u8])> = others.iter().map(|other| (*other, &b"PING\r\n"[..])).collect();
+        let run_bytes =
+            |core: &Core| core.shard.checkpoints.as_ref().map_or(0, |checkpoints| checkpoints.published().1);
+        core.tick_of(&pings);
+        core.receive(0, &request(&[b"SET", b"key", &vec![7; 8 << 20]]));
+        while core.told(0).is_empty() {
+            core.tick_of(&pings);
+        }
+        // The log that makes the next round of runs due, with the value in one of them.
+        for _ in 0..300 {
+            core.pass_us(1000);
+            core.receive(0, &request(&[b"SET", b"another", &[7; 16 << 10]]));
+            core.tick_of(&pings);
+        }
+        assert!(run_bytes(&core) > 8 << 20, "{}", run_bytes(&core));
+        core.run_bytes_max
+    }
+
+    #[test]
+    fn a_run_has_a_block_of_a_tick_beside_a_long_value_and_others() {
+        assert!(most_of_a_run_in_a_tick(&[]) >= 256 << 10);
+        assert!((BLOCK_BYTES..=2 * BLOCK_BYTES).contains(&most_of_a_run_in_a_tick(&[3, 4])));
+    }
+
+    /// Bytes of a run, of the tick that had most, while a value of 8 MiB goes to the log, among records of one slot.
+    fn most_of_records_in_a_tick(others: &[u32]) -> usize {
+        let _turn = turn();
+        let mut core = Core::with(Durability::Interval, 5, |shard| {
+            shard.set_segment_bytes(1 << 20);
+            shard.set_run_bounds(1 << 20, 256 << 10);
+        });
+        let pings: Vec<(u32, &[u8])> = others.iter().map(|other| (*other, &b"PING\r\n"[..])).collect();
+        for number in 0..16_384 {
+            core.tick(0, &request(&[b"SET", format!("key:{number}").as_bytes(), &[7; 1 << 10]]));
+        }
+        core.told(0);
+        core.receive(0, &request(&[b"SET", b"key", &vec![7; 8 << 20]]));
+        core.tick_of(&pings);
+        core.run_bytes_max = 0;
+        while core.told(0).is_empty() {
+            core.tick_of(&pings);
+        }
+        core.run_bytes_max
+    }
+
+    #[test]
+    fn a_run_of_records_has_a_block_of_a_tick_while_a_long_value_is_logged_beside_others() {
+        assert!(most_of_records_in_a_tick(&[]) >= 256 << 10);
+        assert!(most_of_records_in_a_tick(&[3, 4]) <= 2 * BLOCK_BYTES);
     }
 }

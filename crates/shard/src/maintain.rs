@@ -60,9 +60,10 @@ impl Shard {
 
     fn share_work_out(&mut self) {
         let runs = self.checkpoints.as_ref().zip(self.log.as_ref());
+        let runs_max = if self.uploads.are_under_way() { self.run_work_in_company() } else { u32::MAX };
         let wants = [
             if self.may_evict() && self.store.lacks_room() { EVICTION_WORK } else { 0 },
-            runs.map_or(0, |(checkpoints, log)| checkpoints.work_wanted(&self.store, log, self.now)),
+            runs.map_or(0, |(checkpoints, log)| checkpoints.work_wanted(&self.store, log, self.now)).min(runs_max),
             if self.store.has_garbage() { RECLAIM_WORK } else { 0 },
             if self.is_expiry_due() { EXPIRY_WORK } else { 0 },
             if self.has_strays_to_sweep() { STRAYS_WORK } else { 0 },

@@ -39,6 +39,7 @@ pub(crate) struct Core {
     /// The most that one tick logged, and sent, bytes.
     pub(crate) logged_bytes_max: usize,
     pub(crate) sent_bytes_max: usize,
+    pub(crate) run_bytes_max: usize,
     pub(crate) more: bool,
     /// Whether the last tick asked for the next one at a time that had come already.
     pub(crate) is_overdue: bool,
@@ -94,6 +95,7 @@ impl Core {
             replies,
             logged_bytes_max: 0,
             sent_bytes_max: 0,
+            run_bytes_max: 0,
             more: false,
             is_overdue: false,
             closed: Vec::new(),
@@ -142,7 +144,10 @@ impl Core {
                     self.events.push(Event::LogWritten { ordinal, buffer: bytes });
                 }
                 Effect::SyncLog { ordinal, .. } => self.disk_answers(Event::LogSynced { ordinal }),
-                Effect::WriteRun { bytes, .. } => self.disk_answers(Event::RunWritten { buffer: bytes }),
+                Effect::WriteRun { bytes, .. } => {
+                    self.run_bytes_max = self.run_bytes_max.max(bytes.len());
+                    self.disk_answers(Event::RunWritten { buffer: bytes });
+                }
                 Effect::PublishRuns { .. } => self.disk_answers(Event::RunsPublished),
                 Effect::CreateSegment { segment, bytes, .. } => {
                     self.rooms.insert(segment, bytes);

@@ -65,6 +65,11 @@ impl Uploads {
         self.queue.iter().filter_map(|upload| upload.parked.request.long()).map(|long| long.blocks.len()).sum()
     }
 
+    /// Whether there are any.
+    pub(crate) fn are_under_way(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Other slices, for the simulator.
     pub(crate) fn set_slice_bytes(&mut self, slice_bytes: usize) {
         self.slice_bytes = slice_bytes;

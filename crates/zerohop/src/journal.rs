@@ -252,7 +252,17 @@ impl Journal {
         // Nobody is served by the thread that makes runs: they get all that they want.
         let work = self.checkpoints.work_wanted(store, &self.log, now);
         let (log, effects) = (&mut self.log, &mut self.effects);
-        let mut view = View { store, log, effects, now, life, work, first_pending: None, begin: &begin };
+        let mut view = View {
+            store,
+            log,
+            effects,
+            now,
+            life,
+            work,
+            long_bytes_max: usize::MAX,
+            first_pending: None,
+            begin: &begin,
+        };
         match act(&mut self.checkpoints, &mut view) {
             Asked::Nothing => {}
             Asked::StepAgain => self.steps_again = true,

@@ -75,6 +75,8 @@ pub struct View<'a> {
     pub life: Life,
     /// What a slice may cost this step, units of work ([`crate::maintenance`]).
     pub work: u32,
+    /// Where blocks of a long value are the next of a slice, it ends once it has so many bytes.
+    pub long_bytes_max: usize,
     /// The first log group with a part of a unit that a recovery may still cut.
     pub first_pending: Option<LogOrdinal>,
     /// From where a replay has to go on for a run that begins when the log is sealed up to the argument: not behind blocks

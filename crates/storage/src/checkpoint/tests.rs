@@ -89,6 +89,7 @@ impl Log {
             now: self.now,
             life: self.life,
             work,
+            long_bytes_max: usize::MAX,
             first_pending: self.first_pending,
             begin: &begin,
         };

@@ -54,7 +54,10 @@ impl Checkpoints {
         // While the group is lent it waits.
         let Some(group) = view.store.group(making.writer.header().group) else { return Asked::Nothing };
         let slice = match making.writer.has_walked() {
-            false => making.writer.slice(group, slice_bytes, std::mem::take(&mut self.buffer)),
+            false => {
+                making.writer.set_long_bytes_max(view.long_bytes_max);
+                making.writer.slice(group, slice_bytes, std::mem::take(&mut self.buffer))
+            }
             true => {
                 making.end = Some(end);
                 Slice::Bytes(making.writer.finish(group, end))

@@ -30,6 +30,7 @@ pub struct RunWriter {
     found: Vec<(u32, Location)>,
     /// Long values that the walk came to: they are written, block by block, before it goes on.
     long: Vec<LongValue>,
+    long_bytes_max: usize,
     /// What is left of long values that are written: it may be the last reference.
     spent: Vec<Garbage>,
     stages: u64,
@@ -76,6 +77,7 @@ impl RunWriter {
             cursor: Some(0),
             found: Vec::new(),
             long: Vec::new(),
+            long_bytes_max: usize::MAX,
             spent: Vec::new(),
             stages: 0,
             encoding: Vec::new(),
@@ -108,6 +110,11 @@ impl RunWriter {
     /// Keys that it has so far.
     pub fn keys(&self) -> u64 {
         self.keys
+    }
+
+    /// Of the slices from now on: a long value goes on in the next one where the slice has so many bytes already.
+    pub fn set_long_bytes_max(&mut self, bytes: usize) {
+        self.long_bytes_max = bytes;
     }
 
     /// The next bytes of the file, in the memory of `memory`: about `bytes` of records, none of a stretch without keys.
@@ -238,6 +245,7 @@ impl RunWriter {
 
     /// Blocks of the long values under way, up to about `bytes` in all.
     fn write_long(&mut self, buffer: &mut LogBuffer, bytes: usize) {
+        let bytes = bytes.min(self.long_bytes_max);
         while let Some(value) = self.long.last_mut().filter(|_| buffer.record_bytes() < bytes) {
             value.append_block(self.stages, bytes, buffer);
             if !value.is_written() {

@@ -126,6 +126,7 @@ impl Log {
             now,
             life: Life::Serving,
             work,
+            long_bytes_max: usize::MAX,
             first_pending: None,
             begin: &begin,
         };
