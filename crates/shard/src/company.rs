@@ -116,7 +116,7 @@ mod tests {
         let _turn = turn();
         let mut core = Core::new(Durability::Interval, 5);
         core.shard.set_stopwatch(Box::new(Took(ENOUGH_US)));
-        let pings: Vec<(u32, &[u8])> = others.iter().map(|other| (*other, &b"PING\r\n"[..])).collect();
+        let pings = pings_of(others);
         let value = vec![7; 8 << 20];
         core.tick_of(&pings);
         core.receive(0, &request(&[b"SET", b"key", &value]));
@@ -151,14 +151,22 @@ mod tests {
         assert!(beside[2] <= 3 * BLOCK_BYTES, "{beside:?}");
     }
 
+    /// Runs are due for each mebibyte of log.
+    fn core_of_many_runs() -> Core {
+        Core::with(Durability::Interval, 5, |shard| {
+            shard.set_segment_bytes(1 << 20);
+            shard.set_run_bounds(1 << 20, 256 << 10);
+        })
+    }
+
+    fn pings_of(others: &[u32]) -> Vec<(u32, &'static [u8])> {
+        others.iter().map(|other| (*other, &b"PING\r\n"[..])).collect()
+    }
+
     /// Bytes of a run, of the tick that had most, once a value of 8 MiB was set, until the run that it makes due has its name.
     fn most_of_a_run_in_a_tick(others: &[u32]) -> usize {
         let _turn = turn();
-        let mut core = Core::with(Durability::Interval, 5, |shard| {
-            shard.set_segment_bytes(1 << 20);
-            shard.set_run_bounds(1 << 20, 256 << 10);
-        });
-        let pings: Vec<(u32, &[u8])> = others.iter().map(|other| (*other, &b"PING\r\n"[..])).collect();
+        let (mut core, pings) = (core_of_many_runs(), pings_of(others));
         let run_bytes =
             |core: &Core| core.shard.checkpoints.as_ref().map_or(0, |checkpoints| checkpoints.published().1);
         core.tick_of(&pings);
@@ -185,11 +193,7 @@ mod tests {
     /// Bytes of a run, of the tick that had most, while a value of 8 MiB goes to the log, among records of one slot.
     fn most_of_records_in_a_tick(others: &[u32]) -> usize {
         let _turn = turn();
-        let mut core = Core::with(Durability::Interval, 5, |shard| {
-            shard.set_segment_bytes(1 << 20);
-            shard.set_run_bounds(1 << 20, 256 << 10);
-        });
-        let pings: Vec<(u32, &[u8])> = others.iter().map(|other| (*other, &b"PING\r\n"[..])).collect();
+        let (mut core, pings) = (core_of_many_runs(), pings_of(others));
         for number in 0..16_384 {
             core.tick(0, &request(&[b"SET", format!("key:{number}").as_bytes(), &[7; 1 << 10]]));
         }
