@@ -41,8 +41,8 @@ impl Shard {
             }
         }
         self.with_checkpoints(Checkpoints::step);
-        // Writers wait for a run that the next tick begins.
-        if self.pace.holds_writers && !self.stopping && self.runs_are_idle() {
+        // Somebody waits for a run that the next tick begins.
+        if (self.pace.holds_writers || self.pace.holds_uploads) && !self.stopping && self.runs_are_idle() {
             self.with_checkpoints(|checkpoints, view| {
                 match !checkpoints.awaits_permit() && checkpoints.has_due_run(view) {
                     true => Asked::StepAgain,

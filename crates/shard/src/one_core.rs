@@ -57,8 +57,9 @@ pub(crate) struct Core {
     late_room: Option<(SegmentNumber, u64)>,
     rooms: BTreeMap<SegmentNumber, u64>,
     now_us: u64,
-    /// While the disk is slow: its answers.
+    /// While the disk is slow: its answers; while runs are, what it says of them.
     late: Option<Vec<Event>>,
+    late_runs: Option<Vec<Event>>,
 }
 
 impl Core {
@@ -108,6 +109,7 @@ impl Core {
             rooms: BTreeMap::new(),
             now_us: 0,
             late: None,
+            late_runs: None,
         };
         core.tick(0, b"");
         core
@@ -146,9 +148,9 @@ impl Core {
                 Effect::SyncLog { ordinal, .. } => self.disk_answers(Event::LogSynced { ordinal }),
                 Effect::WriteRun { bytes, .. } => {
                     self.run_bytes_max = self.run_bytes_max.max(bytes.len());
-                    self.disk_answers(Event::RunWritten { buffer: bytes });
+                    self.disk_says_of_runs(Event::RunWritten { buffer: bytes });
                 }
-                Effect::PublishRuns { .. } => self.disk_answers(Event::RunsPublished),
+                Effect::PublishRuns { .. } => self.disk_says_of_runs(Event::RunsPublished),
                 Effect::CreateSegment { segment, bytes, .. } => {
                     self.rooms.insert(segment, bytes);
                     self.make_segment(segment);
@@ -223,6 +225,22 @@ impl Core {
     /// From now on the disk takes what it is asked for and says nothing.
     pub(crate) fn disk_is_slow(&mut self) {
         self.late.get_or_insert_default();
+    }
+
+    fn disk_says_of_runs(&mut self, event: Event) {
+        match &mut self.late_runs {
+            Some(late) => late.push(event),
+            None => self.disk_answers(event),
+        }
+    }
+
+    /// From now on the disk says nothing of runs.
+    pub(crate) fn runs_are_slow(&mut self) {
+        self.late_runs.get_or_insert_default();
+    }
+
+    pub(crate) fn runs_are_quick(&mut self) {
+        self.events.extend(self.late_runs.take().unwrap_or_default());
     }
 
     /// It says all of it, and goes on as usual.

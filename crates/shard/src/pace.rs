@@ -4,6 +4,11 @@
 //! outrun the runs, or the disk, are made to wait, a connection at its next write; reads go on. The kernel would do the
 //! same to the whole core, once too many of its pages are dirty; and a power cut would cost more than the last second.
 //!
+//! ```text
+//!   log  ├──── may be: small changes ────┤┄┄┄┄ long values ┄┄┄┄┤      who brings a long value waits: behind the first mark
+//!        └───────────────────────────────┴─────────────────────┴──►   who writes beside it waits: where small changes alone are as much
+//! ```
+//!
 //! They also wait while the segment is nearly full and the next one is being made: room that is reserved is room on a full
 //! disk, too, and what does not fit there fails the log for good. What one tick may log follows from the same room
 //! ([`Shard::set_log_bound`]).
@@ -22,11 +27,20 @@ use crate::shard::Shard;
 /// sealed on the way, fit.
 const ROOM_SHARES: u64 = 4;
 
+/// Who outruns the disk.
+#[derive(Default)]
+struct Outruns {
+    writers: bool,
+    uploads: bool,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Pace {
     /// Whether writes wait.
     pub(crate) holds_writers: bool,
+    /// Whether who brings a long value waits.
+    pub(crate) holds_uploads: bool,
     /// Connections that wait, in the order in which they came.
     writers: Vec<ConnectionId>,
     /// Ticks in which writers waited, since the start.
@@ -45,21 +59,26 @@ impl Shard {
     /// After the events: whether writes wait in this tick. They do only for something that is under way, so that its end
     /// is an event, or that this tick or the next begins.
     pub(crate) fn set_pace(&mut self) {
-        let outruns = self.outruns_disk() || self.awaits_clean_values();
-        let held = std::mem::replace(&mut self.pace.holds_writers, outruns);
-        self.pace.held_ticks += u64::from(outruns);
-        if held && !outruns {
+        let outruns = self.outruns_disk();
+        let holds_writers = outruns.writers || self.awaits_clean_values();
+        let held = self.pace.holds_writers && !holds_writers || self.pace.holds_uploads && !outruns.uploads;
+        (self.pace.holds_writers, self.pace.holds_uploads) = (holds_writers, outruns.uploads);
+        self.pace.held_ticks += u64::from(holds_writers);
+        if held {
             // Those that waited go on in this tick, and so do requests of other cores.
             self.put_off.note();
         }
     }
 
-    fn outruns_disk(&mut self) -> bool {
-        let Some(log) = self.log.as_ref().filter(|log| log.failure().is_none()) else { return false };
+    fn outruns_disk(&mut self) -> Outruns {
+        let Some(log) = self.log.as_ref().filter(|log| log.failure().is_none()) else { return Outruns::default() };
         let unsynced_bytes_max = LOG_UNSYNCED_SEGMENTS_MAX * log.segment_bytes();
-        let mut outruns = log.awaits_segment() || (log.unsynced_bytes() > unsynced_bytes_max && log.is_syncing());
+        let writers = log.awaits_segment() || (log.unsynced_bytes() > unsynced_bytes_max && log.is_syncing());
+        let mut outruns = Outruns { writers, uploads: false };
+        let has_uploads = self.uploads.are_under_way();
         self.with_checkpoints(|checkpoints, view| {
-            outruns |= checkpoints.is_outrun(view);
+            outruns.writers |= checkpoints.is_outrun(view);
+            outruns.uploads = has_uploads && checkpoints.is_outrun_by_long(view);
             Asked::Nothing
         });
         outruns

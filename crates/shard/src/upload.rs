@@ -205,7 +205,7 @@ impl Shard {
                     upload.parked.request.forget_stage();
                 }
                 self.run_or_park(upload.parked);
-            } else if logged >= slice_bytes || self.is_ahead_of_disk() || logged > 0 && self.is_late() {
+            } else if logged >= slice_bytes || self.outruns_disk_with_long() || logged > 0 && self.is_late() {
                 return self.uploads.queue.push_front(upload);
             } else {
                 // In turns, so that a long value does not wait for a longer one.
@@ -215,9 +215,13 @@ impl Shard {
         }
     }
 
-    /// A sync, or the next segment, has to come first; it ends with a tick.
+    /// A sync, the next segment, or a run has to come first; it ends with a tick.
+    fn outruns_disk_with_long(&self) -> bool {
+        self.pace.holds_uploads || self.is_ahead_of_disk()
+    }
+
     fn is_ahead_of_disk(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > UNSYNCED_BYTES_MAX || log.awaits_segment())
+        self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > UNSYNCED_BYTES_MAX || log.awaits_segment_with_long())
     }
 
     /// The next block goes to the log; its bytes.

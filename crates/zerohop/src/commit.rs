@@ -13,6 +13,7 @@ use base::{LogOrdinal, Now};
 
 use crate::Error;
 use crate::engine::Engine;
+use crate::journal::Journal;
 use crate::options::Durability;
 use crate::store::Shared;
 
@@ -25,6 +26,19 @@ impl Shared {
         loop {
             let (mut writable, now) = self.until_writable(engine)?;
             if !writable.awaits_room(bytes, now)? {
+                return Ok((writable, now));
+            }
+            self.keeper_bell.ring();
+            engine = self.wait_for_progress(writable);
+        }
+    }
+
+    /// As [`Shared::lock_to_write`], of a slice of a long value.
+    pub(crate) fn lock_to_log_slice(&self) -> Result<(MutexGuard<'_, Engine>, Now), Error> {
+        let mut engine = self.lock();
+        loop {
+            let (writable, now) = self.until_writable(engine)?;
+            if !writable.journal.as_ref().is_some_and(Journal::outruns_disk_with_long) {
                 return Ok((writable, now));
             }
             self.keeper_bell.ring();

@@ -39,6 +39,7 @@ pub(crate) struct Journal {
     steps_again: bool,
     /// Whether writers wait for the disk, and at how many bytes of log that is looked at again.
     outruns: bool,
+    outruns_with_long: bool,
     pace_at_bytes: u64,
 }
 
@@ -64,6 +65,7 @@ impl Journal {
             settles: None,
             steps_again: true,
             outruns: false,
+            outruns_with_long: false,
             pace_at_bytes: 0,
         }
     }
@@ -148,13 +150,20 @@ impl Journal {
             self.pace_at_bytes = self.log.bytes_total() + PACE_BYTES;
             let unsynced_bytes_max = LOG_UNSYNCED_SEGMENTS_MAX * self.log.segment_bytes();
             let mut outruns = self.log.unsynced_bytes() > unsynced_bytes_max && self.log.is_syncing();
+            let mut outruns_with_long = outruns;
             self.with_checkpoints((store, uploads), Life::Serving, now, |checkpoints, view| {
                 outruns |= checkpoints.is_outrun(view);
+                outruns_with_long |= checkpoints.is_outrun_by_long(view);
                 Asked::Nothing
             });
-            self.outruns = outruns;
+            (self.outruns, self.outruns_with_long) = (outruns, outruns_with_long);
         }
         self.outruns
+    }
+
+    /// As [`Journal::outruns_disk`] found it last: whether who brings a long value waits, too.
+    pub fn outruns_disk_with_long(&self) -> bool {
+        self.outruns_with_long
     }
 
     /// Whether a run is under way, or may begin, behind which more values may leave memory.

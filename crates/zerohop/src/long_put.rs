@@ -83,7 +83,7 @@ impl Shared {
     fn log_slices(&self, key: &[u8], value: &[u8], stage: &mut Option<u64>) -> Result<(), Error> {
         let slot = placement::slot_of(key);
         for (number, slice) in value.chunks(SLICE_BYTES).enumerate() {
-            let (mut guard, now) = self.lock_to_write(0)?;
+            let (mut guard, now) = self.lock_to_log_slice()?;
             let engine = &mut *guard;
             let Engine { journal: Some(journal), data, uploads, .. } = engine else { return Ok(()) };
             let stage = match *stage {

@@ -27,7 +27,7 @@ const HOT_METRIC: &str = "p99 beside a key with nine of ten requests over p99 be
 /// Every backend in `memory` and `interval`; Redis and Valkey without persistence for context.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     results
-        .note(format!("others: open loop, {PER_SECOND} GET a second over 50 connections; both generators on one CPU, which the measured one has first: it sleeps until a request is due (one that spun left the other nothing). Alone: the client with long values stands still in the middle of one"));
+        .note(format!("others: open loop, {PER_SECOND} GET a second, or SET, over 50 connections; both generators on one CPU, which the measured one has first: it sleeps until a request is due (one that spun left the other nothing). Alone: the client with long values stands still in the middle of one"));
     for durability in ["memory", "interval"] {
         for backend in &options.backends {
             let server = Zerohop::new(backend, durability).start().ready()?;
@@ -42,9 +42,11 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
 }
 
 fn measure(durability: &str, server: (&Server, Bar), options: &Options, results: &mut Results) -> Outcome<()> {
-    let long = Cell::new(format!("long-{durability}"), PER_SECOND, server, options)?;
-    beside_long_values(long, results)?;
-    let hot = Cell::new(format!("hot-{durability}"), OTHERS_PER_SECOND, server, options)?;
+    let reads = Cell::new(format!("long-{durability}"), ("get", PER_SECOND), server, options)?;
+    beside_long_values(reads, results)?;
+    let writes = Cell::new(format!("long-{durability}-writes"), ("set", PER_SECOND), server, options)?;
+    beside_long_values(writes, results)?;
+    let hot = Cell::new(format!("hot-{durability}"), ("get", OTHERS_PER_SECOND), server, options)?;
     beside_a_hot_key(hot, results)
 }
 
@@ -61,7 +63,7 @@ impl<'a> Cell<'a> {
     /// `None` unless it is wanted; with its keys set.
     fn new(
         name: String,
-        per_second: &str,
+        (operation, per_second): (&str, &str),
         (server, bar): (&'a Server, Bar),
         options: &Options,
     ) -> Outcome<Option<Cell<'a>>> {
@@ -69,7 +71,7 @@ impl<'a> Cell<'a> {
             return Ok(None);
         }
         preload(server, &Load::new("set", 1, options.keys))?;
-        let load = Load::new("get", 1, options.keys).with(&["--rate", per_second]).going_first();
+        let load = Load::new(operation, 1, options.keys).with(&["--rate", per_second]).going_first();
         Ok(Some(Cell { name, server, bar, entrant: Entrant::new(server, &load), options: options.clone() }))
     }
 

@@ -362,3 +362,52 @@ fn on_a_full_disk_writes_are_refused_readers_log_nothing_and_room_ends_it() {
         assert!(String::from_utf8(core.told(3)).unwrap().contains("log_status:ok"));
     }
 }
+
+/// Segments of 1 MiB, and a client, 0, that brings a value of 24 MiB, more than all log that there may be; nobody hears of a run.
+fn core_with_a_long_value_on_its_way() -> Core {
+    let mut core = Core::with(Durability::Interval, 2, |shard| {
+        shard.set_segment_bytes(1 << 20);
+        shard.set_run_bounds(u64::MAX, 256 << 10);
+    });
+    core.runs_are_slow();
+    core.receive(0, &request(&[b"SET", b"long", &vec![7; 24 << 20]]));
+    core.come_to_rest();
+    core
+}
+
+#[test]
+fn who_brings_a_long_value_waits_for_runs_and_who_writes_beside_it_does_not() {
+    let _turn = turn();
+    let mut core = core_with_a_long_value_on_its_way();
+    let log_bytes = held_bytes(&core);
+    assert!(core.told(0).is_empty() && log_bytes > 17 << 20, "{log_bytes} bytes of log");
+    for _ in 0..100 {
+        core.tick(1, &request(&[b"SET", b"key", &[7; 100]]));
+        core.come_to_rest();
+        assert_eq!(core.told(1), b"+OK\r\n");
+    }
+    assert!(core.told(0).is_empty() && held_bytes(&core) < log_bytes + (1 << 20));
+    core.runs_are_quick();
+    core.come_to_rest();
+    assert_eq!(core.told(0), b"+OK\r\n");
+}
+
+#[test]
+fn who_writes_as_much_as_may_be_beside_a_long_value_waits_as_well() {
+    let _turn = turn();
+    let mut core = core_with_a_long_value_on_its_way();
+    let long_bytes = held_bytes(&core);
+    let mut small_bytes = 0;
+    while small_bytes < 64 << 20 {
+        core.tick(1, &request(&[b"SET", b"key", &[7; 16 << 10]]));
+        core.come_to_rest();
+        if core.told(1).is_empty() {
+            break;
+        }
+        small_bytes = held_bytes(&core) - long_bytes;
+    }
+    assert!((17 << 20..20 << 20).contains(&small_bytes), "{small_bytes} bytes of log");
+    core.runs_are_quick();
+    core.come_to_rest();
+    assert_eq!((core.told(0), core.told(1)), (b"+OK\r\n".to_vec(), b"+OK\r\n".to_vec()));
+}

@@ -4,7 +4,7 @@
 use base::{BLOCK_BYTES, LogOrdinal};
 
 use crate::Durability;
-use crate::one_core::{Core, request, turn};
+use crate::one_core::{Core, Segments, request, turn};
 
 fn value(blocks: usize) -> Vec<u8> {
     (0..blocks * BLOCK_BYTES + 3).map(|index| (index / 11) as u8).collect()
@@ -183,4 +183,23 @@ fn a_long_value_that_went_is_given_back_in_slices_whatever_comes_between() {
             assert_eq!((core.has_stopped, core.shard.store.has_garbage()), (between == "a stop", between == "a stop"));
         }
     }
+}
+
+#[test]
+fn a_long_value_leaves_others_room_while_the_next_segment_is_late() {
+    let _turn = turn();
+    let mut core = Core::with(Durability::Interval, 2, |shard| shard.set_segment_bytes(1 << 20));
+    core.segments_are(Segments::Late);
+    core.receive(0, &request(&[b"SET", b"long", &value(100)]));
+    core.come_to_rest();
+    assert!(core.told(0).is_empty());
+    for _ in 0..10 {
+        core.tick(1, &request(&[b"SET", b"key", &[7; 16 << 10]]));
+        core.come_to_rest();
+        assert_eq!(core.told(1), b"+OK\r\n");
+    }
+    core.segments_are(Segments::Quick);
+    core.come_to_rest();
+    assert_eq!(core.told(0), b"+OK\r\n");
+    assert_eq!(core.overrun_bytes_max, 0);
 }

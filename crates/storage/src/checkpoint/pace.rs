@@ -169,15 +169,30 @@ impl Checkpoints {
         !self.walked.is_empty() || behind_bytes > self.pace.stride_bytes / 2
     }
 
-    /// Whether there is more log than may be, and a run under way, or one that the next step begins, that makes it less:
-    /// who waits for that waits for an event.
+    /// Whether writers wait: there is more log than may be, beside long values, and a run under way, or one that the next step begins,
+    /// that makes it less. Who waits for that waits for an event.
     pub fn is_outrun(&self, view: &View<'_>) -> bool {
-        self.has_too_much_log(view.log) && (!self.is_idle() || self.has_due_run(view))
+        self.log_too_much_bytes(view.log) > view.log.held_block_bytes() && self.is_awaited(view)
     }
 
-    /// Whether there is more log than may be: whoever writes waits for the run under way.
+    /// Whether who brings a long value waits: as [`Checkpoints::is_outrun`], with all log. A value of 512 MiB is more log than many a store
+    /// may have, and the run that takes it takes as long as the disk needs for that: meanwhile others write.
+    pub fn is_outrun_by_long(&self, view: &View<'_>) -> bool {
+        self.has_too_much_log(view.log) && self.is_awaited(view)
+    }
+
+    fn is_awaited(&self, view: &View<'_>) -> bool {
+        !self.is_idle() || self.has_due_run(view)
+    }
+
+    /// Whether there is more log than may be.
     pub(super) fn has_too_much_log(&self, log: &LogWriter) -> bool {
-        log.held_bytes() > self.pace.round_bytes_max + self.pace.late_segments_max * log.segment_bytes()
+        self.log_too_much_bytes(log) > 0
+    }
+
+    fn log_too_much_bytes(&self, log: &LogWriter) -> u64 {
+        let bytes_max = self.pace.round_bytes_max + self.pace.late_segments_max * log.segment_bytes();
+        log.held_bytes().saturating_sub(bytes_max)
     }
 }
 

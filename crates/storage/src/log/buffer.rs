@@ -30,6 +30,8 @@ type Mark = (u8, u8);
 pub struct LogBuffer {
     bytes: Vec<u8>,
     records: u32,
+    /// Bytes of blocks of long values.
+    block_bytes: u64,
     /// Room for the body of a change, whose length is in front of it; empty between two.
     body: Vec<u8>,
 }
@@ -45,7 +47,7 @@ impl LogBuffer {
     pub fn reusing(mut bytes: Vec<u8>) -> LogBuffer {
         bytes.clear();
         bytes.resize(GROUP_HEADER_BYTES, 0);
-        LogBuffer { bytes, records: 0, body: Vec::new() }
+        LogBuffer { bytes, records: 0, block_bytes: 0, body: Vec::new() }
     }
 
     /// The next records are built in the memory of a group that was written, if there are none yet. One place for all of them
@@ -182,7 +184,12 @@ impl LogBuffer {
     /// Without records, its memory kept.
     pub fn clear(&mut self) {
         self.bytes.truncate(GROUP_HEADER_BYTES);
-        self.records = 0;
+        (self.records, self.block_bytes) = (0, 0);
+    }
+
+    /// Bytes of blocks of long values among the records.
+    pub(super) fn block_bytes(&self) -> u64 {
+        self.block_bytes
     }
 
     /// Append a whole record as it stands in another group.
@@ -240,6 +247,7 @@ impl LogBuffer {
 
     /// Append the next part of a long value whose change will follow, in this group or a later one.
     pub fn append_block(&mut self, slot: Slot, (stage, offset): (u64, u64), bytes: &[u8]) {
+        self.block_bytes += bytes.len() as u64;
         let body = [&stage.to_le_bytes(), &offset.to_le_bytes(), bytes];
         self.append_of_slot(slot, Version::ABSENT, tag::BLOCK, &body);
     }

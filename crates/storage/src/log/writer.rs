@@ -68,8 +68,15 @@ struct Held {
     segment: SegmentNumber,
     /// Its first group.
     first: LogOrdinal,
-    /// [`LogWriter::bytes_total`] before that.
+    /// [`LogWriter::bytes_total`] before that, and what of it are blocks of long values.
     bytes_before: u64,
+    block_bytes_before: u64,
+}
+
+impl Held {
+    fn first() -> Held {
+        Held { segment: SegmentNumber(0), first: LogOrdinal(1), bytes_before: 0, block_bytes_before: 0 }
+    }
 }
 
 /// Which segments are to stay as they are.
@@ -112,6 +119,7 @@ pub struct LogWriter {
     syncing: Option<LogOrdinal>,
     failed: Option<String>,
     bytes_total: u64,
+    block_bytes_total: u64,
     /// [`LogWriter::bytes_total`] when the sync under way began, and of what is durable.
     bytes_syncing: u64,
     bytes_durable: u64,
@@ -126,7 +134,7 @@ impl LogWriter {
             segment_bytes: SEGMENT_BYTES,
             next_at_bytes: NEXT_AT_BYTES,
             segment: SegmentNumber(0),
-            held: VecDeque::from([Held { segment: SegmentNumber(0), first: LogOrdinal(1), bytes_before: 0 }]),
+            held: VecDeque::from([Held::first()]),
             spare_segments: Spare::default(),
             pinned: Pinned::None,
             segment_identity: LogWriter::first_segment(&identity, 0).identity(),
@@ -144,6 +152,7 @@ impl LogWriter {
             syncing: None,
             failed: None,
             bytes_total: 0,
+            block_bytes_total: 0,
             bytes_syncing: 0,
             bytes_durable: 0,
             syncs_total: 0,
@@ -239,7 +248,7 @@ impl LogWriter {
     ) -> LogOrdinal {
         debug_assert!(!buffer.is_empty(), "an empty group would waste a header");
         let full = std::mem::take(buffer);
-        let (records, record_bytes) = (full.records(), full.record_bytes());
+        let (records, record_bytes, block_bytes) = (full.records(), full.record_bytes(), full.block_bytes());
         let stride = group_stride(record_bytes);
         self.sealed = self.next_ordinal();
         self.choose_segment(stride as u64, effects);
@@ -269,6 +278,7 @@ impl LogWriter {
             self.request_next(effects);
         }
         self.bytes_total += stride as u64;
+        self.block_bytes_total += block_bytes;
         self.write_or_wait(write, stride as u64, may_wait, effects);
         self.sealed
     }
@@ -318,9 +328,19 @@ impl LogWriter {
     /// group is. An event ends it.
     #[inline]
     pub fn awaits_segment(&self) -> bool {
-        let awaits_next =
-            self.next_requested && !self.next_ready && self.next_failed.is_none() && self.is_nearly_full();
-        awaits_next || self.awaits_room()
+        self.awaits_next() && self.is_nearly_full() || self.awaits_room()
+    }
+
+    /// As [`LogWriter::awaits_segment`], for long values: what is left of the current segment is for others, should the next one be long in
+    /// coming.
+    #[inline]
+    pub fn awaits_segment_with_long(&self) -> bool {
+        self.awaits_next() && self.offset > self.capacity() / 2 || self.awaits_room()
+    }
+
+    #[inline]
+    fn awaits_next(&self) -> bool {
+        self.next_requested && !self.next_ready && self.next_failed.is_none()
     }
 
     /// Bytes of groups, however they are cut, that fit where room is reserved.
@@ -403,6 +423,11 @@ impl LogWriter {
         self.bytes_total - self.held.front().map_or(0, |held| held.bytes_before)
     }
 
+    /// Of them, blocks of long values.
+    pub fn held_block_bytes(&self) -> u64 {
+        self.block_bytes_total - self.held.front().map_or(0, |held| held.block_bytes_before)
+    }
+
     /// Segments that may be there before who gives back removes those that wait to become others.
     pub fn set_files_max(&mut self, segments: u64) {
         self.spare_segments.files_max = segments;
@@ -430,7 +455,12 @@ impl LogWriter {
     fn choose_segment(&mut self, stride: u64, effects: &mut Vec<Effect>) {
         if self.offset + stride > self.capacity() && self.next_ready {
             self.segment.0 += 1;
-            self.held.push_back(Held { segment: self.segment, first: self.sealed, bytes_before: self.bytes_total });
+            self.held.push_back(Held {
+                segment: self.segment,
+                first: self.sealed,
+                bytes_before: self.bytes_total,
+                block_bytes_before: self.block_bytes_total,
+            });
             self.offset = SEGMENT_HEADER_BYTES as u64;
             // `first_ordinal` is not part of the identity: the header was made before it was known.
             self.segment_identity = self.identity.segment_header(self.segment, self.sealed, 0).identity();
