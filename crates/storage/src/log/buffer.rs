@@ -170,10 +170,12 @@ impl LogBuffer {
         self.append_of_slot(slot, Version::ABSENT, tag::FORGET, &[]);
     }
 
-    /// Append records as another node's log has them.
+    /// Append a record, and its pieces in front of it, as another node's log has them. That node says how much of long values comes:
+    /// who writes here waits for none of it.
     pub(crate) fn append_raw(&mut self, records: &[u8], count: u32) {
         self.bytes.extend_from_slice(records);
         self.records += count;
+        self.block_bytes += if count > 1 { records.len() as u64 } else { 0 };
     }
 
     /// The records without the room in front of them.
@@ -188,7 +190,7 @@ impl LogBuffer {
     }
 
     /// Bytes of blocks of long values among the records.
-    pub(super) fn block_bytes(&self) -> u64 {
+    pub fn block_bytes(&self) -> u64 {
         self.block_bytes
     }
 

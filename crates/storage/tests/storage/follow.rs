@@ -139,6 +139,26 @@ fn drop_all(store: &mut Store, slot: Slot) {
     }
 }
 
+/// Bytes of long values in a follower's log behind a change that set as many bytes, and in the leader's, where its writer did not bring them
+/// a block at a time.
+fn block_bytes_of(bytes: usize) -> [u64; 2] {
+    let (mut leader, mut follower) = (store(1), store(2));
+    let (name, value) = (name(1), vec![7; bytes]);
+    let key = leader.key(&name, Database(0), slot_of(&name));
+    leader.apply(&key, &Change::Put { kind: types::Kind::String, value: &value, expiry: Expiry::Clear }).unwrap();
+    let of_leader = leader.log_mut().unwrap().block_bytes();
+    pass_all(&mut leader, &mut follower, Pass::Records);
+    [follower.log_mut().unwrap().block_bytes(), of_leader]
+}
+
+#[test]
+fn a_follower_s_writers_wait_for_none_of_a_long_value_that_its_leader_sends() {
+    assert_eq!(block_bytes_of(1000), [0, 0]);
+    let [of_follower, of_leader] = block_bytes_of(300_000);
+    assert!((300_000..301_000).contains(&of_follower), "{of_follower} bytes");
+    assert_eq!(of_leader, 0, "there it is what somebody wrote");
+}
+
 /// What is sealed goes to the follower, as copies or as records.
 fn pass_all(leader: &mut Store, follower: &mut Store, pass: Pass) {
     let (group, mut records) = (seal(leader), LogBuffer::default());
