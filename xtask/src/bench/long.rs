@@ -17,7 +17,7 @@ const METRIC: &str = "p99 beside values of 512 MiB over p99 alone";
 const RATIO_MAX: f64 = 2.0;
 /// About as long as a value takes to come and to go in `memory`; in `interval`, where the disk sets the pace, it takes longer.
 const LONG_SLICE_SECONDS: f64 = 2.0;
-const LONG_VALUES: [&str; 6] = ["--key-prefix", "long:", "--value-bytes", "536870912", "--connections", "1"];
+const LONG_VALUES: [&str; 4] = ["--value-bytes", "536870912", "--connections", "1"];
 
 /// Of 50,000 requests a second nine in ten are for one key.
 const HOT_PER_SECOND: &str = "45000";
@@ -100,7 +100,9 @@ impl<'a> Cell<'a> {
 fn beside_long_values(cell: Option<Cell<'_>>, results: &mut Results) -> Outcome<()> {
     let Some(mut cell) = cell else { return Ok(()) };
     cell.options.slice_seconds = LONG_SLICE_SECONDS;
-    let mut neighbour = Neighbour::steady(cell.server, &LONG_VALUES)?;
+    // A key of this cell's own: what the one before sent last may be set after everything was removed.
+    let prefix = format!("{}:", cell.name);
+    let mut neighbour = Neighbour::steady(cell.server, &[&["--key-prefix", &*prefix], &LONG_VALUES[..]].concat())?;
     let (mut p99s_us, mut megabytes_per_second) = ([Vec::new(), Vec::new()], Vec::new());
     for _ in 0..cell.options.pairs {
         neighbour.stand_still()?;
@@ -114,7 +116,8 @@ fn beside_long_values(cell: Option<Cell<'_>>, results: &mut Results) -> Outcome<
     cell.tell(METRIC, ["alone", "beside"], &p99s_us, results)?;
     let metric = "received and sent beside, MB a second";
     results.value(&format!("{}-beside", cell.name), &cell.server.name, metric, &megabytes_per_second, Bar::None)?;
-    Ok(())
+    drop(neighbour);
+    cell.server.ask("FLUSHALL").map(|_| ())
 }
 
 /// Somebody asks for all keys often beside, or for one.
