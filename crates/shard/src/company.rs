@@ -18,7 +18,9 @@ const STAYS_US: u64 = 10_000;
 /// After so much of a tick its long work does the least that it may, where others are beside, microseconds.
 pub(crate) const ENOUGH_US: u64 = 50;
 
-/// Of a run, where a long value is logged besides: a block.
+/// A tick is short that has not taken longer until its maintenance, microseconds.
+const SHORT_TICK_US: u64 = 150;
+/// Of a run, where a long value is logged besides, or a tick is short: a block.
 const RUN_WORK_IN_COMPANY: u32 = (BLOCK_BYTES / Class::Checkpoint.per_work()) as u32;
 
 /// See the module.
@@ -56,6 +58,13 @@ impl Shard {
     #[inline]
     pub(crate) fn run_work_in_company(&self) -> u32 {
         if self.has_company() { RUN_WORK_IN_COMPANY } else { u32::MAX }
+    }
+
+    /// What a slice of a run that nothing presses may cost in a tick that took so long: a whole one, 0.3 ms of records that nobody read for
+    /// a while, is what others would see in their p99 where ticks are short, and nothing to them where each waits for many anyway.
+    #[inline]
+    pub(crate) fn calm_run_work(&self, tick_us: u64) -> u32 {
+        if tick_us < SHORT_TICK_US && self.has_company() { RUN_WORK_IN_COMPANY } else { u32::MAX }
     }
 
     /// Whether more than one connection asks.
@@ -211,5 +220,35 @@ mod tests {
     fn a_run_of_records_has_a_block_of_a_tick_while_a_long_value_is_logged_beside_others() {
         assert!(most_of_records_in_a_tick(&[]) >= 256 << 10);
         assert!(most_of_records_in_a_tick(&[3, 4]) <= 2 * BLOCK_BYTES);
+    }
+
+    /// Bytes of a run, of the tick that had most, while runs come due one after the other and nothing presses.
+    fn most_of_a_calm_run_in_a_tick(others: &[u32], tick_us: u64) -> usize {
+        let _turn = turn();
+        let (mut core, pings) = (core_of_many_runs(), pings_of(others));
+        core.shard.set_stopwatch(Box::new(Took(tick_us)));
+        for number in 0..8192 {
+            core.tick(0, &request(&[b"SET", format!("{{one slot}}:{number}").as_bytes(), &[7; 1 << 10]]));
+        }
+        let pass_ms = |core: &mut Core, ms: u32| {
+            for _ in 0..ms {
+                core.pass_us(1000);
+                core.tick_of(&pings);
+            }
+        };
+        pass_ms(&mut core, 2000);
+        core.run_bytes_max = 0;
+        for _ in 0..70 * 64 {
+            core.receive(0, &request(&[b"SET", b"another", &[7; 16 << 10]]));
+            pass_ms(&mut core, 30);
+        }
+        core.run_bytes_max
+    }
+
+    #[test]
+    fn a_run_that_nothing_presses_has_a_block_of_a_short_tick_where_others_are_beside() {
+        assert!((BLOCK_BYTES / 2..=2 * BLOCK_BYTES).contains(&most_of_a_calm_run_in_a_tick(&[3, 4], 50)));
+        assert!(most_of_a_calm_run_in_a_tick(&[3, 4], SHORT_TICK_US) >= 3 * BLOCK_BYTES);
+        assert!(most_of_a_calm_run_in_a_tick(&[], 50) >= 3 * BLOCK_BYTES);
     }
 }

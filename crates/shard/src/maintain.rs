@@ -7,6 +7,7 @@
 //! ```
 
 use storage::EXPIRED_KEY_COST;
+use storage::checkpoint::SLICE_WORK;
 use storage::maintenance::{Class, TICK_WORK};
 
 use crate::company::ENOUGH_US;
@@ -61,7 +62,7 @@ impl Shard {
     fn share_work_out(&mut self) {
         let runs = self.checkpoints.as_ref().zip(self.log.as_ref());
         let runs_max = if self.uploads.are_under_way() { self.run_work_in_company() } else { u32::MAX };
-        let wants = [
+        let mut wants = [
             if self.may_evict() && self.store.lacks_room() { EVICTION_WORK } else { 0 },
             runs.map_or(0, |(checkpoints, log)| checkpoints.work_wanted(&self.store, log, self.now)).min(runs_max),
             if self.store.has_garbage() { RECLAIM_WORK } else { 0 },
@@ -69,7 +70,12 @@ impl Shard {
             if self.has_strays_to_sweep() { STRAYS_WORK } else { 0 },
         ];
         // A unit is about a microsecond: a tick that took long already does little of it.
-        let late = if wants.iter().any(|want| *want > 0) { self.elapsed_us().min(u64::from(TICK_WORK)) } else { 0 };
+        let took_us = if wants.iter().any(|want| *want > 0) { self.elapsed_us() } else { 0 };
+        let run = &mut wants[Class::Checkpoint as usize];
+        if *run <= SLICE_WORK {
+            *run = (*run).min(self.calm_run_work(took_us));
+        }
+        let late = took_us.min(u64::from(TICK_WORK));
         self.scheduler.step(TICK_WORK - late as u32, wants);
     }
 

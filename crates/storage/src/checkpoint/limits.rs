@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   permit     none ── due ──► asked ── on_permit ──► held ── idle, nothing to begin ──► none
-//!   bytes      a short slice whenever the bucket is open ── pressed, or alarmed ──► whole ones, always
+//!   bytes      a slice whenever the bucket is open ── pressed, or alarmed ──► always
 //! ```
 
 use base::Now;
@@ -17,12 +17,9 @@ use crate::maintenance::bucket::Bucket;
 use crate::maintenance::phase::Phase;
 use crate::store::Store;
 
-/// Bytes of runs that one log writes in a second while nothing presses: a short slice of 0.1 ms every ms. Log that comes faster than
-/// that presses soon.
+/// Bytes of runs that one log writes in a second while nothing presses: a slice every 4 ms. Log that comes faster than that presses
+/// soon.
 const RUN_BYTES_PER_SECOND: u64 = 64 << 20;
-/// A short slice: 64 KiB of records. Ticks are short where nothing presses, so that others would see a whole one, 0.3 ms of records that
-/// nobody read for a while, in their p99.
-const SHORT_SLICE_WORK: u32 = SLICE_WORK / 4;
 /// Bytes that may go at once after a rest.
 const RUN_BURST_BYTES: u32 = 1 << 20;
 
@@ -67,7 +64,7 @@ impl Checkpoints {
             _ if !self.changes.is_empty() => SLICE_WORK,
             false => 0,
             true if store.is_starved() || self.hurries(log) => 2 * SLICE_WORK,
-            true if self.limits.bucket.is_open(now.monotonic_us) => SHORT_SLICE_WORK,
+            true if self.limits.bucket.is_open(now.monotonic_us) => SLICE_WORK,
             true => 0,
         }
     }
