@@ -33,16 +33,15 @@ impl Shared {
         }
     }
 
-    /// As [`Shared::lock_to_write`], of a slice of a long value.
+    /// As [`Shared::lock_to_write`], of a slice of a long value, which waits for all log.
     pub(crate) fn lock_to_log_slice(&self) -> Result<(MutexGuard<'_, Engine>, Now), Error> {
-        let mut engine = self.lock();
         loop {
-            let (writable, now) = self.until_writable(engine)?;
+            let (writable, now) = self.lock_to_write(0)?;
             if !writable.journal.as_ref().is_some_and(Journal::outruns_disk_with_long) {
                 return Ok((writable, now));
             }
             self.keeper_bell.ring();
-            engine = self.wait_for_progress(writable);
+            drop(self.wait_for_progress(writable));
         }
     }
 

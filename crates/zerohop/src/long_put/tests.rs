@@ -41,3 +41,22 @@ fn no_run_goes_further_than_the_first_slice_of_a_value_on_its_way() {
     uploads.clear();
     assert_eq!(uploads.begin_of_runs(LogOrdinal(9)), LogOrdinal(9));
 }
+
+#[test]
+fn long_values_beyond_all_log_that_may_be_come_to_an_end_and_so_does_who_writes_beside_them() {
+    let scratch = Scratch::new("beyond");
+    // So there may be four segments, 32 MiB, of log.
+    let store = Store::options().checkpoint_bytes(1000).open(scratch.path()).unwrap();
+    let value = vec![7; 20 << 20];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..1000u32 {
+                store.put(&number.to_be_bytes(), &[7; 100]).unwrap();
+            }
+        });
+        for _ in 0..6 {
+            store.put(b"long", &value).unwrap();
+        }
+    });
+    assert_eq!((store.len(), store.get(b"long").unwrap().unwrap().len()), (1001, value.len()));
+}
