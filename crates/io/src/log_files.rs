@@ -342,6 +342,8 @@ impl LogFiles {
     fn remove(&mut self, names: Vec<String>) {
         let paths: Vec<PathBuf> = names.into_iter().map(|name| self.config.directory.join(name)).collect();
         self.runs.forget(&paths);
+        // One that was never written may be made again under its name.
+        self.open.retain(|file| !paths.contains(&file.path));
         self.submit_removal(DiskJob::Remove { paths });
     }
 

@@ -31,6 +31,13 @@ impl Shard {
         self.uploads.set_slice_bytes(slice_bytes);
     }
 
+    /// The log is quiet sooner, for the simulator.
+    pub fn set_log_quiet_us(&mut self, quiet_us: u64) {
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.set_quiet_us(quiet_us);
+        }
+    }
+
     /// The stage: goes on with the run under way, or begins the next one.
     pub(crate) fn checkpoint(&mut self) {
         let Some(log) = &self.log else { return };

@@ -25,6 +25,8 @@ use crate::node::{Abilities, Boot, CLUSTER_PORT_BASE, Durability, MemoryLimit, N
 
 /// Most bytes of log between two runs, and bytes of their slices: with the first, one run follows the other.
 const RUN_BOUNDS: [(u64, usize); 3] = [(1, 1), (200, 40), (u64::MAX, 1 << 16)];
+/// How soon a log is quiet that hardly grows, microseconds.
+const LOG_QUIET_US: [u64; 2] = [30_000, 30_000_000];
 
 /// What the nodes of a town share.
 const TOKEN: Token = Token::new(*b"a key to a dream");
@@ -138,6 +140,7 @@ impl ShardNode {
             shard.set_segment_bytes(boot.segment_bytes);
             let (stride_bytes_max, slice_bytes) = RUN_BOUNDS[(boot.seed % RUN_BOUNDS.len() as u64) as usize];
             shard.set_run_bounds(stride_bytes_max, slice_bytes);
+            shard.set_log_quiet_us(LOG_QUIET_US[(boot.seed / RUN_BOUNDS.len() as u64 % 2) as usize]);
             if let Some(watch) = FickleWatch::draw(boot.seed ^ u64::from(core)) {
                 shard.set_stopwatch(Box::new(watch));
             }

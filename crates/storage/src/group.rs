@@ -198,6 +198,11 @@ impl SlotGroup {
         self.databases.iter().any(|count| count.expiring > 0)
     }
 
+    /// Keys of all databases.
+    pub(crate) fn keys(&self) -> u64 {
+        self.databases.iter().map(|count| count.keys).sum()
+    }
+
     /// Keys of one slot, all databases.
     pub fn keys_in_slot(&self, slot: Slot) -> u32 {
         self.sequences[slot.in_group() as usize].keys
@@ -450,6 +455,11 @@ impl SlotGroup {
     /// Bytes of heap pages, lists and long values.
     pub(crate) fn record_bytes(&self) -> usize {
         self.heap.reserved_bytes() + self.beside_bytes
+    }
+
+    /// What of it holds something.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.heap.used_bytes() + self.beside_bytes
     }
 
     /// Bytes that one key takes: its slot of the heap, what lies beside it, and an index entry at three quarters load.

@@ -171,6 +171,10 @@ impl LineMachine {
                 effects.push(Effect::CreateSegment { segment, header, bytes, recycle });
                 self.created_reply = Some(id);
             }
+            "REMOVE" => {
+                effects.push(Effect::RemoveFiles { names: vec![rest.to_owned()] });
+                self.reply(id, b"asked");
+            }
             "DIAL" => {
                 let token = self.dialers.len() as u64;
                 self.dialers.push(id);

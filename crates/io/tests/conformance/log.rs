@@ -80,6 +80,25 @@ fn a_log_left_by_an_earlier_run_is_continued() {
 }
 
 #[test]
+fn a_segment_that_was_removed_unwritten_is_made_again_and_written() {
+    on_each_backend(|backend, quiet| {
+        let scratch = Scratch::new("again");
+        let node = node_with_log(&scratch, backend, quiet);
+        let mut client = node.client();
+        for _ in 0..2 {
+            assert_eq!(client.ask("REMOVE log-1"), "asked");
+            assert_eq!(client.ask("CREATE 1"), "created");
+        }
+        assert_eq!((client.ask("LOG first"), client.ask("SYNC")), ("logged".to_owned(), "synced".to_owned()));
+        assert!(
+            fs::read(scratch.path().join("log-1")).unwrap().starts_with(b"headfirst\n"),
+            "not in a file without a name"
+        );
+        node.stop();
+    });
+}
+
+#[test]
 fn a_segment_that_exists_is_never_overwritten() {
     on_each_backend(|backend, quiet| {
         let scratch = Scratch::new("exists");

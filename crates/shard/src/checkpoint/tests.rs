@@ -29,6 +29,8 @@ struct Cores {
     stopped: usize,
     /// The most that did at once.
     most: usize,
+    /// When a core ticks again though nothing happens.
+    wakes_us: Vec<Option<u64>>,
     random: Rng,
     now_us: u64,
 }
@@ -58,6 +60,7 @@ impl Cores {
             is_full: false,
             stopped: 0,
             most: 0,
+            wakes_us: vec![None; usize::from(CORES)],
             random: Rng::new(5),
             now_us: 0,
         }
@@ -98,6 +101,7 @@ impl Cores {
         let now = Now { monotonic_us: self.now_us, unix_ms: 1_000_000 };
         let mut output = TickOutput::default();
         self.shards[core].tick(TickInput { now, received: &[], events: &mut events, hops: &mut hops }, &mut output);
+        self.wakes_us[core] = if output.more { Some(self.now_us) } else { output.deadline_us };
         for (to, batch) in output.hops {
             self.hops[usize::from(to.0)].push((CoreId(core as u16), batch));
         }
@@ -123,6 +127,23 @@ impl Cores {
             self.disk[core].push_back((at_us, event));
         }
         self.most = self.most.max(self.makes_run.iter().filter(|makes| **makes).count());
+    }
+
+    /// Nothing comes from outside, until nobody wakes any more: the microseconds that this takes.
+    fn fall_asleep(&mut self) -> u64 {
+        let begin_us = self.now_us;
+        for _ in 0..100_000 {
+            let due_us = |core: usize| {
+                let hop_us = (!self.hops[core].is_empty()).then_some(self.now_us);
+                let disk_us = self.disk[core].front().map(|(at_us, _)| *at_us);
+                [hop_us, disk_us, self.wakes_us[core]].into_iter().flatten().min()
+            };
+            let next = (0..usize::from(CORES)).filter_map(|core| due_us(core).map(|at_us| (at_us, core))).min();
+            let Some((at_us, core)) = next else { return self.now_us - begin_us };
+            self.now_us = self.now_us.max(at_us);
+            self.tick(core, 200);
+        }
+        panic!("somebody always wakes: {:?}", self.wakes_us);
     }
 
     fn alarms(&self) -> u64 {
@@ -183,6 +204,19 @@ fn a_node_stops_although_no_last_run_can_be_written() {
         }
     }
     panic!("no core stopped");
+}
+
+#[test]
+fn a_node_that_nobody_writes_to_keeps_one_segment_a_log_and_sleeps() {
+    let _turn = turn();
+    let mut cores = that_keeps_up();
+    let segments = |cores: &Cores| -> Vec<u64> {
+        cores.shards.iter().map(|shard| shard.log.as_ref().unwrap().segment_count()).collect()
+    };
+    assert!(segments(&cores).iter().all(|segments| *segments > 2), "{:?}", segments(&cores));
+    let took_us = cores.fall_asleep();
+    assert_eq!(segments(&cores), [1; CORES as usize]);
+    assert!((30_000_000..31_000_000).contains(&took_us), "{took_us} us");
 }
 
 #[cfg(feature = "planted")]

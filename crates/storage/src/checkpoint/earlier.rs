@@ -3,12 +3,15 @@
 use base::Effect;
 
 use super::Checkpoints;
+use crate::log::LogIdentity;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Earlier {
-    /// Their files.
+    /// Their files, of core 0.
     files: Vec<String>,
+    /// How many of them there are for each log of the node.
+    segments: u64,
     /// Logs of which every group has a run of this incarnation.
     renewed: usize,
     has_told: bool,
@@ -19,8 +22,16 @@ impl Earlier {
         &self.files
     }
 
-    pub(super) fn set_files(&mut self, files: &[String]) {
-        self.files = files.to_vec();
+    pub(super) fn set_files(&mut self, files: &[String], identity: &LogIdentity) {
+        self.segments = (files.len() as u64).div_ceil(u64::from(identity.cores));
+        if identity.core == 0 {
+            self.files = files.to_vec();
+        }
+    }
+
+    /// This log's share of the segments; 0 once it needs none of them.
+    pub(super) fn segments(&self) -> u64 {
+        if self.has_told { 0 } else { self.segments }
     }
 
     /// Whether the own renewal is news; true once.

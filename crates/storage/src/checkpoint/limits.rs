@@ -69,10 +69,14 @@ impl Checkpoints {
         }
     }
 
-    /// When a run that waits for bytes in a time goes on, if one does.
+    /// When a run that waits for bytes in a time goes on, if one does, or it is quiet enough to look what may go.
     pub fn next_deadline_us(&self, store: &Store, log: &LogWriter, now: Now) -> Option<u64> {
         let waits = self.is_walking() && self.work_wanted(store, log, now) == 0;
-        waits.then(|| self.limits.bucket.opens_at_us())
+        match waits {
+            true => Some(self.limits.bucket.opens_at_us()),
+            false if self.is_idle() => self.quiet_at_us(log.bytes_total(), now.monotonic_us),
+            false => None,
+        }
     }
 
     #[inline]

@@ -22,6 +22,7 @@
 //! - `walk`: from a group to a file
 //! - `publish`: from a file to a run that counts
 //! - `cold`: what a walk reads of the run before
+//! - `quiet`: what goes where hardly anything is written
 //! - `change`: places of cold values come to mean the run that counts
 //! - `earlier`: the logs of earlier incarnations
 //! - `pins`: what a backup keeps as it is
@@ -34,6 +35,7 @@ mod limits;
 mod pace;
 mod pins;
 mod publish;
+mod quiet;
 mod spare;
 mod turn;
 mod walk;
@@ -50,6 +52,7 @@ use earlier::Earlier;
 use limits::Limits;
 use pace::Pace;
 use pins::Pins;
+use quiet::Quiet;
 use spare::Spares;
 
 pub use pins::{CorePoint, PinnedFile};
@@ -58,6 +61,10 @@ pub use pins::{CorePoint, PinnedFile};
 pub const SLICE_WORK: u32 = 128;
 /// The same, bytes.
 const SLICE_BYTES: usize = SLICE_WORK as usize * Class::Checkpoint.per_work();
+/// Bytes in front of a key and its value in a run, about: the record's head, and what kind of value it is.
+const HEAD_BYTES: u64 = 12;
+/// Bytes of a run besides its records, about: header and end.
+const RUN_END_BYTES: u64 = 4 << 10;
 /// After a failure, before the next attempt, microseconds.
 const RETRY_US: u64 = 1_000_000;
 
@@ -173,6 +180,7 @@ pub struct Checkpoints {
     /// Runs that the changes before them replaced, which nobody reads any more.
     replaced: Vec<String>,
     pace: Pace,
+    quiet: Quiet,
     limits: Limits,
     /// Bytes of the log at which the next run is due.
     due_at_bytes: u64,
@@ -202,6 +210,7 @@ impl Checkpoints {
             changes: Vec::new(),
             replaced: Vec::new(),
             pace: Pace::default(),
+            quiet: Quiet::default(),
             limits: Limits::new(&identity),
             due_at_bytes: 0,
             slice_bytes: SLICE_BYTES,
@@ -227,15 +236,18 @@ impl Checkpoints {
             let is_known = recovery.changed_groups >> run.group.number() & 1 == 0;
             run.known_sum = is_known.then(|| group.version_sum());
         }
-        if self.identity.core == 0 {
-            self.earlier.set_files(&recovery.files);
-        }
+        self.earlier.set_files(&recovery.files, &self.identity);
     }
 
     /// More runs than there need be, in smaller slices, for the simulator.
     pub fn set_bounds(&mut self, stride_bytes_max: u64, slice_bytes: usize) {
         self.pace.set_stride_bytes_max(stride_bytes_max);
         self.slice_bytes = slice_bytes;
+    }
+
+    /// It is quiet sooner, for the simulator.
+    pub fn set_quiet_us(&mut self, quiet_us: u64) {
+        self.quiet.set_quiet_us(quiet_us);
     }
 
     /// Goes on with the run under way, or begins the next one.
@@ -245,6 +257,7 @@ impl Checkpoints {
             return Asked::Nothing;
         }
         self.look_at_backlog(view.log);
+        self.look_for_quiet(view);
         // A stop leaves nothing that nobody needs, and a disk that fails may want room.
         if !self.spares.is_empty() && (view.life != Life::Serving || self.failure.is_some()) {
             view.effects.push(Effect::RemoveFiles { names: self.spares.give_up() });
@@ -260,7 +273,7 @@ impl Checkpoints {
     }
 
     fn go_on(&mut self, view: &mut View<'_>) -> Asked {
-        let is_due = self.is_run_due(view.log, view.now) || self.is_clean_run_due(view);
+        let is_due = self.is_run_due(view.log, view.now) || self.is_clean_run_due(view) || self.is_quiet_run_due(view);
         match &self.state {
             State::Idle => match view.life {
                 Life::Serving if is_due && self.pace.stride_bytes == 0 => self.set_first_turn(view),

@@ -15,7 +15,7 @@
 
 use base::limits::{DISK_SEGMENTS_MIN, LOG_SEGMENTS_MIN, RUN_ROOM_SHARE};
 
-use super::{Checkpoints, Making, State, View};
+use super::{Checkpoints, HEAD_BYTES, Making, RUN_END_BYTES, State, View};
 use crate::log::LogWriter;
 
 /// Segments that hold nothing needed, at most: what nobody needs of the first one, what is left of the present one, and the next one,
@@ -26,10 +26,6 @@ const ROUND_SIXTEENTHS_MIN: u64 = 14;
 /// A round of runs that are never late is not shorter than this share, whatever the bound: records of a few bytes are mostly heads, and to hold them to
 /// twice their keys and values would write runs all the time.
 const ALLOWED_SIXTEENTHS_MIN: u64 = 12;
-/// Bytes in front of a key and its value in a run, about: the record's head, and what kind of value it is.
-const HEAD_BYTES: u64 = 12;
-/// Bytes of a run besides its records, about: header and end.
-const RUN_END_BYTES: u64 = 4 << 10;
 /// Nor than so many segments.
 const ROUND_SEGMENTS_MIN: u64 = 8;
 /// Writers wait when there are so many more segments of log than in the longest round, for which at least so many count: there a disk
@@ -197,4 +193,4 @@ impl Checkpoints {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

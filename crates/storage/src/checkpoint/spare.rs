@@ -22,12 +22,15 @@ impl Spares {
     /// no more room as files that wait, and each of the next round finds one.
     #[must_use]
     pub(super) fn keep(&mut self, (name, bytes): (&str, u64), bytes_max: u64) -> bool {
-        let kept_bytes: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
-        let has_room = kept_bytes < bytes_max;
+        let has_room = self.bytes() < bytes_max;
         if has_room {
             self.files.push_back((name.to_owned(), bytes));
         }
         has_room
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, bytes)| bytes).sum()
     }
 
     /// A file for the next run.

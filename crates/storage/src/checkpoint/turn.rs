@@ -32,6 +32,10 @@ impl Checkpoints {
                 let is_of_use = |run: &&GroupRun| self.is_older(run, begin) && view.store.dirty_bytes(run.group) > 0;
                 waiting.filter(is_of_use).max_by_key(|run| view.store.dirty_bytes(run.group))
             }
+            false if self.is_quiet_run_due(view) => {
+                let is_of_use = |run: &&GroupRun| self.is_older(run, begin) && self.is_of_use_at_rest(run, view);
+                waiting.filter(is_of_use).min_by_key(|run| run.cut)
+            }
             false => None,
         };
         next.filter(|run| view.store.group(run.group).is_some() && self.is_older(run, begin))

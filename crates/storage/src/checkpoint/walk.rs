@@ -116,7 +116,9 @@ impl Checkpoints {
         let is_late = self.backlog_bytes(view.log) > self.round_bytes() / 2;
         let more_bytes = if is_late { 1 } else { bytes / runs.max(1) };
         bytes + more_bytes <= view.log.segment_bytes()
-            && (self.is_clean_run_due(view) || self.backlog_bytes(view.log) > self.pace.stride_bytes / 2)
+            && (self.is_clean_run_due(view)
+                || self.is_quiet_run_due(view)
+                || self.backlog_bytes(view.log) > self.pace.stride_bytes / 2)
     }
 
     /// What is written settles.

@@ -56,6 +56,7 @@ impl LogIdentity {
     }
 }
 
+mod files;
 mod room;
 mod spare;
 
@@ -109,6 +110,8 @@ pub struct LogWriter {
     next_requested: bool,
     next_ready: bool,
     next_failed: Option<String>,
+    /// Hardly anything comes: the next segment is asked for as late as may be.
+    is_quiet: bool,
     /// Groups beyond the room, and those behind them.
     waiting: Waiting,
     sealed: LogOrdinal,
@@ -144,6 +147,7 @@ impl LogWriter {
             next_requested: false,
             next_ready: false,
             next_failed: None,
+            is_quiet: false,
             waiting: Waiting::default(),
             sealed: LogOrdinal(0),
             given: LogOrdinal(0),
@@ -467,7 +471,11 @@ impl LogWriter {
             (self.next_requested, self.next_ready) = (false, false);
             self.is_recycled = self.next_is_recycled;
         }
-        let is_due = self.offset + stride > self.next_at_bytes.min(self.capacity() / 2);
+        let next_at_bytes = match self.is_quiet {
+            true => self.capacity() / 8 * 7,
+            false => self.next_at_bytes.min(self.capacity() / 2),
+        };
+        let is_due = self.offset + stride > next_at_bytes;
         if is_due && !self.next_requested && self.next_failed.is_none() {
             self.request_next(effects);
         }

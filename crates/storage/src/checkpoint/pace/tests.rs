@@ -17,22 +17,22 @@ use crate::log::format::segment_file_name;
 use crate::maintenance::bucket::Bucket;
 use crate::{SlotGroup, Store};
 
-const GROUPS: u8 = 64;
+pub(in crate::checkpoint) const GROUPS: u8 = 64;
 /// A 128th of what the product has, as everything else here, but for the value.
-const SEGMENT_BYTES: u64 = base::limits::SEGMENT_BYTES / 128;
+pub(in crate::checkpoint) const SEGMENT_BYTES: u64 = base::limits::SEGMENT_BYTES / 128;
 const SLICE_BYTES: usize = (256 << 10) / 128;
-const VALUE: [u8; 132] = [7; 132];
+pub(in crate::checkpoint) const VALUE: [u8; 132] = [7; 132];
 /// Writes of one tick.
 const WRITES: usize = 4;
 /// What lives is 2.5 times what may be on the disk beside twice that, as a million such keys are in the product.
-const KEYS: u64 = 5900;
+pub(in crate::checkpoint) const KEYS: u64 = 5900;
 /// Overwrites of every key, on average, before it is measured and while it is.
 const ROUNDS: u64 = 20;
 /// Ticks.
 const STALL_EVERY: u64 = 5000;
 /// What a tick takes: 800,000 writes a second, 128 MB of log. A store that is so much smaller has a 128th of the time for
 /// everything: a tick of the disk is 0.64 ms of the product's.
-const TICK_US: u64 = 5;
+pub(in crate::checkpoint) const TICK_US: u64 = 5;
 
 /// How keys are chosen.
 #[derive(Clone, Copy, Debug)]
@@ -44,13 +44,15 @@ enum Load {
 
 /// A directory: every file that is there, with its bytes.
 #[derive(Default)]
-struct Disk {
-    files: BTreeMap<String, u64>,
+pub(in crate::checkpoint) struct Disk {
+    pub(in crate::checkpoint) files: BTreeMap<String, u64>,
     /// Of the runs that are not published, the bytes written.
     written: BTreeMap<String, u64>,
     bytes_max: u64,
     /// Segments that no other became.
-    segments_made: u64,
+    pub(in crate::checkpoint) segments_made: u64,
+    /// Groups of the log that end behind what their segment has.
+    pub(in crate::checkpoint) overflown: u64,
     /// What it will have done, and in which tick.
     jobs: VecDeque<(u64, Effect)>,
 }
@@ -65,11 +67,11 @@ impl Disk {
     }
 }
 
-struct Log {
-    store: Store,
-    log: LogWriter,
-    checkpoints: Checkpoints,
-    disk: Disk,
+pub(in crate::checkpoint) struct Log {
+    pub(in crate::checkpoint) store: Store,
+    pub(in crate::checkpoint) log: LogWriter,
+    pub(in crate::checkpoint) checkpoints: Checkpoints,
+    pub(in crate::checkpoint) disk: Disk,
     identity: LogIdentity,
     ticks: u64,
     /// Ticks that the disk takes for a sync, or for a write or a publication of runs.
@@ -78,11 +80,11 @@ struct Log {
     /// Ticks in which writers would have had to wait.
     held_ticks: u64,
     /// Whether keys go instead of being set.
-    removes: bool,
+    pub(in crate::checkpoint) removes: bool,
 }
 
 impl Log {
-    fn new(disk_ticks: u64) -> Log {
+    pub(in crate::checkpoint) fn new(disk_ticks: u64) -> Log {
         let identity = LogIdentity { store_id: [3; 16], incarnation: 1, core: 0, cores: 1 };
         let mut store = Store::new(CoreId(0), 1, true);
         let groups = || (0..GROUPS).map(|number| SlotGroupId::new(number).unwrap());
@@ -135,7 +137,7 @@ impl Log {
         done
     }
 
-    fn now(&self) -> Now {
+    pub(in crate::checkpoint) fn now(&self) -> Now {
         Now { monotonic_us: 1 + TICK_US * self.ticks, unix_ms: 1 }
     }
 
@@ -155,6 +157,10 @@ impl Log {
                         None => self.disk.segments_made += 1,
                     }
                     self.disk.files.insert(name(*segment), *bytes);
+                }
+                Effect::WriteLog { segment, offset, bytes, .. } => {
+                    let name = segment_file_name(self.identity.incarnation, self.identity.core, *segment);
+                    self.disk.overflown += u64::from(offset + bytes.len() as u64 > self.disk.files[&name]);
                 }
                 Effect::WriteRun { name, offset, bytes, recycle } => {
                     // A file that was another run keeps its length until it is published.
@@ -198,17 +204,49 @@ impl Log {
     }
 
     /// Writes, unless writers wait, and whatever a tick brings about.
-    fn tick(&mut self, numbers: impl FnMut() -> u64) {
-        self.ticks += 1;
-        self.disk_works();
-        let is_held = self.with(|checkpoints, view| checkpoints.is_outrun(view));
+    pub(in crate::checkpoint) fn tick(&mut self, numbers: impl FnMut() -> u64) {
+        let is_held = self.begin_tick();
         self.held_ticks += u64::from(is_held);
         let mut effects = Vec::new();
         if !is_held {
             std::iter::repeat_with(numbers).take(WRITES).for_each(|number| self.set(number));
-            let now = self.now();
-            self.log.seal(self.store.log_mut().unwrap(), now, &mut effects);
+            self.seal(&mut effects);
         }
+        self.end_tick(effects);
+    }
+
+    /// A tick in which nobody writes, or sets the keys given, and all that is there is synced.
+    pub(in crate::checkpoint) fn quiet_tick(&mut self, numbers: &[u64]) {
+        self.begin_tick();
+        let mut effects = Vec::new();
+        if !numbers.is_empty() {
+            numbers.iter().for_each(|number| self.set(*number));
+            self.seal(&mut effects);
+        }
+        self.log.sync(&mut effects);
+        self.end_tick(effects);
+    }
+
+    /// Somebody begins to copy the files, or ends.
+    pub(in crate::checkpoint) fn pin(&mut self, begins: bool) {
+        self.with(|checkpoints, view| match begins {
+            true => checkpoints.pin(view),
+            false => assert_eq!(checkpoints.unpin(view), Asked::Nothing),
+        });
+    }
+
+    fn begin_tick(&mut self) -> bool {
+        self.ticks += 1;
+        self.disk_works();
+        self.with(|checkpoints, view| checkpoints.is_outrun(view))
+    }
+
+    fn seal(&mut self, effects: &mut Vec<Effect>) {
+        let now = self.now();
+        self.log.seal(self.store.log_mut().unwrap(), now, effects);
+    }
+
+    fn end_tick(&mut self, mut effects: Vec<Effect>) {
         if let Asked::Durability(number) = self.with(Checkpoints::step) {
             self.settling = Some((number, self.log.sealed()));
         }

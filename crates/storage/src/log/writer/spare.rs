@@ -33,7 +33,7 @@ impl Spare {
         self.segments.push_back(segment);
     }
 
-    /// One that becomes the next segment.
+    /// The oldest, to become the next segment, or to go.
     pub(super) fn take(&mut self) -> Option<SegmentNumber> {
         self.segments.pop_front()
     }
