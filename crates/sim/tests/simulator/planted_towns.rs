@@ -66,7 +66,7 @@ fn m3_secondary_acknowledges_early() {
 /// Slots go elsewhere while writes are on their way.
 #[test]
 fn m11_cut_over_drops_writes() {
-    let words = [LOST, &[UNSEEN]].concat();
+    let words = [LOST, &[UNSEEN, "differs between"]].concat();
     assert_caught_within(300..900, Bug::M11CutOverDropsWrites, Wish::of, &words);
 }
 

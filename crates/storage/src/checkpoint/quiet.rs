@@ -10,8 +10,6 @@
 //! While much is written, files that wait to become the next ones save work, and so does the longer log of small stores (see `pace`).
 //! At rest they save none, and a start would read them.
 
-use base::Effect;
-
 use super::{Checkpoints, GroupRun, HEAD_BYTES, Life, RUN_END_BYTES, View};
 use crate::log::format::segment_file_name;
 use crate::store::Store;
