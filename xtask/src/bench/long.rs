@@ -101,7 +101,7 @@ fn beside_long_values(cell: Option<Cell<'_>>, results: &mut Results) -> Outcome<
     let Some(mut cell) = cell else { return Ok(()) };
     cell.options.slice_seconds = LONG_SLICE_SECONDS;
     // A key of this cell's own: what the one before sent last may be set after everything was removed.
-    let prefix = format!("{}:", cell.name);
+    let prefix: String = cell.name.split('-').filter_map(|word| word.chars().next()).chain([':']).collect();
     let mut neighbour = Neighbour::steady(cell.server, &[&["--key-prefix", &*prefix], &LONG_VALUES[..]].concat())?;
     let (mut p99s_us, mut megabytes_per_second) = ([Vec::new(), Vec::new()], Vec::new());
     for _ in 0..cell.options.pairs {

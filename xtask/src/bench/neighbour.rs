@@ -37,11 +37,13 @@ impl<'a> Neighbour<'a> {
             .args(["--ratio", "1:1", "--requests", "100000000"])
             .args(words)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::inherit())
             .spawn()
             .map_err(|error| format!("the client beside does not start: {error}"))?;
-        std::thread::sleep(TURNS_FOR);
-        Ok(Neighbour { server, child })
+        let mut neighbour = Neighbour { server, child };
+        // One that does not like its options has said so and ended.
+        neighbour.go_on()?;
+        Ok(neighbour)
     }
 
     /// The same with one key, when it has set that and goes on.
