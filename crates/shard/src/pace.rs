@@ -34,6 +34,17 @@ struct Outruns {
     uploads: bool,
 }
 
+/// Ticks since the start in which somebody waited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeldTicks {
+    /// Writers.
+    pub(crate) writers: u64,
+    /// Of them, because the next segment was being made, or room behind the present one.
+    pub(crate) for_segment: u64,
+    /// Who brings a long value, for runs.
+    pub(crate) uploads: u64,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Pace {
@@ -43,8 +54,7 @@ pub(crate) struct Pace {
     pub(crate) holds_uploads: bool,
     /// Connections that wait, in the order in which they came.
     writers: Vec<ConnectionId>,
-    /// Ticks in which writers waited, since the start.
-    pub(crate) held_ticks: u64,
+    pub(crate) held: HeldTicks,
 }
 
 impl Pace {
@@ -63,7 +73,11 @@ impl Shard {
         let holds_writers = outruns.writers || self.awaits_clean_values();
         let held = self.pace.holds_writers && !holds_writers || self.pace.holds_uploads && !outruns.uploads;
         (self.pace.holds_writers, self.pace.holds_uploads) = (holds_writers, outruns.uploads);
-        self.pace.held_ticks += u64::from(holds_writers);
+        self.pace.held.writers += u64::from(holds_writers);
+        self.pace.held.uploads += u64::from(outruns.uploads);
+        if holds_writers {
+            self.pace.held.for_segment += u64::from(self.log.as_ref().is_some_and(LogWriter::awaits_segment));
+        }
         if held {
             // Those that waited go on in this tick, and so do requests of other cores.
             self.put_off.note();

@@ -65,7 +65,9 @@ impl Shard {
         if let Some(log) = &self.log {
             gauges.log_segments = log.segment_count();
             gauges.log_held_bytes = log.held_bytes();
-            gauges.ticks_writers_waited = self.pace.held_ticks;
+            gauges.ticks_writers_waited = self.pace.held.writers;
+            gauges.ticks_waited_for_segment = self.pace.held.for_segment;
+            gauges.ticks_uploads_waited = self.pace.held.uploads;
             gauges.log_groups_unsynced = log.sealed().0 - log.durable().0;
             gauges.log_synced_unix_ms = self.synced_unix_ms;
             if let Some(until_us) = self.pins.until_us() {

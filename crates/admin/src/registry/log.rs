@@ -3,7 +3,7 @@
 use super::Value::{Absent, Millis, Whole};
 use super::{Metric, counter, counters, gauge, gauges};
 
-pub(super) static METRICS: [Metric; 10] = [
+pub(super) static METRICS: [Metric; 12] = [
     counter("zerohop_append_groups", "Log groups written: at most one per tick.")
         .info("log_groups_written")
         .of_core(|core| Whole(counters(core).log_groups)),
@@ -19,6 +19,18 @@ pub(super) static METRICS: [Metric; 10] = [
     counter("zerohop_append_ticks_writers_waited", "Ticks in which writers waited for the disk.")
         .info("ticks_writers_waited")
         .of_core(|core| Whole(gauges(core).ticks_writers_waited)),
+    counter(
+        "zerohop_append_ticks_waited_for_segment",
+        "Of them, those in which the log's next segment was being made, or room behind the present one.",
+    )
+    .info("ticks_waited_for_segment")
+    .of_core(|core| Whole(gauges(core).ticks_waited_for_segment)),
+    counter(
+        "zerohop_append_ticks_uploads_waited",
+        "Ticks in which long values on their way waited for runs; writers beside them did not.",
+    )
+    .info("ticks_uploads_waited")
+    .of_core(|core| Whole(gauges(core).ticks_uploads_waited)),
     gauge(
         "zerohop_append_failed",
         "1 when a write or a sync of the log failed: writes are refused until the next start.",

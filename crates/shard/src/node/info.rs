@@ -142,6 +142,8 @@ fn write_persistence(facts: &NodeFacts<'_>, text: &mut InfoText) {
         ("log_syncs", counters.log_syncs),
         ("log_held_bytes", gauges.log_held_bytes),
         ("ticks_writers_waited", gauges.ticks_writers_waited),
+        ("ticks_waited_for_segment", gauges.ticks_waited_for_segment),
+        ("ticks_uploads_waited", gauges.ticks_uploads_waited),
         ("run_bytes", gauges.run_bytes),
         ("runs_published", gauges.runs_published),
         ("runs_published_bytes", gauges.runs_published_bytes),

@@ -126,6 +126,10 @@ numbers! {
         log_held_bytes,
         /// Ticks since the start in which writers waited for the disk.
         ticks_writers_waited,
+        /// Of them, those in which the next segment was being made, or room behind the present one.
+        ticks_waited_for_segment,
+        /// Ticks since the start in which long values on their way waited for runs.
+        ticks_uploads_waited,
         /// Bytes of the slot groups' runs.
         run_bytes,
         /// Runs published since the start.

@@ -170,7 +170,11 @@ fn who_waits_for_a_run_waits_for_no_clock() {
         core.come_to_rest();
         assert_eq!(core.told(0), b"+OK\r\n", "write {number} waits, and nothing happens");
     }
-    assert!(core.shard.pace.held_ticks > 0, "nobody waited");
+    let held = core.shard.pace.held;
+    assert!(
+        held.writers > 0 && held.for_segment == 0 && held.uploads == 0,
+        "nobody waited, or for something else: {held:?}"
+    );
 }
 
 /// Three clients write, several requests at a time, until none of them is answered with `+OK`; what the first was told last.
@@ -209,6 +213,8 @@ fn the_log_stays_in_its_room_while_the_next_segment_is_made() {
             let told: Vec<Vec<u8>> = (0..3).map(|client| core.told(client)).collect();
             assert!(told.iter().all(|told| told.ends_with(b"+OK\r\n")), "who waited goes on: {told:?}");
         }
+        let held = core.shard.pace.held;
+        assert!(held.for_segment >= 20 && held.for_segment <= held.writers && held.uploads == 0, "{held:?}");
     }
 }
 
@@ -387,6 +393,8 @@ fn who_brings_a_long_value_waits_for_runs_and_who_writes_beside_it_does_not() {
         assert_eq!(core.told(1), b"+OK\r\n");
     }
     assert!(core.told(0).is_empty() && held_bytes(&core) < log_bytes + (1 << 20));
+    let held = core.shard.pace.held;
+    assert!(held.uploads >= 100 && held.writers == 0, "{held:?}");
     core.runs_are_quick();
     core.come_to_rest();
     assert_eq!(core.told(0), b"+OK\r\n");
