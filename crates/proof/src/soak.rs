@@ -4,6 +4,7 @@
 //! ```text
 //!   work      sequences of all families of commands, a bulk that is overwritten, long values, keys that expire
 //!   churn     500 connections a second that come, ask and go in every way a client can
+//!   left      who is counted when everybody has gone, and what the system says of their sockets
 //!   sample    resident bytes, file descriptors, bytes of the directory: every few seconds, and when everybody has gone
 //!   verdict   what of that may be
 //! ```
@@ -12,6 +13,7 @@
 //! connections have come as belong to it.
 
 mod churn;
+mod left;
 mod sample;
 mod verdict;
 mod work;
@@ -20,8 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use crate::kill::told::{self, gauge, segments_given_back};
+use crate::kill::told::{self, segments_given_back};
 use crate::process::{Server, new_directory};
+use left::{Left, left};
 use sample::{Sample, sample};
 use verdict::Evidence;
 
@@ -74,14 +77,14 @@ pub fn run(options: &Options) -> io::Result<(u64, u64)> {
     let (gauge, alone) = (Gauge::default(), sample(&server, &directory, Duration::ZERO)?);
     let parts_alone = memory_parts(&server)?;
     let (samples, mut problems) = under_load(&server, &directory, options, &gauge);
-    let (left, gone) = await_gone(&server, &directory)?;
+    let (left, clients_left) = await_gone(&server, &directory)?;
     let mut connection = server.connect()?;
     let info = connection.call_line("INFO everything")?;
     let evidence = Evidence {
         samples: samples?,
         alone,
         left,
-        clients_left: gone,
+        clients_left,
         uncalled: work::uncalled(&String::from_utf8_lossy(&info)),
         runs: told::gauge(&info, "runs_published").unwrap_or(0),
         segments_given_back: segments_given_back(&directory)?,
@@ -168,14 +171,12 @@ fn until_over(
     }
 }
 
-/// When every client but the one that asks is gone: the last sample, and how many are still counted.
-fn await_gone(server: &Server, directory: &std::path::Path) -> io::Result<(Sample, u64)> {
-    let begun = Instant::now();
+/// When every client but the one that asks is gone: the last sample, and who is still counted.
+fn await_gone(server: &Server, directory: &std::path::Path) -> io::Result<(Sample, Left)> {
+    let (begun, mut connection) = (Instant::now(), server.connect()?);
     loop {
-        let info = server.connect()?.call_line("INFO clients")?;
-        let others = gauge(&info, "connected_clients").unwrap_or(u64::MAX).saturating_sub(1);
-        // Its own connection of the look before may be counted once more.
-        if others == 0 || begun.elapsed() > GONE_WITHIN {
+        let others = left(&mut connection)?;
+        if others.count == 0 || begun.elapsed() > GONE_WITHIN {
             return Ok((sample(server, directory, begun.elapsed())?, others));
         }
         thread::sleep(LOOK_EVERY);

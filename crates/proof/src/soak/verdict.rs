@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::limits::{LOG_SEGMENTS_MIN, SEGMENT_BYTES};
 
+use super::left::Left;
 use super::sample::Sample;
 use super::work::LIVE_BYTES_MAX;
 
@@ -28,7 +29,7 @@ pub struct Evidence {
     /// When all clients had gone.
     pub left: Sample,
     /// Clients that the server still counted then.
-    pub clients_left: u64,
+    pub clients_left: Left,
     /// Commands that nobody called.
     pub uncalled: Vec<&'static str>,
     /// Runs published.
@@ -92,8 +93,8 @@ impl Evidence {
             ),
             Check::new(
                 "no client is counted that is gone",
-                self.clients_left == 0,
-                format!("{} are", self.clients_left),
+                self.clients_left.count == 0,
+                format!("{} are; {}", self.clients_left.count, self.clients_left.clients.join("; ")),
             ),
             Check::new(
                 "the directory stays within twice what lives and its segments",
@@ -132,7 +133,7 @@ fn median(values: &mut [f64]) -> Option<f64> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Evidence, Sample, climb, disk_bytes_max};
+    use super::{Evidence, Left, Sample, climb, disk_bytes_max};
 
     /// Samples of 100 MB every ten seconds, with so many bytes more each second and a ripple of 2 MB.
     fn samples(seconds: u64, more: u64) -> Vec<Sample> {
@@ -167,7 +168,7 @@ mod tests {
             samples: samples(600, 0),
             alone: Sample { descriptors: 40, ..Sample::default() },
             left: Sample { descriptors: 45, ..Sample::default() },
-            clients_left: 0,
+            clients_left: Left::default(),
             uncalled: Vec::new(),
             runs: 1,
             segments_given_back: 1,
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(failed(&evidence()), 0);
         let left = Sample { descriptors: 100, ..Sample::default() };
         assert_eq!(failed(&Evidence { left, ..evidence() }), 1);
-        assert_eq!(failed(&Evidence { clients_left: 3, ..evidence() }), 1);
+        assert_eq!(failed(&Evidence { clients_left: Left { count: 3, clients: Vec::new() }, ..evidence() }), 1);
         assert_eq!(failed(&Evidence { uncalled: vec!["get"], ..evidence() }), 1);
         assert_eq!(failed(&Evidence { expired_keys: 0, ..evidence() }), 1);
         assert_eq!(failed(&Evidence { samples: samples(600, 50_000), ..evidence() }), 1);
