@@ -154,7 +154,7 @@ impl Client {
                 recovered.replay(&key, &change, version, false)
             }
             Replayed::Ahead { .. } => Ok(()),
-            Replayed::Run { .. } | Replayed::Loaded { .. } | Replayed::Versions { .. } => {
+            Replayed::Run { .. } | Replayed::Loaded { .. } | Replayed::Versions { .. } | Replayed::Known { .. } => {
                 Err("there is no run".to_owned())
             }
             Replayed::Forget { .. } => Err("no data command forgets a slot".to_owned()),

@@ -220,6 +220,10 @@ fn start(manifest: &Manifest, files: &Files, groups: u64) -> Started {
             let key = store.key(key, database, slot);
             store.replay(&key, &change, version, may_be_known)
         }
+        Replayed::Known { slot, database, key, version } => {
+            provide_group(&mut store, slot.group());
+            store.replay_known(&store.key(key, database, slot), version)
+        }
         Replayed::Ahead { .. } => Ok(()),
         Replayed::Run { group, keys } => {
             provide_group(&mut store, group);

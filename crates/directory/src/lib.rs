@@ -316,6 +316,10 @@ pub fn apply(
             let key = store.key(key, database, slot);
             store.replay_reading(&key, (&change, version), may_be_known, read)
         }
+        Replayed::Known { slot, database, key, version } => {
+            let store = &stores[index(table.owner(slot))];
+            store.replay_known(&store.key(key, database, slot), version)
+        }
         Replayed::Ahead { keys } => {
             prefetch(stores, table, keys);
             Ok(())

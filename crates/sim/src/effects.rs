@@ -9,12 +9,8 @@ use crate::faults::Fault;
 use crate::node::Node;
 use crate::street::{Dial, Item, Street, Work};
 
-/// One of so many writes of runs fails.
-const RUN_WRITES_PER_FAILURE: u64 = 100;
 /// One of so many extensions of a segment fails.
 const EXTENSIONS_PER_FAILURE: u64 = 20;
-/// One of so many reads of runs fails, and one brings a wrong bit.
-const RUN_READS_PER_FAILURE: u64 = 100;
 
 impl<N: Node> Street<N> {
     /// Perform what a core asked for, until the list ends, a slow write holds it up or the node dies.
@@ -75,11 +71,7 @@ impl<N: Node> Street<N> {
                 self.write_run(core, &name, (offset, bytes), recycle.as_deref());
             }
             Effect::ReadRun { token, name, offset, bytes } => self.read_run(core, token, &name, (offset, bytes)),
-            Effect::PublishRuns { names } => {
-                let snapshots = names.iter().map(|name| self.disk.begin_sync(&unfinished(name))).collect();
-                let delay_us = self.chance_us(self.weather.sync_us_max);
-                self.after(delay_us, Item::RunsSynced { core, names, snapshots });
-            }
+            Effect::PublishRuns { names } => self.publish_runs(core, names),
             Effect::DropRuns { names } => names.iter().for_each(|name| self.disk.remove(&unfinished(name))),
             Effect::RemoveFiles { names } => self.remove_files(&names),
             effect @ (Effect::WriteFile { .. } | Effect::ReplaceFile { .. } | Effect::ReadFile { .. }) => {
@@ -261,92 +253,6 @@ impl<N: Node> Street<N> {
         }
         if !self.durable_step() {
             self.tell(core, Event::LogSynced { ordinal });
-        }
-    }
-
-    fn write_run(&mut self, core: u16, name: &str, (offset, bytes): (u64, Vec<u8>), recycle: Option<&str>) {
-        if self.durable_step() {
-            return;
-        }
-        self.trace.note(self.now_us(), "run", &[u64::from(core), offset], name.as_bytes());
-        let name = unfinished(name);
-        match recycle {
-            None if offset > 0 => {}
-            None => self.disk.make_empty(&name),
-            Some(old) => {
-                self.trace.note(self.now_us(), "recycle run", &[u64::from(core)], old.as_bytes());
-                self.disk.remove(&name);
-                self.disk.rename(old, &name);
-                if self.durable_step() {
-                    return;
-                }
-            }
-        }
-        // Only part of it is there when the crash comes inside the write, or when the write fails.
-        let part = self.rng.below(bytes.len() as u64 + 1) as usize;
-        self.disk.write(&name, offset, &bytes[..part]);
-        if self.durable_step() {
-            return;
-        }
-        let delay_us = self.chance_us(self.weather.write_us_max);
-        if self.rng.chance(1, RUN_WRITES_PER_FAILURE) {
-            self.faults.fired(Fault::RunFails);
-            self.disk.remove(&name);
-            let reason = format!("{name}: No space left on device");
-            return self.after(delay_us, Item::RunDone { core, event: Event::RunFailed { reason } });
-        }
-        self.disk.write(&name, offset, &bytes);
-        self.after(delay_us, Item::RunDone { core, event: Event::RunWritten { buffer: bytes } });
-    }
-
-    /// The disk answers in any order; now and then it fails, or hands over a bit that is not what was written.
-    fn read_run(&mut self, core: u16, token: u64, name: &str, (offset, bytes): (u64, u64)) {
-        let file = self.disk.files().find(|(file, _)| *file == name);
-        let stretch = file.and_then(|(_, content)| content.get(offset as usize..(offset + bytes) as usize));
-        let mut read =
-            stretch.map(<[u8]>::to_vec).ok_or_else(|| format!("{name} at offset {offset}: nothing is there"));
-        self.trace.note(self.now_us(), "read", &[u64::from(core), offset, bytes], name.as_bytes());
-        match self.rng.below(RUN_READS_PER_FAILURE) {
-            _ if !self.reads_fail => {}
-            0 => {
-                self.faults.fired(Fault::ReadFails);
-                read = Err(format!("{name} at offset {offset}: Input/output error"));
-            }
-            1 => {
-                self.faults.fired(Fault::ReadLies);
-                let bit = self.rng.below(8 * bytes);
-                if let Ok(content) = &mut read {
-                    content[(bit / 8) as usize] ^= 1 << (bit % 8);
-                }
-            }
-            _ => {}
-        }
-        let delay_us = self.chance_us(self.weather.sync_us_max);
-        self.after(delay_us, Item::RunDone { core, event: Event::RunRead { token, read } });
-    }
-
-    pub(crate) fn runs_synced(&mut self, core: u16, names: &[String], snapshots: Vec<SyncSnapshot>) {
-        for (name, snapshot) in names.iter().zip(snapshots) {
-            if self.durable_step() {
-                return;
-            }
-            self.disk.finish_sync(&unfinished(name), snapshot);
-        }
-        for name in names {
-            if self.durable_step() {
-                return;
-            }
-            self.trace.note(self.now_us(), "published", &[u64::from(core)], name.as_bytes());
-            self.disk.rename(&unfinished(name), name);
-        }
-        if self.durable_step() {
-            return;
-        }
-        if !is_planted(Bug::M9NoDirectorySync) {
-            self.disk.sync_directory();
-        }
-        if !self.durable_step() {
-            self.tell(core, Event::RunsPublished);
         }
     }
 

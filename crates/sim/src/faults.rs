@@ -23,6 +23,8 @@ pub enum Fault {
     RoomFails,
     /// A write of a run is short.
     RunFails,
+    /// Runs are written and cannot be published.
+    PublicationFails,
     /// A read of a run fails.
     ReadFails,
     /// A read of a run brings a wrong bit.

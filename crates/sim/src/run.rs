@@ -160,6 +160,7 @@ fn make_client(number: usize, swarm: &Swarm, rng: &mut Rng) -> Client {
 impl<N: Node> Run<N> {
     fn go(&mut self) {
         self.street.reads_fail = self.swarm.reads_fail;
+        self.street.publications_fail = self.swarm.publications_fail;
         self.restart();
         for client in 0..self.clients.len() {
             self.street.timer(1 + client as u64, client as u64);

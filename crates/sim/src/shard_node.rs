@@ -203,6 +203,10 @@ fn replay(manifest: &Manifest, disk: &Disk, shards: &mut [Shard]) -> Result<Reco
             let key = store.key(key, database, slot);
             store.replay_reading(&key, (&change, version), may_be_known, &mut read_cold)
         }
+        Replayed::Known { slot, database, key, version } => {
+            let store = shards[usize::from(table.owner(slot).0)].store_mut();
+            store.replay_known(&store.key(key, database, slot), version)
+        }
         Replayed::Ahead { .. } => Ok(()),
         Replayed::Run { group, keys } => {
             shards[usize::from(table.group_owner(group).0)].store_mut().expect_keys(group, keys);

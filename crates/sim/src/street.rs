@@ -9,6 +9,7 @@
 
 mod named_files;
 mod neighbours;
+mod runs;
 mod sockets;
 mod ticks;
 
@@ -159,6 +160,8 @@ pub struct Street<N: Node> {
     pub(crate) weather: Weather,
     /// Reads of runs may fail or lie.
     pub reads_fail: bool,
+    /// Publications of runs may fail.
+    pub publications_fail: bool,
     /// What happened.
     pub trace: Trace,
     /// Faults that fired.
@@ -193,6 +196,7 @@ impl<N: Node> Street<N> {
             rng: Rng::new(seed),
             weather,
             reads_fail: false,
+            publications_fail: false,
             trace,
             faults: FaultCounts::default(),
             cores: Vec::new(),

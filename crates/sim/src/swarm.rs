@@ -123,6 +123,8 @@ pub struct Swarm {
     pub backups: bool,
     /// Reads of runs may fail, or bring wrong bits.
     pub reads_fail: bool,
+    /// Publications of runs may fail. Runs rest behind each, so this is not for every world.
+    pub publications_fail: bool,
 }
 
 impl Swarm {
@@ -161,6 +163,7 @@ impl Swarm {
             // Drawn last: the rest of a seed's world is as it was before there were backups.
             backups: rng.chance(1, 3) && durability != Durability::Memory,
             reads_fail: wish.faults && rng.chance(1, 2),
+            publications_fail: wish.faults && rng.chance(1, 4),
         };
         swarm.with_values_to_move(abilities)
     }

@@ -231,5 +231,6 @@ fn draw_swarm(nodes: usize, rng: &mut Rng) -> Swarm {
         memory: None,
         backups: false,
         reads_fail: false,
+        publications_fail: false,
     }
 }

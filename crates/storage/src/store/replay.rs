@@ -108,6 +108,21 @@ impl Store {
         self.perform(key, found, change, version)
     }
 
+    /// A change that was logged, of which only the version is there: the run of the key's group has it.
+    ///
+    /// # Errors
+    /// The key has an older value than that.
+    pub fn replay_known(&self, key: &Key<'_>, version: Version) -> Result<(), String> {
+        let found = self.group(key.group()).and_then(|group| Some(group.record(group.find(key)?).version));
+        match found.filter(|found| *found < version) {
+            None => Ok(()),
+            Some(found) => Err(format!(
+                "a long value of version {} is neither in the log nor in the run of its group, which has version {}",
+                version.0, found.0
+            )),
+        }
+    }
+
     /// Replay of [`Store::clear`], group by group: the cores may have been others.
     pub fn replay_clear_group(&mut self, group: SlotGroupId, database: Option<Database>) {
         if let Some(group) = self.groups[group.number() as usize].as_deref_mut() {

@@ -35,6 +35,11 @@ impl OwnedChange {
         OwnedChange { shape: Shape::Put(Kind::String, Expiry::Clear), bytes: bytes.to_vec(), elements: Vec::new() }
     }
 
+    /// The key goes.
+    pub fn remove() -> OwnedChange {
+        OwnedChange { shape: Shape::Remove, bytes: Vec::new(), elements: Vec::new() }
+    }
+
     /// A whole list.
     pub fn put_list(elements: impl Iterator<Item = Vec<u8>>) -> OwnedChange {
         let (mut list, mut bytes) = (List::new(), Vec::new());

@@ -60,6 +60,10 @@ pub fn apply_to_model(model: &mut Model, replayed: Replayed<'_>) -> Result<(), S
             assert_eq!(slot, slot_of(key));
             model.apply(database.0, key, &change, version);
         }
+        Replayed::Known { database, key, version, .. } => {
+            let entry = model.keys.get(&(database.0, key.to_vec()));
+            assert!(entry.is_none_or(|entry| entry.version >= version.0), "the run has what came before");
+        }
         Replayed::Versions { .. } | Replayed::Ahead { .. } | Replayed::Run { .. } => {}
         Replayed::Forget { slot } => model.keys.retain(|(_, name), _| slot_of(name) != slot),
         Replayed::Clear { core, cores, database, spared } => model.keys.retain(|(number, name), _| {
@@ -84,6 +88,10 @@ fn apply_to_stores(stores: &mut [Store], replayed: Replayed<'_>) -> Result<(), S
             let store = &mut stores[owner(slot, now)];
             let key = store.key(key, database, slot);
             store.load(&key, (&change, version), place)?;
+        }
+        Replayed::Known { slot, database, key, version } => {
+            let store = &stores[owner(slot, now)];
+            store.replay_known(&store.key(key, database, slot), version)?;
         }
         Replayed::Ahead { keys } => {
             for (slot, database, name) in keys {

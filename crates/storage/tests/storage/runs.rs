@@ -3,12 +3,13 @@
 
 use base::planted::Bug;
 use base::rng::Rng;
-use base::{BLOCK_BYTES, LogOrdinal, SlotGroupId};
+use base::{BLOCK_BYTES, Blocks, Database, LogOrdinal, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride, segment_file_name};
 use storage::log::manifest::ClosedChain;
-use storage::log::{Damage, MANIFEST_FILE_NAME};
+use storage::log::{Damage, MANIFEST_FILE_NAME, Replayed};
 use storage::run::format::{RUN_HEADER_BYTES, parse_run_file_name};
 use storage::run::{Cut, RunHeader, RunWriter, Slice};
+use types::{Change, Expiry};
 
 use crate::changes::{OwnedChange, random_change, random_name};
 use crate::disk::Disk;
@@ -54,8 +55,13 @@ impl Rig {
 
     /// Makes a run of a group, with changes between its slices; published when the log is durable up to its end.
     fn run(&mut self, group: SlotGroupId) {
+        self.run_from(group, self.node.logs[0].sealed());
+    }
+
+    /// The same behind a log group that is not the last one, because blocks of another value follow it.
+    fn run_from(&mut self, group: SlotGroupId, begin: LogOrdinal) {
         let store_id = self.node.disk.manifest().unwrap().unwrap().store_id;
-        let cut = Cut { incarnation: 1, begin: self.node.logs[0].sealed() };
+        let cut = Cut { incarnation: 1, begin };
         let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group, core: 0, cut }, false);
         let changes = self.rng.below(6);
         self.change(changes);
@@ -221,6 +227,82 @@ fn long_values_are_written_block_by_block() {
         put_long(&mut rig);
         rig.check(&rig.node.disk).unwrap();
     }
+}
+
+/// Two long values come at once, and the first is there while the second is on its way: a run begins behind the blocks of the one
+/// and before its change, which a replay meets without them.
+#[test]
+fn a_run_begins_between_a_long_value_s_blocks_and_its_change() {
+    let short = OwnedChange::put_string(b"short");
+    for (fate, is_there) in [(None, true), (Some(OwnedChange::remove()), false), (Some(short), true)] {
+        let mut rig = Rig::new(7);
+        rig.change(20);
+        rig.node.change(&mut rig.model, 0, b"key", &OwnedChange::put_string(&[b'v'; 3 * BLOCK_BYTES]));
+        let begin = rig.node.logs[0].sealed();
+        rig.change(20);
+        if let Some(change) = &fate {
+            rig.node.change(&mut rig.model, 0, b"key", change);
+            rig.node.seal(0);
+        }
+        assert_eq!(rig.model.keys.contains_key(&(0, b"key".to_vec())), is_there);
+        SlotGroupId::all().for_each(|group| rig.run_from(group, begin));
+        rig.check(&rig.node.disk).unwrap();
+        assert!(rig.give_back() > 0);
+        let mut known = 0;
+        let mut count = |replayed: Replayed<'_>| {
+            known += usize::from(matches!(replayed, Replayed::Known { .. }));
+            Ok(())
+        };
+        rig.node.disk.recover(&mut count).unwrap();
+        assert_eq!(known, 1, "its blocks are gone");
+        rig.check(&rig.node.disk).unwrap();
+        rig.change(20);
+        rig.check(&rig.node.disk).unwrap();
+    }
+}
+
+/// What a start says where the blocks of a long value are gone and a run that has an older value of the key ends before its change,
+/// or behind it.
+fn refusal_of_a_forgotten_value(is_in_the_run_s_time: bool) -> String {
+    let mut rig = Rig::new(7);
+    rig.node.change(&mut rig.model, 0, b"key", &OwnedChange::put_string(b"short"));
+    rig.node.seal(0);
+    let (slot, value) = (slot_of(b"key"), [b'v'; 3000]);
+    for (number, block) in value.chunks(1000).enumerate() {
+        rig.node.stores[0].log_mut().unwrap().append_block(slot, (77, 1000 * number as u64), block);
+        rig.node.seal(0);
+    }
+    SlotGroupId::all().filter(|group| *group != slot.group()).for_each(|group| rig.run(group));
+    let cut = Cut { incarnation: 1, begin: rig.node.logs[0].sealed() };
+    let store_id = rig.node.disk.manifest().unwrap().unwrap().store_id;
+    let (mut writer, mut bytes) = RunWriter::begin(RunHeader { store_id, group: slot.group(), core: 0, cut }, false);
+    while !writer.has_walked() {
+        let slice = writer.slice(rig.node.stores[0].group(slot.group()).unwrap(), 60, Vec::new());
+        let Slice::Bytes(slice) = slice else { panic!("nothing is cold") };
+        bytes.extend(slice);
+    }
+    let end = rig.node.logs[0].sealed();
+    let key = rig.node.stores[0].key(b"key", Database(0), slot);
+    let change = Change::PutBlocks { blocks: &Blocks::of(&value), staged: Some(77), expiry: Expiry::Clear };
+    rig.node.stores[0].apply(&key, &change).unwrap();
+    rig.node.seal(0);
+    let end = if is_in_the_run_s_time { rig.node.logs[0].sealed() } else { end };
+    bytes.extend(writer.finish(rig.node.stores[0].group(slot.group()).unwrap(), end));
+    rig.node.sync(0);
+    rig.node.disk.write(&writer.header().file_name(), 0, &bytes);
+    rig.cuts[usize::from(slot.group().number())] = cut;
+    rig.cuts.iter_mut().for_each(|other| *other = cut.min(*other));
+    assert!(rig.give_back() > 0);
+    let opened = Node::open(rig.node.disk.clone(), 1, SEGMENT_BYTES, false);
+    opened.err().map_or_else(String::new, |damage| damage.to_string())
+}
+
+#[test]
+fn a_long_value_that_no_run_has_is_missed() {
+    let refusal = refusal_of_a_forgotten_value(false);
+    assert!(refusal.contains("a long value has 0 bytes in the log, and its change says 3000"), "{refusal}");
+    let refusal = refusal_of_a_forgotten_value(true);
+    assert!(refusal.contains("is neither in the log nor in the run of its group"), "{refusal}");
 }
 
 /// A list of a megabyte is written a slice at a time, as it was when the walk came to it, whatever becomes of it meanwhile.

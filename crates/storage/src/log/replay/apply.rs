@@ -137,6 +137,13 @@ fn apply_change(
         }
         return Ok(());
     }
+    if coverage == Coverage::Perhaps && record.is_staged && applied.stages.lacks(body) {
+        // Its first block came before the run began, or the run would have begun before that; so its change had come, too, and the
+        // run has it, or what came after it.
+        applied.changed_groups |= 1 << slot.group().number();
+        let (database, key, version) = (database_of(record.database)?, record.key, record.version);
+        return apply(Replayed::Known { slot, database, key, version });
+    }
     let (mut elements, mut value) = (Vec::new(), StagedValue::default());
     let DecodedChange { slot, database, change } =
         DecodedChange::of(record, body, &mut elements, (&mut applied.stages, &mut value))?;

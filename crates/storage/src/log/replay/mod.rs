@@ -170,6 +170,18 @@ pub enum Replayed<'a> {
         /// The key's run may have it already: then what the key has is at or above the version.
         may_be_known: bool,
     },
+    /// A change of a key to a long value whose blocks are gone from the log, because the key's run has it, or what came after it:
+    /// what the key has, if it has anything, is at or above the version.
+    Known {
+        /// Its slot as logged.
+        slot: Slot,
+        /// Its database.
+        database: Database,
+        /// Its name.
+        key: &'a [u8],
+        /// The version it gave the key.
+        version: Version,
+    },
     /// The keys of the next changes: a chance to ask for their memory, and nothing else.
     Ahead {
         /// Slot, database and name of each.

@@ -66,6 +66,13 @@ impl Stages {
         Ok((blocks, head))
     }
 
+    /// Whether the value that a change names has bytes, and nothing of it is there: not even what followed its first block, which
+    /// is nobody's without that.
+    pub(crate) fn lacks(&self, body: &[u8]) -> bool {
+        let name = body.len().checked_sub(HEAD_BYTES).map(|at| &body[at..]).unwrap_or_default();
+        !name.is_empty() && u64_at(name, 8) > 0 && !self.open.contains_key(&u64_at(name, 0))
+    }
+
     /// The value of a change that is not needed.
     pub(crate) fn forget(&mut self, body: &[u8]) {
         if let Some(at) = body.len().checked_sub(HEAD_BYTES) {
