@@ -6,6 +6,7 @@ use crate::checker::loss::Loss;
 use crate::damage;
 use crate::disk::CrashKind;
 use crate::faults::Fault;
+use crate::network::Socket;
 use crate::node::{Durability, Node, Refusal};
 use crate::street::CrashPoint;
 
@@ -102,10 +103,12 @@ impl<N: Node> Run<N> {
         self.street.crash(kind);
     }
 
-    /// Behind a failed sync everybody is answered, or sees the connection end.
+    /// Behind a failed sync everybody is answered, or sees the connection end. A long reply may still be on a slow network.
     fn check_silence(&mut self, failed_us: u64) {
+        let is_told = |socket: &Socket| self.street.has_bytes_for_client(*socket);
         let links = self.clients.iter().flat_map(|client| &client.links);
-        let oldest = links.filter_map(|link| link.pending.front()).map(|pending| &self.operations[pending.operation]);
+        let silent = links.filter(|link| !link.socket.as_ref().is_some_and(is_told));
+        let oldest = silent.filter_map(|link| link.pending.front()).map(|pending| &self.operations[pending.operation]);
         let waiting = oldest.filter(|operation| operation.invoked_us < failed_us + SILENCE_US / 4);
         if let Some(action) = waiting.map(|operation| format!("{:?}", operation.action)).next() {
             self.violate(format!(

@@ -100,6 +100,11 @@ impl<N: Node> Street<N> {
         (!self.connections[found].dead_for_server).then_some(Socket(found))
     }
 
+    /// Whether something that the node sent has not come to the client.
+    pub(crate) fn has_bytes_for_client(&self, socket: Socket) -> bool {
+        !self.connections[socket.0].to_client.is_empty()
+    }
+
     pub(crate) fn plan_to_client(&mut self, socket: Socket) {
         let connection = &mut self.connections[socket.0];
         if !connection.client_planned && !connection.dead_for_client {
