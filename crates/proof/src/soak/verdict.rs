@@ -94,7 +94,9 @@ impl Evidence {
             Check::new(
                 "no client is counted that is gone",
                 self.clients_left.count == 0,
-                format!("{} are; {}", self.clients_left.count, self.clients_left.clients.join("; ")),
+                format!("{} are {}", self.clients_left.count, self.clients_left.clients.join("; "))
+                    .trim_end()
+                    .to_owned(),
             ),
             Check::new(
                 "the directory stays within twice what lives and its segments",
