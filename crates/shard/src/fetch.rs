@@ -148,21 +148,17 @@ impl Shard {
     ) -> bool {
         let Some(connection) = self.connections.at(index) else { return true };
         let (id, database) = (connection.id, connection.session.database());
-        let failure = connection.awaited.take().and_then(|awaited| self.end_waiting(*awaited));
-        if let Some(text) = failure {
-            let Some(connection) = self.connections.at(index) else { return true };
-            connection.output.reply(connection.session.protocol()).error("IOERR", &text);
-            return true;
-        }
+        let before = connection.awaited.take();
         let is_here = |key: Key<'_>| self.store.cold_value(&key).is_none();
         if spec.keys.len() == 1 && first_key.is_some_and(is_here) && crate::route::is_single_key(spec) {
-            return false;
+            return self.ends_with_error(index, before);
         }
-        let cold = cold_values(&self.store, spec, arguments, database);
+        let has_failed = before.as_ref().is_some_and(|awaited| awaited.failure.is_some());
+        let cold = if has_failed { Vec::new() } else { cold_values(&self.store, spec, arguments, database) };
         if cold.is_empty() {
-            return false;
+            return self.ends_with_error(index, before);
         }
-        let awaited = self.await_all(cold, Who::Connection(id));
+        let awaited = self.await_all(cold, Who::Connection(id), before);
         // It will be counted when it runs.
         self.statistics.counters.commands -= 1;
         self.statistics.calls(spec.id).executed -= 1;
@@ -173,14 +169,27 @@ impl Shard {
         true
     }
 
-    fn await_all(&mut self, cold: Vec<ColdValue>, who: Who) -> Awaited {
+    /// The connection waits no longer; whether it cannot have what it waited for, and was told.
+    fn ends_with_error(&mut self, index: u32, awaited: Option<Box<Awaited>>) -> bool {
+        let Some(text) = awaited.and_then(|awaited| self.end_waiting(*awaited)) else { return false };
+        if let Some(connection) = self.connections.at(index) {
+            connection.output.reply(connection.session.protocol()).error("IOERR", &text);
+        }
+        true
+    }
+
+    /// He waits for these values. What he waited with `before` stays: else one of his values would go while another one comes, and he
+    /// would never have all of them.
+    fn await_all(&mut self, cold: Vec<ColdValue>, who: Who, before: Option<Box<Awaited>>) -> Awaited {
         self.fetches.waits += 1;
         for value in &cold {
             self.fetches.add(value, who);
             self.store.keep(value);
         }
         self.ask_for_values();
-        Awaited { missing: cold.len(), kept: cold, failure: None }
+        let missing = cold.len();
+        let kept = cold.into_iter().chain(before.into_iter().flat_map(|awaited| awaited.kept)).collect();
+        Awaited { missing, kept, failure: None }
     }
 
     /// Asks for what was wanted first, as far as more reads may be under way.
@@ -268,34 +277,36 @@ impl Shard {
         // Before its values are looked at: room is made of values, but not of those that it waited for.
         let mut bytes = Vec::new();
         let is_refused = self.refuse_forwarded(&parked.request, &mut Reply::new(&mut bytes, parked.protocol));
-        let awaited = parked.awaited.take().map_or_else(Awaited::default, |awaited| *awaited);
-        if let Some(text) = self.end_waiting(awaited) {
-            self.refuse_hop(parked, &text);
-            return None;
-        }
-        if is_refused {
-            self.refuse_hop_with(parked, &bytes);
-            return None;
-        }
+        let before = parked.awaited.take();
+        let has_failed = before.as_ref().is_some_and(|awaited| awaited.failure.is_some());
         let request = &parked.request;
-        let cold = cold_values(&self.store, request.spec, request.arguments(), parked.database);
+        let cold = match has_failed || is_refused {
+            true => Vec::new(),
+            false => cold_values(&self.store, request.spec, request.arguments(), parked.database),
+        };
         if cold.is_empty() {
-            return Some(parked);
+            return match before.and_then(|awaited| self.end_waiting(*awaited)) {
+                Some(text) => self.refuse_hop(parked, &text),
+                None if is_refused => self.refuse_hop_with(parked, &bytes),
+                None => Some(parked),
+            };
         }
-        let awaited = self.await_all(cold, Who::Forwarded(parked.origin.core, parked.origin.connection));
+        let awaited = self.await_all(cold, Who::Forwarded(parked.origin.core, parked.origin.connection), before);
         self.fetches.hops.insert(hops, WaitingHops { awaited, queue: VecDeque::from([parked]) });
         None
     }
 
-    fn refuse_hop(&mut self, parked: ParkedHop, text: &str) {
+    fn refuse_hop(&mut self, parked: ParkedHop, text: &str) -> Option<ParkedHop> {
         let mut bytes = Vec::new();
         Reply::new(&mut bytes, parked.protocol).error("IOERR", text);
-        self.refuse_hop_with(parked, &bytes);
+        self.refuse_hop_with(parked, &bytes)
     }
 
-    fn refuse_hop_with(&mut self, mut parked: ParkedHop, reply: &[u8]) {
+    fn refuse_hop_with(&mut self, mut parked: ParkedHop, reply: &[u8]) -> Option<ParkedHop> {
         self.send_hop_reply(parked.origin, reply, None, None);
         self.store.let_go(parked.request.take_long().into_iter());
+        self.end_parked(parked);
+        None
     }
 
     /// The forwarded request with this origin, if it waits for values or behind one that does.
@@ -305,10 +316,10 @@ impl Shard {
     }
 
     /// The client of a forwarded request left. What it waits for comes all the same, for those behind it.
-    pub(crate) fn cancel_waiting_hop(&mut self, origin: Origin) {
-        if let Some(waiting) = self.fetches.hops.get_mut(&hops_of(origin.core, origin.connection)) {
-            waiting.queue.retain(|parked| parked.origin != origin);
-        }
+    pub(crate) fn cancel_waiting_hop(&mut self, origin: Origin) -> Option<ParkedHop> {
+        let waiting = self.fetches.hops.get_mut(&hops_of(origin.core, origin.connection))?;
+        let place = waiting.queue.iter().position(|parked| parked.origin == origin)?;
+        waiting.queue.remove(place)
     }
 
     /// The connection waits for no value any more.
@@ -345,3 +356,6 @@ impl Shard {
         awaited.failure
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -272,7 +272,16 @@ impl Shard {
         self.store.hold_values(true);
         self.run_forwarded(parked.request, parked.origin, parked.database, parked.protocol);
         self.store.hold_values(false);
-        parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
+        self.answer_unblocks(parked.origin, parked.unblocks);
+    }
+
+    /// A forwarded request is over without having run: who unblocks it hears that it did not wait.
+    pub(crate) fn end_parked(&mut self, parked: ParkedHop) {
+        self.answer_unblocks(parked.origin, parked.unblocks);
+    }
+
+    fn answer_unblocks(&mut self, origin: Origin, unblocks: Vec<Unblock>) {
+        unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(origin, unblock));
     }
 
     /// While it waited, or its value came, its slot went elsewhere.
@@ -285,14 +294,17 @@ impl Shard {
         let target = Target::Remote(parked.origin, parked.protocol);
         let (host, port_shift) = self.place_of_target(target);
         self.answer(target, |reply| foreign.write(reply, (&host, port_shift)));
-        parked.unblocks.into_iter().for_each(|unblock| self.unblock_forwarded(parked.origin, unblock));
+        self.end_parked(parked);
     }
 
     /// The client of a forwarded request left.
     pub(crate) fn cancel_forwarded(&mut self, origin: Origin) {
         self.take_forwarded(origin);
-        self.parked_hops.retain(|parked| parked.origin != origin);
-        self.cancel_waiting_hop(origin);
+        let place = self.parked_hops.iter().position(|parked| parked.origin == origin);
+        let parked = place.and_then(|place| self.parked_hops.remove(place));
+        if let Some(parked) = parked.or_else(|| self.cancel_waiting_hop(origin)) {
+            self.end_parked(parked);
+        }
     }
 
     /// A blocking request of another core waits here no longer; the waiter, if it did not have its answer yet.

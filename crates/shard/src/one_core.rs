@@ -60,6 +60,9 @@ pub(crate) struct Core {
     /// While the disk is slow: its answers; while runs are, what it says of them.
     late: Option<Vec<Event>>,
     late_runs: Option<Vec<Event>>,
+    /// Bytes of runs by name, and reads of them that are late.
+    runs: BTreeMap<String, Vec<u8>>,
+    late_reads: Option<Vec<Event>>,
 }
 
 impl Core {
@@ -70,6 +73,18 @@ impl Core {
 
     /// With other bounds, set before the first tick.
     pub(crate) fn with(durability: Durability, clients: u32, set: impl FnOnce(&mut Shard)) -> Core {
+        Core::on(NodeState::anonymous(), durability, clients, set)
+    }
+
+    /// With values that leave memory above a limit.
+    pub(crate) fn tiering(limit_bytes: usize, clients: u32) -> Core {
+        let mut node = NodeState::anonymous();
+        node.config.preset("maxmemory", limit_bytes.to_string().as_bytes()).unwrap();
+        node.config.preset("zerohop-when-full", b"tier").unwrap();
+        Core::on(node, Durability::Interval, clients, |_| ())
+    }
+
+    fn on(node: NodeState, durability: Durability, clients: u32, set: impl FnOnce(&mut Shard)) -> Core {
         let table = Arc::new(NodeTable::even([3; 16], 1, "", 1).unwrap());
         let identity = LogIdentity { store_id: [3; 16], incarnation: 1, core: 0, cores: 1 };
         let mut shard = Shard::new(ShardConfig {
@@ -78,7 +93,7 @@ impl Core {
             seed: 1,
             durability,
             log: (durability != Durability::Memory).then_some(identity),
-            node: NodeState::anonymous(),
+            node,
         });
         set(&mut shard);
         let accepted = |index| Event::Accepted {
@@ -110,6 +125,8 @@ impl Core {
             now_us: 0,
             late: None,
             late_runs: None,
+            runs: BTreeMap::new(),
+            late_reads: None,
         };
         core.tick(0, b"");
         core
@@ -146,9 +163,16 @@ impl Core {
                     self.events.push(Event::LogWritten { ordinal, buffer: bytes });
                 }
                 Effect::SyncLog { ordinal, .. } => self.disk_answers(Event::LogSynced { ordinal }),
-                Effect::WriteRun { bytes, .. } => {
+                Effect::WriteRun { name, offset, bytes, .. } => {
+                    let run = self.runs.entry(name).or_default();
+                    run.truncate(offset as usize);
+                    run.extend_from_slice(&bytes);
                     self.run_bytes_max = self.run_bytes_max.max(bytes.len());
                     self.disk_says_of_runs(Event::RunWritten { buffer: bytes });
+                }
+                Effect::ReadRun { token, name, offset, bytes } => {
+                    let read = Ok(self.runs[&name][offset as usize..][..bytes as usize].to_vec());
+                    self.late_reads.as_mut().unwrap_or(&mut self.events).push(Event::RunRead { token, read });
                 }
                 Effect::PublishRuns { .. } => self.disk_says_of_runs(Event::RunsPublished),
                 Effect::CreateSegment { segment, bytes, .. } => {
@@ -241,6 +265,16 @@ impl Core {
 
     pub(crate) fn runs_are_quick(&mut self) {
         self.events.extend(self.late_runs.take().unwrap_or_default());
+    }
+
+    /// From now on what is read of runs comes later; what was asked for until now comes.
+    pub(crate) fn reads_are_slow(&mut self) {
+        self.events.extend(self.late_reads.replace(Vec::new()).unwrap_or_default());
+    }
+
+    /// From now on it comes at once, but for what was asked for until now, which is given back.
+    pub(crate) fn other_reads_are_quick(&mut self) -> Vec<Event> {
+        self.late_reads.take().unwrap_or_default()
     }
 
     /// It says all of it, and goes on as usual.

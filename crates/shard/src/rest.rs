@@ -76,18 +76,28 @@ impl Shard {
     }
 
     /// Whether a stopping core may stop, as far as runs go. What it leaves undone costs the next start a replay.
+    ///
+    /// One whose runs fail stays as long as the others: they may wait for slot groups that it has from them.
     pub(crate) fn has_last_runs(&self) -> bool {
         let has_failed = self.log.as_ref().is_none_or(|log| log.failure().is_some());
         let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| !has_failed) else { return true };
-        let is_done = self.all_rest() && checkpoints.is_finished(&self.store);
-        let waits_in_vain = !self.all_rest() && self.rest_deadline_us().is_none();
-        let gives_up = checkpoints.failure().is_some() || waits_in_vain;
-        checkpoints.is_idle() && (is_done || gives_up)
+        let waits_in_vain = !self.all_rest() && self.has_waited(1);
+        // A run may wait for a slot group that never comes home.
+        if waits_in_vain && self.has_waited(2) {
+            return true;
+        }
+        let is_done = self.all_rest() && (checkpoints.is_finished(&self.store) || checkpoints.failure().is_some());
+        checkpoints.is_idle() && (is_done || waits_in_vain)
     }
 
-    /// When a stopping core no longer waits for the others, if that is to come.
+    fn has_waited(&self, times: u64) -> bool {
+        self.stop.since_us.is_some_and(|since_us| self.now.monotonic_us >= since_us + times * REST_US_MAX)
+    }
+
+    /// When a stopping core no longer waits for the others, and no longer for its own run either, if that is to come.
     pub(crate) fn rest_deadline_us(&self) -> Option<u64> {
         let since_us = self.stop.since_us?;
-        Some(since_us + REST_US_MAX).filter(|deadline_us| *deadline_us > self.now.monotonic_us)
+        let deadlines = [1, 2].map(|times| since_us + times * REST_US_MAX);
+        deadlines.into_iter().find(|deadline_us| *deadline_us > self.now.monotonic_us)
     }
 }

@@ -133,6 +133,12 @@ impl SplitNode {
         }
     }
 
+    /// A client leaves.
+    pub(crate) fn leave(&mut self, client: u32) {
+        let connection = ConnectionId { index: client, generation: 0 };
+        self.events[0].push(Event::PeerClosed { connection });
+    }
+
     /// A sync of core 0 fails; the others hear of it in their next tick.
     pub(crate) fn fail_log(&mut self, reason: &str) {
         self.events[0].push(Event::LogFailed { reason: reason.to_owned() });

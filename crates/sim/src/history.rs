@@ -261,6 +261,9 @@ pub fn answer(action: &Action, replies: &[Value]) -> Result<Answer, String> {
         Value::Array(items) if items.iter().all(|item| error_of(item).is_some()) => items.first().and_then(error_of),
         _ => None,
     };
+    if matches!((action, replies), (Action::Own(own), [reply]) if own.fits(reply)) {
+        return Ok(Answer::Reply(decisive.clone()));
+    }
     let error = replies.iter().find_map(error_of).or(inner);
     if let Some(error) = error {
         return match REFUSALS.iter().any(|start| error.starts_with(start)) {
@@ -290,7 +293,6 @@ pub fn answer(action: &Action, replies: &[Value]) -> Result<Answer, String> {
         (Action::Range { .. }, Value::Array(_)) => true,
         (Action::Echo { text }, Value::Bulk(bytes)) => text.as_bytes() == bytes,
         (Action::Wait { .. }, Value::Integer(0 | 1) | Value::Null | Value::Bulk(_) | Value::Array(_)) => true,
-        (Action::Own(own), reply) => own.fits(reply),
         _ => false,
     };
     if fits { Ok(Answer::Reply(decisive.clone())) } else { strange() }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use wire::reply_parse::Value;
+
 use crate::checker::bytes_of;
 use crate::history::{Action, Answer, Operation};
 use crate::own::OwnAction;
@@ -33,6 +35,10 @@ pub fn check(operations: &[Operation], evicts: bool) -> Result<(), String> {
             flush(&mut keys, operation);
         }
         let Some(key) = own.key() else { continue };
+        if let OwnAction::Give { target, renames, .. } = own {
+            give(&mut keys, (key, target, *renames), operation, evicts).map_err(|words| format!("{key}: {words}"))?;
+            continue;
+        }
         // What an earlier span left is not known until the first write.
         let before = keys.get(key).cloned();
         let after = match (own, &operation.answer) {
@@ -44,9 +50,12 @@ pub fn check(operations: &[Operation], evicts: bool) -> Result<(), String> {
                 None => None,
             },
             (OwnAction::Get { .. }, Answer::None) => before,
-            (_, Answer::Reply(_)) => apply(own, before, operation),
+            (_, Answer::Reply(reply)) => {
+                let after = apply(own, before, operation, evicts);
+                fitting(own, after, reply).map_err(|words| format!("{key}: {words}"))?
+            }
             // It may have happened or not.
-            (_, Answer::None) => match (before.clone(), apply(own, before, operation)) {
+            (_, Answer::None) => match (before.clone(), apply(own, before, operation, evicts)) {
                 (Some(mut states), Some(others)) => {
                     states.extend(others);
                     Some(states)
@@ -65,7 +74,7 @@ pub fn check(operations: &[Operation], evicts: bool) -> Result<(), String> {
 /// All keys of the client are gone, or may be.
 fn flush(keys: &mut BTreeMap<&str, Vec<Option<Stored>>>, operation: &Operation) {
     let prefix = format!("o{}.", operation.client);
-    for (_, states) in keys.iter_mut().filter(|(key, _)| key.starts_with(&prefix)) {
+    for (_, states) in keys.iter_mut().filter(|(key, _)| key.trim_start_matches('{').starts_with(&prefix)) {
         match operation.answer {
             Answer::Reply(_) => *states = vec![None],
             Answer::None => states.push(None),
@@ -80,9 +89,125 @@ fn life(operation: &Operation, life_ms: u64) -> Option<(u64, u64)> {
     Some(((operation.invoked_us + life_us).saturating_sub(ROUNDING_US), latest_us + life_us + ROUNDING_US))
 }
 
+impl Stored {
+    /// Whether it may have been there for an operation.
+    fn may_be_there(&self, operation: &Operation) -> bool {
+        self.expires_us.is_none_or(|(_, latest)| operation.invoked_us <= latest)
+    }
+
+    /// Whether it may have been gone.
+    fn may_be_gone(&self, operation: &Operation, evicts: bool) -> bool {
+        self.expires_us.is_some_and(|(earliest, _)| evicts || earliest <= operation.returned_us)
+    }
+}
+
+/// A value goes to another key, or may.
+fn give<'a>(
+    keys: &mut BTreeMap<&'a str, Vec<Option<Stored>>>,
+    (key, target, renames): (&'a str, &'a str, bool),
+    operation: &Operation,
+    evicts: bool,
+) -> Result<(), String> {
+    let source = keys.get(key).cloned();
+    let given = source.as_ref().map(|states| {
+        let there = |state: &&Option<Stored>| state.as_ref().is_some_and(|stored| stored.may_be_there(operation));
+        states.iter().filter(there).cloned().collect::<Vec<_>>()
+    });
+    match &operation.answer {
+        Answer::Refused(_) => {}
+        Answer::Reply(Value::Error(_) | Value::Integer(0)) => {
+            let gone =
+                |state: &Option<Stored>| state.as_ref().is_none_or(|stored| stored.may_be_gone(operation, evicts));
+            if source.as_ref().is_some_and(|states| !states.iter().any(gone)) {
+                return Err(format!("was said to be gone at {}, possible: {source:?}", operation.invoked_us));
+            }
+            keys.insert(key, vec![None]);
+        }
+        Answer::Reply(_) => {
+            if given.as_ref().is_some_and(Vec::is_empty) {
+                return Err(format!("was given away at {}, and not there: {source:?}", operation.invoked_us));
+            }
+            set(keys, target, given.clone());
+            set(keys, key, if renames { Some(vec![None]) } else { given });
+        }
+        Answer::None => {
+            let before = keys.get(target).cloned();
+            set(keys, target, before.zip(given).map(|(states, given)| [states, given].concat()));
+            if renames {
+                set(keys, key, source.map(|states| [states, vec![None]].concat()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn set<'a>(keys: &mut BTreeMap<&'a str, Vec<Option<Stored>>>, key: &'a str, states: Option<Vec<Option<Stored>>>) {
+    match states {
+        Some(states) => drop(keys.insert(key, states)),
+        None => drop(keys.remove(key)),
+    }
+}
+
+/// The states that the length allows which was answered.
+fn fitting(
+    own: &OwnAction,
+    after: Option<Vec<Option<Stored>>>,
+    reply: &Value,
+) -> Result<Option<Vec<Option<Stored>>>, String> {
+    let (OwnAction::Append { .. } | OwnAction::Overwrite { .. }, Value::Integer(len)) = (own, reply) else {
+        return Ok(after);
+    };
+    let Some(states) = after else { return Ok(None) };
+    let fits = |state: &&Option<Stored>| state.as_ref().is_some_and(|stored| stored.value.len() as i64 == *len);
+    let fitting: Vec<Option<Stored>> = states.iter().filter(fits).cloned().collect();
+    match fitting.is_empty() {
+        true => Err(format!("has {len} bytes, possible: {:?}", states)),
+        false => Ok(Some(fitting)),
+    }
+}
+
+/// What a string is with `value` at `offset`.
+fn overwritten(old: &str, offset: usize, value: &str) -> String {
+    let mut bytes = old.as_bytes().to_vec();
+    bytes.resize(bytes.len().max(offset + value.len()), 0);
+    bytes[offset..offset + value.len()].copy_from_slice(value.as_bytes());
+    String::from_utf8(bytes).expect("values are ASCII")
+}
+
+/// The states after what changes a part of a string.
+fn change(
+    states: Vec<Option<Stored>>,
+    operation: &Operation,
+    evicts: bool,
+    change: impl Fn(&str) -> String,
+) -> Vec<Option<Stored>> {
+    let mut after = Vec::new();
+    for state in states {
+        let may_be_gone = state.as_ref().is_none_or(|stored| stored.may_be_gone(operation, evicts));
+        if let Some(stored) = state.filter(|stored| stored.may_be_there(operation)) {
+            after.push(Some(Stored { value: change(&stored.value), ..stored }));
+        }
+        if may_be_gone {
+            after.push(Some(Stored { value: change(""), expires_us: None }));
+        }
+    }
+    after
+}
+
 /// The states after a write; `None` when they are not known.
-fn apply(own: &OwnAction, before: Option<Vec<Option<Stored>>>, operation: &Operation) -> Option<Vec<Option<Stored>>> {
+fn apply(
+    own: &OwnAction,
+    before: Option<Vec<Option<Stored>>>,
+    operation: &Operation,
+    evicts: bool,
+) -> Option<Vec<Option<Stored>>> {
     match own {
+        OwnAction::Append { value, .. } => {
+            before.map(|states| change(states, operation, evicts, |old| format!("{old}{value}")))
+        }
+        OwnAction::Overwrite { offset, value, .. } => {
+            before.map(|states| change(states, operation, evicts, |old| overwritten(old, *offset, value)))
+        }
         OwnAction::Set { value, life_ms, .. } => {
             let expires_us = life_ms.and_then(|life_ms| life(operation, life_ms));
             Some(vec![Some(Stored { value: value.clone(), expires_us })])
@@ -98,7 +223,7 @@ fn apply(own: &OwnAction, before: Option<Vec<Option<Stored>>>, operation: &Opera
             };
             before.map(|states| states.into_iter().map(expire).collect())
         }
-        OwnAction::Get { .. } | OwnAction::Flush | OwnAction::Select { .. } => before,
+        OwnAction::Get { .. } | OwnAction::Give { .. } | OwnAction::Flush | OwnAction::Select { .. } => before,
     }
 }
 

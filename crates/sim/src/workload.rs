@@ -171,6 +171,6 @@ fn own(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
         // Long enough to leave memory, and of several sizes.
         value = value.repeat((20 + rng.below(3000) as usize) / value.len() + 1);
     }
-    let key = format!("o{}.{}.{number}", client.number, client.own_generation);
-    Action::Own(OwnAction::random(key, value, rng))
+    let name = format!("o{}.{}", client.number, client.own_generation);
+    Action::Own(OwnAction::random(&name, number, value, rng))
 }

@@ -45,9 +45,8 @@ impl Shard {
             if run.awaited.failure.is_some() { Vec::new() } else { self.cold_values_of(run.connection, &run.work) };
         let waits = !cold.is_empty();
         if waits {
-            let mut awaited = self.await_all(cold, Who::Unit(unit));
-            awaited.kept.append(&mut run.awaited.kept);
-            (run.awaited, run.waits) = (awaited, Waits::Values);
+            let before = Some(Box::new(std::mem::take(&mut run.awaited)));
+            (run.awaited, run.waits) = (self.await_all(cold, Who::Unit(unit), before), Waits::Values);
         }
         self.units.running.insert(unit, run);
         waits

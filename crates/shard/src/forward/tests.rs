@@ -2,6 +2,7 @@
 
 use base::{CoreId, Door, Entrance};
 
+use crate::Durability;
 use crate::one_core::{request, turn};
 use crate::split_node::{PORTS, SplitNode};
 
@@ -32,4 +33,28 @@ fn who_lost_a_race_is_sent_to_the_kind_of_port_it_came_by() {
             assert_eq!(node.told(1), format!("-MOVED {slot} 10.0.0.1:{port}\r\n"), "{words:?}");
         }
     }
+}
+
+/// Its turn never comes: whoever unblocks it hears that all the same.
+#[test]
+fn who_unblocks_a_request_that_is_over_before_its_turn_is_answered() {
+    let _turn = turn();
+    let mut node = SplitNode::alone(3, Durability::Interval);
+    let (owner, group) = (node.owner(b"key"), placement::slot_of(b"key").group());
+    assert_ne!(owner, CoreId(0), "it hops");
+    (1..3).for_each(|client| node.connect(client, Door::Standalone, Entrance::default()));
+    node.send(1, &request(&[b"CLIENT", b"ID"]));
+    let id = node.told(1).trim_start_matches(':').trim_end().to_owned();
+    let owner = usize::from(owner.0);
+    let lent = node.shards[owner].store.take_group(group).unwrap();
+    node.send(1, &request(&[b"BLPOP", b"key", b"0"]));
+    node.rest();
+    assert_eq!(node.shards[owner].parked_hops.len(), 1, "its group is away");
+    node.send(2, &request(&[b"CLIENT", b"UNBLOCK", id.as_bytes()]));
+    node.rest();
+    assert_eq!(node.told(2), "", "whether it waits is not known yet");
+    node.leave(1);
+    node.rest();
+    assert_eq!(node.told(2), ":0\r\n");
+    node.shards[owner].store.insert_group(lent);
 }
