@@ -1,7 +1,7 @@
 //! Target `commands`: one reply per request in RESP2 and RESP3, errors change nothing, and the log replays to the same store.
 
 use base::{CoreId, Database, LogOrdinal, SlotGroupId, Span};
-use commands::{Outcome, Unit, execute, resume, timed_out};
+use commands::{May, Outcome, Unit, execute, resume, timed_out};
 use placement::slot_of;
 use storage::log::format::GroupHeader;
 use storage::log::record::RecordForm;
@@ -113,7 +113,7 @@ impl Client {
             several_databases: self.several_databases,
             first_key: None,
             random: 7,
-            may_block: self.may_block,
+            may: May { block: self.may_block, stage: false },
             long: None,
             refused: &[],
         };

@@ -83,6 +83,70 @@ impl Blocks {
         self.append(behind, 0);
     }
 
+    /// Writes at `offset`, as [`Blocks::overwrite`], what `source` has behind its first `skip` bytes. Where that lies in `source` as it
+    /// will lie here, `skip` bytes into a block, whole blocks are shared and not copied. Those they take the place of.
+    ///
+    /// ```text
+    ///   source   [··skip··│ 1 ][ 2        ][ 3   ]
+    ///   here     [ old    │ 1 ][ 2 shared ][ 3   │ old ]
+    ///                     ▲ offset
+    /// ```
+    pub fn overwrite_with(&mut self, offset: usize, source: &Blocks, skip: usize) -> Blocks {
+        let mut replaced = Blocks::default();
+        if skip != offset % BLOCK_BYTES {
+            let mut at = offset;
+            for piece in source.pieces(skip..source.len()) {
+                self.overwrite(at, piece);
+                at += piece.len();
+            }
+            return replaced;
+        }
+        self.extend_with_zeros(offset);
+        for (number, block) in source.list.iter().enumerate() {
+            let skipped = if number == 0 { skip } else { 0 };
+            let index = offset / BLOCK_BYTES + number;
+            let start = index * BLOCK_BYTES;
+            let covers = skipped == 0 && start + block.len() >= self.len.min(start + BLOCK_BYTES);
+            if !covers {
+                self.overwrite(start + skipped, &block[skipped..]);
+            } else if let Some(old) = Arc::make_mut(&mut self.list).get_mut(index) {
+                replaced.push(std::mem::replace(old, Block::clone(block)));
+            } else {
+                Arc::make_mut(&mut self.list).push(Block::clone(block));
+            }
+            self.len = self.len.max(start + block.len());
+        }
+        replaced
+    }
+
+    /// Adds a block behind whole ones.
+    fn push(&mut self, block: Block) {
+        debug_assert!(self.len.is_multiple_of(BLOCK_BYTES));
+        self.len += block.len();
+        Arc::make_mut(&mut self.list).push(block);
+    }
+
+    /// Whether both are the same blocks: nothing was written to either since one was a clone of the other.
+    pub fn is_same(&self, other: &Blocks) -> bool {
+        self.len == other.len && Arc::ptr_eq(&self.list, &other.list)
+    }
+
+    /// The parts of this value that differ from `older`, or lie behind its end, by whole blocks: what was written to since both were
+    /// the same blocks.
+    pub fn changed_since(&self, older: &Blocks) -> Vec<Range<usize>> {
+        let blocks = self.list.iter().enumerate();
+        let changed =
+            blocks.filter(|(number, block)| !older.list.get(*number).is_some_and(|old| Arc::ptr_eq(old, block)));
+        changed.map(|(number, block)| number * BLOCK_BYTES..number * BLOCK_BYTES + block.len()).collect()
+    }
+
+    /// Lets go of the whole blocks in front of `end`, which nobody reads any more: they read as zeros.
+    pub fn forget_front(&mut self, end: usize) {
+        let list = Arc::make_mut(&mut self.list);
+        let passed = list[..end / BLOCK_BYTES].iter_mut().rev();
+        passed.take_while(|block| !Arc::ptr_eq(block, &ZEROS)).for_each(|block| *block = Block::clone(&ZEROS));
+    }
+
     fn extend_with_zeros(&mut self, len: usize) {
         while self.len < len {
             let missing = len - self.len;
@@ -145,6 +209,8 @@ impl PartialEq for Blocks {
     }
 }
 
+impl Eq for Blocks {}
+
 /// A part of a long value that is still to be sent, as it was when it was asked for.
 #[derive(Clone, Debug)]
 pub struct BlockRange {
@@ -187,6 +253,11 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
+    fn overwrite_plain(plain: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+        plain.resize(plain.len().max(offset + bytes.len()), 0);
+        plain[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
     /// Against a plain vector: every operation, at offsets around the ends of blocks.
     #[test]
     fn blocks_are_what_a_vector_would_be() {
@@ -200,7 +271,7 @@ mod tests {
                     (edge + rng.below(5) as usize).saturating_sub(2)
                 };
                 let bytes = vec![rng.next_u64() as u8; near(&mut rng)];
-                match rng.below(4) {
+                match rng.below(6) {
                     0 => {
                         blocks.append(&bytes, near(&mut rng));
                         plain.extend_from_slice(&bytes);
@@ -208,12 +279,24 @@ mod tests {
                     1 => {
                         let offset = near(&mut rng);
                         blocks.overwrite(offset, &bytes);
-                        plain.resize(plain.len().max(offset), 0);
-                        let inside = bytes.len().min(plain.len() - offset);
-                        plain[offset..offset + inside].copy_from_slice(&bytes[..inside]);
-                        plain.extend_from_slice(&bytes[inside..]);
+                        overwrite_plain(&mut plain, offset, &bytes);
                     }
-                    2 => shared.push((blocks.clone(), plain.clone())),
+                    2 | 3 => {
+                        let offset = if rng.below(2) == 0 { plain.len() } else { near(&mut rng) };
+                        let skip = if rng.below(8) == 0 { rng.below(9) as usize } else { offset % BLOCK_BYTES };
+                        let mut source = Blocks::of(&vec![0xEE; skip]);
+                        source.append(&bytes, 0);
+                        let (before, old_len) = (blocks.clone(), plain.len());
+                        let replaced = blocks.overwrite_with(offset, &source, skip);
+                        overwrite_plain(&mut plain, offset, &bytes);
+                        let whole = (offset.next_multiple_of(BLOCK_BYTES)..old_len).step_by(BLOCK_BYTES);
+                        let gone = whole.filter(|start| offset + bytes.len() >= old_len.min(start + BLOCK_BYTES));
+                        let gone: Vec<&Block> = gone.map(|start| &before.list[start / BLOCK_BYTES]).collect();
+                        let is_shared = skip == offset % BLOCK_BYTES;
+                        assert!(!is_shared || replaced.list.iter().eq(gone), "what to give back");
+                        shared.push((source, [&vec![0xEE; skip][..], &bytes].concat()));
+                    }
+                    4 => shared.push((blocks.clone(), plain.clone())),
                     _ => {
                         let start = near(&mut rng).min(plain.len());
                         let end = (start + near(&mut rng)).min(plain.len());
@@ -233,6 +316,35 @@ mod tests {
             assert_eq!(blocks.to_vec(), plain);
             assert!(shared.iter().all(|(blocks, plain)| blocks.to_vec() == *plain), "a clone changed with its origin");
         }
+    }
+
+    #[test]
+    fn what_lies_as_it_will_lie_is_shared() {
+        let end = BLOCK_BYTES - 10;
+        let mut value = Blocks::of(&vec![1; end]);
+        let mut source = Blocks::of(&vec![0; end]);
+        source.append(&vec![2; 3 * BLOCK_BYTES], 0);
+        let before = value.clone();
+        assert!(value.is_same(&before));
+        assert!(value.overwrite_with(end, &source, end).is_empty() && !value.is_same(&before));
+        assert!((1..4).all(|block| Arc::ptr_eq(&value.list[block], &source.list[block])));
+        assert_eq!((value.list[0][end - 1], value.list[0][end], value.len()), (1, 2, end + 3 * BLOCK_BYTES));
+        let before = value.clone();
+        let replaced = value.overwrite_with(BLOCK_BYTES, &Blocks::of(&vec![3; 2 * BLOCK_BYTES]), 0);
+        assert_eq!(value.changed_since(&before), [1, 2].map(|block| block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES));
+        value.append(&[4; BLOCK_BYTES], 0);
+        let end = 3 * BLOCK_BYTES..4 * BLOCK_BYTES;
+        assert_eq!(value.changed_since(&before)[2..], [end, 4 * BLOCK_BYTES..value.len()]);
+        assert!(replaced.len() == 2 * BLOCK_BYTES && replaced.list.iter().all(|block| block[0] == 2));
+    }
+
+    #[test]
+    fn what_nobody_reads_any_more_is_let_go_of() {
+        let mut blocks = Blocks::of(&vec![5; 4 * BLOCK_BYTES]);
+        blocks.forget_front(2 * BLOCK_BYTES - 1);
+        blocks.forget_front(3 * BLOCK_BYTES);
+        assert!(blocks.list[..3].iter().all(|block| Arc::ptr_eq(block, &ZEROS)));
+        assert_eq!((blocks.len(), blocks.list[3][0]), (4 * BLOCK_BYTES, 5));
     }
 
     #[test]

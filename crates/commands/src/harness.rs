@@ -5,7 +5,7 @@ use storage::{SlotGroup, Store};
 use wire::registry::{CommandSpec, Resolved, resolve};
 use wire::{Arguments, Protocol, Reply};
 
-use crate::{Outcome, Unit, execute, resume, timed_out};
+use crate::{May, Outcome, Unit, execute, resume, timed_out};
 
 /// One client's view of a store.
 pub(crate) struct Harness {
@@ -61,7 +61,7 @@ impl Harness {
             several_databases: self.several_databases,
             first_key: None,
             random: 7,
-            may_block: self.may_block,
+            may: May { block: self.may_block, stage: false },
             long: None,
             refused: &[],
         };

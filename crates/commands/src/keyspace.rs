@@ -3,12 +3,13 @@
 use base::{Blocks, Text};
 use storage::{Form, Key, Record, Value};
 use types::{Change, Expiry, Kind};
-use wire::{Arguments, ErrorReply, error};
+use wire::{Arguments, ErrorReply, Reply, error};
 
 use crate::ahead::{KeysAhead, Use};
 use crate::arguments::{database, is};
 use crate::failure::{DONE, Executed, Failure};
-use crate::unit::{Unit, argument};
+use crate::long::ToStage;
+use crate::unit::{Outcome, Unit, argument};
 use crate::values::COLD;
 
 const COPY_IN_CLUSTER: ErrorReply =
@@ -49,30 +50,33 @@ pub(crate) fn type_command(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Exe
 
 /// RENAME key newkey.
 pub(crate) fn rename(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
-    rename_unless(arguments, unit, false)?;
-    unit.reply.ok();
-    DONE
+    rename_unless(arguments, unit, false, |reply, _| reply.ok())
 }
 
 /// RENAMENX key newkey.
 pub(crate) fn renamenx(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
-    let renamed = rename_unless(arguments, unit, true)?;
-    unit.reply.integer(i64::from(renamed));
-    DONE
+    rename_unless(arguments, unit, true, |reply, renamed| reply.integer(i64::from(renamed)))
 }
 
-fn rename_unless(arguments: Arguments<'_>, unit: &mut Unit<'_>, only_absent: bool) -> Result<bool, Failure> {
+fn rename_unless(
+    arguments: Arguments<'_>,
+    unit: &mut Unit<'_>,
+    only_absent: bool,
+    answer: fn(&mut Reply<'_>, bool),
+) -> Executed {
     let (source, target) = (unit.key(argument(arguments, 1)), unit.key(argument(arguments, 2)));
     let content = unit.store.read(&source, unit.now_ms).map(Content::of).ok_or(error::NO_SUCH_KEY)?;
-    if source.bytes == target.bytes {
-        return Ok(!only_absent);
+    let is_same = source.bytes == target.bytes;
+    let is_taken = only_absent && (is_same || unit.store.read(&target, unit.now_ms).is_some());
+    if !is_same && !is_taken {
+        if let Some(first) = content.to_stage(&target, unit) {
+            return Ok(Outcome::Stage(first));
+        }
+        content.put(&target, unit)?;
+        unit.store.apply(&source, &Change::Remove)?;
     }
-    if only_absent && unit.store.read(&target, unit.now_ms).is_some() {
-        return Ok(false);
-    }
-    content.put(&target, unit)?;
-    unit.store.apply(&source, &Change::Remove)?;
-    Ok(true)
+    answer(&mut unit.reply, !is_taken);
+    DONE
 }
 
 /// COPY source destination [DB destination-db] [REPLACE].
@@ -102,6 +106,9 @@ pub(crate) fn copy(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let free = replaces || unit.store.read(&target, unit.now_ms).is_none();
     let copied = content.filter(|_| free);
     if let Some(content) = &copied {
+        if let Some(first) = content.to_stage(&target, unit) {
+            return Ok(Outcome::Stage(first));
+        }
         content.put(&target, unit)?;
     }
     unit.reply.integer(i64::from(copied.is_some()));
@@ -123,6 +130,9 @@ pub(crate) fn move_command(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Exe
     let free = unit.store.read(&target, unit.now_ms).is_none();
     let moved = content.filter(|_| free);
     if let Some(content) = &moved {
+        if let Some(first) = content.to_stage(&target, unit) {
+            return Ok(Outcome::Stage(first));
+        }
         content.put(&target, unit)?;
         unit.store.apply(&source, &Change::Remove)?;
     }
@@ -159,11 +169,21 @@ impl Content {
         Content { value, form, expiry }
     }
 
+    /// What the log should have before the target has this.
+    fn to_stage(&self, target: &Key<'_>, unit: &Unit<'_>) -> Option<ToStage> {
+        match &self.value {
+            Carried::Blocks(blocks) if unit.may.stage && unit.stage_of(blocks).is_none() => {
+                Some(ToStage { blocks: blocks.clone(), slot: target.slot })
+            }
+            _ => None,
+        }
+    }
+
     fn put(&self, target: &Key<'_>, unit: &mut Unit<'_>) -> Result<(), Failure> {
         let Content { ref value, form, expiry } = *self;
         let change = match value {
             Carried::Encoding(kind, encoding) => Change::Put { kind: *kind, value: encoding, expiry },
-            Carried::Blocks(blocks) => Change::PutBlocks { blocks, staged: None, expiry },
+            Carried::Blocks(blocks) => Change::PutBlocks { blocks, staged: unit.stage_of(blocks), expiry },
         };
         unit.store.apply(target, &change)?;
         if form != Form::Written {

@@ -7,6 +7,7 @@
 //! ```
 //!
 //! - [`mod@unit`]: what one command may touch, and what it may ask for (to block)
+//! - `long`: values that came in blocks
 //! - `dispatch`: from a command's id to its handler
 //! - `ahead`: keys of commands that have many
 //! - `arguments`, `failure`: numbers and options as Redis reads them, and how a command is refused
@@ -22,6 +23,7 @@ mod expiry;
 mod failure;
 mod keyspace;
 mod lists;
+mod long;
 mod object;
 mod own;
 pub mod scan;
@@ -39,4 +41,5 @@ mod own_tests;
 mod property_tests;
 
 pub use dispatch::{execute, resume, resume_on, timed_out};
-pub use unit::{Block, LongArgument, Outcome, Reason, Refused, Unit};
+pub use long::{LongArgument, ToStage, index_of_long, may_stage, skip_of_long};
+pub use unit::{Block, May, Outcome, Reason, Refused, Unit};

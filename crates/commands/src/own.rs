@@ -89,7 +89,7 @@ pub(crate) fn zh_wait(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed
         reply_version(true, arguments, unit);
         return DONE;
     }
-    if !unit.may_block {
+    if !unit.may.block {
         reply_version(false, arguments, unit);
         return DONE;
     }

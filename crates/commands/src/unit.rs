@@ -1,9 +1,10 @@
 //! A unit: what one command may touch while it runs, and what comes of it.
 
-use base::{Blocks, Database};
+use base::Database;
 use storage::{Key, Store};
-use types::{Change, Expiry};
 use wire::{Arguments, Reply};
+
+use crate::long::{LongArgument, ToStage};
 
 /// What a command may touch; built by the shard for each command.
 pub struct Unit<'a> {
@@ -21,12 +22,28 @@ pub struct Unit<'a> {
     pub first_key: Option<Key<'a>>,
     /// 64 random bits of this unit.
     pub random: u64,
-    /// False inside EXEC: a command that would wait answers at once.
-    pub may_block: bool,
-    /// The value that the command sets, if it came in blocks; its argument is empty then.
+    /// What it may ask for.
+    pub may: May,
+    /// The value that the command sets, if it came in blocks, its argument is empty then; or what [`Outcome::Stage`] asked for.
     pub long: Option<LongArgument<'a>>,
     /// Keys whose values others have, in the order of the arguments: of `ZH.MGET` alone.
     pub refused: &'a [Refused],
+}
+
+/// What a command may ask for instead of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct May {
+    /// To wait ([`Outcome::Block`]); not inside EXEC.
+    pub block: bool,
+    /// That the log has a long value first ([`Outcome::Stage`]); not in a unit of several commands or cores, and not without a log.
+    pub stage: bool,
+}
+
+impl May {
+    /// Of what concerns several commands or cores, and waits for nobody.
+    pub const NOTHING: May = May { block: false, stage: false };
+    /// Of what concerns several cores.
+    pub const BLOCK: May = May { block: true, stage: false };
 }
 
 /// A key that is answered by an error.
@@ -38,15 +55,6 @@ pub struct Refused {
     pub error: Vec<u8>,
 }
 
-/// A value in blocks.
-#[derive(Clone, Copy, Debug)]
-pub struct LongArgument<'a> {
-    /// All of it.
-    pub blocks: &'a Blocks,
-    /// The number under which the log has the blocks already.
-    pub staged: Option<u64>,
-}
-
 /// What came of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -54,6 +62,8 @@ pub enum Outcome {
     Done,
     /// Nothing was written or changed; the command wants to run again when one of its keys has changed.
     Block(Block),
+    /// Nothing was written or changed; the command wants to run again when the log has this value, which is its [`Unit::long`] then.
+    Stage(ToStage),
 }
 
 /// What a blocking command waits for.
@@ -87,18 +97,6 @@ impl<'a> Unit<'a> {
                 Key { bytes, database, slot, hash }
             }
             None => self.key(bytes),
-        }
-    }
-
-    /// The change that sets the value which is the argument at `index`.
-    #[inline]
-    pub(crate) fn put_argument<'b>(&self, arguments: Arguments<'b>, index: usize, expiry: Expiry) -> Change<'b>
-    where
-        'a: 'b,
-    {
-        match self.long {
-            None => Change::put_string(argument(arguments, index), expiry),
-            Some(LongArgument { blocks, staged }) => Change::PutBlocks { blocks, staged, expiry },
         }
     }
 

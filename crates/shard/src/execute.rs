@@ -2,7 +2,7 @@
 
 use base::planted::{Bug, is_planted};
 use base::{ConnectionId, Database, Door};
-use commands::{Outcome, Refused, Unit};
+use commands::{May, Outcome, Refused, Unit};
 use storage::Key;
 use wire::registry::CommandSpec;
 use wire::{Arguments, Protocol, Reply};
@@ -77,7 +77,7 @@ impl Shard {
             several_databases: connection.session.door() == Door::Standalone,
             first_key,
             random,
-            may_block: true,
+            may: May { block: true, stage: self.log.is_some() },
             long: None,
             refused,
         };
@@ -86,9 +86,16 @@ impl Shard {
         if connection.output.has_long() {
             connection.output.settle_long();
         }
-        if let Outcome::Block(block) = outcome {
-            self.wait(Target::Local(id), database, OwnedRequest::new(spec, arguments), block);
-            return None;
+        match outcome {
+            Outcome::Done => {}
+            Outcome::Block(block) => {
+                self.wait(Target::Local(id), database, OwnedRequest::new(spec, arguments), block);
+                return None;
+            }
+            Outcome::Stage(first) => {
+                self.stage_for(index, spec, arguments, first);
+                return None;
+            }
         }
         if let Some(mark) = mark {
             self.hold_if_uncommitted(index, mark, changes);
@@ -105,10 +112,10 @@ impl Shard {
         request: &OwnedRequest,
         database: Database,
         protocol: Protocol,
-        may_block: bool,
+        may: May,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        self.run_into(commands::execute, request, database, may_block, Reply::new(out, protocol))
+        self.run_into(commands::execute, request, database, may, Reply::new(out, protocol))
     }
 
     /// Runs a request whose keys are all here, for the first time or again.
@@ -117,7 +124,7 @@ impl Shard {
         run: impl Fn(&'static CommandSpec, Arguments<'_>, &mut Unit<'_>) -> Outcome,
         request: &OwnedRequest,
         database: Database,
-        may_block: bool,
+        may: May,
         reply: Reply<'_>,
     ) -> Outcome {
         let mut unit = Unit {
@@ -129,7 +136,7 @@ impl Shard {
             // A request of a cluster port comes here only to wait, and what waits names no database.
             several_databases: true,
             first_key: None,
-            may_block,
+            may,
             long: request.long_argument(),
             refused: &[],
         };

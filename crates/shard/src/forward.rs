@@ -2,7 +2,7 @@
 
 use base::limits::OUTPUT_BYTES_MAX;
 use base::{BlockRange, Promise};
-use commands::Outcome;
+use commands::{May, Outcome};
 use session::{EncodedReply, Ticket};
 use wire::registry::{CommandSpec, Family, Flags};
 use wire::{Arguments, ErrorCode, Reply, error};
@@ -72,6 +72,9 @@ impl Shard {
         batch.push_request(origin, spec, arguments, connection.session.database(), connection.session.protocol());
         if blocks {
             connection.stall = Stall::RemoteWaiter(core, origin.ticket);
+        } else if commands::may_stage(spec.id) {
+            // What comes behind it must not come before it.
+            connection.stall = Stall::Upload(ticket);
         }
         self.note_hop(spec);
     }
@@ -130,7 +133,10 @@ impl Shard {
         let changes = self.store.changes_from_here();
         let reply = Reply::with_long(&mut bytes, protocol, &mut long);
         let begun = self.start_timing(request.spec);
-        match self.run_into(commands::execute, &request, database, true, reply) {
+        // What it asked for may have been refused; then it runs without.
+        let has_value = request.long().is_none_or(|value| value.stage.is_some());
+        let may = May { block: true, stage: self.log.is_some() && has_value };
+        match self.run_into(commands::execute, &request, database, may, reply) {
             Outcome::Done => {
                 self.stop_timing(begun, Some(Target::Remote(origin, protocol)), request.spec, request.arguments());
                 self.note_hop_reply(request.spec, &bytes);
@@ -142,6 +148,14 @@ impl Shard {
                 }
             }
             Outcome::Block(block) => self.wait(Target::Remote(origin, protocol), database, request, block),
+            Outcome::Stage(first) => {
+                self.reply_scratch = bytes;
+                let parked = ParkedHop::new(request, origin, (database, protocol));
+                if let Some(ParkedHop { request, .. }) = self.stage_parked(parked, first) {
+                    self.run_forwarded(request, origin, database, protocol);
+                }
+                return;
+            }
         }
         self.reply_scratch = bytes;
     }

@@ -15,13 +15,36 @@ pub struct OwnedRequest {
     long: Option<LongValue>,
 }
 
-/// The value of a request that came in blocks.
+/// A long value that a request goes on with.
 #[derive(Clone, Debug)]
 pub struct LongValue {
-    /// All of it; its argument is empty.
+    /// All of it, behind its first `skip` bytes.
     pub blocks: Blocks,
+    /// Bytes at the front that do not count.
+    pub skip: usize,
     /// Set once the log has its first block.
     pub stage: Option<Stage>,
+    /// Another key has it; else it came with the request, whose argument is empty.
+    pub is_kept: bool,
+    /// How often the log was given blocks of it again, because it was written to.
+    pub rounds: u8,
+}
+
+impl LongValue {
+    /// Of a request of which the log has nothing yet.
+    pub fn new(blocks: Blocks, is_kept: bool) -> LongValue {
+        LongValue { blocks, skip: 0, stage: None, is_kept, rounds: 0 }
+    }
+
+    /// Bytes that count.
+    pub fn payload_bytes(&self) -> usize {
+        self.blocks.len() - self.skip
+    }
+
+    /// Bytes that the store does not have yet.
+    pub fn new_bytes(&self) -> usize {
+        if self.is_kept { 0 } else { self.blocks.len() }
+    }
 }
 
 /// A long value of which the log has blocks.
@@ -31,6 +54,8 @@ pub struct Stage {
     pub number: u64,
     /// The log group that has the first block.
     pub first: LogOrdinal,
+    /// Bytes that the log has from its beginning on.
+    pub bytes: u64,
     /// The slot group of its key.
     pub group: SlotGroupId,
     /// [`storage::SlotGroup::clears`] of that when the first block came; `None` if the group was lent.
@@ -64,13 +89,6 @@ impl OwnedRequest {
         self.long.as_mut()
     }
 
-    /// The log does not have all of its long value.
-    pub fn forget_stage(&mut self) {
-        if let Some(long) = &mut self.long {
-            long.stage = None;
-        }
-    }
-
     /// Its value is long.
     pub fn set_long(&mut self, value: LongValue) {
         self.long = Some(value);
@@ -78,12 +96,17 @@ impl OwnedRequest {
 
     /// Lets go of its long value.
     pub fn take_long(&mut self) -> Option<Blocks> {
-        self.long.take().map(|value| value.blocks)
+        self.take_long_value().map(|value| value.blocks)
+    }
+
+    /// The same, with what is known of it.
+    pub fn take_long_value(&mut self) -> Option<LongValue> {
+        self.long.take()
     }
 
     /// Its value as commands take it.
     pub fn long_argument(&self) -> Option<LongArgument<'_>> {
         let long = self.long.as_ref()?;
-        Some(LongArgument { blocks: &long.blocks, staged: long.stage.map(|stage| stage.number) })
+        Some(LongArgument { blocks: &long.blocks, skip: long.skip, staged: long.stage.map(|stage| stage.number) })
     }
 }

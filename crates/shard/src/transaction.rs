@@ -4,7 +4,7 @@
 mod tests;
 
 use base::{ConnectionId, CoreId, Door};
-use commands::Outcome;
+use commands::{May, Outcome};
 use session::{Buffers, ConnectionContext, ConnectionOutcome, QueuedCommand, Transaction, WatchedKey};
 use storage::SlotGroup;
 use wire::registry::{CommandSpec, Family, key_positions};
@@ -101,7 +101,9 @@ impl Shard {
                     Reply::new(&mut bytes, protocol).error("MISCONF", &text);
                 } else if self.unit_lacks_memory(&taken, self.has_own(masks)) {
                     error::OUT_OF_MEMORY.write(&mut Reply::new(&mut bytes, protocol));
-                } else if let Outcome::Block(block) = self.execute_into(request, database, protocol, true, &mut bytes) {
+                } else if let Outcome::Block(block) =
+                    self.execute_into(request, database, protocol, May::BLOCK, &mut bytes)
+                {
                     return self.begin_wide_wait(id, request, block, masks);
                 }
             }
@@ -214,7 +216,7 @@ impl Shard {
                     database,
                     several_databases,
                     first_key: None,
-                    may_block: false,
+                    may: May::NOTHING,
                     long: None,
                     refused: &[],
                 };

@@ -8,25 +8,33 @@
 //!  reply ◄─────────────────────────────────   commit
 //! ```
 //!
+//! So it is with the value of one key that goes to another one (`COPY`, `RENAME`): its request finds when it runs that the log lacks
+//! the value ([`commands::Outcome::Stage`]), and runs again when that has it.
+//!
 //! The store sees nothing of a value before its request runs, and runs it as any other: at once, in its turn. Until then
 //! no run of a slot group may take the log groups with its blocks for done ([`Uploads::begin_of_runs`]).
+
+mod item;
 
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
-use base::{BLOCK_BYTES, BlockRange, Blocks, Database, LogOrdinal, Slot};
+use base::{BLOCK_BYTES, Blocks, LogOrdinal};
+use commands::ToStage;
 use session::Gate;
 use storage::Store;
-use wire::registry::{CommandId, CommandSpec, Family, Resolved};
-use wire::{Arguments, Protocol};
+use wire::Arguments;
+use wire::registry::{CommandSpec, Family, Resolved};
 
 use crate::connection::Stall;
 use crate::forward::ParkedHop;
-use crate::hop::{Control, Origin};
-use crate::owned_request::{LongValue, OwnedRequest, Stage};
+use crate::hop::Control;
+use crate::owned_request::{OwnedRequest, Stage};
 use crate::route::{Route, route};
 use crate::shard::Shard;
 use crate::window::{Decoded, Window};
+
+pub use item::Upload;
 
 /// Bytes of long values that go to the log in one tick: copied once into the log group and once by the kernel.
 const UPLOAD_BYTES: usize = 256 << 10;
@@ -35,15 +43,10 @@ const UPLOAD_BYTES_IN_COMPANY: usize = BLOCK_BYTES;
 /// Bytes of log that are not synced, above which no more is uploaded: a client is not to outrun the disk, because the kernel
 /// would stop the core for it.
 const UNSYNCED_BYTES_MAX: u64 = 16 << 20;
+/// How often a value that is written to is sent again but for less than a slice.
+const ROUNDS_MAX: u8 = 4;
 /// Bytes of log that are not synced, above which uploads have them synced.
 const UNSYNCED_BYTES_DUE: u64 = 4 << 20;
-
-/// A request with a long value whose blocks are on their way to the log.
-pub struct Upload {
-    parked: ParkedHop,
-    slot: Slot,
-    rest: BlockRange,
-}
 
 /// The requests of one core with long values.
 pub(crate) struct Uploads {
@@ -62,7 +65,7 @@ impl Default for Uploads {
 impl Uploads {
     /// Bytes of the values.
     pub(crate) fn bytes(&self) -> usize {
-        self.queue.iter().filter_map(|upload| upload.parked.request.long()).map(|long| long.blocks.len()).sum()
+        self.queue.iter().map(|upload| upload.value().new_bytes()).sum()
     }
 
     /// Whether there are any.
@@ -96,21 +99,12 @@ impl Uploads {
     }
 }
 
-/// Where a command has the value that it sets as it is.
-fn value_index(id: CommandId) -> Option<usize> {
-    match id {
-        CommandId::Set | CommandId::Setnx | CommandId::Getset => Some(2),
-        CommandId::Setex | CommandId::Psetex => Some(3),
-        _ => None,
-    }
-}
-
 impl Shard {
     /// A whole request of which some arguments are in blocks; their spans are empty.
     pub(crate) fn run_long(&mut self, index: u32, arguments: Arguments<'_>, mut long: Vec<(usize, Blocks)>) {
         match (wire::registry::resolve(arguments), &mut long[..]) {
             (Resolved::Command(spec), [(number, blocks)])
-                if value_index(spec.id) == Some(*number) && self.may_upload(index) =>
+                if commands::index_of_long(spec.id) == Some(*number) && self.may_upload(index) =>
             {
                 let blocks = std::mem::take(blocks);
                 self.start_upload(index, spec, arguments, blocks);
@@ -171,11 +165,48 @@ impl Shard {
         let ticket = connection.output.reserve().as_u64();
         connection.stall = Stall::Upload(ticket);
         let origin = connection.origin(self.core, ticket);
-        let upload = Upload::new(origin, OwnedRequest::new(spec, arguments), blocks, (asking.database, protocol));
+        let upload = Upload::brought(origin, OwnedRequest::new(spec, arguments), blocks, (asking.database, protocol));
         match owner == self.core {
             true => self.on_upload(upload),
             false => self.outbox[usize::from(owner.0)].controls.push(Control::Upload(Box::new(upload))),
         }
+    }
+
+    /// A request of one of this core's connections wants the log to have a value first that a key has.
+    pub(crate) fn stage_for(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        first: ToStage,
+    ) {
+        // What it saw it tells nobody before it runs again.
+        self.store.take_saw_uncommitted();
+        let Some(connection) = self.connections.at(index) else { return };
+        let shown = (connection.session.database(), connection.session.protocol());
+        let ticket = connection.output.reserve().as_u64();
+        connection.stall = Stall::Upload(ticket);
+        let origin = connection.origin(self.core, ticket);
+        let parked = ParkedHop::new(OwnedRequest::new(spec, arguments), origin, shown);
+        self.on_upload(Upload::kept(parked, first));
+    }
+
+    /// The same of a request that came from another core, or asked before; to be run at once if it is back.
+    ///
+    /// What is written to the value while it is on its way makes less and less to be sent again: the rest goes as it runs.
+    pub(crate) fn stage_parked(&mut self, parked: ParkedHop, first: ToStage) -> Option<ParkedHop> {
+        self.store.take_saw_uncommitted();
+        let mut upload = Upload::kept(parked, first);
+        let value = upload.value();
+        let is_rest = value.rounds > 0 && (upload.missing_bytes() <= UPLOAD_BYTES || value.rounds > ROUNDS_MAX);
+        if is_rest && !self.takes_no_blocks(&upload) {
+            while upload.is_missed() {
+                self.log_block(&mut upload);
+            }
+            return Some(upload.parked);
+        }
+        self.on_upload(upload);
+        None
     }
 
     /// A request with a long value for this core is whole.
@@ -195,24 +226,36 @@ impl Shard {
         }
         let company_bytes = if self.has_company() { UPLOAD_BYTES_IN_COMPANY } else { usize::MAX };
         let slice_bytes = self.uploads.slice_bytes.min(company_bytes);
-        let mut logged = 0;
+        let mut moved = 0;
         while let Some(mut upload) = self.uploads.queue.pop_front() {
-            // Where the log takes nothing the request will be refused; should it run all the same, it brings its bytes along.
-            let could_fit = upload.parked.request.long().is_none_or(|long| self.could_hold(long.blocks.len()));
-            let is_refused = self.log.is_none() || self.write_refusal().is_some() || !could_fit;
-            if upload.rest.is_empty() || is_refused {
-                if !upload.rest.is_empty() {
-                    upload.parked.request.forget_stage();
-                }
-                self.run_or_park(upload.parked);
-            } else if logged >= slice_bytes || self.outruns_disk_with_long() || logged > 0 && self.is_late() {
-                return self.uploads.queue.push_front(upload);
-            } else {
-                // In turns, so that a long value does not wait for a longer one.
-                logged += self.log_block(&mut upload);
-                self.uploads.queue.push_back(upload);
+            if !upload.is_half_laid() && self.takes_no_blocks(&upload) {
+                upload.give_up_log();
             }
+            if !upload.is_missed() && !self.lays_out(&mut upload) {
+                self.run_or_park(upload.parked);
+                continue;
+            }
+            let waits_for_disk = upload.is_missed() && self.outruns_disk_with_long();
+            if moved >= slice_bytes || waits_for_disk || moved > 0 && self.is_late() {
+                return self.uploads.queue.push_front(upload);
+            }
+            // In turns, so that a long value does not wait for a longer one.
+            self.put_off.note();
+            moved += if upload.is_missed() { self.log_block(&mut upload) } else { upload.lay_block() };
+            self.uploads.queue.push_back(upload);
         }
+    }
+
+    /// Where the log takes nothing the request will be refused; should it run all the same, it brings its bytes along.
+    fn takes_no_blocks(&self, upload: &Upload) -> bool {
+        self.log.is_none() || self.write_refusal().is_some() || !self.could_hold(upload.value().new_bytes())
+    }
+
+    fn lays_out(&self, upload: &mut Upload) -> bool {
+        let (store, now_ms) = (&self.store, self.now.unix_ms);
+        upload.lays_out(|request, database| {
+            commands::skip_of_long(request.spec, request.arguments(), store, (database, now_ms))
+        })
     }
 
     /// A sync, the next segment, or a run has to come first; it ends with a tick.
@@ -226,24 +269,26 @@ impl Shard {
 
     /// The next block goes to the log; its bytes.
     fn log_block(&mut self, upload: &mut Upload) -> usize {
-        self.put_off.note();
-        if upload.parked.request.long().is_some_and(|value| value.stage.is_none()) {
+        let slot = upload.slot;
+        if upload.value().stage.is_none() {
             // A replay begins with the group of the first block: a clear that came before it must not be in the same one.
             self.seal_group();
         }
         let next = self.log.as_ref().map(storage::log::LogWriter::next_ordinal);
-        let clears = self.store.group(upload.slot.group()).map(storage::SlotGroup::clears);
-        let Some(((value, buffer), next)) = upload.parked.request.long_mut().zip(self.store.log_mut()).zip(next) else {
-            return self.uploads.slice_bytes;
-        };
-        let stage = *value.stage.get_or_insert_with(|| {
-            self.uploads.stages += 1;
-            Stage { number: self.uploads.stages, first: next, group: upload.slot.group(), clears }
+        let clears = self.store.group(slot.group()).map(storage::SlotGroup::clears);
+        let parts = upload.next_block().zip(self.store.log_mut()).zip(next);
+        let Some((((offset, block), buffer), next)) = parts else { return self.uploads.slice_bytes };
+        let stages = &mut self.uploads.stages;
+        let stage = upload.value_mut().stage.get_or_insert_with(|| {
+            *stages += 1;
+            Stage { number: *stages, first: next, bytes: 0, group: slot.group(), clears }
         });
-        let offset = (value.blocks.len() - upload.rest.len()) as u64;
-        let mut block = Vec::with_capacity(BLOCK_BYTES);
-        upload.rest.take(BLOCK_BYTES, &mut block);
-        buffer.append_block(upload.slot, (stage.number, offset), &block);
+        let place = (stage.number, offset);
+        match offset < stage.bytes {
+            true => buffer.append_block_again(slot, place, &block),
+            false => buffer.append_block(slot, place, &block),
+        }
+        stage.bytes = stage.bytes.max(offset + block.len() as u64);
         block.len()
     }
 
@@ -251,21 +296,6 @@ impl Shard {
     pub(crate) fn uploads_want_sync(&self) -> bool {
         let unsynced_bytes = self.log.as_ref().map_or(0, storage::log::LogWriter::unsynced_bytes);
         !self.uploads.queue.is_empty() && unsynced_bytes > UNSYNCED_BYTES_DUE
-    }
-}
-
-impl Upload {
-    fn new(
-        origin: Origin,
-        mut request: OwnedRequest,
-        blocks: Blocks,
-        (database, protocol): (Database, Protocol),
-    ) -> Upload {
-        let rest = BlockRange::new(&blocks, 0..blocks.len());
-        let name = request.arguments().get(request.spec.first_key as usize).expect("the arity covers the key");
-        let slot = placement::slot_of(name);
-        request.set_long(LongValue { blocks, stage: None });
-        Upload { parked: ParkedHop::new(request, origin, (database, protocol)), slot, rest }
     }
 }
 

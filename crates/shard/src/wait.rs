@@ -1,7 +1,7 @@
 //! Blocked requests: they wait here until one of their keys changes.
 
 use base::Database;
-use commands::{Block, Outcome, Unit};
+use commands::{Block, May, Outcome, Unit};
 use wire::{Arguments, Protocol, Reply};
 
 use crate::connection::Stall;
@@ -87,7 +87,7 @@ impl Shard {
         self.begin_long_request(request.spec, request.arguments(), database);
         let changes = self.store.changes_from_here();
         let begun = self.start_timing(request.spec);
-        let outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));
+        let outcome = self.run_into(commands::resume, &request, database, May::BLOCK, Reply::new(&mut bytes, protocol));
         if outcome == Outcome::Done {
             self.stop_timing(begun, Some(target), request.spec, request.arguments());
             self.waiters.remove(id);
@@ -124,6 +124,6 @@ impl Shard {
             commands::timed_out(spec, arguments, unit);
             Outcome::Done
         };
-        self.run_into(time_out, request, database, false, Reply::new(out, protocol));
+        self.run_into(time_out, request, database, May::NOTHING, Reply::new(out, protocol));
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{ConnectionId, CoreId};
-use commands::{Block, Outcome, Unit};
+use commands::{Block, May, Outcome, Unit};
 use wire::registry::CommandSpec;
 use wire::{Arguments, Reply, error};
 
@@ -134,9 +134,9 @@ impl Shard {
             commands::resume_on(spec, arguments, name, unit)
         };
         let begun = self.start_timing(request.spec);
-        let mut outcome = self.run_into(told, &request, database, true, Reply::new(&mut bytes, protocol));
+        let mut outcome = self.run_into(told, &request, database, May::BLOCK, Reply::new(&mut bytes, protocol));
         if outcome != Outcome::Done {
-            outcome = self.run_into(commands::resume, &request, database, true, Reply::new(&mut bytes, protocol));
+            outcome = self.run_into(commands::resume, &request, database, May::BLOCK, Reply::new(&mut bytes, protocol));
         }
         if outcome == Outcome::Done {
             self.stop_timing(begun, Some(Target::Local(id)), request.spec, request.arguments());

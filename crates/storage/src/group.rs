@@ -495,6 +495,20 @@ impl SlotGroup {
         Header::version_and_expiry(self.heap.bytes(found.location))
     }
 
+    /// Bytes of a string, wherever it is; 0 of anything else, or when its time is over.
+    pub(crate) fn string_len(&self, found: Found, now_ms: u64) -> usize {
+        let header = self.header(found);
+        let is_over = header.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        match header.kind {
+            Kind::String if is_over => 0,
+            Kind::String if header.is_long => {
+                self.long.get(number_of(&self.heap.bytes(found.location)[header.value_start()..])).len()
+            }
+            Kind::String => header.value_len as usize,
+            Kind::List => 0,
+        }
+    }
+
     /// The record at a location that the index gave.
     #[inline]
     pub(crate) fn record_at(&self, location: Location) -> Record<'_> {

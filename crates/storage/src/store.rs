@@ -273,6 +273,12 @@ impl Store {
         self.read(key, now_ms).map_or(Version::ABSENT, |record| record.version)
     }
 
+    /// Bytes of the key's string, in memory or on the disk, without anybody's noticing; 0 where it has none, or its group is not here.
+    pub fn string_len(&self, key: &Key<'_>, now_ms: u64) -> usize {
+        let Some(group) = self.group(key.group()) else { return 0 };
+        group.find(key).map_or(0, |found| group.string_len(found, now_ms))
+    }
+
     /// Perform a change on memory and append it to the log. The only way anything changes.
     ///
     /// # Errors

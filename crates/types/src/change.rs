@@ -80,6 +80,17 @@ pub enum Change<'a> {
         /// What.
         bytes: &'a [u8],
     },
+    /// As [`Change::Overwrite`], with bytes that are longer than a block. Replay knows it as that.
+    OverwriteBlocks {
+        /// First byte.
+        offset: u64,
+        /// What, behind its first `skip` bytes; memory shares whole blocks where they lie as they will in the value.
+        blocks: &'a Blocks,
+        /// Bytes at the front of `blocks` that do not count.
+        skip: usize,
+        /// The number under which the log has what counts already; `None` when that is logged with the change.
+        staged: Option<u64>,
+    },
     /// Set the expiry of a key that exists.
     Expire {
         /// Absolute Unix milliseconds.
@@ -187,7 +198,7 @@ impl<'a> Change<'a> {
             Change::Put { .. } | Change::PutBlocks { .. } => tag::PUT,
             Change::Remove => tag::REMOVE,
             Change::Append { .. } => tag::APPEND,
-            Change::Overwrite { .. } => tag::OVERWRITE,
+            Change::Overwrite { .. } | Change::OverwriteBlocks { .. } => tag::OVERWRITE,
             Change::Expire { .. } => tag::EXPIRE,
             Change::Persist => tag::PERSIST,
             Change::ListPush { .. } => tag::LIST_PUSH,
@@ -211,7 +222,8 @@ impl<'a> Change<'a> {
             | Change::ListRemove { element: bytes, .. } => bytes.len(),
             Change::ListPush { elements, .. } => elements.iter().map(|element| element.len()).sum(),
             Change::PutBlocks { blocks, staged: None, .. } => blocks.len(),
-            Change::PutBlocks { .. } => STAGED_BYTES,
+            Change::OverwriteBlocks { blocks, skip, staged: None, .. } => blocks.len() - skip,
+            Change::PutBlocks { .. } | Change::OverwriteBlocks { .. } => STAGED_BYTES,
             Change::Remove
             | Change::Expire { .. }
             | Change::Persist
@@ -221,7 +233,7 @@ impl<'a> Change<'a> {
     }
 
     /// Append the body to `out`, without the long bytes at its end, which are returned: the log may have to cut them
-    /// into pieces. The bytes of [`Change::PutBlocks`] are not returned: what follows its head is the log's business.
+    /// into pieces. Bytes that lie in blocks are not returned: what follows the head is the log's business.
     pub fn encode_head(&self, out: &mut Vec<u8>) -> &'a [u8] {
         match *self {
             Change::Put { kind, value, expiry } => {
@@ -237,6 +249,10 @@ impl<'a> Change<'a> {
             Change::Overwrite { offset, bytes } => {
                 put_varint(out, offset);
                 bytes
+            }
+            Change::OverwriteBlocks { offset, .. } => {
+                put_varint(out, offset);
+                &[]
             }
             Change::Expire { at_ms } => {
                 out.extend_from_slice(&at_ms.to_le_bytes());

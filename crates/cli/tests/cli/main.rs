@@ -17,6 +17,7 @@ mod grow;
 mod help;
 mod library;
 mod library_parts;
+mod long_values;
 mod operators;
 mod process;
 mod proxy;

@@ -94,7 +94,7 @@ fn pop_or_block(arguments: Arguments<'_>, unit: &mut Unit<'_>, from: End, run: R
             return DONE;
         }
     }
-    if !unit.may_block {
+    if !unit.may.block {
         unit.reply.null_array();
         return DONE;
     }
@@ -122,7 +122,7 @@ fn transfer_or_block(
     if has_elements(unit, argument(arguments, 1), run)? && transfer(arguments, unit, from, to)? {
         return DONE;
     }
-    if !unit.may_block {
+    if !unit.may.block {
         unit.reply.null();
         return DONE;
     }
@@ -138,7 +138,7 @@ fn pop_many_or_block(arguments: Arguments<'_>, unit: &mut Unit<'_>, run: Run<'_>
             return DONE;
         }
     }
-    if !unit.may_block {
+    if !unit.may.block {
         unit.reply.null_array();
         return DONE;
     }

@@ -3,6 +3,7 @@
 
 use base::{BLOCK_BYTES, LogOrdinal};
 
+use super::Upload;
 use crate::Durability;
 use crate::one_core::{Core, Segments, request, turn};
 
@@ -36,6 +37,137 @@ fn a_long_value_comes_and_goes_in_slices() {
         (0..12).for_each(|client| assert!(core.told(client) == bulk(&value), "client {client}"));
         assert!(core.sent_bytes_max <= 384 << 10, "{} bytes in one tick", core.sent_bytes_max);
     }
+}
+
+#[test]
+fn parts_of_a_value_come_in_slices_wherever_they_begin() {
+    let _turn = turn();
+    let (short, long) = (vec![b's'; 100], value(5));
+    let olds: [&[u8]; 3] = [b"", &short, &long];
+    for (durability, old) in
+        [Durability::Memory, Durability::Interval].into_iter().flat_map(|d| olds.map(|old| (d, old)))
+    {
+        for offset in [None, Some(0), Some(7), Some(2 * BLOCK_BYTES), Some(9 * BLOCK_BYTES + 5)] {
+            let mut core = Core::new(durability, 2);
+            let (part, name) = (value(12), b"key".as_slice());
+            let mut expected = old.to_vec();
+            if !old.is_empty() {
+                core.receive(0, &request(&[b"SET", name, old]));
+            }
+            let begin = offset.unwrap_or(old.len());
+            expected.resize(expected.len().max(begin + part.len()), 0);
+            expected[begin..begin + part.len()].copy_from_slice(&part);
+            match offset {
+                None => core.receive(0, &request(&[b"APPEND", name, &part])),
+                Some(offset) => {
+                    core.receive(0, &request(&[b"SETRANGE", name, offset.to_string().as_bytes(), &part]));
+                }
+            }
+            let mut is_laid_out = false;
+            while core.more || !core.events.is_empty() {
+                core.tick(0, b"");
+                is_laid_out |= core.shard.uploads.queue.iter().any(Upload::is_half_laid);
+            }
+            assert_eq!(is_laid_out, begin % BLOCK_BYTES > 0, "{begin}");
+            let told = core.told(0);
+            let len = format!(":{}\r\n", expected.len());
+            assert!(told.ends_with(len.as_bytes()), "{} of {}", told.escape_ascii(), expected.len());
+            assert!(core.logged_bytes_max <= 384 << 10, "{} bytes in one tick", core.logged_bytes_max);
+            core.receive(1, &request(&[b"GET", name]));
+            core.come_to_rest();
+            assert!(core.told(1) == bulk(&expected), "{} bytes at {offset:?}", old.len());
+        }
+    }
+}
+
+/// What a part was laid out for may change before it is its turn: others append, or the key goes.
+#[test]
+fn parts_of_a_value_fit_what_it_has_become() {
+    let _turn = turn();
+    let (part, other) = (value(6), value(3));
+    let mut core = Core::new(Durability::Interval, 3);
+    core.shard.set_run_bounds(u64::MAX, 1);
+    core.tick(2, &request(&[b"SET", b"key", b"x"]));
+    core.receive(0, &request(&[b"APPEND", b"key", &part]));
+    core.receive(1, &request(&[b"APPEND", b"key", &other]));
+    core.come_to_rest();
+    core.receive(2, &request(&[b"GET", b"key"]));
+    core.come_to_rest();
+    let got = core.told(2);
+    let is_value = |order: &[&[u8]]| got.ends_with(&bulk(&order.concat()));
+    assert!(is_value(&[b"x", &other, &part]) || is_value(&[b"x", &part, &other]), "one behind the other");
+    core.told(0);
+    core.receive(0, &request(&[b"APPEND", b"key", &part]));
+    for number in 0.. {
+        // It is written to, and goes, as often as there are ticks.
+        core.tick(1, &request(&[b"APPEND", b"key", &[b'y'; 9]]));
+        if number % 7 == 3 {
+            core.tick(1, &request(&[b"DEL", b"key"]));
+        }
+        if !core.replies.is_empty() && core.replies.iter().any(|(client, _)| *client == 0) {
+            break;
+        }
+    }
+    core.come_to_rest();
+    let told = String::from_utf8(core.told(0)).unwrap();
+    core.receive(2, &request(&[b"GET", b"key"]));
+    core.come_to_rest();
+    let len: usize = told.trim_start_matches(':').trim_end().parse().unwrap();
+    let got = core.told(2);
+    assert!(got.windows(part.len()).any(|window| window == part) && len >= part.len(), "{told}");
+}
+
+#[test]
+fn a_long_value_goes_to_another_key_in_slices() {
+    let _turn = turn();
+    for durability in [Durability::Memory, Durability::Interval, Durability::Commit] {
+        let (value, mut core) = (value(40), Core::new(durability, 3));
+        core.shard.set_run_bounds(u64::MAX, 1);
+        core.receive(0, &request(&[b"SET", b"a", &value]));
+        core.come_to_rest();
+        core.receive(0, &[request(&[b"COPY", b"a", b"b"]), request(&[b"RENAME", b"b", b"c"])].concat());
+        core.receive(1, &request(&[b"RENAMENX", b"c", b"a"]));
+        core.receive(0, &[request(&[b"MOVE", b"c", b"1"]), request(&[b"EXISTS", b"a", b"b", b"c"])].concat());
+        core.come_to_rest();
+        assert_eq!(core.told(0), b"+OK\r\n:1\r\n+OK\r\n:1\r\n:1\r\n");
+        let waiting = if durability == Durability::Commit { 1 << 20 } else { 0 };
+        assert!(core.logged_bytes_max <= (384 << 10) + waiting, "{} bytes in one tick", core.logged_bytes_max);
+        core.receive(2, &[request(&[b"SELECT", b"1"]), request(&[b"GET", b"c"])].concat());
+        core.come_to_rest();
+        assert!(core.told(2) == [b"+OK\r\n".as_slice(), &bulk(&value)].concat());
+    }
+}
+
+/// A copy is what its key had when it ran, though that was written to all the time.
+#[test]
+fn a_long_value_that_is_written_to_is_copied_all_the_same() {
+    let _turn = turn();
+    let (value, mut core) = (value(40), Core::new(Durability::Interval, 3));
+    core.shard.set_run_bounds(u64::MAX, 1);
+    core.receive(0, &request(&[b"SET", b"a", &value]));
+    core.come_to_rest();
+    core.told(0);
+    core.receive(0, &[request(&[b"COPY", b"a", b"b"]), request(&[b"GET", b"b"])].concat());
+    let offset_of = |tick: usize| (tick / 4 * 37 % 40) * BLOCK_BYTES + tick;
+    let mut ticks = 0;
+    while core.replies.iter().all(|(client, _)| *client != 0) {
+        let set = request(&[b"SETRANGE", b"a", offset_of(ticks).to_string().as_bytes(), b"!"]);
+        core.tick(1, &[set, request(&[b"APPEND", b"a", b"?"])].concat());
+        ticks += 1;
+        assert!(ticks < 200, "it does not end");
+    }
+    assert!(core.logged_bytes_max <= 640 << 10, "{} bytes in one tick", core.logged_bytes_max);
+    core.come_to_rest();
+    let (copied, got) = core.told(0).split_at_checked(4).map(|(head, tail)| (head.to_vec(), tail.to_vec())).unwrap();
+    assert_eq!(copied, b":1\r\n");
+    let header_bytes = got.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let written = got.len() - header_bytes - 2 - value.len();
+    let mut expected = value;
+    for tick in 0..written {
+        expected[offset_of(tick)] = b'!';
+        expected.push(b'?');
+    }
+    assert!(got == bulk(&expected) && written > 9, "as it was after {written} of {ticks} ticks");
 }
 
 #[test]

@@ -19,6 +19,26 @@ pub(super) enum Beside {
     Blocks(Blocks),
 }
 
+/// What is written into a string.
+pub(super) enum Spliced<'a> {
+    Bytes(&'a [u8]),
+    /// Behind so many of their bytes.
+    Blocks(&'a Blocks, usize),
+}
+
+impl Spliced<'_> {
+    /// The blocks that are not the value's any more.
+    fn write_to(&self, value: &mut Blocks, offset: usize) -> Blocks {
+        match *self {
+            Spliced::Bytes(bytes) => {
+                value.overwrite(offset, bytes);
+                Blocks::default()
+            }
+            Spliced::Blocks(blocks, skip) => value.overwrite_with(offset, blocks, skip),
+        }
+    }
+}
+
 impl SlotGroup {
     pub(super) fn put_list(
         &mut self,
@@ -84,13 +104,12 @@ impl SlotGroup {
         put
     }
 
-    /// Write `bytes` at `offset` of a string that is in blocks, or becomes too long for its record.
+    /// Write at `offset` of a string that is in blocks, or becomes too long for its record.
     pub(super) fn splice_blocks(
         &mut self,
         key: &Key<'_>,
         found: Found,
-        offset: usize,
-        bytes: &[u8],
+        (offset, spliced): (usize, Spliced<'_>),
         version: Version,
     ) -> Result<(), HeapFull> {
         let old = self.header(found);
@@ -98,7 +117,7 @@ impl SlotGroup {
         let header = Header { version, form: Form::Raw, ..old };
         if !old.is_long {
             let mut blocks = Blocks::of(value);
-            blocks.overwrite(offset, bytes);
+            spliced.write_to(&mut blocks, offset);
             self.put_blocks(key, Some(found), blocks, Expiry::Keep, version)?;
             let found = self.find(key).expect("it was just put");
             let header = Header { form: Form::Raw, ..self.header(found) };
@@ -107,9 +126,12 @@ impl SlotGroup {
         }
         let blocks = self.long.get_mut(number_of(value));
         self.beside_bytes -= blocks.len();
-        blocks.overwrite(offset, bytes);
+        let replaced = spliced.write_to(blocks, offset);
         self.beside_bytes += blocks.len();
         header.encode(self.heap.bytes_mut(found.location));
+        if replaced.len() >= LAZY_FREE_BYTES_MIN {
+            self.garbage.push(Garbage::Blocks(replaced));
+        }
         Ok(())
     }
 

@@ -33,8 +33,9 @@ impl SlotGroup {
             (Change::Append { bytes: added }, Some(Value::String { text, .. })) => {
                 text.len() + added.len() <= VALUE_BYTES_MAX
             }
-            (Change::Overwrite { offset, bytes }, Some(Value::String { .. })) => {
-                offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= VALUE_BYTES_MAX as u64)
+            (Change::Overwrite { offset, bytes }, Some(Value::String { .. })) => ends_in_value(offset, bytes.len()),
+            (Change::OverwriteBlocks { offset, blocks, skip, .. }, Some(Value::String { .. })) => {
+                ends_in_value(offset, blocks.len() - skip)
             }
             (Change::ListPush { .. } | Change::ListRemove { .. } | Change::ListTrim { .. }, Some(Value::List(_))) => {
                 true
@@ -54,4 +55,9 @@ impl SlotGroup {
         });
         Err(format!("a change (tag {}) does not fit what its key holds ({holds})", change.tag()))
     }
+}
+
+/// Whether a value may be as long as what ends there.
+fn ends_in_value(offset: u64, len: usize) -> bool {
+    offset.checked_add(len as u64).is_some_and(|end| end <= VALUE_BYTES_MAX as u64)
 }

@@ -3,6 +3,7 @@
 use base::{BLOCK_BYTES, Blocks, Slot, Version};
 use types::{Change, Expiry, Kind, List};
 
+use super::beside::Spliced;
 use super::{Found, SlotGroup, number_of};
 use crate::heap::HeapFull;
 use crate::key::Key;
@@ -72,10 +73,13 @@ impl SlotGroup {
         match *change {
             Change::Append { bytes } if header.is_long => {
                 let len = self.long.get(number_of(&self.heap.bytes(found.location)[header.value_start()..])).len();
-                self.splice_blocks(key, found, len, bytes, version)
+                self.splice_blocks(key, found, (len, Spliced::Bytes(bytes)), version)
             }
             Change::Append { bytes } => self.splice(key, found, header.value_len as usize, bytes, version),
             Change::Overwrite { offset, bytes } => self.splice(key, found, offset as usize, bytes, version),
+            Change::OverwriteBlocks { offset, blocks, skip, .. } => {
+                self.splice_blocks(key, found, (offset as usize, Spliced::Blocks(blocks, skip)), version)
+            }
             Change::Expire { at_ms } => self.set_expiry(key, found, Some(at_ms), version),
             Change::Persist => self.set_expiry(key, found, None, version),
             _ => {
@@ -178,7 +182,7 @@ impl SlotGroup {
         let old_len = header.value_len as usize;
         let new_len = old_len.max(offset + bytes.len());
         if header.is_long || new_len > BLOCK_BYTES {
-            return self.splice_blocks(key, found, offset, bytes, version);
+            return self.splice_blocks(key, found, (offset, Spliced::Bytes(bytes)), version);
         }
         if header.place.is_none() && self.place_for(new_len).is_some() {
             return self.splice_into_place(key, found, (offset, bytes), version);

@@ -7,7 +7,7 @@ use base::{Blocks, Database, Slot, Version};
 use types::change::{PUT_HEAD_BYTES_MAX, put_head};
 use types::{Change, Expiry, Kind};
 
-use super::format::{GROUP_HEADER_BYTES, UnitMark, Witness, tag};
+use super::format::{BLOCK_AGAIN, GROUP_HEADER_BYTES, UnitMark, Witness, tag};
 use super::record::{
     FLAG_COPIED, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, RECORD_CHECKSUM_BYTES, RECORD_HEAD_BYTES_MAX, RecordForm,
     RecordHead, Records,
@@ -99,7 +99,14 @@ impl LogBuffer {
                 self.append_whole(key, version, (kind, expiry), (value, flags));
             }
             Change::PutBlocks { blocks, staged, expiry } => {
-                self.append_put_blocks(key, version, expiry, (blocks, staged, flags));
+                let mut room = [0; PUT_HEAD_BYTES_MAX];
+                let head = put_head(&mut room, Kind::String, expiry);
+                self.append_blocks(key, version, (change.tag(), flags, head), (blocks, 0, staged));
+            }
+            Change::OverwriteBlocks { blocks, skip, staged, .. } => {
+                let mut head = Vec::new();
+                change.encode_head(&mut head);
+                self.append_blocks(key, version, (change.tag(), flags, &head), (blocks, skip, staged));
             }
             _ => self.append_change(key, version, change, flags),
         }
@@ -201,22 +208,19 @@ impl LogBuffer {
     }
 
     #[cold]
-    fn append_put_blocks(
+    fn append_blocks(
         &mut self,
         key: &Key<'_>,
         version: Version,
-        expiry: Expiry,
-        (blocks, staged, flags): (&Blocks, Option<u64>, u8),
+        (tag, flags, head): (u8, u8, &[u8]),
+        (blocks, skip, staged): (&Blocks, usize, Option<u64>),
     ) {
-        let put = (Kind::String, expiry);
+        let len = blocks.len() - skip;
         if let Some(stage) = staged {
-            return self.append_staged(key, version, put, (stage, blocks.len() as u64, flags));
+            return self.append_staged(key, version, (tag, flags, head), (stage, len as u64));
         }
-        let mut room = [0u8; PUT_HEAD_BYTES_MAX];
-        let head = put_head(&mut room, Kind::String, expiry);
-        let pieces = std::iter::once(head).chain(blocks.all());
-        let tag = Change::Put { kind: Kind::String, value: &[], expiry }.tag();
-        self.append_pieces(key, version, (tag, flags), (head.len() + blocks.len(), pieces));
+        let pieces = std::iter::once(head).chain(blocks.pieces(skip..blocks.len()));
+        self.append_pieces(key, version, (tag, flags), (head.len() + len, pieces));
     }
 
     /// Append that a key has the value of `bytes` that came before as the blocks of a stage: a string, or in runs a list in its
@@ -228,19 +232,19 @@ impl LogBuffer {
         put: (Kind, Expiry),
         (stage, bytes): (u64, u64),
     ) {
-        self.append_staged(key, version, put, (stage, bytes, 0));
+        let (kind, expiry) = put;
+        let mut room = [0; PUT_HEAD_BYTES_MAX];
+        let tag = Change::Put { kind, value: &[], expiry }.tag();
+        self.append_staged(key, version, (tag, 0, put_head(&mut room, kind, expiry)), (stage, bytes));
     }
 
     fn append_staged(
         &mut self,
         key: &Key<'_>,
         version: Version,
-        (kind, expiry): (Kind, Expiry),
-        (stage, bytes, flags): (u64, u64, u8),
+        (tag, flags, head): (u8, u8, &[u8]),
+        (stage, bytes): (u64, u64),
     ) {
-        let mut room = [0; PUT_HEAD_BYTES_MAX];
-        let head = put_head(&mut room, kind, expiry);
-        let tag = Change::Put { kind, value: &[], expiry }.tag();
         self.append_head(key, version, (tag, flags | FLAG_STAGED), head.len() + 16);
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(&stage.to_le_bytes());
@@ -252,6 +256,11 @@ impl LogBuffer {
         self.block_bytes += bytes.len() as u64;
         let body = [&stage.to_le_bytes(), &offset.to_le_bytes(), bytes];
         self.append_of_slot(slot, Version::ABSENT, tag::BLOCK, &body);
+    }
+
+    /// Append a part again that came before, and perhaps more behind it: it was written to.
+    pub fn append_block_again(&mut self, slot: Slot, (stage, offset): (u64, u64), bytes: &[u8]) {
+        self.append_block(slot, (stage, offset | BLOCK_AGAIN), bytes);
     }
 
     fn append_pieces<'a>(

@@ -24,9 +24,10 @@ use base::{LogOrdinal, SegmentNumber, Slot, Version};
 use super::record::RecordForm;
 
 /// Version of everything in this file.
-pub const FORMAT_VERSION: u16 = 7;
+pub const FORMAT_VERSION: u16 = 8;
 /// Versions that are read. Runs of version 3 have a checksum behind every string that may go cold, whoever needs it or not; those of 3
-/// and 4 have every list in one piece; from 6 on there may be room behind the end of a run; from 7 on records have short heads.
+/// and 4 have every list in one piece; from 6 on there may be room behind the end of a run; from 7 on records have short heads; from 8 on what
+/// overwrites a value may come in blocks, and a block may come again.
 pub const FORMATS_READ: std::ops::RangeInclusive<u16> = 3..=FORMAT_VERSION;
 /// What is said of bytes in a version that is not read.
 pub fn not_read(format: u16) -> String {
@@ -50,6 +51,9 @@ const fn group_magic(form: RecordForm) -> &'static [u8; 4] {
     }
 }
 
+/// In the offset of a block: these bytes come again, because the value was written to.
+pub(crate) const BLOCK_AGAIN: u64 = 1 << 63;
+
 /// Record tags that are not changes of a key; [`types::Change::tag`] stays below them.
 pub mod tag {
     /// Part of the long body of the next change record; body: the bytes.
@@ -64,7 +68,7 @@ pub mod tag {
     /// The last record of a run; body: see [`crate::run::RunEnd`].
     pub const RUN_END: u8 = 204;
     /// The next part of a long value that is logged before its change; body: stage u64 · offset u64 · bytes. Its slot is
-    /// that of the key.
+    /// that of the key. With [`super::BLOCK_AGAIN`] in the offset it takes the place of what came before.
     pub const BLOCK: u8 = 205;
     /// All keys of the record's slot went: another node will say what it holds.
     pub const FORGET: u8 = 206;

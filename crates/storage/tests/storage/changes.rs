@@ -1,7 +1,7 @@
 //! Random changes that a command could have planned against a value.
 
-use base::BLOCK_BYTES;
 use base::rng::Rng;
+use base::{BLOCK_BYTES, Blocks};
 use types::{Change, End, Expiry, Kind, List};
 
 use crate::model::{Entry, ModelValue};
@@ -48,11 +48,25 @@ impl OwnedChange {
         OwnedChange { shape: Shape::Put(Kind::List, Expiry::Clear), bytes, elements: Vec::new() }
     }
 
-    /// A whole string that is longer than a block.
-    pub fn long_string(&self) -> Option<(Vec<u8>, Expiry)> {
+    /// The bytes of a string, or of what overwrites one, that are longer than a block.
+    pub fn long_bytes(&self) -> Option<&[u8]> {
+        let is_of_string = matches!(self.shape, Shape::Put(Kind::String, _) | Shape::Overwrite(_));
+        (is_of_string && self.bytes.len() > BLOCK_BYTES).then_some(&self.bytes)
+    }
+
+    /// Hand the change to `use_it`, its long bytes in blocks that the log has as `stage`.
+    pub fn with_staged<T>(&self, stage: u64, use_it: impl FnOnce(&Change<'_>) -> T) -> T {
+        let staged = Some(stage);
         match self.shape {
-            Shape::Put(Kind::String, expiry) if self.bytes.len() > BLOCK_BYTES => Some((self.bytes.clone(), expiry)),
-            _ => None,
+            Shape::Overwrite(offset) => {
+                // Every third time they do not lie as they will.
+                let skip = if stage.is_multiple_of(3) { 5 } else { offset as usize % BLOCK_BYTES };
+                let mut blocks = Blocks::of(&vec![7; skip]);
+                blocks.append(&self.bytes, 0);
+                use_it(&Change::OverwriteBlocks { offset, blocks: &blocks, skip, staged })
+            }
+            Shape::Put(_, expiry) => use_it(&Change::PutBlocks { blocks: &Blocks::of(&self.bytes), staged, expiry }),
+            _ => panic!("only these are staged"),
         }
     }
 
@@ -97,6 +111,9 @@ pub fn random_change(rng: &mut Rng, present: Option<&Entry>, most: usize) -> Own
         Some(_) if rng.chance(1, 12) => Shape::Persist,
         Some(ModelValue::String(value)) if rng.chance(1, 2) => {
             bytes = random_bytes(rng, most);
+            if most > 2 * BLOCK_BYTES && rng.chance(1, 8) {
+                bytes.resize(BLOCK_BYTES + rng.below((most - BLOCK_BYTES) as u64) as usize, rng.below(256) as u8);
+            }
             let room = rng.below(value.len() as u64 + 20);
             if rng.chance(1, 2) && value.len() < most { Shape::Append } else { Shape::Overwrite(room) }
         }

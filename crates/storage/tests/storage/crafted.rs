@@ -117,7 +117,7 @@ fn the_rig_writes_what_replay_believes() {
         assert_eq!(string_kind, *put(form, 1).iter().rev().nth(6).unwrap());
         let node = Node::open(directory(form, &[put(form, 1), put_list(form, 2)]), 2, 4096, false).unwrap();
         assert_eq!(node.snapshot().len(), 1);
-        assert_eq!(FORMAT_VERSION, 7);
+        assert_eq!(FORMAT_VERSION, 8);
     }
 }
 
@@ -190,6 +190,18 @@ fn long_values_without_their_bytes_are_refused() {
         refused(form, &[block(0, b"abc"), put(5)], "3 bytes in the log");
         refused(form, &[block(0, b"abc"), block(4, b"e"), put(5)], "0 bytes in the log");
         refused(form, &[block(3, b"de"), put(5)], "0 bytes in the log");
+        let again = |offset: u64, bytes: &[u8]| block(1 << 63 | offset, bytes);
+        let value = |records: &[Vec<u8>]| {
+            let whole = Node::open(directory(form, records), 2, 4096, false).unwrap();
+            let value = whole.snapshot().into_values().next().unwrap();
+            format!("{value:?}")
+        };
+        let plain = value(&[block(0, b"abxyz"), put(5)]);
+        assert_eq!(value(&[block(0, b"abc"), again(2, b"xyz"), put(5)]), plain);
+        assert_eq!(value(&[block(0, b"abz"), again(2, b"xy"), block(4, b"z"), put(5)]), plain);
+        refused(form, &[block(0, b"abc"), again(4, b"xyz"), put(7)], "0 bytes in the log");
+        refused(form, &[again(0, b"abc"), put(3)], "0 bytes in the log");
+        refused(form, &[again(0, b"abc"), block(3, b"xyz"), put(3)], "0 bytes in the log");
         let list = |len| staged(PUT, b"\x02\x01", len);
         let whole =
             Node::open(directory(form, &[block(0, b"\x01a\x02b"), block(4, b"c\x00"), list(6)]), 2, 4096, false)
@@ -199,6 +211,8 @@ fn long_values_without_their_bytes_are_refused() {
         refused(form, &[block(0, b"\x01a\x02b"), list(4)], "does not fit");
         refused(form, &[block(0, b"abc"), staged(PUT, b"\x01\x01x", 3)], "only a whole value");
         refused(form, &[block(0, b"abc"), staged(APPEND, b"", 3)], "only a whole value");
+        refused(form, &[block(0, b"abc"), staged(OVERWRITE, b"\x00", 3)], "does not fit");
+        refused(form, &[block(0, b"abc"), staged(OVERWRITE, b"\x00x", 3)], "only a whole value");
         refused(
             form,
             &[Record { flags: 4, ..Record::new(PUT, 1, b"\x01\x01") }.bytes(form)],

@@ -65,6 +65,10 @@ impl Model {
                 let whole = blocks.to_vec();
                 self.apply(database, name, &Change::put_string(&whole, expiry), version);
             }
+            Change::OverwriteBlocks { offset, blocks, skip, .. } => {
+                let whole = blocks.to_vec();
+                self.apply(database, name, &Change::Overwrite { offset, bytes: &whole[skip..] }, version);
+            }
             Change::Remove => drop(self.keys.remove(&place)),
             _ => {
                 let entry = self.keys.get_mut(&place).unwrap();
@@ -83,7 +87,7 @@ impl Model {
         match (change, present) {
             (Change::Put { .. } | Change::PutBlocks { .. } | Change::Remove, _) => true,
             (Change::Expire { .. } | Change::Persist, present) => present.is_some(),
-            (Change::Append { .. } | Change::Overwrite { .. }, present) => {
+            (Change::Append { .. } | Change::Overwrite { .. } | Change::OverwriteBlocks { .. }, present) => {
                 matches!(present, Some(ModelValue::String(_)))
             }
             (Change::ListPop { count, .. }, Some(ModelValue::List(list))) => *count <= list.len() as u64,

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use base::rng::Rng;
-use base::{BLOCK_BYTES, Blocks, CoreId, Database, Effect, Now, Slot, SlotGroupId};
+use base::{BLOCK_BYTES, CoreId, Database, Effect, Now, Slot, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, Witness, segment_file_name};
 use storage::log::{Damage, LogIdentity, LogWriter, MANIFEST_FILE_NAME, Manifest, Recovery, Replayed};
 use storage::{SlotGroup, Store};
-use types::{Change, Expiry};
 
 use crate::changes::{OwnedChange, random_change, random_name};
 use crate::disk::Disk;
@@ -172,10 +171,15 @@ impl Node {
         let core = owner(slot, self.stores.len() as u16);
         let store = &mut self.stores[core];
         let key = store.key(name, Database(database), slot);
-        if let Some((bytes, expiry)) = change.long_string() {
+        if let Some(bytes) = change.long_bytes() {
             self.stages += 1;
             if self.stages % 2 == 1 {
-                self.put_staged(model, database, name, (&bytes, expiry));
+                self.log_blocks(core, slot, bytes);
+                let store = &mut self.stores[core];
+                change.with_staged(self.stages, |change| {
+                    let version = store.apply(&key, change).unwrap();
+                    model.apply(database, name, change, version);
+                });
                 return core;
             }
         }
@@ -187,21 +191,22 @@ impl Node {
         core
     }
 
-    /// A long string whose bytes are in log groups before that of its change.
-    fn put_staged(&mut self, model: &mut Model, database: u8, name: &[u8], (bytes, expiry): (&[u8], Expiry)) {
-        let slot = slot_of(name);
-        let core = owner(slot, self.stores.len() as u16);
+    /// Long bytes in log groups before that of their change, some of them again because they were others at first.
+    fn log_blocks(&mut self, core: usize, slot: Slot, bytes: &[u8]) {
+        let changes = |number: usize| self.stages % 4 == 1 && number.is_multiple_of(2);
+        let again: Vec<usize> = (0..bytes.len().div_ceil(BLOCK_BYTES)).filter(|number| changes(*number)).collect();
         for (number, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
             let place = (self.stages, (number * BLOCK_BYTES) as u64);
-            self.stores[core].log_mut().unwrap().append_block(slot, place, block);
+            let first = if again.contains(&number) { vec![0xEE; block.len()] } else { block.to_vec() };
+            self.stores[core].log_mut().unwrap().append_block(slot, place, &first);
             self.seal(core);
         }
-        let store = &mut self.stores[core];
-        let key = store.key(name, Database(database), slot);
-        let blocks = Blocks::of(bytes);
-        let change = Change::PutBlocks { blocks: &blocks, staged: Some(self.stages), expiry };
-        let version = store.apply(&key, &change).unwrap();
-        model.apply(database, name, &change, version);
+        for number in again {
+            let (start, end) = (number * BLOCK_BYTES, bytes.len().min((number + 1) * BLOCK_BYTES));
+            let place = (self.stages, start as u64);
+            self.stores[core].log_mut().unwrap().append_block_again(slot, place, &bytes[start..end]);
+            self.seal(core);
+        }
     }
 
     /// A random change of a key out of `names`.

@@ -248,7 +248,10 @@ impl<'a> DecodedChange<'a> {
                 value.bytes = value.blocks.to_vec();
                 Change::Put { kind: Kind::List, value: &value.bytes, expiry }
             }
-            _ if record.is_staged => return Err("only a whole value may be staged".into()),
+            Change::Overwrite { offset, bytes: [] } if record.is_staged => {
+                Change::OverwriteBlocks { offset, blocks: &value.blocks, skip: 0, staged: None }
+            }
+            _ if record.is_staged => return Err("only a whole value or what overwrites one may be staged".into()),
             change => change,
         };
         let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use base::{Blocks, Slot};
 
-use crate::log::format::u64_at;
+use crate::log::format::{BLOCK_AGAIN, u64_at};
 use crate::log::record::RawRecord;
 
 /// Stage and offset before the bytes of a block; stage and length at the end of the change.
@@ -32,14 +32,18 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// The next block of a value. Where earlier ones are missing the value is, too: nobody can need it, unless its change
-    /// says so.
+    /// The next block of a value, or an earlier one again. Where earlier ones are missing the value is, too: nobody can need it,
+    /// unless its change says so.
     pub(crate) fn add(&mut self, record: &RawRecord<'_>) -> Result<(), String> {
         let Some((head, bytes)) = record.body.split_at_checked(HEAD_BYTES) else {
             return Err("a block of a long value is shorter than its head".into());
         };
         Slot::new(record.slot).ok_or("a block's slot does not exist")?;
         let (stage, offset) = (u64_at(head, 0), u64_at(head, 8));
+        if offset & BLOCK_AGAIN != 0 {
+            self.replace(stage, offset ^ BLOCK_AGAIN, bytes);
+            return Ok(());
+        }
         let blocks = self.open.entry(stage).or_default();
         if blocks.len() as u64 != offset {
             self.open.remove(&stage);
@@ -47,6 +51,13 @@ impl Stages {
         }
         blocks.append(bytes, 0);
         Ok(())
+    }
+
+    fn replace(&mut self, stage: u64, offset: u64, bytes: &[u8]) {
+        match self.open.get_mut(&stage) {
+            Some(blocks) if offset <= blocks.len() as u64 => blocks.overwrite(offset as usize, bytes),
+            _ => drop(self.open.remove(&stage)),
+        }
     }
 
     /// The value that a change names at the end of its body, and the body without that.
