@@ -114,7 +114,7 @@ impl Client {
             first_key: None,
             random: 7,
             may: May { block: self.may_block, stage: false },
-            long: None,
+            long: &[],
             refused: &[],
         };
         let outcome = run(spec, arguments, &mut unit);

@@ -62,7 +62,7 @@ impl Harness {
             first_key: None,
             random: 7,
             may: May { block: self.may_block, stage: false },
-            long: None,
+            long: &[],
             refused: &[],
         };
         let result = run(Arguments::new(&request.bytes, &request.spans), &mut unit);

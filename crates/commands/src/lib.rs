@@ -41,5 +41,5 @@ mod own_tests;
 mod property_tests;
 
 pub use dispatch::{execute, resume, resume_on, timed_out};
-pub use long::{LongArgument, ToStage, index_of_long, may_stage, skip_of_long};
+pub use long::{KEPT, LongArgument, ToStage, key_of_long, may_stage, skip_of_long, takes_long};
 pub use unit::{Block, May, Outcome, Reason, Refused, Unit};

@@ -19,6 +19,8 @@ use crate::unit::{Unit, argument};
 /// A value in blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct LongArgument<'a> {
+    /// Which argument it is, which is empty then; [`KEPT`] if it is none.
+    pub argument: usize,
     /// All of it, behind its first `skip` bytes.
     pub blocks: &'a Blocks,
     /// Bytes at the front that do not count.
@@ -26,6 +28,9 @@ pub struct LongArgument<'a> {
     /// The number under which the log has the bytes already.
     pub staged: Option<u64>,
 }
+
+/// The number of a value that did not come with the request.
+pub const KEPT: usize = 0;
 
 /// A long value that the log should have before a command runs that gives it to another key.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,12 +41,25 @@ pub struct ToStage {
     pub slot: Slot,
 }
 
-/// Where a command has the one argument that it may take as a [`LongArgument`].
-pub fn index_of_long(id: CommandId) -> Option<usize> {
+/// Whether a command may take its argument of that number as a [`LongArgument`].
+pub fn takes_long(id: CommandId, arguments: Arguments<'_>, number: usize) -> bool {
     match id {
-        CommandId::Set | CommandId::Setnx | CommandId::Getset | CommandId::Append => Some(2),
-        CommandId::Setex | CommandId::Psetex | CommandId::Setrange => Some(3),
-        _ => None,
+        CommandId::Set | CommandId::Setnx | CommandId::Getset | CommandId::Append => number == 2,
+        CommandId::Setex | CommandId::Psetex | CommandId::Setrange => number == 3,
+        CommandId::Mset | CommandId::Msetnx => number > 0 && number.is_multiple_of(2),
+        CommandId::Msetex => {
+            let count = arguments.get(1).and_then(|word| integer(word).ok()).unwrap_or(0);
+            number > 2 && !number.is_multiple_of(2) && i64::try_from(number / 2).is_ok_and(|pair| pair <= count)
+        }
+        _ => false,
+    }
+}
+
+/// The argument that is the key of a long one.
+pub fn key_of_long(id: CommandId, number: usize) -> usize {
+    match id {
+        CommandId::Mset | CommandId::Msetnx | CommandId::Msetex => number - 1,
+        _ => 1,
     }
 }
 
@@ -85,7 +103,7 @@ impl<'a> Written<'a> {
     pub(crate) fn at(self, offset: u64) -> Change<'a> {
         match self {
             Written::Bytes(bytes) => Change::Overwrite { offset, bytes },
-            Written::Blocks(LongArgument { blocks, skip, staged }) => {
+            Written::Blocks(LongArgument { blocks, skip, staged, .. }) => {
                 Change::OverwriteBlocks { offset, blocks, skip, staged }
             }
         }
@@ -93,17 +111,25 @@ impl<'a> Written<'a> {
 }
 
 impl<'a> Unit<'a> {
+    #[inline]
+    fn long_argument(&self, index: usize) -> Option<LongArgument<'a>> {
+        self.long.iter().find(|long| long.argument == index).copied()
+    }
+
     /// The argument at `index`, which may be long.
     pub(crate) fn written<'b>(&self, arguments: Arguments<'b>, index: usize) -> Written<'b>
     where
         'a: 'b,
     {
-        self.long.map_or_else(|| Written::Bytes(argument(arguments, index)), Written::Blocks)
+        match self.long_argument(index) {
+            Some(long) => Written::Blocks(long),
+            None => Written::Bytes(argument(arguments, index)),
+        }
     }
 
     /// The number under which the log has these blocks, if it has them as they are.
     pub(crate) fn stage_of(&self, blocks: &Blocks) -> Option<u64> {
-        self.long.filter(|long| long.blocks.is_same(blocks)).and_then(|long| long.staged)
+        self.long_argument(KEPT).filter(|long| long.blocks.is_same(blocks)).and_then(|long| long.staged)
     }
 
     /// The change that sets the value which is the argument at `index`.
@@ -112,7 +138,7 @@ impl<'a> Unit<'a> {
     where
         'a: 'b,
     {
-        match self.long {
+        match self.long_argument(index) {
             None => Change::put_string(argument(arguments, index), expiry),
             Some(LongArgument { blocks, staged, .. }) => Change::PutBlocks { blocks, staged, expiry },
         }

@@ -24,8 +24,8 @@ pub struct Unit<'a> {
     pub random: u64,
     /// What it may ask for.
     pub may: May,
-    /// The value that the command sets, if it came in blocks, its argument is empty then; or what [`Outcome::Stage`] asked for.
-    pub long: Option<LongArgument<'a>>,
+    /// Values that the command sets and that came in blocks, or what [`Outcome::Stage`] asked for.
+    pub long: &'a [LongArgument<'a>],
     /// Keys whose values others have, in the order of the arguments: of `ZH.MGET` alone.
     pub refused: &'a [Refused],
 }

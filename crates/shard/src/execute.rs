@@ -78,7 +78,7 @@ impl Shard {
             first_key,
             random,
             may: May { block: true, stage: self.log.is_some() },
-            long: None,
+            long: &[],
             refused,
         };
         let outcome = commands::execute(spec, arguments, &mut unit);
@@ -127,6 +127,7 @@ impl Shard {
         may: May,
         reply: Reply<'_>,
     ) -> Outcome {
+        let long = request.long_arguments();
         let mut unit = Unit {
             random: self.rng.next_u64(),
             store: &mut self.store,
@@ -137,7 +138,7 @@ impl Shard {
             several_databases: true,
             first_key: None,
             may,
-            long: request.long_argument(),
+            long: &long,
             refused: &[],
         };
         run(request.spec, request.arguments(), &mut unit)

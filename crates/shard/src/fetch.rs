@@ -304,7 +304,7 @@ impl Shard {
 
     fn refuse_hop_with(&mut self, mut parked: ParkedHop, reply: &[u8]) -> Option<ParkedHop> {
         self.send_hop_reply(parked.origin, reply, None, None);
-        self.store.let_go(parked.request.take_long().into_iter());
+        self.let_go(parked.request.take_long());
         self.end_parked(parked);
         None
     }

@@ -124,7 +124,7 @@ impl Shard {
         if refusal.is_some() || self.refuse_forwarded(&request, &mut reply) {
             self.note_hop_reply(request.spec, &bytes);
             self.send_hop_reply(origin, &bytes, None, None);
-            return self.store.let_go(request.take_long().into_iter());
+            return self.let_go(request.take_long());
         }
         if request.spec.family == Family::Node {
             return self.run_forwarded_keyspace(&request, origin, (database, protocol));
@@ -134,7 +134,7 @@ impl Shard {
         let reply = Reply::with_long(&mut bytes, protocol, &mut long);
         let begun = self.start_timing(request.spec);
         // What it asked for may have been refused; then it runs without.
-        let has_value = request.long().is_none_or(|value| value.stage.is_some());
+        let has_value = request.long().iter().all(|value| value.stage.is_some());
         let may = May { block: true, stage: self.log.is_some() && has_value };
         match self.run_into(commands::execute, &request, database, may, reply) {
             Outcome::Done => {
@@ -142,7 +142,7 @@ impl Shard {
                 self.note_hop_reply(request.spec, &bytes);
                 let until = if self.tracks { self.commitment(changes) } else { None };
                 self.send_hop_reply(origin, &bytes, long, until);
-                self.store.let_go(request.take_long().into_iter());
+                self.let_go(request.take_long());
                 if !self.waiters.is_empty() {
                     self.fire_waiters();
                 }
@@ -300,8 +300,7 @@ impl Shard {
 
     /// While it waited, or its value came, its slot went elsewhere.
     fn refuse_parked(&mut self, mut parked: ParkedHop, foreign: &Foreign) {
-        let blocks = parked.request.long_mut().map(|long| std::mem::take(&mut long.blocks));
-        self.store.let_go(blocks.into_iter());
+        self.let_go(parked.request.take_long());
         if !parked.request.spec.flags.contains(Flags::BLOCKING) {
             self.note_rejected(parked.request.spec);
         }

@@ -18,7 +18,7 @@ use base::ConnectionId;
 
 use crate::connection::Stall;
 use crate::hop::Control;
-use crate::owned_request::{LongValue, OwnedRequest};
+use crate::owned_request::OwnedRequest;
 use crate::shard::Shard;
 use crate::unit::UnitWork;
 
@@ -361,7 +361,7 @@ pub(crate) fn taken_by(arguments: Arguments<'_>) -> usize {
 }
 
 pub(crate) fn taken_by_owned(request: &OwnedRequest) -> usize {
-    taken_by(request.arguments()) + request.long().map_or(0, LongValue::new_bytes)
+    taken_by(request.arguments()) + request.new_bytes()
 }
 
 #[cfg(test)]

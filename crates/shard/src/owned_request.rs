@@ -1,6 +1,6 @@
 //! A request that outlives its receive buffer: blocked, parked, or part of a unit over several cores.
 
-use base::{Blocks, LogOrdinal, SlotGroupId, Span};
+use base::{Blocks, LogOrdinal, Slot, SlotGroupId, Span};
 use commands::LongArgument;
 use wire::Arguments;
 use wire::registry::CommandSpec;
@@ -12,28 +12,35 @@ pub struct OwnedRequest {
     pub spec: &'static CommandSpec,
     bytes: Vec<u8>,
     spans: Vec<Span>,
-    long: Option<LongValue>,
+    long: Vec<LongValue>,
 }
 
 /// A long value that a request goes on with.
 #[derive(Clone, Debug)]
 pub struct LongValue {
+    /// Which argument it is, which is empty then; [`commands::KEPT`] if another key has it.
+    pub argument: usize,
+    /// Of the key that will have it.
+    pub slot: Slot,
     /// All of it, behind its first `skip` bytes.
     pub blocks: Blocks,
     /// Bytes at the front that do not count.
     pub skip: usize,
     /// Set once the log has its first block.
     pub stage: Option<Stage>,
-    /// Another key has it; else it came with the request, whose argument is empty.
-    pub is_kept: bool,
     /// How often the log was given blocks of it again, because it was written to.
     pub rounds: u8,
 }
 
 impl LongValue {
-    /// Of a request of which the log has nothing yet.
-    pub fn new(blocks: Blocks, is_kept: bool) -> LongValue {
-        LongValue { blocks, skip: 0, stage: None, is_kept, rounds: 0 }
+    /// One of which the log has nothing yet.
+    pub fn new(argument: usize, slot: Slot, blocks: Blocks) -> LongValue {
+        LongValue { argument, slot, blocks, skip: 0, stage: None, rounds: 0 }
+    }
+
+    fn as_argument(&self) -> LongArgument<'_> {
+        let LongValue { argument, ref blocks, skip, stage, .. } = *self;
+        LongArgument { argument, blocks, skip, staged: stage.map(|stage| stage.number) }
     }
 
     /// Bytes that count.
@@ -43,7 +50,7 @@ impl LongValue {
 
     /// Bytes that the store does not have yet.
     pub fn new_bytes(&self) -> usize {
-        if self.is_kept { 0 } else { self.blocks.len() }
+        if self.argument == commands::KEPT { 0 } else { self.blocks.len() }
     }
 }
 
@@ -66,7 +73,7 @@ impl OwnedRequest {
     /// Copy a request.
     pub fn new(spec: &'static CommandSpec, arguments: Arguments<'_>) -> OwnedRequest {
         let mut owned =
-            OwnedRequest { spec, bytes: Vec::new(), spans: Vec::with_capacity(arguments.len()), long: None };
+            OwnedRequest { spec, bytes: Vec::new(), spans: Vec::with_capacity(arguments.len()), long: Vec::new() };
         for argument in arguments.iter() {
             owned.spans.push(Span { start: owned.bytes.len() as u32, len: argument.len() as u32 });
             owned.bytes.extend_from_slice(argument);
@@ -79,34 +86,33 @@ impl OwnedRequest {
         Arguments::new(&self.bytes, &self.spans)
     }
 
-    /// Its value, if that is long.
-    pub fn long(&self) -> Option<&LongValue> {
-        self.long.as_ref()
+    /// Its long values.
+    pub fn long(&self) -> &[LongValue] {
+        &self.long
     }
 
-    /// Its value, if that is long.
-    pub fn long_mut(&mut self) -> Option<&mut LongValue> {
-        self.long.as_mut()
+    /// Its long values.
+    pub fn long_mut(&mut self) -> &mut [LongValue] {
+        &mut self.long
     }
 
-    /// Its value is long.
-    pub fn set_long(&mut self, value: LongValue) {
-        self.long = Some(value);
+    /// It has these.
+    pub fn set_long(&mut self, values: Vec<LongValue>) {
+        self.long = values;
     }
 
-    /// Lets go of its long value.
-    pub fn take_long(&mut self) -> Option<Blocks> {
-        self.take_long_value().map(|value| value.blocks)
+    /// Lets go of its long values.
+    pub fn take_long(&mut self) -> Vec<LongValue> {
+        std::mem::take(&mut self.long)
     }
 
-    /// The same, with what is known of it.
-    pub fn take_long_value(&mut self) -> Option<LongValue> {
-        self.long.take()
+    /// Bytes of its long values that the store does not have yet.
+    pub fn new_bytes(&self) -> usize {
+        self.long.iter().map(LongValue::new_bytes).sum()
     }
 
-    /// Its value as commands take it.
-    pub fn long_argument(&self) -> Option<LongArgument<'_>> {
-        let long = self.long.as_ref()?;
-        Some(LongArgument { blocks: &long.blocks, skip: long.skip, staged: long.stage.map(|stage| stage.number) })
+    /// Its long values as commands take them.
+    pub fn long_arguments(&self) -> Vec<LongArgument<'_>> {
+        self.long.iter().map(LongValue::as_argument).collect()
     }
 }

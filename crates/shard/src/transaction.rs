@@ -217,7 +217,7 @@ impl Shard {
                     several_databases,
                     first_key: None,
                     may: May::NOTHING,
-                    long: None,
+                    long: &[],
                     refused: &[],
                 };
                 commands::execute(spec, arguments, &mut unit);

@@ -29,11 +29,12 @@ use wire::registry::{CommandSpec, Family, Resolved};
 use crate::connection::Stall;
 use crate::forward::ParkedHop;
 use crate::hop::Control;
-use crate::owned_request::{OwnedRequest, Stage};
+use crate::owned_request::{LongValue, OwnedRequest, Stage};
 use crate::route::{Route, route};
 use crate::shard::Shard;
 use crate::window::{Decoded, Window};
 
+use item::NextBlock;
 pub use item::Upload;
 
 /// Bytes of long values that go to the log in one tick: copied once into the log group and once by the kernel.
@@ -65,7 +66,7 @@ impl Default for Uploads {
 impl Uploads {
     /// Bytes of the values.
     pub(crate) fn bytes(&self) -> usize {
-        self.queue.iter().map(|upload| upload.value().new_bytes()).sum()
+        self.queue.iter().map(|upload| upload.parked.request.new_bytes()).sum()
     }
 
     /// Whether there are any.
@@ -91,7 +92,7 @@ impl Uploads {
             return Some(sealed);
         }
         let uploads = self.queue.iter().map(|upload| &upload.parked);
-        let values = uploads.chain(parked).filter_map(|parked| parked.request.long());
+        let values = uploads.chain(parked).flat_map(|parked| parked.request.long());
         values.filter_map(|value| value.stage).try_fold(sealed, |begin, stage| {
             let clears = store.group(stage.group).map(storage::SlotGroup::clears);
             (clears.is_some() && clears == stage.clears).then(|| begin.min(LogOrdinal(stage.first.0 - 1)))
@@ -101,17 +102,23 @@ impl Uploads {
 
 impl Shard {
     /// A whole request of which some arguments are in blocks; their spans are empty.
-    pub(crate) fn run_long(&mut self, index: u32, arguments: Arguments<'_>, mut long: Vec<(usize, Blocks)>) {
-        match (wire::registry::resolve(arguments), &mut long[..]) {
-            (Resolved::Command(spec), [(number, blocks)])
-                if commands::index_of_long(spec.id) == Some(*number) && self.may_upload(index) =>
-            {
-                let blocks = std::mem::take(blocks);
-                self.start_upload(index, spec, arguments, blocks);
-            }
-            _ => self.run_in_one_piece(index, arguments, &long),
+    pub(crate) fn run_long(&mut self, index: u32, arguments: Arguments<'_>, long: Vec<(usize, Blocks)>) {
+        if let Resolved::Command(spec) = wire::registry::resolve(arguments)
+            && long.iter().all(|(number, _)| commands::takes_long(spec.id, arguments, *number))
+            && self.may_upload(index)
+            && !self.is_spread(index, spec, arguments)
+        {
+            return self.start_upload(index, spec, arguments, long);
         }
+        self.run_in_one_piece(index, arguments, &long);
         self.store.let_go(long.into_iter().map(|(_, blocks)| blocks));
+    }
+
+    /// Whether its keys are of several cores.
+    fn is_spread(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
+        let Some(asking) = self.asking(index, spec) else { return false };
+        let place = (self.core, &*self.table, &self.store);
+        matches!(route(spec, arguments, None, asking, place, &mut self.route_scratch), Route::Spread)
     }
 
     /// What waits for something else first is run as if it had come at once.
@@ -139,7 +146,13 @@ impl Shard {
         self.window = outer;
     }
 
-    fn start_upload(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>, blocks: Blocks) {
+    fn start_upload(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        long: Vec<(usize, Blocks)>,
+    ) {
         debug_assert!(spec.family == Family::Data, "values are data");
         let Some(connection) = self.connections.at(index) else { return };
         let gate = connection.session.gate(Resolved::Command(spec), arguments, &mut connection.output);
@@ -147,7 +160,7 @@ impl Shard {
             self.list_for_flush(index);
             self.on_denied(index, spec, arguments, (denial, context));
             self.note_rejected_at(index, spec);
-            return self.store.let_go(std::iter::once(blocks));
+            return self.store.let_go(long.into_iter().map(|(_, blocks)| blocks));
         }
         let protocol = connection.session.protocol();
         self.list_for_flush(index);
@@ -157,7 +170,7 @@ impl Shard {
         let reach = self.reach(index);
         if self.refuse(index, spec, &place) || self.refuse_foreign(index, spec, arguments, reach) {
             self.note_rejected_at(index, spec);
-            return self.store.let_go(std::iter::once(blocks));
+            return self.store.let_go(long.into_iter().map(|(_, blocks)| blocks));
         }
         self.note_written(index, spec, arguments, None);
         let owner = if let Route::Hop(core) = place { core } else { self.core };
@@ -165,7 +178,7 @@ impl Shard {
         let ticket = connection.output.reserve().as_u64();
         connection.stall = Stall::Upload(ticket);
         let origin = connection.origin(self.core, ticket);
-        let upload = Upload::brought(origin, OwnedRequest::new(spec, arguments), blocks, (asking.database, protocol));
+        let upload = Upload::brought(origin, OwnedRequest::new(spec, arguments), long, (asking.database, protocol));
         match owner == self.core {
             true => self.on_upload(upload),
             false => self.outbox[usize::from(owner.0)].controls.push(Control::Upload(Box::new(upload))),
@@ -209,6 +222,11 @@ impl Shard {
         None
     }
 
+    /// Nobody needs these any more.
+    pub(crate) fn let_go(&mut self, values: Vec<LongValue>) {
+        self.store.let_go(values.into_iter().map(|value| value.blocks));
+    }
+
     /// A request with a long value for this core is whole.
     pub(crate) fn on_upload(&mut self, upload: Upload) {
         self.uploads.queue.push_back(upload);
@@ -219,7 +237,7 @@ impl Shard {
         if self.stopping {
             // The node ends: its clients see their connections end, and the last runs need not mind what never runs.
             self.uploads.queue.clear();
-            return self.parked_hops.retain(|parked| parked.request.long().is_none());
+            return self.parked_hops.retain(|parked| parked.request.long().is_empty());
         }
         if self.uploads.queue.is_empty() {
             return;
@@ -248,7 +266,7 @@ impl Shard {
 
     /// Where the log takes nothing the request will be refused; should it run all the same, it brings its bytes along.
     fn takes_no_blocks(&self, upload: &Upload) -> bool {
-        self.log.is_none() || self.write_refusal().is_some() || !self.could_hold(upload.value().new_bytes())
+        self.log.is_none() || self.write_refusal().is_some() || !self.could_hold(upload.parked.request.new_bytes())
     }
 
     fn lays_out(&self, upload: &mut Upload) -> bool {
@@ -269,27 +287,27 @@ impl Shard {
 
     /// The next block goes to the log; its bytes.
     fn log_block(&mut self, upload: &mut Upload) -> usize {
-        let slot = upload.slot;
-        if upload.value().stage.is_none() {
+        let Some(value) = upload.next_value() else { return 0 };
+        let slot = value.slot;
+        if value.stage.is_none() {
             // A replay begins with the group of the first block: a clear that came before it must not be in the same one.
             self.seal_group();
         }
         let next = self.log.as_ref().map(storage::log::LogWriter::next_ordinal);
         let clears = self.store.group(slot.group()).map(storage::SlotGroup::clears);
-        let parts = upload.next_block().zip(self.store.log_mut()).zip(next);
-        let Some((((offset, block), buffer), next)) = parts else { return self.uploads.slice_bytes };
+        let Some((buffer, next)) = self.store.log_mut().zip(next) else { return self.uploads.slice_bytes };
         let stages = &mut self.uploads.stages;
-        let stage = upload.value_mut().stage.get_or_insert_with(|| {
+        let stage = value.stage.get_or_insert_with(|| {
             *stages += 1;
             Stage { number: *stages, first: next, bytes: 0, group: slot.group(), clears }
         });
-        let place = (stage.number, offset);
-        match offset < stage.bytes {
-            true => buffer.append_block_again(slot, place, &block),
-            false => buffer.append_block(slot, place, &block),
+        let number = stage.number;
+        let Some(NextBlock { offset, bytes, is_again }) = upload.next_block() else { return 0 };
+        match is_again {
+            true => buffer.append_block_again(slot, (number, offset), &bytes),
+            false => buffer.append_block(slot, (number, offset), &bytes),
         }
-        stage.bytes = stage.bytes.max(offset + block.len() as u64);
-        block.len()
+        bytes.len()
     }
 
     /// Whether long values on their way need a sync to go on.

@@ -43,7 +43,7 @@ fn value(seed: u64) -> Vec<u8> {
 
 /// What every key holds.
 fn contents(server: &Server) -> Vec<(String, String)> {
-    let names = ["{long}source", "{long}copy", "{long}second", "{long}part", "{long}parts"];
+    let names = ["{long}source", "{long}copy", "{long}second", "{long}part", "{long}parts", "{long}one", "{long}two"];
     names.iter().map(|name| (server.ask(&["strlen", name]), server.ask(&["digest", name]))).collect()
 }
 
@@ -74,6 +74,8 @@ fn parts_and_copies_of_long_values_survive_a_kill() {
             assert!(client.ask(&[b"APPEND", b"{long}part", &value(2)]).starts_with(':'));
             let len = 12_345 + VALUE_BYTES;
             assert_eq!(client.ask(&[b"SETRANGE", b"{long}parts", b"12345", &value(3)]), format!(":{len}"));
+            let (one, two) = (value(4), value(5));
+            assert_eq!(client.ask(&[b"MSET", b"{long}one", &one, b"{long}short", b"s", b"{long}two", &two]), "+OK");
             is_over.store(true, Ordering::Relaxed);
             writer.join().unwrap()
         });

@@ -1,7 +1,7 @@
 //! Writing several strings at once: MSET, MSETNX, MSETEX.
 
 use base::Text;
-use types::{Change, Expiry};
+use types::Expiry;
 use wire::{Arguments, ErrorReply, error};
 
 use super::conditional::Condition;
@@ -84,7 +84,8 @@ fn put_all(
     let mut keys = KeysAhead::every(arguments, (first, 2), count, Use::Write);
     while let Some((index, key)) = keys.next(unit) {
         let expiry = kept_if_present(expiry, &key, unit);
-        unit.store.apply(&key, &Change::put_string(argument(arguments, index + 1), expiry))?;
+        let put = unit.put_argument(arguments, index + 1, expiry);
+        unit.store.apply(&key, &put)?;
     }
     Ok(())
 }

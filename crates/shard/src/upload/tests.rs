@@ -80,6 +80,28 @@ fn parts_of_a_value_come_in_slices_wherever_they_begin() {
     }
 }
 
+#[test]
+fn several_long_values_come_in_slices_in_one_request() {
+    let _turn = turn();
+    let (one, two, short) = (value(9), value(5), [b's'; 100]);
+    for durability in [Durability::Memory, Durability::Interval, Durability::Commit] {
+        let mut core = Core::new(durability, 2);
+        core.shard.set_run_bounds(u64::MAX, 1);
+        core.receive(0, &request(&[b"MSET", b"a", &one, b"b", &short, b"c", &two]));
+        core.receive(0, &request(&[b"MSETNX", b"d", &two, b"c", &one]));
+        core.receive(0, &request(&[b"MSETEX", b"2", b"e", &two, b"f", &one, b"EX", b"100"]));
+        core.come_to_rest();
+        assert_eq!(core.told(0), b"+OK\r\n:0\r\n:1\r\n");
+        let waiting = if durability == Durability::Commit { 1 << 20 } else { 0 };
+        assert!(core.logged_bytes_max <= (384 << 10) + waiting, "{} bytes in one tick", core.logged_bytes_max);
+        for (name, value) in [("a", &one[..]), ("b", &short), ("c", &two), ("e", &two), ("f", &one)] {
+            core.receive(1, &request(&[b"GET", name.as_bytes()]));
+            core.come_to_rest();
+            assert!(core.told(1) == bulk(value), "{name}");
+        }
+    }
+}
+
 /// What a part was laid out for may change before it is its turn: others append, or the key goes.
 #[test]
 fn parts_of_a_value_fit_what_it_has_become() {
