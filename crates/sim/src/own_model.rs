@@ -9,7 +9,7 @@ use wire::reply_parse::Value;
 
 use crate::checker::bytes_of;
 use crate::history::{Action, Answer, Operation};
-use crate::own::OwnAction;
+use crate::own::{OwnAction, is_of};
 
 /// A value and the virtual times between which it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,47 +34,73 @@ pub fn check(operations: &[Operation], evicts: bool) -> Result<(), String> {
         if *own == OwnAction::Flush {
             flush(&mut keys, operation);
         }
+        if let OwnAction::SetAll { pairs } = own {
+            for (key, value) in pairs {
+                let set = OwnAction::Set { key: key.clone(), value: value.clone(), life_ms: None };
+                step(&mut keys, key, &set, operation, &operation.answer, evicts)?;
+            }
+            continue;
+        }
+        if let (OwnAction::GetAll { keys: read }, Answer::Reply(Value::Array(items))) = (own, &operation.answer) {
+            for (key, item) in read.iter().zip(items) {
+                let get = OwnAction::Get { key: key.clone() };
+                step(&mut keys, key, &get, operation, &Answer::Reply(item.clone()), evicts)?;
+            }
+            continue;
+        }
         let Some(key) = own.key() else { continue };
         if let OwnAction::Give { target, renames, .. } = own {
             give(&mut keys, (key, target, *renames), operation, evicts).map_err(|words| format!("{key}: {words}"))?;
             continue;
         }
-        // What an earlier span left is not known until the first write.
-        let before = keys.get(key).cloned();
-        let after = match (own, &operation.answer) {
-            (_, Answer::Refused(_)) => before,
-            (OwnAction::Get { .. }, Answer::Reply(reply)) => match before {
-                Some(states) => {
-                    Some(read(states, bytes_of(reply), operation, evicts).map_err(|words| format!("{key}: {words}"))?)
-                }
-                None => None,
-            },
-            (OwnAction::Get { .. }, Answer::None) => before,
-            (_, Answer::Reply(reply)) => {
-                let after = apply(own, before, operation, evicts);
-                fitting(own, after, reply).map_err(|words| format!("{key}: {words}"))?
-            }
-            // It may have happened or not.
-            (_, Answer::None) => match (before.clone(), apply(own, before, operation, evicts)) {
-                (Some(mut states), Some(others)) => {
-                    states.extend(others);
-                    Some(states)
-                }
-                _ => None,
-            },
-        };
-        match after {
-            Some(states) => keys.insert(key, states),
-            None => keys.remove(key),
-        };
+        step(&mut keys, key, own, operation, &operation.answer, evicts)?;
     }
+    Ok(())
+}
+
+/// What the states of one key become.
+fn step<'a>(
+    keys: &mut BTreeMap<&'a str, Vec<Option<Stored>>>,
+    key: &'a str,
+    own: &OwnAction,
+    operation: &Operation,
+    answer: &Answer,
+    evicts: bool,
+) -> Result<(), String> {
+    // What an earlier span left is not known until the first write.
+    let before = keys.get(key).cloned();
+    let after = match (own, answer) {
+        (_, Answer::Refused(_)) => before,
+        (OwnAction::Get { .. }, Answer::Reply(reply)) => match before {
+            Some(states) => {
+                Some(read(states, bytes_of(reply), operation, evicts).map_err(|words| format!("{key}: {words}"))?)
+            }
+            None => None,
+        },
+        (OwnAction::Get { .. }, Answer::None) => before,
+        (_, Answer::Reply(reply)) => {
+            let after = apply(own, before, operation, evicts);
+            fitting(own, after, reply).map_err(|words| format!("{key}: {words}"))?
+        }
+        // It may have happened or not.
+        (_, Answer::None) => match (before.clone(), apply(own, before, operation, evicts)) {
+            (Some(mut states), Some(others)) => {
+                states.extend(others);
+                Some(states)
+            }
+            _ => None,
+        },
+    };
+    match after {
+        Some(states) => keys.insert(key, states),
+        None => keys.remove(key),
+    };
     Ok(())
 }
 
 /// All keys of the client are gone, or may be.
 fn flush(keys: &mut BTreeMap<&str, Vec<Option<Stored>>>, operation: &Operation) {
-    let prefix = format!("o{}.", operation.client);
-    for (_, states) in keys.iter_mut().filter(|(key, _)| key.trim_start_matches('{').starts_with(&prefix)) {
+    for (_, states) in keys.iter_mut().filter(|(key, _)| is_of(key, operation.client)) {
         match operation.answer {
             Answer::Reply(_) => *states = vec![None],
             Answer::None => states.push(None),
@@ -223,7 +249,9 @@ fn apply(
             };
             before.map(|states| states.into_iter().map(expire).collect())
         }
-        OwnAction::Get { .. } | OwnAction::Give { .. } | OwnAction::Flush | OwnAction::Select { .. } => before,
+        // The first two are steps of others.
+        OwnAction::SetAll { .. } | OwnAction::GetAll { .. } | OwnAction::Give { .. } => before,
+        OwnAction::Get { .. } | OwnAction::Flush | OwnAction::Select { .. } => before,
     }
 }
 

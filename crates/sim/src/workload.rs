@@ -5,7 +5,7 @@ use base::rng::Rng;
 
 use crate::client::{Client, OWN_KEYS};
 use crate::history::Action;
-use crate::own::OwnAction;
+use crate::own::{OwnAction, set_of};
 use crate::swarm::{Feature, Swarm};
 
 /// Token keys: every second pair shares a hash tag, so that cluster clients have units too.
@@ -172,5 +172,5 @@ fn own(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
         value = value.repeat((20 + rng.below(3000) as usize) / value.len() + 1);
     }
     let name = format!("o{}.{}", client.number, client.own_generation);
-    Action::Own(OwnAction::random(&name, number, value, rng))
+    Action::Own(OwnAction::random(set_of(&name, number, client.door()), value, rng))
 }
