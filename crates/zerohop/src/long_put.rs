@@ -1,4 +1,5 @@
-//! Long values on their way into the store: the log gets a slice at a time, and the change at the end names them.
+//! Long values, and long ends of values, on their way into the store: the log gets a slice at a time, and the change at the end
+//! names them.
 //!
 //! ```text
 //!   put(key, 100 MiB)   slice · slice · …  · slice      change: memory shares the blocks
@@ -11,13 +12,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::{BLOCK_BYTES, Blocks, LogOrdinal, Version};
-use types::Change;
+use types::{Change, Expiry};
 
-use crate::Error;
-use crate::checks::key_of;
+use crate::checks::{check_value, key_of, read};
 use crate::engine::Engine;
 use crate::options::Durability;
 use crate::store::{Shared, apply_change, expiry};
+use crate::{Error, Store};
 
 /// Bytes of a long value that go to the log while the lock is held, and the longest value that is logged in one piece.
 pub(crate) const SLICE_BYTES: usize = 256 << 10;
@@ -108,6 +109,47 @@ impl Shared {
             }
         }
         Ok(())
+    }
+}
+
+impl Store {
+    /// Appends what is longer than a slice; the new length.
+    pub(crate) fn append_long(&self, key: &[u8], bytes: &[u8]) -> Result<u64, Error> {
+        let shared = self.shared();
+        let mut stage = None;
+        let result = shared.log_slices(key, bytes, &mut stage).and_then(|()| {
+            // As the value is now: if it has another length when they get there, they are copied.
+            let skip = shared.string_len(key) % BLOCK_BYTES;
+            let mut blocks = Blocks::of(&vec![0; skip]);
+            blocks.append(bytes, 0);
+            self.name_end(key, (&blocks, skip, stage))
+        });
+        shared.lock().close_upload(stage);
+        result
+    }
+
+    fn name_end(&self, key: &[u8], (blocks, skip, staged): (&Blocks, usize, Option<u64>)) -> Result<u64, Error> {
+        let bytes = blocks.len() - skip;
+        self.change_value(key, key.len() + bytes, |engine, now| {
+            let key = key_of(&engine.data, key);
+            let present_len = read(&mut engine.data, &key, now.unix_ms)?.map(|present| present.text.len() as u64);
+            let offset = present_len.unwrap_or(0);
+            let len = offset + bytes as u64;
+            check_value(key.bytes, len)?;
+            if present_len.is_none() {
+                apply_change(&mut engine.data, &key, &Change::put_string(&[], Expiry::Clear))?;
+            }
+            apply_change(&mut engine.data, &key, &Change::OverwriteBlocks { offset, blocks, skip, staged })?;
+            Ok(len)
+        })
+    }
+}
+
+impl Shared {
+    fn string_len(&self, key: &[u8]) -> usize {
+        let mut engine = self.lock();
+        let now = engine.now();
+        engine.data.string_len(&key_of(&engine.data, key), now.unix_ms)
     }
 }
 

@@ -198,13 +198,17 @@ impl Store {
         })
     }
 
-    /// Appends to a value, or sets it where there is none; its new length, bytes. An expiry stays. What is appended is copied
-    /// in one piece: others wait for as long as that takes.
+    /// Appends to a value, or sets it where there is none; its new length, bytes. An expiry stays. What is long is logged in slices,
+    /// and others have their turn in between; they see the value without it until all of it is there.
     ///
     /// # Errors
     /// [`Error::WrongType`], [`Error::ValueTooLong`] when it would become so, [`Error::Unreadable`], and those of every write ([`Store::put`]).
     pub fn append(&self, key: &[u8], bytes: &[u8]) -> Result<u64, Error> {
         check_key(key)?;
+        if bytes.len() > crate::long_put::SLICE_BYTES {
+            check_value(key, bytes.len() as u64)?;
+            return self.append_long(key, bytes);
+        }
         self.change_value(key, key.len() + bytes.len(), |engine, now| {
             let key = key_of(&engine.data, key);
             let present_len = read(&mut engine.data, &key, now.unix_ms)?.map(|present| present.text.len() as u64);
@@ -318,7 +322,7 @@ impl Store {
     }
 
     /// The same, of a value that has to be in memory.
-    fn change_value<R>(
+    pub(crate) fn change_value<R>(
         &self,
         key: &[u8],
         bytes: usize,

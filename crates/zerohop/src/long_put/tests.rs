@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::Store;
 use crate::testing::Scratch;
 
 #[test]
@@ -59,4 +58,37 @@ fn long_values_beyond_all_log_that_may_be_come_to_an_end_and_so_does_who_writes_
         }
     });
     assert_eq!((store.len(), store.get(b"long").unwrap().unwrap().len()), (1001, value.len()));
+}
+
+#[test]
+fn a_long_end_of_a_value_is_logged_in_slices_and_is_there_again() {
+    let scratch = Scratch::new("end");
+    let end: Vec<u8> = (0..1_000_000u32).map(|at| (at / 7) as u8).collect();
+    let before: [&[u8]; 4] = [b"", b"short", &[7; BLOCK_BYTES], &[8; 100_000]];
+    let store = Store::open(scratch.path()).unwrap();
+    for (number, before) in before.into_iter().enumerate() {
+        let name = number.to_be_bytes();
+        if number > 0 {
+            store.put(&name, before).unwrap();
+        }
+        let groups = || store.shared().lock().journal.as_ref().unwrap().log.sealed().0;
+        let earlier = groups();
+        assert_eq!(store.append(&name, &end).unwrap(), (before.len() + end.len()) as u64);
+        assert!(groups() > earlier + (end.len() / SLICE_BYTES) as u64, "it came in one group");
+    }
+    // Somebody else appends while the slices are on their way: it lies otherwise than it was laid out.
+    let mut stage = None;
+    store.shared().log_slices(b"raced", &end, &mut stage).unwrap();
+    store.append(b"raced", b"first").unwrap();
+    assert_eq!(store.name_end(b"raced", (&Blocks::of(&end), 0, stage)).unwrap(), 5 + end.len() as u64);
+    store.shared().lock().close_upload(stage);
+    // As after a crash: nothing is checkpointed any more.
+    store.shared().lock().journal.as_mut().unwrap().log.on_log_failed(String::from("planted"));
+    store.close().unwrap_err();
+    let store = Store::open(scratch.path()).unwrap();
+    for (number, before) in before.into_iter().enumerate() {
+        assert_eq!(store.get(&number.to_be_bytes()).unwrap().unwrap(), [before, &end].concat().as_slice());
+    }
+    assert_eq!(store.get(b"raced").unwrap().unwrap(), [b"first", &end[..]].concat().as_slice());
+    assert!(matches!(store.append(b"raced", &vec![0; 512 << 20]), Err(Error::ValueTooLong { .. })));
 }
