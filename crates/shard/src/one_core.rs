@@ -76,11 +76,11 @@ impl Core {
         Core::on(NodeState::anonymous(), durability, clients, set)
     }
 
-    /// With values that leave memory above a limit.
-    pub(crate) fn tiering(limit_bytes: usize, clients: u32) -> Core {
+    /// With a memory limit, and what comes of it.
+    pub(crate) fn limited(limit_bytes: usize, when_full: &str, clients: u32) -> Core {
         let mut node = NodeState::anonymous();
         node.config.preset("maxmemory", limit_bytes.to_string().as_bytes()).unwrap();
-        node.config.preset("zerohop-when-full", b"tier").unwrap();
+        node.config.preset("zerohop-when-full", when_full.as_bytes()).unwrap();
         Core::on(node, Durability::Interval, clients, |_| ())
     }
 

@@ -250,6 +250,8 @@ impl Shard {
                 upload.give_up_log();
             }
             if !upload.is_missed() && !self.lays_out(&mut upload) {
+                // It is not on its way any more, or it would need room twice.
+                self.update_memory();
                 self.run_or_park(upload.parked);
                 continue;
             }

@@ -14,7 +14,7 @@ fn name(number: usize) -> Vec<u8> {
 
 /// Twice as much as fits, and what nobody asks for is on the disk.
 fn full_core() -> Core {
-    let mut core = Core::tiering(LIMIT, 3);
+    let mut core = Core::limited(LIMIT, "tier", 3);
     for number in 0..KEYS {
         core.receive(1, &request(&[b"SET", &name(number), &[b'v'; 1000]]));
         core.come_to_rest();

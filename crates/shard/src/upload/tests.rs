@@ -193,6 +193,25 @@ fn a_long_value_that_is_written_to_is_copied_all_the_same() {
 }
 
 #[test]
+fn a_long_value_needs_its_room_once() {
+    let _turn = turn();
+    let mut core = Core::limited(64 * BLOCK_BYTES, "refuse", 2);
+    for (name, words) in [("SET", vec![]), ("APPEND", vec![]), ("SETRANGE", vec![&b"5"[..]])] {
+        let key = name.as_bytes();
+        core.receive(0, &request(&[&[key, key], &words[..], &[&value(40)]].concat()));
+        core.come_to_rest();
+        let told = core.told(0);
+        assert!(!told.starts_with(b"-"), "{name}: {}", told.escape_ascii());
+        core.receive(1, &request(&[b"APPEND", key, &value(30)]));
+        core.come_to_rest();
+        assert_eq!(core.told(1), b"-OOM command not allowed when used memory > 'maxmemory'.\r\n", "{name}");
+        core.tick(0, &request(&[b"DEL", key]));
+        core.come_to_rest();
+        assert_eq!(core.told(0), b":1\r\n");
+    }
+}
+
+#[test]
 fn others_are_served_meanwhile_and_see_the_old_value() {
     let _turn = turn();
     let mut core = Core::new(Durability::Interval, 2);
