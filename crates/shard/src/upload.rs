@@ -201,15 +201,18 @@ impl Shard {
         connection.stall = Stall::Upload(ticket);
         let origin = connection.origin(self.core, ticket);
         let parked = ParkedHop::new(OwnedRequest::new(spec, arguments), origin, shown);
-        self.on_upload(Upload::kept(parked, first));
+        self.on_upload(Upload::kept(parked, first, None));
     }
 
     /// The same of a request that came from another core, or asked before; to be run at once if it is back.
     ///
     /// What is written to the value while it is on its way makes less and less to be sent again: the rest goes as it runs.
-    pub(crate) fn stage_parked(&mut self, parked: ParkedHop, first: ToStage) -> Option<ParkedHop> {
+    pub(crate) fn stage_parked(&mut self, mut parked: ParkedHop, first: ToStage) -> Option<ParkedHop> {
         self.store.take_saw_uncommitted();
-        let mut upload = Upload::kept(parked, first);
+        let before = parked.request.take_long();
+        let mut upload = Upload::kept(parked, first, before.last());
+        // It may be the last one that has them.
+        self.let_go(before);
         let value = upload.value();
         let is_rest = value.rounds > 0 && (upload.missing_bytes() <= UPLOAD_BYTES || value.rounds > ROUNDS_MAX);
         if is_rest && !self.takes_no_blocks(&upload) {

@@ -61,9 +61,8 @@ impl Upload {
         Upload { parked: ParkedHop::new(request, origin, shown), missing, laying: None, layings: 0 }
     }
 
-    /// A request that gives a value of the store to another key. If it asked before, the log lacks what was written since.
-    pub(super) fn kept(mut parked: ParkedHop, ToStage { blocks, slot }: ToStage) -> Upload {
-        let before = parked.request.take_long().pop();
+    /// A request that gives a value of the store to another key. If it asked `before`, the log lacks what was written since.
+    pub(super) fn kept(mut parked: ParkedHop, ToStage { blocks, slot }: ToStage, before: Option<&LongValue>) -> Upload {
         let mut value = LongValue::new(commands::KEPT, slot, blocks);
         let mut missing = vec![(0, 0..value.blocks.len())];
         if let Some(before) = before {

@@ -192,6 +192,33 @@ fn a_long_value_that_is_written_to_is_copied_all_the_same() {
     assert!(got == bulk(&expected) && written > 9, "as it was after {written} of {ticks} ticks");
 }
 
+/// What was to be copied is another value by then: the log has the old one in vain, and its memory goes in slices all the same.
+#[test]
+fn a_long_value_that_was_copied_in_vain_is_given_back_in_slices() {
+    let _turn = turn();
+    let (old, new) = (value(320), value(40));
+    let mut core = Core::new(Durability::Interval, 2);
+    core.shard.set_run_bounds(u64::MAX, 1);
+    core.receive(0, &request(&[b"SET", b"a", &old]));
+    core.receive(0, &request(&[b"SET", b"other", &new]));
+    core.come_to_rest();
+    core.tick(0, &request(&[b"COPY", b"a", b"b"]));
+    // At once, inside a transaction.
+    let replace = [request(&[b"MULTI"]), request(&[b"COPY", b"other", b"a", b"REPLACE"]), request(&[b"EXEC"])];
+    core.tick(1, &replace.concat());
+    let mut garbage_max = 0;
+    while core.more || !core.events.is_empty() {
+        core.tick(0, b"");
+        garbage_max = garbage_max.max(core.shard.store.garbage_bytes());
+    }
+    assert!(garbage_max > old.len() - (4 << 20), "{} bytes in one tick", old.len() - garbage_max);
+    assert_eq!(core.told(0), b"+OK\r\n+OK\r\n:1\r\n");
+    core.told(1);
+    core.receive(1, &request(&[b"GET", b"b"]));
+    core.come_to_rest();
+    assert!(core.told(1) == bulk(&new));
+}
+
 #[test]
 fn a_long_value_needs_its_room_once() {
     let _turn = turn();
