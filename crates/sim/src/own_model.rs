@@ -91,10 +91,7 @@ fn step<'a>(
             _ => None,
         },
     };
-    match after {
-        Some(states) => keys.insert(key, states),
-        None => keys.remove(key),
-    };
+    set(keys, key, after);
     Ok(())
 }
 
@@ -262,19 +259,17 @@ fn read(
     operation: &Operation,
     evicts: bool,
 ) -> Result<Vec<Option<Stored>>, String> {
-    let (began_us, ended_us) = (operation.invoked_us, operation.returned_us);
     let fits = |state: &Option<Stored>| match state {
         None => found.is_empty(),
-        Some(Stored { expires_us, .. }) if found.is_empty() => {
-            expires_us.is_some_and(|(earliest, _)| evicts || earliest <= ended_us)
-        }
-        Some(Stored { value, expires_us }) => {
-            value.as_bytes() == found && expires_us.is_none_or(|(_, latest)| began_us <= latest)
-        }
+        Some(stored) if found.is_empty() => stored.may_be_gone(operation, evicts),
+        Some(stored) => stored.value.as_bytes() == found && stored.may_be_there(operation),
     };
     let possible: Vec<Option<Stored>> = states.iter().filter(|state| fits(state)).cloned().collect();
     match possible.is_empty() {
-        true => Err(format!("{} was read at {began_us}..{ended_us}, possible: {states:?}", found.escape_ascii())),
+        true => {
+            let (began_us, ended_us) = (operation.invoked_us, operation.returned_us);
+            Err(format!("{} was read at {began_us}..{ended_us}, possible: {states:?}", found.escape_ascii()))
+        }
         // What was found to be gone does not come back.
         false if found.is_empty() => Ok(vec![None]),
         false => Ok(possible),

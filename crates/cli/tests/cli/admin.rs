@@ -10,6 +10,7 @@ use std::time::Instant;
 use ports::PortBlock;
 use rustix::process::Signal;
 
+use crate::connection::Client;
 use crate::process::{PATIENCE, Scratch, Server, run};
 use reader::{Family, read};
 
@@ -46,32 +47,7 @@ fn page() -> Vec<(String, String, Vec<String>, Option<String>)> {
     .collect()
 }
 
-/// A connection of a client that stays.
-struct Client {
-    stream: TcpStream,
-    lines: BufReader<TcpStream>,
-}
-
 impl Client {
-    fn new(port: u16) -> Client {
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { lines: BufReader::new(stream.try_clone().unwrap()), stream }
-    }
-
-    /// What an inline request is answered, a bulk string in one piece.
-    fn ask(&mut self, line: &str) -> String {
-        write!(self.stream, "{line}\r\n").unwrap();
-        let mut reply = String::new();
-        self.lines.read_line(&mut reply).unwrap();
-        if let Some(length) = reply.strip_prefix('$').and_then(|length| length.trim().parse::<usize>().ok()) {
-            let mut bytes = vec![0; length + 2];
-            self.lines.read_exact(&mut bytes).unwrap();
-            reply = String::from_utf8(bytes).unwrap();
-        }
-        reply
-    }
-
     /// Fields of INFO that are numbers.
     fn info(&mut self) -> BTreeMap<String, f64> {
         let text = self.ask("INFO everything");

@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod client;
 mod cluster;
+mod connection;
 mod deadlines;
 mod demo;
 mod directories;
