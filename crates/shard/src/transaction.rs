@@ -7,8 +7,9 @@ use base::{ConnectionId, CoreId, Door};
 use commands::{May, Outcome};
 use session::{Buffers, ConnectionContext, ConnectionOutcome, QueuedCommand, Transaction, WatchedKey};
 use storage::SlotGroup;
+use wire::error::{self, ErrorReply};
 use wire::registry::{CommandSpec, Family, key_positions};
-use wire::{Arguments, ErrorCode, Protocol, Reply, error};
+use wire::{Arguments, ErrorCode, Protocol, Reply};
 
 use crate::foreign::Reach;
 use crate::keyspace::Shown;
@@ -112,9 +113,14 @@ impl Shard {
             UnitWork::Exec(transaction) => {
                 let taken: Vec<(&CommandSpec, usize)> =
                     transaction.commands().map(|command| (command.spec, taken_by(command.arguments))).collect();
-                match self.unit_lacks_memory(&taken, self.has_own(masks)) {
-                    true => error::exec_out_of_memory(&mut Reply::new(&mut bytes, protocol)),
-                    false => self.exec(id, transaction, protocol, &mut bytes),
+                let writes = taken.iter().any(|(spec, _)| spec.is_write());
+                if let Some(text) = self.write_refusal().filter(|_| writes) {
+                    error::exec_refused(&mut Reply::new(&mut bytes, protocol), "MISCONF", &text);
+                } else if self.unit_lacks_memory(&taken, self.has_own(masks)) {
+                    let ErrorReply { code, text } = error::OUT_OF_MEMORY;
+                    error::exec_refused(&mut Reply::new(&mut bytes, protocol), code, text);
+                } else {
+                    self.exec(id, transaction, protocol, &mut bytes);
                 }
             }
             UnitWork::Keyspace(request) => {
@@ -195,7 +201,6 @@ impl Shard {
         bytes: &mut Vec<u8>,
     ) {
         self.note_command(spec.id);
-        let refusal = if spec.is_write() && self.checks_writes { self.write_refusal() } else { None };
         if self.denies_queued(id, spec, arguments, bytes) {
             return;
         }
@@ -203,10 +208,6 @@ impl Shard {
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
         let several_databases = connection.session.door() == base::Door::Standalone;
         match spec.family {
-            Family::Data if refusal.is_some() => {
-                let text = refusal.unwrap_or_default();
-                Reply::new(bytes, protocol).error("MISCONF", &text);
-            }
             Family::Data => {
                 let mut unit = commands::Unit {
                     random: self.rng.next_u64(),

@@ -211,7 +211,7 @@ pub fn requests(action: &Action) -> Vec<Vec<Vec<u8>>> {
         Action::Wait { key, old, timeout_ms } => {
             vec![words(&[b"ZH.WAIT", key.as_bytes(), b"NE", old, timeout_ms.to_string().as_bytes()])]
         }
-        Action::Own(own) => vec![own.request()],
+        Action::Own(own) => own.requests(),
     }
 }
 
@@ -261,7 +261,7 @@ pub fn answer(action: &Action, replies: &[Value]) -> Result<Answer, String> {
         Value::Array(items) if items.iter().all(|item| error_of(item).is_some()) => items.first().and_then(error_of),
         _ => None,
     };
-    if matches!((action, replies), (Action::Own(own), [reply]) if own.fits(reply)) {
+    if matches!(action, Action::Own(own) if own.fits(decisive)) {
         return Ok(Answer::Reply(decisive.clone()));
     }
     let error = replies.iter().find_map(error_of).or(inner);

@@ -24,6 +24,7 @@ pub mod network;
 pub mod node;
 pub mod own;
 pub mod own_model;
+mod own_world;
 pub mod run;
 pub mod shard_node;
 pub mod street;

@@ -1,4 +1,4 @@
-//! Keys that one client has to itself, checked against a model: expiry, removal, emptying a database.
+//! Keys that one client has to itself, checked against a model: strings and lists, parts of them, expiry, removal, transactions.
 //!
 //! Requests of one connection on one key happen in their order, so at any moment the key is in the state of the last
 //! acknowledged request or of one of those still without a reply.
@@ -61,15 +61,73 @@ pub enum OwnAction {
         /// Life from now, milliseconds.
         life_ms: u64,
     },
+    /// `PERSIST key`.
+    Persist {
+        /// Which.
+        key: String,
+    },
     /// `DEL key`.
     Remove {
         /// Which.
         key: String,
     },
-    /// `GET key`.
+    /// `GET key`, or `GETDEL key`.
     Get {
         /// Which.
         key: String,
+        /// Whether the key is gone afterwards.
+        takes: bool,
+    },
+    /// `GETRANGE key first last`.
+    GetPart {
+        /// Which.
+        key: String,
+        /// Of its bytes.
+        first: usize,
+        /// The last one that belongs to it.
+        last: usize,
+    },
+    /// `RPUSH key value …`, or `LPUSH`.
+    Push {
+        /// Which.
+        key: String,
+        /// Unique.
+        values: Vec<String>,
+        /// Whether they come before the others.
+        front: bool,
+    },
+    /// `LPOP key`, or `RPOP`.
+    Pop {
+        /// Which.
+        key: String,
+        /// Whether it is the first.
+        front: bool,
+    },
+    /// `LSET key index value`.
+    SetElement {
+        /// Which.
+        key: String,
+        /// From the front.
+        index: usize,
+        /// Unique.
+        value: String,
+    },
+    /// `LTRIM key first -1`.
+    Trim {
+        /// Which.
+        key: String,
+        /// The first element that stays.
+        first: usize,
+    },
+    /// `LRANGE key 0 -1`.
+    Range {
+        /// Which.
+        key: String,
+    },
+    /// `MULTI`, any of these but the last two, `EXEC`.
+    Together {
+        /// On keys of one set.
+        actions: Vec<OwnAction>,
     },
     /// `FLUSHDB` of a database that nobody else uses.
     Flush,
@@ -81,94 +139,147 @@ pub enum OwnAction {
 }
 
 impl OwnAction {
-    /// Its one request.
-    pub fn request(&self) -> Vec<Vec<u8>> {
-        let words: Vec<String> = match self {
-            OwnAction::Set { key, value, life_ms: None } => vec!["SET".into(), key.clone(), value.clone()],
-            OwnAction::Set { key, value, life_ms: Some(life_ms) } => {
-                vec!["SET".into(), key.clone(), value.clone(), "PX".into(), life_ms.to_string()]
+    /// Its requests; the last one's reply decides.
+    pub fn requests(&self) -> Vec<Vec<Vec<u8>>> {
+        match self {
+            OwnAction::Together { actions } => {
+                let inner = actions.iter().map(OwnAction::request).collect();
+                [vec![vec![b"MULTI".to_vec()]], inner, vec![vec![b"EXEC".to_vec()]]].concat()
             }
-            OwnAction::Append { key, value } => vec!["APPEND".into(), key.clone(), value.clone()],
-            OwnAction::Overwrite { key, offset, value } => {
-                vec!["SETRANGE".into(), key.clone(), offset.to_string(), value.clone()]
-            }
-            OwnAction::Give { key, target, renames: true } => vec!["RENAME".into(), key.clone(), target.clone()],
-            OwnAction::Give { key, target, renames: false } => {
-                vec!["COPY".into(), key.clone(), target.clone(), "REPLACE".into()]
-            }
-            OwnAction::SetAll { pairs } => {
-                let pairs = pairs.iter().flat_map(|(key, value)| [key.clone(), value.clone()]);
-                std::iter::once("MSET".into()).chain(pairs).collect()
-            }
-            OwnAction::GetAll { keys } => std::iter::once("MGET".into()).chain(keys.iter().cloned()).collect(),
-            OwnAction::Expire { key, life_ms } => vec!["PEXPIRE".into(), key.clone(), life_ms.to_string()],
-            OwnAction::Remove { key } => vec!["DEL".into(), key.clone()],
-            OwnAction::Get { key } => vec!["GET".into(), key.clone()],
-            OwnAction::Flush => vec!["FLUSHDB".into()],
-            OwnAction::Select { database } => vec!["SELECT".into(), database.to_string()],
-        };
-        words.into_iter().map(String::into_bytes).collect()
+            _ => vec![self.request()],
+        }
     }
 
-    /// Whether a reply can belong to it.
-    pub fn fits(&self, reply: &Value) -> bool {
+    fn request(&self) -> Vec<Vec<u8>> {
+        let words = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let number = |number: usize| number.to_string();
         match self {
-            OwnAction::Set { .. } | OwnAction::SetAll { .. } | OwnAction::Flush | OwnAction::Select { .. } => {
-                *reply == Value::Simple(b"OK".to_vec())
+            OwnAction::Set { key, value, life_ms: None } => words(&["SET", key, value]),
+            OwnAction::Set { key, value, life_ms: Some(life_ms) } => {
+                words(&["SET", key, value, "PX", &life_ms.to_string()])
             }
-            OwnAction::Append { .. } | OwnAction::Overwrite { .. } => matches!(reply, Value::Integer(1..)),
-            OwnAction::Give { renames: true, .. } => match reply {
-                Value::Error(text) => text.starts_with(b"ERR no such key"),
-                reply => *reply == Value::Simple(b"OK".to_vec()),
-            },
-            OwnAction::Give { renames: false, .. } | OwnAction::Expire { .. } | OwnAction::Remove { .. } => {
-                matches!(reply, Value::Integer(0 | 1))
+            OwnAction::Append { key, value } => words(&["APPEND", key, value]),
+            OwnAction::Overwrite { key, offset, value } => words(&["SETRANGE", key, &number(*offset), value]),
+            OwnAction::Give { key, target, renames: true } => words(&["RENAME", key, target]),
+            OwnAction::Give { key, target, renames: false } => words(&["COPY", key, target, "REPLACE"]),
+            OwnAction::SetAll { pairs } => {
+                let pairs = pairs.iter().flat_map(|(key, value)| [key.as_str(), value]);
+                words(&std::iter::once("MSET").chain(pairs).collect::<Vec<_>>())
             }
-            OwnAction::Get { .. } => matches!(reply, Value::Bulk(_) | Value::Null),
-            OwnAction::GetAll { keys } => match reply {
-                Value::Array(items) => {
-                    items.len() == keys.len() && items.iter().all(|item| matches!(item, Value::Bulk(_) | Value::Null))
-                }
-                _ => false,
-            },
+            OwnAction::GetAll { keys } => words(&[&["MGET"], &strs(keys)[..]].concat()),
+            OwnAction::Expire { key, life_ms } => words(&["PEXPIRE", key, &life_ms.to_string()]),
+            OwnAction::Persist { key } => words(&["PERSIST", key]),
+            OwnAction::Remove { key } => words(&["DEL", key]),
+            OwnAction::Get { key, takes } => words(&[if *takes { "GETDEL" } else { "GET" }, key]),
+            OwnAction::GetPart { key, first, last } => words(&["GETRANGE", key, &number(*first), &number(*last)]),
+            OwnAction::Push { key, values, front } => {
+                words(&[&[if *front { "LPUSH" } else { "RPUSH" }, key.as_str()], &strs(values)[..]].concat())
+            }
+            OwnAction::Pop { key, front } => words(&[if *front { "LPOP" } else { "RPOP" }, key]),
+            OwnAction::SetElement { key, index, value } => words(&["LSET", key, &number(*index), value]),
+            OwnAction::Trim { key, first } => words(&["LTRIM", key, &number(*first), "-1"]),
+            OwnAction::Range { key } => words(&["LRANGE", key, "0", "-1"]),
+            OwnAction::Flush => words(&["FLUSHDB"]),
+            OwnAction::Select { database } => words(&["SELECT", &database.to_string()]),
+            OwnAction::Together { .. } => unreachable!("a transaction is no request of another one"),
+        }
+    }
+
+    /// Whether a reply can belong to it: any that is no error, and errors that tell of the keys.
+    pub fn fits(&self, reply: &Value) -> bool {
+        match (self, reply) {
+            (_, Value::Error(text)) => ["WRONGTYPE ", "ERR no such key", "ERR index out of range"]
+                .iter()
+                .any(|start| text.starts_with(start.as_bytes())),
+            (OwnAction::Together { actions }, Value::Array(items)) => {
+                items.len() == actions.len() && actions.iter().zip(items).all(|(action, item)| action.fits(item))
+            }
+            (OwnAction::Together { .. }, _) => false,
+            _ => true,
+        }
+    }
+
+    /// The keys it touches, of one set; none for all.
+    pub fn keys(&self) -> Vec<&str> {
+        match self {
+            OwnAction::Set { key, .. }
+            | OwnAction::Append { key, .. }
+            | OwnAction::Overwrite { key, .. }
+            | OwnAction::Expire { key, .. }
+            | OwnAction::Persist { key }
+            | OwnAction::Remove { key }
+            | OwnAction::Get { key, .. }
+            | OwnAction::GetPart { key, .. }
+            | OwnAction::Push { key, .. }
+            | OwnAction::Pop { key, .. }
+            | OwnAction::SetElement { key, .. }
+            | OwnAction::Trim { key, .. }
+            | OwnAction::Range { key } => vec![key],
+            OwnAction::Give { key, target, .. } => vec![key, target],
+            OwnAction::SetAll { pairs } => pairs.iter().map(|(key, _)| key.as_str()).collect(),
+            OwnAction::GetAll { keys } => strs(keys),
+            OwnAction::Together { actions } => actions.iter().flat_map(OwnAction::keys).collect(),
+            OwnAction::Flush | OwnAction::Select { .. } => Vec::new(),
         }
     }
 
     /// The first key it touches; `None` for all.
     pub fn key(&self) -> Option<&str> {
-        match self {
-            OwnAction::Set { key, .. }
-            | OwnAction::Append { key, .. }
-            | OwnAction::Overwrite { key, .. }
-            | OwnAction::Give { key, .. }
-            | OwnAction::Expire { key, .. }
-            | OwnAction::Remove { key }
-            | OwnAction::Get { key } => Some(key),
-            OwnAction::SetAll { pairs } => pairs.first().map(|(key, _)| key.as_str()),
-            OwnAction::GetAll { keys } => keys.first().map(String::as_str),
-            OwnAction::Flush | OwnAction::Select { .. } => None,
-        }
+        self.keys().first().copied()
     }
 
     /// A random one on keys of a set; `value` is unique.
-    pub fn random(mut keys: Vec<String>, value: String, rng: &mut Rng) -> OwnAction {
+    pub fn random(keys: Vec<String>, value: &str, rng: &mut Rng) -> OwnAction {
+        if !rng.chance(1, 8) {
+            return OwnAction::one(keys, value.to_owned(), rng);
+        }
+        let count = 2 + rng.below(3);
+        OwnAction::Together {
+            actions: (0..count).map(|number| OwnAction::one(keys.clone(), format!("{number}:{value}"), rng)).collect(),
+        }
+    }
+
+    fn one(mut keys: Vec<String>, value: String, rng: &mut Rng) -> OwnAction {
         if rng.chance(1, 4) {
             keys.rotate_left(1);
         }
+        if rng.chance(1, 4) {
+            return OwnAction::of_list(keys.swap_remove(0), value, rng);
+        }
         let (key, target) = (keys[0].clone(), keys[1 + rng.below(keys.len() as u64 - 1) as usize].clone());
-        match rng.below(30) {
+        let place = rng.below(2 * value.len() as u64) as usize;
+        match rng.below(34) {
             0..6 => OwnAction::Set { key, value, life_ms: None },
             6..9 => OwnAction::Set { key, value, life_ms: Some(1 + rng.below(400)) },
             9..11 => OwnAction::Expire { key, life_ms: 1 + rng.below(400) },
-            11..13 => OwnAction::Remove { key },
-            13..15 => OwnAction::Append { key, value },
-            15 => OwnAction::Overwrite { key, offset: rng.below(2 * value.len() as u64) as usize, value },
-            16..18 => OwnAction::Give { key, target, renames: rng.chance(1, 2) },
-            18..20 => OwnAction::SetAll { pairs: keys.into_iter().map(|key| (key, value.clone())).collect() },
-            20..22 => OwnAction::GetAll { keys },
-            _ => OwnAction::Get { key },
+            11 => OwnAction::Persist { key },
+            12..14 => OwnAction::Remove { key },
+            14..17 => OwnAction::Append { key, value },
+            17 => OwnAction::Overwrite { key, offset: place, value },
+            18..21 => OwnAction::Give { key, target, renames: rng.chance(1, 2) },
+            21..23 => OwnAction::SetAll { pairs: keys.into_iter().map(|key| (key, value.clone())).collect() },
+            23..25 => OwnAction::GetAll { keys },
+            25 => OwnAction::GetPart { key, first: place, last: place + rng.below(value.len() as u64) as usize },
+            _ => OwnAction::Get { key, takes: rng.chance(1, 16) },
         }
     }
+
+    fn of_list(key: String, value: String, rng: &mut Rng) -> OwnAction {
+        match rng.below(16) {
+            0..7 => {
+                let values = (0..1 + rng.below(3)).map(|number| format!("{number}.{value}")).collect();
+                OwnAction::Push { key, values, front: rng.chance(1, 2) }
+            }
+            7..10 => OwnAction::Pop { key, front: rng.chance(1, 2) },
+            10 => OwnAction::SetElement { key, index: rng.below(4) as usize, value },
+            11 => OwnAction::Trim { key, first: rng.below(3) as usize },
+            _ => OwnAction::Range { key },
+        }
+    }
+}
+
+fn strs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
 }
 
 /// Keys of which one request at a time is under way: two of one slot, and one of another where a client may name several.
@@ -181,7 +292,8 @@ pub fn set_of(name: &str, number: usize, door: Door) -> Vec<String> {
     keys
 }
 
-/// Whether a key is one of a client's.
-pub fn is_of(key: &str, client: usize) -> bool {
-    key.trim_start_matches(['{', '~']).starts_with(&format!("o{client}."))
+/// What the keys of a set have in common.
+pub fn name_of_set(key: &str) -> &str {
+    let name = key.trim_start_matches(['{', '~']);
+    name.split('}').next().unwrap_or(name)
 }

@@ -172,5 +172,5 @@ fn own(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
         value = value.repeat((20 + rng.below(3000) as usize) / value.len() + 1);
     }
     let name = format!("o{}.{}", client.number, client.own_generation);
-    Action::Own(OwnAction::random(set_of(&name, number, client.door()), value, rng))
+    Action::Own(OwnAction::random(set_of(&name, number, client.door()), &value, rng))
 }

@@ -267,8 +267,7 @@ pub fn c_string(bytes: &[u8], len_max: usize) -> &[u8] {
     &bytes[..end]
 }
 
-/// EXEC of a transaction with a command that needs memory where there is none.
-pub fn exec_out_of_memory(reply: &mut Reply<'_>) {
-    let ErrorReply { code, text } = OUT_OF_MEMORY;
+/// EXEC of a transaction with a command that is not taken now: nothing of it ran.
+pub fn exec_refused(reply: &mut Reply<'_>, code: &str, text: &str) {
     reply.error("EXECABORT", &format!("Transaction discarded because of: {code} {text}"));
 }

@@ -92,6 +92,32 @@ fn who_waits_for_a_key_or_for_durability_is_told() {
 }
 
 #[test]
+fn a_transaction_that_was_queued_before_and_writes_is_refused_as_a_whole() {
+    let _turn = turn();
+    let mut core = core();
+    let (reads, writes) =
+        ([&[b"GET".as_slice(), b"clean"], &[b"STRLEN".as_slice(), b"long"]], [b"DEL".as_slice(), b"clean"]);
+    for (client, last) in [(0, None), (1, Some(&writes[..]))] {
+        assert_eq!(ask(&mut core, client, &[b"MULTI"]), "+OK\r\n");
+        for words in reads.into_iter().map(|words| &words[..]).chain(last) {
+            assert_eq!(ask(&mut core, client, words), "+QUEUED\r\n");
+        }
+    }
+    fail(&mut core);
+    assert_eq!(ask(&mut core, 0, &[b"EXEC"]), "*2\r\n$1\r\n1\r\n:100000\r\n");
+    let told = ask(&mut core, 1, &[b"EXEC"]);
+    assert!(
+        told.starts_with("-EXECABORT Transaction discarded because of: MISCONF ") && told.contains(FAILS),
+        "{told}"
+    );
+    assert_eq!(told.matches('\n').count(), 1, "{told}");
+    // What is queued now is refused now.
+    assert_eq!(ask(&mut core, 1, &[b"MULTI"]), "+OK\r\n");
+    assert!(ask(&mut core, 1, &writes).starts_with("-MISCONF "));
+    assert!(ask(&mut core, 1, &[b"EXEC"]).starts_with("-EXECABORT "));
+}
+
+#[test]
 fn who_would_wait_after_the_failure_is_told_once_whatever_it_saw() {
     let _turn = turn();
     let mut core = core();
