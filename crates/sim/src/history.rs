@@ -120,6 +120,14 @@ pub enum Action {
 }
 
 impl Action {
+    /// What it does with keys that only its client touches.
+    pub fn own(&self) -> Option<&OwnAction> {
+        match self {
+            Action::Own(own) => Some(own),
+            _ => None,
+        }
+    }
+
     /// The key that decides where it goes.
     pub fn first_key(&self) -> Option<&str> {
         match self {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{Action, Answer, Operation};
+use crate::history::{Answer, Operation};
 use crate::own::{OwnAction, name_of_set};
 use crate::own_world::{Moment, World};
 
@@ -20,7 +20,7 @@ type Possible<'a> = Vec<World<'a>>;
 pub fn check(operations: &[Operation], evicts: bool) -> Result<(), String> {
     let mut sets: BTreeMap<(usize, &str), Possible<'_>> = BTreeMap::new();
     for operation in operations {
-        let Action::Own(own) = &operation.action else { continue };
+        let Some(own) = operation.action.own() else { continue };
         if *own == OwnAction::Flush {
             let of_client = sets.iter_mut().filter(|((client, _), _)| *client == operation.client);
             of_client.for_each(|(_, possible)| flush(possible, &operation.answer));

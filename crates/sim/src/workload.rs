@@ -171,6 +171,10 @@ fn own(client: &mut Client, swarm: &Swarm, rng: &mut Rng) -> Action {
         // Long enough to leave memory, and of several sizes.
         value = value.repeat((20 + rng.below(3000) as usize) / value.len() + 1);
     }
-    let name = format!("o{}.{}", client.number, client.own_generation);
-    Action::Own(OwnAction::random(set_of(&name, number, client.door()), &value, rng))
+    Action::Own(OwnAction::random(own_set(client, number), &value, rng))
+}
+
+/// Keys of which a client has one request at a time under way.
+pub fn own_set(client: &Client, number: usize) -> Vec<String> {
+    set_of(&format!("o{}.{}", client.number, client.own_generation), number, client.door())
 }

@@ -7,7 +7,7 @@ use shard::strays::STRAY_QUIET_US;
 
 use crate::node::Durability;
 use crate::street::Weather;
-use crate::swarm::{FEATURES_OF_TOWNS, Swarm, weigh};
+use crate::swarm::{FEATURES_OF_TOWNS, Feature, Swarm, weigh};
 
 /// What a run is asked for; the rest is the seed's.
 #[derive(Clone, Debug)]
@@ -130,6 +130,7 @@ impl Draw {
         let cores_max = if cores.iter().any(|cores| *cores > 1) { CORES_MAX } else { 1 };
         let mut swarm = draw_swarm(nodes, rng);
         swarm.weather.sync_us_max = wish.sync_us_max.unwrap_or(swarm.weather.sync_us_max);
+        add_own_keys(&mut swarm, &mut Rng::new(wish.seed ^ 0x0_17_4E75));
         if cores_max > 1 {
             swarm.weather.hop_us_max = [1, 50, 2_000][(wish.seed % 3) as usize];
         }
@@ -202,6 +203,14 @@ fn add_moves(troubles: &mut Vec<Trouble>, rng: &mut Rng) {
     for _ in 0..[0, 1, 2, 6][rng.below(4) as usize] {
         let at = rng.below(troubles.len() as u64 + 1) as usize;
         troubles.insert(at, if rng.chance(1, 3) { Trouble::Drain } else { Trouble::Move });
+    }
+}
+
+/// In half of the towns clients have keys of their own, some with long values.
+fn add_own_keys(swarm: &mut Swarm, rng: &mut Rng) {
+    if rng.chance(1, 2) {
+        swarm.weights.push((Feature::Own, 1 + rng.below(8)));
+        swarm.long_of_16 = [0, 1, 4][rng.below(3) as usize];
     }
 }
 

@@ -1,5 +1,7 @@
 //! The end of a town: everything comes back within a bounded time, all keys are read, and copies are equal.
 
+use std::collections::BTreeSet;
+
 use base::{Database, InstanceName, SLOT_COUNT, Slot};
 use control::NodeState;
 use storage::Value;
@@ -7,8 +9,11 @@ use storage::Value;
 use super::oracle::number_of;
 use super::{Item, LIVENESS_US, Phase, Town, clients};
 use crate::checker::{self, Base};
+use crate::client::OWN_KEYS;
 use crate::history::{Action, Answer};
-use crate::workload;
+use crate::own::OwnAction;
+use crate::swarm::Feature;
+use crate::{own_model, workload};
 
 /// Between two looks, microseconds.
 const LOOK_US: u64 = 20_000;
@@ -31,9 +36,7 @@ impl Town {
             Phase::Working => {}
             Phase::Healing { since_us } if self.is_well(since_us) => self.begin_audit(),
             Phase::Healing { since_us } if now_us > since_us + LIVENESS_US => self.violate(self.complaint()),
-            Phase::Audit { .. } if self.clients.last().is_some_and(|auditor| auditor.pending() == 0) => {
-                self.end_audit()
-            }
+            Phase::Audit { .. } if self.clients.iter().all(|client| client.pending() == 0) => self.end_audit(),
             Phase::Audit { since_us } if now_us > since_us + LIVENESS_US => {
                 self.violate("an auditor waits for ever".to_owned());
             }
@@ -85,12 +88,11 @@ impl Town {
 
     fn begin_audit(&mut self) {
         self.phase = Phase::Audit { since_us: self.now_us() };
+        self.read_own_keys();
         let number = self.clients.len();
         self.clients.push(clients::with_links(number, base::Door::Cluster, &self.draw, 1));
         for action in workload::audit(&self.draw.swarm) {
-            let slot = placement::slot_of(action.first_key().expect("an audit reads keys").as_bytes());
-            let first = self.oracle.table().stretch(slot).chain.primary();
-            let place = first.map_or(0, |first| self.place_of(number_of(first.node), first.core.0));
+            let place = self.first_of(action.first_key().expect("an audit reads keys"));
             if let (true, Action::Get { key }) = (self.rng.chance(1, 2), &action) {
                 // Writes are served again, too.
                 let (key, token) = (key.clone(), self.clients[number].token());
@@ -98,6 +100,29 @@ impl Town {
             }
             self.issue((number, place), action);
         }
+    }
+
+    /// Each client looks once at each set of its own keys; the model knows what there can be.
+    fn read_own_keys(&mut self) {
+        if !self.draw.swarm.weights.iter().any(|(feature, _)| *feature == Feature::Own) {
+            return;
+        }
+        for (number, set) in (0..self.clients.len()).flat_map(|number| (0..OWN_KEYS).map(move |set| (number, set))) {
+            let mut keys = workload::own_set(&self.clients[number], set);
+            let place = self.first_of(&keys[0]);
+            let action = match self.rng.chance(1, 2) {
+                // Of one slot.
+                true => OwnAction::GetAll { keys: keys.drain(..2).collect() },
+                false => OwnAction::Range { key: keys.swap_remove(self.rng.below(2) as usize) },
+            };
+            self.issue((number, place), Action::Own(action));
+        }
+    }
+
+    /// Where a key's first member stands among a client's links.
+    fn first_of(&self, key: &str) -> usize {
+        let first = self.oracle.table().stretch(placement::slot_of(key.as_bytes())).chain.primary();
+        first.map_or(0, |first| self.place_of(number_of(first.node), first.core.0))
     }
 
     fn end_audit(&mut self) {
@@ -116,6 +141,7 @@ impl Town {
         let audit: Vec<_> = self.operations.iter().filter(|operation| operation.client == auditor).cloned().collect();
         let judged = checker::check_span(&self.operations, &Base::default());
         let judged = judged.and_then(|()| checker::unit::check_base(&self.operations, &Base::of(&audit)));
+        let judged = judged.and_then(|()| own_model::check(&self.operations, false));
         if let Err(words) = judged.and_then(|()| self.check_readers(&audit)) {
             return self.violate(words);
         }
@@ -138,8 +164,10 @@ impl Town {
                 return Err(format!("slot {} has {counts:?} keys at {chain:?}", slot.number()));
             }
         }
-        for action in workload::audit(&self.draw.swarm) {
-            let key = action.first_key().expect("an audit reads keys");
+        let shared = workload::audit(&self.draw.swarm);
+        let own = self.operations.iter().map(|operation| &operation.action).filter_map(Action::own);
+        let keys = shared.iter().filter_map(Action::first_key).chain(own.flat_map(OwnAction::keys));
+        for key in keys.collect::<BTreeSet<&str>>() {
             let chain = self.oracle.table().stretch(placement::slot_of(key.as_bytes())).chain;
             let copies: Vec<Copy> =
                 chain.iter().map(|member| store(member.place).and_then(|store| copy(store, key))).collect();
