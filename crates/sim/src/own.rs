@@ -265,14 +265,14 @@ impl OwnAction {
     }
 
     fn of_list(key: String, value: String, rng: &mut Rng) -> OwnAction {
-        match rng.below(16) {
+        match rng.below(18) {
             0..7 => {
                 let values = (0..1 + rng.below(3)).map(|number| format!("{number}.{value}")).collect();
                 OwnAction::Push { key, values, front: rng.chance(1, 2) }
             }
             7..10 => OwnAction::Pop { key, front: rng.chance(1, 2) },
-            10 => OwnAction::SetElement { key, index: rng.below(4) as usize, value },
-            11 => OwnAction::Trim { key, first: rng.below(3) as usize },
+            10..12 => OwnAction::SetElement { key, index: rng.below(3) as usize, value },
+            12..14 => OwnAction::Trim { key, first: rng.below(3) as usize },
             _ => OwnAction::Range { key },
         }
     }

@@ -103,11 +103,13 @@ impl<'a> World<'a> {
     pub fn run(&mut self, action: &'a OwnAction, reply: Option<&Value>, moment: Moment) -> bool {
         match action {
             OwnAction::Together { actions } => {
-                let replies = |number: usize| match reply {
-                    Some(Value::Array(items)) => items.get(number),
-                    _ => None,
+                let replies = match reply {
+                    None => None,
+                    Some(Value::Array(items)) if items.len() == actions.len() => Some(items),
+                    Some(_) => return false,
                 };
-                actions.iter().enumerate().all(|(number, action)| self.run(action, replies(number), moment))
+                let reply = |number: usize| replies.map(|items| &items[number]);
+                actions.iter().enumerate().all(|(number, action)| self.run(action, reply(number), moment))
             }
             OwnAction::Give { key, target, renames } => self.give((key, target, *renames), reply),
             OwnAction::SetAll { pairs } => {
