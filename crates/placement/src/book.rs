@@ -9,12 +9,12 @@
 //! is first of some slots and behind others in others' chains would be taken for a replica, and no longer asked where all
 //! primaries are. So whoever is first anywhere is a primary and nothing else here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use base::{CoreId, InstanceName, NodeId, SLOT_COUNT};
+use base::{CoreId, InstanceName, SLOT_COUNT};
 
 use crate::table::{Endpoint, InstanceId, NodeTable, SlotRange};
-use crate::view::{Chain, ClusterView};
+use crate::view::{Chain, ClusterView, NodePlace};
 
 /// One instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct AddressBook {
     entries: Vec<Listed>,
     holders: Vec<Holders>,
     myself: usize,
+    /// Places of replicas, each behind that of its primary, ascending.
+    behind: Vec<(usize, usize)>,
 }
 
 impl AddressBook {
@@ -78,7 +80,7 @@ impl AddressBook {
             entry.ranges.iter().map(of_range).collect::<Vec<_>>()
         };
         let holders = entries.iter().enumerate().flat_map(of_entry).collect();
-        AddressBook { version: table.epoch().0, entries, holders, myself }
+        AddressBook { version: table.epoch().0, entries, holders, myself, behind: Vec::new() }
     }
 
     /// Of a node of a cluster that has no table of it yet: its own instances, and nobody has a slot.
@@ -102,19 +104,27 @@ impl AddressBook {
             primary: None,
             is_online,
         };
-        let mut listed: BTreeMap<InstanceName, Listed> = BTreeMap::new();
-        for place in view.nodes() {
-            // A node that came back with fewer cores stands in its old chains until they are mended.
-            let cores = (0..place.cores).chain(view.cores_in_chains(place.node));
-            let names = cores.map(|core| InstanceName { node: place.node, core: CoreId(core) });
-            listed.extend(names.map(|name| (name, entry(name, view.endpoint(name), place.is_up))));
-        }
-        listed.entry(me).or_insert_with(|| entry(me, endpoint.clone(), true));
-        let places: BTreeMap<InstanceName, usize> = listed.keys().copied().zip(0..).collect();
-        let (entries, myself) = (listed.into_values().collect(), places[&me]);
-        let mut book = AddressBook { version: view.version(), entries, holders: Vec::new(), myself };
+        let own = |place: &NodePlace| {
+            let node = place.node;
+            (0..place.cores).map(move |core| InstanceName { node, core: CoreId(core) })
+        };
+        // A node that came back with fewer cores stands in its old chains until they are mended.
+        let in_chains = view.chains().iter().flat_map(|(_, chain)| chain.members.iter().copied());
+        let mut names: BTreeSet<InstanceName> = view.nodes().iter().flat_map(own).chain(in_chains).collect();
+        let is_unknown = names.insert(me);
+        let places: BTreeMap<InstanceName, usize> = names.iter().copied().zip(0..).collect();
+        let listed = |name: InstanceName| match view.place(name.node) {
+            Some(place) if name != me || !is_unknown => entry(name, view.endpoint(name), place.is_up),
+            _ => entry(name, endpoint.clone(), true),
+        };
+        let (entries, myself) = (names.into_iter().map(listed).collect(), places[&me]);
+        let (holders, behind) = (Vec::new(), Vec::new());
+        let mut book = AddressBook { version: view.version(), entries, holders, myself, behind };
         book.list_primaries(view, &places);
         book.list_replicas(view, &places);
+        let behind = book.entries.iter().zip(0..).filter_map(|(entry, place)| Some((entry.primary?, place)));
+        book.behind = behind.collect();
+        book.behind.sort_unstable();
         book
     }
 
@@ -189,8 +199,8 @@ impl AddressBook {
 
     /// Places of the replicas of the instance at `primary`.
     pub fn replicas(&self, primary: usize) -> impl Iterator<Item = usize> {
-        let is_behind = move |(_, entry): &(usize, &Listed)| entry.primary == Some(primary);
-        self.entries.iter().enumerate().filter(is_behind).map(|(place, _)| place)
+        let start = self.behind.partition_point(|(first, _)| *first < primary);
+        self.behind[start..].iter().take_while(move |(first, _)| *first == primary).map(|(_, place)| *place)
     }
 
     /// How many slots have somebody to serve them, of those up or not.
@@ -202,13 +212,6 @@ impl AddressBook {
     /// Whether every slot is served.
     pub fn is_whole(&self) -> bool {
         self.slots_of(true) == SLOT_COUNT
-    }
-}
-
-impl ClusterView {
-    fn cores_in_chains(&self, node: NodeId) -> impl Iterator<Item = u16> {
-        let members = self.chains().iter().flat_map(|(_, chain)| &chain.members);
-        members.filter(move |member| member.node == node).map(|member| member.core.0)
     }
 }
 

@@ -58,11 +58,8 @@ impl InstanceId {
 
     /// The 40 digits.
     pub fn to_hex(self) -> String {
-        use std::fmt::Write;
-        self.0.iter().fold(String::with_capacity(40), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-            text
-        })
+        let digit = |digit: u8| char::from(b"0123456789abcdef"[usize::from(digit)]);
+        self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 }
 

@@ -63,6 +63,7 @@ pub struct Chain {
 pub struct ClusterView {
     cluster: [u8; 16],
     version: u64,
+    /// Ascending.
     nodes: Vec<NodePlace>,
     /// First slot of each stretch, ascending from 0, and its chain.
     stretches: Vec<(Slot, Chain)>,
@@ -78,12 +79,20 @@ impl ClusterView {
     ///
     /// # Panics
     /// When the stretches do not ascend from slot 0, or a member is on no node: the table's invariants.
-    pub fn new(cluster: [u8; 16], version: u64, nodes: Vec<NodePlace>, stretches: Vec<(Slot, Chain)>) -> ClusterView {
+    pub fn new(
+        cluster: [u8; 16],
+        version: u64,
+        mut nodes: Vec<NodePlace>,
+        stretches: Vec<(Slot, Chain)>,
+    ) -> ClusterView {
+        nodes.sort_unstable_by_key(|place| place.node);
         assert_eq!(stretches.first().map(|(slot, _)| slot.number()), Some(0), "every slot is in a stretch");
         assert!(stretches.is_sorted_by(|one, next| one.0 < next.0), "stretches ascend");
-        let is_known = |member: &InstanceName| nodes.iter().any(|place| place.node == member.node);
-        assert!(stretches.iter().flat_map(|(_, chain)| &chain.members).all(is_known), "members are on nodes");
-        ClusterView { cluster, version, nodes, stretches, moves: Vec::new(), promised: 2, long: SlotSet::default() }
+        let (moves, long) = (Vec::new(), SlotSet::default());
+        let view = ClusterView { cluster, version, nodes, stretches, moves, promised: 2, long };
+        let mut members = view.stretches.iter().flat_map(|(_, chain)| &chain.members);
+        assert!(members.all(|member| view.place(member.node).is_some()), "members are on nodes");
+        view
     }
 
     /// The same with these moves under way.
@@ -197,7 +206,7 @@ impl ClusterView {
 
     /// Which start of a node the table knows; `None`: it is not part of the cluster.
     pub fn incarnation(&self, node: NodeId) -> Option<u64> {
-        self.nodes.iter().find(|place| place.node == node).map(|place| place.incarnation)
+        self.place(node).map(|place| place.incarnation)
     }
 
     /// Every slot and its chain.
@@ -213,13 +222,14 @@ impl ClusterView {
         self.stretches.iter().zip(ends).map(move |((first, chain), end)| (range(*first, end), chain))
     }
 
-    fn place(&self, instance: InstanceName) -> &NodePlace {
-        self.nodes.iter().find(|place| place.node == instance.node).expect("members are on nodes")
+    /// Where a node is.
+    pub(crate) fn place(&self, node: NodeId) -> Option<&NodePlace> {
+        self.nodes.binary_search_by_key(&node, |place| place.node).ok().map(|number| &self.nodes[number])
     }
 
     /// Where clients reach an instance of this view.
     pub fn endpoint(&self, instance: InstanceName) -> Endpoint {
-        let place = self.place(instance);
+        let place = self.place(instance.node).expect("members are on nodes");
         Endpoint { host: place.host.clone(), port: place.port + INSTANCE_PORT_OFFSET + instance.core.0 }
     }
 
