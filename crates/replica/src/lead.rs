@@ -34,6 +34,11 @@ use crate::lead::fill::Filling;
 use crate::peer::Peer;
 use crate::wanted::Wanted;
 
+/// How long frames that no reply waits for are gathered at most, microseconds,
+const GATHER_US: u64 = 2_000;
+/// and how many bytes of them.
+const GATHER_BYTES: usize = 64 << 10;
+
 /// A frame on its way.
 struct Entry {
     sequence: u64,
@@ -83,6 +88,8 @@ pub struct Lead {
     sequence: u64,
     /// Number of the last frame that this connection took.
     sent: u64,
+    /// Since when frames are gathered, microseconds.
+    gathers_us: Option<u64>,
     backlog: VecDeque<Entry>,
     backlog_bytes: usize,
     /// The last log group that was passed on, or had nothing for the follower.
@@ -123,6 +130,7 @@ impl Lead {
             table: 0,
             sequence: 0,
             sent: 0,
+            gathers_us: None,
             backlog: VecDeque::new(),
             backlog_bytes: 0,
             considered,
@@ -233,6 +241,7 @@ impl Lead {
         (self.unsynced, self.unshown, self.asked) = (Unsynced::default(), Unshown::default(), None);
         self.backlog.clear();
         (self.backlog_bytes, self.sequence, self.sent, self.life) = (0, 0, 0, life);
+        self.gathers_us = None;
         self.lacks = true;
         let slots = self.slots.clone();
         if !slots.is_empty() {
@@ -248,7 +257,7 @@ impl Lead {
 
     /// What follows `taken` goes again over a new connection.
     pub fn go_on_from(&mut self, taken: u64) {
-        self.sent = taken;
+        (self.sent, self.gathers_us) = (taken, None);
         self.kept = None;
         self.compares.forget();
     }
@@ -315,16 +324,33 @@ impl Lead {
         self.ahead_until = newest;
     }
 
-    /// Hands over what the connection has room for.
-    pub(crate) fn send(&mut self, peer: &mut Peer) {
+    /// Offers what follows to a connection, as long as it takes that. Whom no reply waits for gets it later and more at once, as
+    /// long as it lacks nothing and nobody `hurries`: each frame is work for both ends, which whoever waits would wait for, too.
+    pub(crate) fn send(&mut self, now_us: u64, hurries: bool, mut offer: impl FnMut(&[u8]) -> bool) {
         let Some(first) = self.backlog.front().map(|entry| entry.sequence) else { return };
         let skipped = (self.sent + 1).saturating_sub(first) as usize;
+        let unsent = || self.backlog.iter().skip(skipped);
+        let is_due = self.gathers_us.is_some_and(|since_us| now_us >= since_us + GATHER_US);
+        let may_gather = !(self.counts || hurries || is_due || self.asked.is_some());
+        if may_gather && unsent().next().is_some() && unsent().all(|entry| entry.ordinal.is_some()) {
+            let bytes: usize = unsent().map(|entry| entry.bytes.len()).sum();
+            if bytes < GATHER_BYTES {
+                self.gathers_us.get_or_insert(now_us);
+                return;
+            }
+        }
+        self.gathers_us = None;
         for entry in self.backlog.iter().skip(skipped) {
-            if !peer.offer(&entry.bytes) {
+            if !offer(&entry.bytes) {
                 return;
             }
             self.sent = entry.sequence;
         }
+    }
+
+    /// When it has gathered enough, microseconds.
+    pub(crate) fn gathers_until_us(&self) -> Option<u64> {
+        self.gathers_us.map(|since_us| since_us + GATHER_US)
     }
 
     /// Answers the follower's question: everything up to `horizon` is committed, and `still` is about to be served elsewhere.

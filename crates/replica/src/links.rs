@@ -505,10 +505,10 @@ impl Links {
     }
 
     /// Dials, fills and sends; `newest` is the log group of the store's last change. `promise`, while the node has its lease: how
-    /// far things are committed, and the slots that are kept still.
+    /// far things are committed, and the slots that are kept still. `hurries`: somebody waits for followers that no reply waits for.
     pub fn go_on(
         &mut self,
-        now_us: u64,
+        (now_us, hurries): (u64, bool),
         (store, newest): (&Store, LogOrdinal),
         promise: Option<(&Horizon, Option<&SlotSet>)>,
         effects: &mut Vec<Effect>,
@@ -528,7 +528,7 @@ impl Links {
                         self.pace.take(lead.fill((store, newest), &mut self.fills));
                     }
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == connection) {
-                        lead.send(peer);
+                        lead.send(now_us, hurries, |frame| peer.offer(frame));
                         lead.slots_to_compare().into_iter().for_each(|slot| peer.send(&Frame::Compare { slot }));
                         if let Some((horizon, still)) = promise {
                             lead.confirm(horizon, still, peer);
@@ -567,9 +567,10 @@ impl Links {
 
     /// When something is to be dialed, to have been proved, or may be filled, microseconds.
     pub fn deadline_us(&self) -> Option<u64> {
-        let due = |(_, contact): &(Lead, Contact)| match contact {
+        let due = |(lead, contact): &(Lead, Contact)| match contact {
             Contact::None { at_us } => Some(*at_us),
-            _ => None,
+            Contact::Going { .. } => lead.gathers_until_us(),
+            Contact::Dialing { .. } | Contact::Greeting { .. } => None,
         };
         let unproven = self.peers.iter().filter(|peer| peer.line.awaits_proof());
         let proofs = unproven.map(|peer| peer.line.proof_deadline_us());

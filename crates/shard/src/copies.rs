@@ -56,6 +56,11 @@ impl CopyWaits {
         self.all.len()
     }
 
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Whether one of them waits for a sync of the own log, which is durable so far.
     pub(crate) fn want_sync(&self, durable: LogOrdinal) -> bool {
         self.all.iter().any(|wait| wait.asked.local == Some(true) && wait.until > durable)

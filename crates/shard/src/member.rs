@@ -286,7 +286,8 @@ impl Shard {
             links.note_served(now_us);
         }
         let promise = has_lease.then(|| (&self.horizon, seal.as_ref().map(Seal::slots)));
-        links.go_on(now_us, (&self.store, newest), promise, &mut self.effects);
+        let hurries = seal.is_some() || !self.copy_waits.is_empty();
+        links.go_on((now_us, hurries), (&self.store, newest), promise, &mut self.effects);
     }
 
     pub(crate) fn links_have_more(&self) -> bool {

@@ -388,3 +388,51 @@ fn the_end_of_a_fill_by_an_older_table_does_not_make_a_slot_held() {
     rig.lead.on_persisted(filled + 1);
     assert!(rig.lead.held.contains(slot()));
 }
+
+/// How many frames a connection takes at `now_us`, and until when it gathers.
+fn sent(rig: &mut Rig, now_us: u64, hurries: bool) -> (usize, Option<u64>) {
+    let mut frames = 0;
+    rig.lead.send(now_us, hurries, |_| {
+        frames += 1;
+        true
+    });
+    (frames, rig.lead.gathers_until_us())
+}
+
+#[test]
+fn whom_nobody_waits_for_gets_several_groups_at_once_and_soon() {
+    let mut rig = Rig::new();
+    let write = |rig: &mut Rig, bytes| {
+        rig.set(b"key", bytes);
+        rig.seal();
+        rig.pass();
+    };
+    rig.fill();
+    write(&mut rig, 10);
+    assert!(sent(&mut rig, 0, false).0 > 1, "replies wait for it");
+    let wanted = Wanted { slots: rig.lead.slots.clone(), counts: false, ..Wanted::default() };
+    rig.lead.set_slots(wanted, 2, |_| 1);
+    // Time, and what came meanwhile.
+    write(&mut rig, 10);
+    assert_eq!(sent(&mut rig, 1_000, false), (0, Some(1_000 + GATHER_US)));
+    write(&mut rig, 10);
+    assert_eq!(sent(&mut rig, 1_000 + GATHER_US - 1, false), (0, Some(1_000 + GATHER_US)));
+    assert_eq!(sent(&mut rig, 1_000 + GATHER_US, false), (2, None));
+    // Somebody waits, or asks; bytes; what fills it.
+    write(&mut rig, 10);
+    assert_eq!((sent(&mut rig, 9_000, false).0, sent(&mut rig, 9_001, true)), (0, (1, None)));
+    write(&mut rig, 10);
+    assert_eq!(sent(&mut rig, 9_002, false).0, 0);
+    rig.lead.asked = Some(1);
+    assert_eq!(sent(&mut rig, 9_003, false), (1, None));
+    rig.lead.asked = None;
+    write(&mut rig, GATHER_BYTES / 2);
+    assert_eq!(sent(&mut rig, 10_000, false).0, 0);
+    write(&mut rig, GATHER_BYTES / 2);
+    assert_eq!(sent(&mut rig, 10_001, false), (2, None));
+    write(&mut rig, 10);
+    let slots = rig.lead.slots.clone();
+    rig.lead.push_lacking(&slots);
+    assert_eq!(sent(&mut rig, 11_000, false), (2, None));
+    assert_eq!(sent(&mut rig, 12_000, false), (0, None));
+}

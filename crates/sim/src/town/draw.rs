@@ -130,7 +130,7 @@ impl Draw {
         let cores_max = if cores.iter().any(|cores| *cores > 1) { CORES_MAX } else { 1 };
         let mut swarm = draw_swarm(nodes, rng);
         swarm.weather.sync_us_max = wish.sync_us_max.unwrap_or(swarm.weather.sync_us_max);
-        add_own_keys(&mut swarm, &mut Rng::new(wish.seed ^ 0x0_17_4E75));
+        add_own_keys(&mut swarm, &mut Rng::new(wish.seed ^ 0x0017_4E75));
         if cores_max > 1 {
             swarm.weather.hop_us_max = [1, 50, 2_000][(wish.seed % 3) as usize];
         }

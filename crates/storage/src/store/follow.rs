@@ -5,13 +5,50 @@
 //!                                                           └─► own log, as they are
 //! ```
 
-use base::{LogOrdinal, Slot, Version};
+use std::collections::VecDeque;
+
+use base::{Database, LogOrdinal, Slot, Version};
 
 use super::Store;
 use crate::key::Key;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, tag};
 use crate::log::record::{RawRecord, RecordForm, Records};
 use crate::log::replay::{DecodedChange, StagedValue, Stages, Step, each_record};
+
+/// How many records ahead of the one that is done memory is asked for a key's bucket; for its record half as many.
+const AHEAD: usize = 16;
+
+/// Keys whose memory was asked for: without it each change waits for its bucket, and then for its record.
+struct Ahead<'r> {
+    records: Records<'r>,
+    /// Of which the buckets are on their way.
+    keys: VecDeque<Key<'r>>,
+}
+
+impl<'r> Ahead<'r> {
+    fn of(records: &'r [u8], store: &Store) -> Ahead<'r> {
+        let mut ahead = Ahead { records: Records::new(records, RecordForm::Short), keys: VecDeque::new() };
+        (0..AHEAD).for_each(|_| ahead.go_on(store));
+        ahead
+    }
+
+    fn go_on(&mut self, store: &Store) {
+        let record = self.records.next().and_then(|(_, record)| record.ok());
+        let next = record.and_then(|record| {
+            let slot = Slot::new(record.slot)?;
+            Some(Key::new(record.key, Database(record.database), slot, store.seed))
+        });
+        if let Some(key) = &next {
+            store.prefetch_bucket(key);
+            store.prefetch_counters(key);
+        }
+        let is_end = next.is_none();
+        self.keys.extend(next);
+        if is_end || self.keys.len() > AHEAD / 2 {
+            self.keys.pop_front().iter().for_each(|key| store.prefetch_record(key));
+        }
+    }
+}
 
 impl Store {
     /// Performs `count` records and logs them.
@@ -30,8 +67,10 @@ impl Store {
             form: RecordForm::Short,
         };
         let mut logged = 0;
+        let mut ahead = Ahead::of(records, self);
         let mut take = |step: Step<'_>| {
             let Step::Record(record, body) = step else { return Ok(()) };
+            ahead.go_on(self);
             let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
             match record.tag {
                 tag::FORGET => self.replay_forget(slot),
