@@ -46,14 +46,16 @@ struct Entry {
     ordinal: Option<LogOrdinal>,
     /// The slots that are whole with it.
     ends: Vec<Slot>,
+    /// Somebody waits for it.
+    is_awaited: bool,
     bytes: Vec<u8>,
 }
 
 /// See the module.
 pub struct Lead {
     to: InstanceName,
-    /// Replies wait for it,
-    counts: bool,
+    /// Replies wait for it in these slots,
+    awaited: SlotSet,
     /// and what was acknowledged before the newest table came is in this log group at the latest.
     counts_from: LogOrdinal,
     slots: SlotSet,
@@ -110,7 +112,7 @@ impl Lead {
     pub fn new(to: InstanceName, life: u64, considered: LogOrdinal) -> Lead {
         Lead {
             to,
-            counts: false,
+            awaited: SlotSet::default(),
             counts_from: LogOrdinal(0),
             slots: SlotSet::default(),
             lanes: Vec::new(),
@@ -174,7 +176,7 @@ impl Lead {
 
     /// Table `table` says what the follower is to hold; `epoch` is that of a slot's chain.
     pub fn set_slots(&mut self, wanted: Wanted, table: u64, epoch: impl Fn(Slot) -> u64) {
-        let Wanted { slots, trusted, settled, counts, lanes } = wanted;
+        let Wanted { slots, trusted, settled, awaited, lanes } = wanted;
         self.lanes = lanes.into_iter().collect();
         let added = slots.without(&self.slots).without(&self.suspects);
         let settled = added.intersection(&settled);
@@ -190,7 +192,10 @@ impl Lead {
         self.filling = self.filling.take().filter(|filling| slots.contains(filling.slot));
         self.compares.keep(&slots);
         self.ahead = self.ahead.intersection(&slots);
-        (self.slots, self.trusted, self.counts, self.table) = (slots, trusted, counts, table);
+        if !awaited.is_within(&self.awaited) {
+            self.backlog.iter_mut().for_each(|entry| entry.is_awaited = true);
+        }
+        (self.slots, self.trusted, self.awaited, self.table) = (slots, trusted, awaited, table);
         self.told = self.told.intersection(&self.slots);
         self.claim(&claimed.intersection(&self.slots));
         self.lacks = true;
@@ -279,21 +284,23 @@ impl Lead {
         let mut bytes = Vec::new();
         frame(self.sequence).encode(&mut bytes);
         self.backlog_bytes += bytes.len();
-        self.backlog.push_back(Entry { sequence: self.sequence, ordinal, ends: Vec::from_iter(ends), bytes });
+        let (sequence, ends) = (self.sequence, Vec::from_iter(ends));
+        // What fills it is not to take longer than it has to.
+        self.backlog.push_back(Entry { sequence, ordinal, ends, is_awaited: ordinal.is_none(), bytes });
     }
 
     /// Passes a sealed log group on; `newest` has the last change that the store knows. False: more is on its way than may be,
     /// and a new life has to begin.
     pub fn replicate(&mut self, ordinal: LogOrdinal, group: &[u8], store: &Store, newest: LogOrdinal) -> bool {
         let mut records = LogBuffer::default();
-        let is_of_suspect = Cell::new(false);
-        let pass = |slot| match (self.slots.contains(slot), self.whole.contains(slot)) {
-            (false, _) => {
+        let (is_of_suspect, is_awaited) = (Cell::new(false), Cell::new(false));
+        let pass = |slot| {
+            if !self.slots.contains(slot) {
                 is_of_suspect.set(is_of_suspect.get() || self.suspects.contains(slot));
-                Pass::No
+                return Pass::No;
             }
-            (true, false) => Pass::Copies,
-            (true, true) => Pass::Records,
+            is_awaited.set(is_awaited.get() || self.awaited.contains(slot));
+            if self.whole.contains(slot) { Pass::Records } else { Pass::Copies }
         };
         let copied = store.pass_on(group, &pass, &mut records);
         let covers = if copied.is_empty() { ordinal } else { newest.max(ordinal) };
@@ -315,6 +322,7 @@ impl Lead {
         if !records.is_empty() {
             let (count, records, table) = (records.records(), records.record_slice(), self.table);
             self.push((Some(ordinal), covers), None, |sequence| Frame::Group { sequence, table, count, records });
+            self.backlog.back_mut().expect("it was just pushed").is_awaited = is_awaited.get();
         }
         self.backlog_bytes <= LINK_BACKLOG_BYTES_MAX
     }
@@ -324,15 +332,15 @@ impl Lead {
         self.ahead_until = newest;
     }
 
-    /// Offers what follows to a connection, as long as it takes that. Whom no reply waits for gets it later and more at once, as
-    /// long as it lacks nothing and nobody `hurries`: each frame is work for both ends, which whoever waits would wait for, too.
+    /// Offers what follows to a connection, as long as it takes that. What nobody waits for goes later and more at once, unless
+    /// somebody `hurries`: each frame is work for both ends, which whoever waits would wait for, too.
     pub(crate) fn send(&mut self, now_us: u64, hurries: bool, mut offer: impl FnMut(&[u8]) -> bool) {
         let Some(first) = self.backlog.front().map(|entry| entry.sequence) else { return };
         let skipped = (self.sent + 1).saturating_sub(first) as usize;
         let unsent = || self.backlog.iter().skip(skipped);
         let is_due = self.gathers_us.is_some_and(|since_us| now_us >= since_us + GATHER_US);
-        let may_gather = !(self.counts || hurries || is_due || self.asked.is_some());
-        if may_gather && unsent().next().is_some() && unsent().all(|entry| entry.ordinal.is_some()) {
+        let may_gather = !(hurries || is_due || self.asked.is_some());
+        if may_gather && unsent().next().is_some() && !unsent().any(|entry| entry.is_awaited) {
             let bytes: usize = unsent().map(|entry| entry.bytes.len()).sum();
             if bytes < GATHER_BYTES {
                 self.gathers_us.get_or_insert(now_us);
@@ -390,6 +398,11 @@ impl Lead {
         has && self.ahead.intersection(slots).is_empty() && self.passed() >= until
     }
 
+    /// Whether replies wait for it anywhere.
+    fn counts(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
     /// A table came; `newest`: groups up to this one were passed on.
     pub fn count_from(&mut self, newest: LogOrdinal) {
         self.counts_from = newest;
@@ -397,7 +410,7 @@ impl Lead {
 
     /// What it holds and may take over: where replies wait for it, it also has what was acknowledged before they did.
     pub fn vouched(&self) -> SlotSet {
-        match !self.counts || self.passed() >= self.counts_from {
+        match !self.counts() || self.passed() >= self.counts_from {
             true => self.held.clone(),
             false => self.held.intersection(&self.trusted),
         }
@@ -405,7 +418,7 @@ impl Lead {
 
     /// Of which slots it is said to be whole, and has everything that was acknowledged, or ever will be by this table.
     pub fn counted(&self) -> SlotSet {
-        match self.counts && self.passed() >= self.counts_from {
+        match self.counts() && self.passed() >= self.counts_from {
             true => self.trusted.intersection(&self.held),
             false => SlotSet::default(),
         }
@@ -413,7 +426,7 @@ impl Lead {
 
     /// The last log group of which the follower has all it is to have.
     pub fn horizon(&self) -> LogOrdinal {
-        match !self.counts || is_planted(Bug::M2AcknowledgedBeforeSecondary) {
+        match !self.counts() || is_planted(Bug::M2AcknowledgedBeforeSecondary) {
             true => LogOrdinal(u64::MAX),
             false => self.passed(),
         }

@@ -16,8 +16,8 @@ pub struct Wanted {
     pub trusted: SlotSet,
     /// and has in these, from before it followed, what this instance has.
     pub settled: SlotSet,
-    /// Replies wait for it.
-    pub counts: bool,
+    /// Replies wait for it in these.
+    pub awaited: SlotSet,
     /// What it has copies of is committed as far as these lanes are.
     pub lanes: BTreeSet<usize>,
 }
@@ -92,7 +92,9 @@ pub fn wanted_of(me: InstanceName, view: &ClusterView) -> AllWanted {
             let entry = wanted.entry(*member).or_default();
             entry.slots.insert_range(slots);
             entry.lanes.insert(lane);
-            entry.counts |= counts(place);
+            if counts(place) {
+                entry.awaited.insert_range(slots);
+            }
             if place < chain.whole {
                 entry.trusted.insert_range(slots);
                 if from.is_some() {
@@ -132,11 +134,21 @@ mod tests {
     fn replies_wait_for_the_second_and_of_a_chain_that_is_too_long_for_everybody_who_is_whole() {
         let counts = |view: &ClusterView| {
             let wanted = wanted_of(name(1), view).of;
-            (wanted[&name(2)].counts, wanted[&name(3)].counts)
+            (!wanted[&name(2)].awaited.is_empty(), !wanted[&name(3)].awaited.is_empty())
         };
         assert_eq!(counts(&view(3, false)), (true, false), "chains shall have three members");
         assert_eq!(counts(&view(2, true)), (true, false), "the third one is being filled");
         assert_eq!(counts(&view(3, true)), (true, true), "one of them is about to leave");
         assert_eq!(counts(&view(1, true)), (true, false));
+    }
+
+    #[test]
+    fn who_is_second_of_some_slots_and_third_of_others_is_waited_for_in_those_only() {
+        let chain = |members: [u32; 3]| Chain { epoch: 1, members: members.map(name).to_vec(), whole: 3 };
+        let stretches = vec![(Slot::wrapping(0), chain([1, 2, 3])), (Slot::wrapping(100), chain([1, 3, 2]))];
+        let view = ClusterView::new([0; 16], 9, (1..=3).map(place).collect(), stretches);
+        let wanted = wanted_of(name(1), &view).of;
+        let awaited = |node| [99, 100].map(|slot| wanted[&name(node)].awaited.contains(Slot::wrapping(slot)));
+        assert_eq!((awaited(2), awaited(3)), ([true, false], [false, true]));
     }
 }

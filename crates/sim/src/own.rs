@@ -187,14 +187,13 @@ impl OwnAction {
 
     /// Whether a reply can belong to it: any that is no error, and errors that tell of the keys.
     pub fn fits(&self, reply: &Value) -> bool {
+        const OF_KEYS: [&str; 3] = ["WRONGTYPE ", "ERR no such key", "ERR index out of range"];
         match (self, reply) {
-            (_, Value::Error(text)) => ["WRONGTYPE ", "ERR no such key", "ERR index out of range"]
-                .iter()
-                .any(|start| text.starts_with(start.as_bytes())),
             (OwnAction::Together { actions }, Value::Array(items)) => {
                 items.len() == actions.len() && actions.iter().zip(items).all(|(action, item)| action.fits(item))
             }
             (OwnAction::Together { .. }, _) => false,
+            (_, Value::Error(text)) => OF_KEYS.iter().any(|start| text.starts_with(start.as_bytes())),
             _ => true,
         }
     }

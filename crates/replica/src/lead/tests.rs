@@ -44,7 +44,7 @@ impl Rig {
         let mut slots = SlotSet::default();
         slots.insert(slot());
         let mut lead = Lead::new(name(2), 7, LogOrdinal(0));
-        lead.set_slots(Wanted { slots, counts: true, ..Wanted::default() }, 1, |_| 1);
+        lead.set_slots(Wanted { awaited: slots.clone(), slots, ..Wanted::default() }, 1, |_| 1);
         let chain = Chain { epoch: 1, members: vec![name(1), name(2)], whole: 2 };
         let view = ClusterView::new([0; 16], 9, vec![place(1), place(2)], vec![(Slot::wrapping(0), chain)]);
         let mut follow = Follow::new(name(1));
@@ -157,7 +157,8 @@ fn who_comes_next_is_vouched_for_once_it_has_what_it_was_not_waited_for() {
     let mut rig = Rig::new();
     let mut slots = SlotSet::default();
     slots.insert(slot());
-    let table = |counts| Wanted { slots: slots.clone(), counts, ..Wanted::default() };
+    let awaited = |counts| if counts { slots.clone() } else { SlotSet::default() };
+    let table = |counts| Wanted { slots: slots.clone(), awaited: awaited(counts), ..Wanted::default() };
     rig.lead.set_slots(table(false), 2, |_| 2);
     rig.set(b"one", 10);
     rig.seal();
@@ -200,7 +201,7 @@ fn behind_a_copy_groups_that_were_sealed_before_it_go_as_copies() {
 fn told(rig: &mut Rig, table: u64, is_trusted: bool, epoch: u64) {
     let slots: SlotSet = [slot()].into_iter().collect();
     let trusted = if is_trusted { slots.clone() } else { SlotSet::default() };
-    rig.lead.set_slots(Wanted { slots, trusted, counts: true, ..Wanted::default() }, table, |_| epoch);
+    rig.lead.set_slots(Wanted { awaited: slots.clone(), slots, trusted, ..Wanted::default() }, table, |_| epoch);
 }
 
 #[test]
@@ -244,7 +245,7 @@ fn a_source_that_handed_over_is_told_what_comes_next_and_keeps_what_it_has() {
     let slots: SlotSet = [slot()].into_iter().collect();
     rig.lead = Lead::new(name(2), 9, rig.lead.considered);
     let wanted =
-        Wanted { slots: slots.clone(), trusted: slots.clone(), settled: slots, counts: true, ..Wanted::default() };
+        Wanted { awaited: slots.clone(), trusted: slots.clone(), settled: slots.clone(), slots, ..Wanted::default() };
     rig.lead.set_slots(wanted, 1, |_| 1);
     rig.follow.greet(9);
     assert!(rig.lead.backlog.is_empty() && rig.lead.suspects().is_empty() && rig.lead.held().contains(slot()));
@@ -259,7 +260,7 @@ fn frames_of_slots_that_left_the_link_go_without_them() {
     let mut rig = Rig::new();
     let other = Slot::wrapping(6);
     let both: SlotSet = [slot(), other].into_iter().collect();
-    rig.lead.set_slots(Wanted { slots: both, counts: true, ..Wanted::default() }, 1, |_| 1);
+    rig.lead.set_slots(Wanted { awaited: both.clone(), slots: both, ..Wanted::default() }, 1, |_| 1);
     rig.fill();
     let keys = [(b"one", slot()), (b"two", other)].map(|(key, slot)| rig.store.key(key, Database(0), slot));
     for key in &keys {
@@ -315,7 +316,9 @@ fn who_comes_next_is_counted_once_it_has_what_was_acknowledged_before() {
     let mut rig = Rig::new();
     let mut slots = SlotSet::default();
     slots.insert(slot());
-    let wanted = |counts| Wanted { slots: slots.clone(), trusted: slots.clone(), counts, ..Wanted::default() };
+    let awaited = |counts| if counts { slots.clone() } else { SlotSet::default() };
+    let wanted =
+        |counts| Wanted { slots: slots.clone(), trusted: slots.clone(), awaited: awaited(counts), ..Wanted::default() };
     // It is filled as one for whom nobody waits.
     rig.lead.set_slots(Wanted { trusted: SlotSet::default(), ..wanted(false) }, 1, |_| 1);
     rig.set(b"one", 10);
@@ -350,7 +353,7 @@ fn who_comes_next_is_counted_once_it_has_what_was_acknowledged_before() {
 fn tell(lead: &mut Lead, table: u64, epoch: u64, is_trusted: bool) {
     let slots: SlotSet = [slot()].into_iter().collect();
     let trusted = if is_trusted { slots.clone() } else { SlotSet::default() };
-    lead.set_slots(Wanted { slots, trusted, counts: true, ..Wanted::default() }, table, |_| epoch);
+    lead.set_slots(Wanted { awaited: slots.clone(), slots, trusted, ..Wanted::default() }, table, |_| epoch);
 }
 
 /// Between two tables that are known here the follower may have left the slot, and swept it.
@@ -410,8 +413,8 @@ fn whom_nobody_waits_for_gets_several_groups_at_once_and_soon() {
     rig.fill();
     write(&mut rig, 10);
     assert!(sent(&mut rig, 0, false).0 > 1, "replies wait for it");
-    let wanted = Wanted { slots: rig.lead.slots.clone(), counts: false, ..Wanted::default() };
-    rig.lead.set_slots(wanted, 2, |_| 1);
+    let slots = rig.lead.slots.clone();
+    rig.lead.set_slots(Wanted { slots: slots.clone(), ..Wanted::default() }, 2, |_| 1);
     // Time, and what came meanwhile.
     write(&mut rig, 10);
     assert_eq!(sent(&mut rig, 1_000, false), (0, Some(1_000 + GATHER_US)));
@@ -431,8 +434,24 @@ fn whom_nobody_waits_for_gets_several_groups_at_once_and_soon() {
     write(&mut rig, GATHER_BYTES / 2);
     assert_eq!(sent(&mut rig, 10_001, false), (2, None));
     write(&mut rig, 10);
-    let slots = rig.lead.slots.clone();
     rig.lead.push_lacking(&slots);
     assert_eq!(sent(&mut rig, 11_000, false), (2, None));
     assert_eq!(sent(&mut rig, 12_000, false), (0, None));
+    // A table by which replies wait for it.
+    write(&mut rig, 10);
+    assert_eq!(sent(&mut rig, 13_000, false).0, 0);
+    rig.lead.set_slots(Wanted { awaited: slots.clone(), slots: slots.clone(), ..Wanted::default() }, 3, |_| 1);
+    assert_eq!(sent(&mut rig, 13_001, false), (1, None));
+    // It is second of another slot only: what that one gets takes along what was gathered.
+    let (mut both, mut other) = (slots, SlotSet::default());
+    [&mut both, &mut other].into_iter().for_each(|slots| slots.insert(Slot::wrapping(6)));
+    rig.lead.set_slots(Wanted { awaited: other, slots: both, ..Wanted::default() }, 4, |_| 1);
+    assert!(sent(&mut rig, 14_000, false).0 > 0, "it lacks that one");
+    write(&mut rig, 10);
+    assert_eq!(sent(&mut rig, 15_000, false), (0, Some(15_000 + GATHER_US)));
+    let key = rig.store.key(b"key", Database(0), Slot::wrapping(6));
+    rig.store.apply(&key, &Change::put_string(b"value", Expiry::Clear)).expect("there is room");
+    rig.seal();
+    rig.pass();
+    assert_eq!(sent(&mut rig, 15_001, false), (2, None));
 }
