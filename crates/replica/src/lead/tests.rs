@@ -1,15 +1,17 @@
 //! One link without a connection: a store that leads, one that follows, and log groups that are passed on late.
 
-use base::{CoreId, Database, NodeId, SlotGroupId};
+use base::{ConnectionId, CoreId, Database, NodeId, SlotGroupId};
 use placement::{Chain, ClusterView};
 use storage::SlotGroup;
 use storage::log::format::GroupHeader;
 use storage::log::record::RecordForm;
 use types::{Change, Expiry};
 use wire::frame::ParsedFrame;
+use wire::trust::Token;
 
 use super::*;
 use crate::follow::{Follow, Taken};
+use crate::links::{Contact, Links};
 use crate::places::place;
 use crate::standing::Fills;
 
@@ -454,4 +456,30 @@ fn whom_nobody_waits_for_gets_several_groups_at_once_and_soon() {
     rig.seal();
     rig.pass();
     assert_eq!(sent(&mut rig, 15_001, false), (2, None));
+}
+
+/// A deadline that has passed would have the node tick for ever, for nothing.
+#[test]
+fn a_link_that_breaks_while_it_gathers_has_no_deadline_of_that() {
+    let mut rig = Rig::new();
+    rig.lead.set_slots(Wanted { slots: rig.lead.slots.clone(), ..Wanted::default() }, 2, |_| 1);
+    rig.fill();
+    sent(&mut rig, 0, false);
+    rig.set(b"key", 10);
+    rig.seal();
+    rig.pass();
+    assert_eq!(sent(&mut rig, 1_000, false), (0, Some(1_000 + GATHER_US)));
+    let connection = ConnectionId { index: 3, generation: 1 };
+    let mut links = Links::new(name(1), 1, &Token::new([7; 16]));
+    links.leads.push((rig.lead, Contact::Going { connection }));
+    assert_eq!(links.deadline_us(), Some(1_000 + GATHER_US));
+    links.on_closed(connection, 1_500);
+    let deadline_us = links.deadline_us().expect("it dials again");
+    assert!(deadline_us > 1_000 + GATHER_US, "{deadline_us}");
+    links.leads[0].1 = Contact::Dialing { token: 1 };
+    assert_eq!(links.deadline_us(), None);
+    // The next connection gathers anew.
+    links.leads[0].0.go_on_from(0);
+    links.leads[0].1 = Contact::Going { connection };
+    assert_eq!(links.deadline_us(), None);
 }

@@ -27,7 +27,8 @@ struct Ahead<'r> {
 
 impl<'r> Ahead<'r> {
     fn of(records: &'r [u8], store: &Store) -> Ahead<'r> {
-        let mut ahead = Ahead { records: Records::new(records, RecordForm::Short), keys: VecDeque::new() };
+        let mut ahead =
+            Ahead { records: Records::new(records, RecordForm::Short), keys: VecDeque::with_capacity(AHEAD) };
         (0..AHEAD).for_each(|_| ahead.go_on(store));
         ahead
     }
