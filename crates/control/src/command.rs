@@ -97,6 +97,16 @@ pub enum Action {
         /// Who comes at the ends, filling. What is not legal any more when it is applied is left out.
         replacements: Vec<Replacement>,
     },
+    /// A fenced node leaves the chains that somebody else is first of and serves. Its lease need not be over for that: nobody
+    /// counts on what it does there, and its place may not wait.
+    Detach {
+        /// Whose chains.
+        node: NodeId,
+        /// Which start of it.
+        incarnation: u64,
+        /// As for a promotion.
+        replacements: Vec<Replacement>,
+    },
     /// A member has everything. Only the first of the chain proposes it.
     Whole {
         /// Of these slots.

@@ -16,6 +16,7 @@
 //! 16 doubt     slots  node:u32  epoch:u64
 //! 17 share     node:u32  takes:u8         18 keep  node:u32
 //! 19 returned  as 3: who is down and has the address is not there any more
+//! 20 detach    as 5
 //! ```
 
 use base::limits::{CHAIN_MEMBERS_MAX, REPLACEMENTS_MAX};
@@ -76,12 +77,11 @@ fn write_action(writer: &mut Writer, action: &Action) {
         }
         Action::Promote { node, incarnation, replacements } => {
             writer.u8(5).u32(node.0).u64(*incarnation);
-            let written = &replacements[..replacements.len().min(REPLACEMENTS_MAX + 1)];
-            writer.count(written.len());
-            for replacement in written {
-                write_slots(writer, replacement.slots);
-                write_place(writer, replacement.place);
-            }
+            write_replacements(writer, replacements);
+        }
+        Action::Detach { node, incarnation, replacements } => {
+            writer.u8(20).u32(node.0).u64(*incarnation);
+            write_replacements(writer, replacements);
         }
         Action::Drain { node } => {
             writer.u8(12).u32(node.0);
@@ -140,6 +140,15 @@ fn write_change(writer: &mut Writer, action: &Action) {
     }
 }
 
+fn write_replacements(writer: &mut Writer, replacements: &[Replacement]) {
+    let written = &replacements[..replacements.len().min(REPLACEMENTS_MAX + 1)];
+    writer.count(written.len());
+    for replacement in written {
+        write_slots(writer, replacement.slots);
+        write_place(writer, replacement.place);
+    }
+}
+
 fn read_action(reader: &mut Reader<'_>) -> Result<Action, Damage> {
     Ok(match reader.u8()? {
         1 => read_founding(reader)?,
@@ -156,7 +165,11 @@ fn read_action(reader: &mut Reader<'_>) -> Result<Action, Damage> {
             takes_address: kind == 19,
         }),
         4 => Action::Fence { node: NodeId(reader.u32()?), incarnation: reader.u64()? },
-        5 => read_promotion(reader)?,
+        5 => Action::Promote {
+            node: NodeId(reader.u32()?),
+            incarnation: reader.u64()?,
+            replacements: read_replacements(reader)?,
+        },
         6 => Action::Whole { slots: read_slots(reader)?, node: NodeId(reader.u32()?), epoch: reader.u64()? },
         7 => read_replacement(reader)?,
         8 => Action::MoveBegin {
@@ -175,6 +188,11 @@ fn read_action(reader: &mut Reader<'_>) -> Result<Action, Damage> {
         16 => Action::Doubt { slots: read_slots(reader)?, node: NodeId(reader.u32()?), epoch: reader.u64()? },
         17 => Action::Share { node: NodeId(reader.u32()?), takes: reader.flag("whether a node takes its share")? },
         18 => Action::Keep { node: NodeId(reader.u32()?) },
+        20 => Action::Detach {
+            node: NodeId(reader.u32()?),
+            incarnation: reader.u64()?,
+            replacements: read_replacements(reader)?,
+        },
         _ => return Err(Damage::Part("the kind of a command")),
     })
 }
@@ -185,12 +203,9 @@ fn read_founding(reader: &mut Reader<'_>) -> Result<Action, Damage> {
     Ok(Action::Create(Founding { cluster, settings, relaxed, node: read_facts(reader, id)? }))
 }
 
-fn read_promotion(reader: &mut Reader<'_>) -> Result<Action, Damage> {
-    let (node, incarnation) = (NodeId(reader.u32()?), reader.u64()?);
+fn read_replacements(reader: &mut Reader<'_>) -> Result<Vec<Replacement>, Damage> {
     let count = reader.count(REPLACEMENTS_MAX + 1, 10, "the number of replacements")?;
-    let replacements: Result<Vec<_>, _> =
-        (0..count).map(|_| Ok(Replacement { slots: read_slots(reader)?, place: read_place(reader)? })).collect();
-    Ok(Action::Promote { node, incarnation, replacements: replacements? })
+    (0..count).map(|_| Ok(Replacement { slots: read_slots(reader)?, place: read_place(reader)? })).collect()
 }
 
 fn read_replacement(reader: &mut Reader<'_>) -> Result<Action, Damage> {

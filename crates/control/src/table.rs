@@ -97,6 +97,9 @@ impl Table {
             Action::Promote { node, incarnation, replacements } => {
                 self.promote(epoch, (*node, *incarnation), replacements)
             }
+            Action::Detach { node, incarnation, replacements } => {
+                self.detach(epoch, (*node, *incarnation), replacements)
+            }
             Action::Whole { slots, node, epoch } => self.whole(*slots, *node, Epoch(*epoch)),
             Action::Doubt { slots, node, epoch: planned } => self.doubt(epoch, (*slots, Epoch(*planned)), *node),
             Action::Replace { slots, epoch: planned, places, counted } => {

@@ -32,6 +32,7 @@ pub(crate) struct Agreement {
     tokens: u64,
     view: Option<View>,
     deadline_us: Option<u64>,
+    quiet: Quiet,
     /// Why it has fallen silent.
     failure: Option<String>,
 }
@@ -44,6 +45,44 @@ pub(crate) struct Outgoing {
     pub has_changed: bool,
 }
 
+/// The library looks at its clock every fifth of a heartbeat, whether or not anything can be due. Until then it is left asleep, unless
+/// the node is awake anyway: a node that leads sent something a moment ago, and one that follows heard from who leads.
+struct Quiet {
+    heartbeat_us: u64,
+    /// So long after it heard a leader, and longer, a member does not stand for election.
+    patience_us: u64,
+    heard_us: u64,
+    sent_us: u64,
+}
+
+impl Quiet {
+    fn of(options: &Options) -> Quiet {
+        let (heartbeat_us, patience_us) = (options.heartbeat_ms * 1000, options.election_ms_max * 1000);
+        Quiet { heartbeat_us, patience_us, heard_us: 0, sent_us: 0 }
+    }
+
+    fn note_heard(&mut self, now_us: u64, leader: Option<u64>, events: &[consensus::Event]) {
+        let is_leaders = |event: &consensus::Event| matches!(event, consensus::Event::Received { from, .. } if Some(*from) == leader);
+        if events.iter().any(is_leaders) {
+            self.heard_us = now_us;
+        }
+    }
+
+    fn note_sent(&mut self, now_us: u64, outgoing: &Outgoing) {
+        if !outgoing.messages.is_empty() {
+            self.sent_us = now_us;
+        }
+    }
+
+    fn until_us(&self, view: &View) -> u64 {
+        match view.role {
+            Role::Leader => self.sent_us + self.heartbeat_us,
+            Role::Follower => self.heard_us + self.patience_us,
+            _ => 0,
+        }
+    }
+}
+
 impl Agreement {
     /// Of a node, on what its files say. Leases that become longer or shorter make it more or less patient at its next start.
     pub fn start(identity: &Identity, start: &Start) -> Result<Agreement, Damage> {
@@ -53,6 +92,7 @@ impl Agreement {
             _ => identity.table.settings().lease_ms,
         };
         let options = Options::of_lease(lease_ms, id);
+        let quiet = Quiet::of(&options);
         let (cluster, seed) = (identity.cluster, start.seed);
         let start = consensus::Start { id, cluster, options, seed, is_witnessed: false };
         let image = Image { log: files.log.as_deref(), snapshot: files.snapshot.as_deref() };
@@ -63,6 +103,7 @@ impl Agreement {
             tokens: 0,
             view: None,
             deadline_us: Some(0),
+            quiet,
             failure: None,
         })
     }
@@ -91,11 +132,14 @@ impl Agreement {
         if self.events.is_empty() && !is_due {
             return outgoing;
         }
+        let leader = self.view.as_ref().and_then(|view| view.leader);
+        self.quiet.note_heard(now_us, leader, &self.events);
         let asked = self.member.tick(now_us * 1000, std::mem::take(&mut self.events));
         self.deadline_us = asked.deadline_ns.map(|ns| ns.div_ceil(1000));
         for effect in asked.effects {
             self.perform(effect, effects, &mut outgoing);
         }
+        self.quiet.note_sent(now_us, &outgoing);
         outgoing
     }
 
@@ -128,9 +172,15 @@ impl Agreement {
         }
     }
 
-    /// When it wants to be called again.
+    /// When it wants to be called again, if nobody calls before.
     pub fn deadline_us(&self) -> Option<u64> {
-        if self.events.is_empty() { self.deadline_us } else { Some(0) }
+        if !self.events.is_empty() {
+            return Some(0);
+        }
+        // What is proposed may wait for a timer of the library's.
+        let rests = self.view.as_ref().filter(|_| self.askers.is_empty());
+        let quiet_until_us = rests.map_or(0, |view| self.quiet.until_us(view));
+        self.deadline_us.map(|at_us| at_us.max(quiet_until_us))
     }
 
     /// Why it has fallen silent, once.

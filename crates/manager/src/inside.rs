@@ -34,7 +34,7 @@ pub(crate) const START_SHIFT: u32 = 16;
 const LIFE: u64 = 0x11FE_0F0A;
 /// How often a manager that does not know whether its table is current asks, microseconds.
 const READ_AGAIN_US: u64 = 30_000;
-/// Reports to the leader, and looks of the judge, in a lease.
+/// Looks of the judge, in a lease.
 const LOOKS_PER_LEASE: u64 = 10;
 
 /// What is proposed so that a node comes back.

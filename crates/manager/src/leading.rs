@@ -8,7 +8,7 @@ use control::lease::{Heard, NodeLease, Wish};
 use control::{Action, Comeback, Command, NodeState, RequestId, Table, plan};
 
 use crate::agreement::Asker;
-use crate::inside::{Inside, Returning, lease_us, look_us, proposer};
+use crate::inside::{Inside, Returning, lease_us, proposer};
 use crate::message::{Message, Proposed};
 use crate::proposals::Proposals;
 
@@ -16,8 +16,12 @@ use crate::proposals::Proposals;
 const RETURN_AGAIN_US: u64 = 200_000;
 /// Between two looks for nodes that have no connection with who leads, microseconds.
 const SEARCH_US: u64 = 500_000;
+/// Reports to who leads, in a lease, of a manager that has no lease of its own to renew: others report with each renewal.
+const REPORTS_PER_LEASE: u64 = 3;
 /// Between two plans, microseconds.
 const PLAN_US: u64 = 50_000;
+/// The same, where the last one had nothing to do, unless the node is awake anyway.
+const PLAN_AT_REST_US: u64 = 500_000;
 /// Actions of a plan that are proposed at a time.
 const ACTIONS_MAX: usize = 16;
 /// Moves under way at a time that a plan begins: each one fills a node.
@@ -56,6 +60,8 @@ impl Inside {
         let table = self.table().version();
         for (manager, renewal) in self.lease.renewals(now_us) {
             self.post(manager, Message::Renewal { renewal, table });
+            // In the same write as what is reported.
+            self.report_us = now_us;
         }
         let known = self.table().node(self.me());
         let is_down =
@@ -152,7 +158,7 @@ impl Inside {
         if !self.is_manager() || !(is_due || leader != told) {
             return;
         }
-        self.report_us = now_us + look_us(self.table());
+        self.report_us = now_us + lease_us(self.table()) / REPORTS_PER_LEASE;
         self.reported = (now_us, leader);
         if let Some(leader) = leader {
             let report = self.grants.report(now_us, &self.agreement.table());
@@ -160,7 +166,20 @@ impl Inside {
         }
     }
 
-    /// When a manager reports again: several times in a lease, at once when somebody was silent for one, and, which no clock says, at
+    /// Whether this manager renews the lease of `node`.
+    pub fn grants_to(&self, node: NodeId) -> bool {
+        self.is_manager() && self.table().node(node).is_some_and(|node| node.state.has_lease())
+    }
+
+    /// A node that was spoken with does not listen any more where it was: who leads hears that at once.
+    pub fn on_refused(&mut self, now_us: u64, node: NodeId) {
+        if self.grants_to(node) {
+            self.grants.on_refused(now_us, &self.agreement.table(), node);
+            self.report_us = now_us;
+        }
+    }
+
+    /// When a manager reports again: several times in a lease, with its renewals, at once when somebody was silent for one, and, which no clock says, at
     /// once to who leads since a moment ago and knows nothing of anybody.
     pub fn report_deadline_us(&self) -> Option<u64> {
         let silent_us = self.grants.next_silence_us(self.reported.0, &self.agreement.table());
@@ -196,6 +215,13 @@ impl Inside {
     pub fn has_to_plan(&self) -> bool {
         let founds = !self.table().is_created() && self.founding().is_some();
         (self.agreement.leads() || founds) && !self.agreement.is_asked(Asker::Plan)
+    }
+
+    /// When it plans again. At rest it is awake often enough, and plans then.
+    pub fn plan_deadline_us(&self) -> Option<u64> {
+        let is_planned = self.planned == self.agreement.table().version();
+        let at_us = if is_planned { self.plan_us + PLAN_AT_REST_US } else { self.plan_us };
+        self.has_to_plan().then_some(at_us)
     }
 
     /// Nodes that asked this manager for a lease a moment ago: they are there, and know who they are.

@@ -223,6 +223,9 @@ impl Manager {
                 None => self.heed_outside(now_us, id, message),
             }
         }
+        for node in self.peers.take_refusing() {
+            self.inside.iter_mut().for_each(|inside| inside.on_refused(now_us, node));
+        }
         if self.peers.end_distrusted() && self.inside.is_none() {
             let reason =
                 "the token is not this cluster's; each of its nodes prints the line to join with when it starts";
@@ -293,13 +296,18 @@ impl Manager {
             inside.carry_out();
             inside.send_proposals(now_us);
             let me = inside.me();
+            let mut is_heeded = false;
             for (to, message) in std::mem::take(&mut inside.outbox) {
+                is_heeded |= to == me;
                 match to == me {
                     true => inside.heed(now_us, me, message),
                     false => self.peers.send(to, &message),
                 }
             }
-            if inside.outbox.is_empty() && inside.agreement_deadline_us().is_none_or(|at_us| at_us > now_us) {
+            if !is_heeded
+                && inside.outbox.is_empty()
+                && inside.agreement_deadline_us().is_none_or(|at_us| at_us > now_us)
+            {
                 break;
             }
         }
@@ -346,10 +354,12 @@ impl Manager {
         self.peers.close_silent(now_us);
         let Some(inside) = &mut self.inside else { return self.outside.ask(now_us, &mut self.peers) };
         let searched = inside.searched(now_us, |node| self.peers.has(node));
+        let lost = self.peers.lost();
         let mut managers = inside.identity.voters.all();
         managers.extend(inside.agreement.voters().all());
         managers.extend(inside.leader);
         managers.extend(searched);
+        managers.extend(lost.into_iter().filter(|node| inside.grants_to(*node)));
         managers.retain(|node| *node != inside.me() && !self.peers.has(*node));
         for (node, address) in managers.into_iter().filter_map(|node| Some((node, inside.address(node)?))) {
             self.peers.dial(now_us, &address, Some(node));
@@ -382,7 +392,6 @@ impl Manager {
         let Some(inside) = &self.inside else { return self.outside.deadline_us() };
         // What waits for an answer has no deadline of its own.
         let asking = (inside.asks_cores() && inside.proposals.is_empty()).then_some(inside.held_us);
-        let planning = inside.has_to_plan().then_some(inside.plan_us);
         let all = [
             inside.agreement_deadline_us(),
             inside.lease_deadline_us(now_us),
@@ -397,7 +406,7 @@ impl Manager {
             inside.wish_deadline_us(),
             inside.watch_deadline_us(),
             self.book.deadline_us(),
-            planning,
+            inside.plan_deadline_us(),
         ];
         all.into_iter().flatten().min().unwrap_or(now_us + WRITTEN_US)
     }

@@ -1,5 +1,7 @@
 //! Connections to other nodes' managers: at most one that is written to for each of them, whoever made it.
 
+use std::collections::BTreeSet;
+
 use base::limits::MANAGER_FRAME_BYTES_MAX;
 use base::{ConnectionId, Effect, InstanceName, NodeId};
 use wire::frame::Opened;
@@ -48,6 +50,10 @@ pub struct Peers {
     dialing: Vec<Dial>,
     /// Addresses that did not answer: not before.
     not_before_us: Vec<(String, u64)>,
+    /// Nodes that were spoken with, and are not any more: whether they still listen is not known.
+    lost: BTreeSet<NodeId>,
+    /// Who does not.
+    refusing: Vec<NodeId>,
     tokens: u64,
     effects: Vec<Effect>,
 }
@@ -62,6 +68,8 @@ impl Peers {
             distrusted: Distrusted::default(),
             dialing: Vec::new(),
             not_before_us: Vec::new(),
+            lost: BTreeSet::new(),
+            refusing: Vec::new(),
             tokens: 0,
             effects: Vec::new(),
         }
@@ -93,7 +101,8 @@ impl Peers {
 
     /// Connects to `address`, where `node` is, unless that is done or was tried a moment ago.
     pub fn dial(&mut self, now_us: u64, address: &str, node: Option<NodeId>) {
-        let is_made = self.list.iter().any(|peer| !peer.line.came_in() && peer.line.address() == address);
+        let is_to = |line: &Line| !line.came_in() && !line.is_closing() && line.address() == address;
+        let is_made = self.list.iter().any(|peer| is_to(&peer.line));
         let is_dialing = self.dialing.iter().any(|known| known.address == address);
         let is_early = self.not_before_us.iter().any(|(known, at_us)| known == address && now_us < *at_us);
         if is_made || is_dialing || is_early {
@@ -109,7 +118,11 @@ impl Peers {
         let number = self.dialing.iter().position(|known| known.token == token)?;
         let Dial { address, node, .. } = self.dialing.swap_remove(number);
         self.put_off(now_us, &address);
-        let id = id?;
+        let Some(id) = id else {
+            let lost = node.filter(|node| self.lost.remove(node) && !self.has(*node));
+            self.refusing.extend(lost);
+            return None;
+        };
         if node.is_none() && self.me.is_some() {
             // It was let in meanwhile.
             self.effects.push(Effect::Close { connection: id });
@@ -149,6 +162,7 @@ impl Peers {
 
     /// The connection is gone.
     pub fn on_closed(&mut self, id: ConnectionId) {
+        self.lost.extend(self.node(id));
         self.list.retain(|peer| peer.line.id() != id);
     }
 
@@ -156,7 +170,8 @@ impl Peers {
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(peer) = self.peer(id).filter(|peer| !peer.line.is_closing()) {
             peer.line.close();
-            peer.node = None;
+            let node = peer.node.take();
+            self.lost.extend(node);
             self.effects.push(Effect::Close { connection: id });
         }
     }
@@ -232,6 +247,18 @@ impl Peers {
     /// Whether there is a connection to `node`.
     pub fn has(&self, node: NodeId) -> bool {
         self.list.iter().any(|peer| peer.node == Some(node))
+    }
+
+    /// Who was spoken with, and is not any more.
+    pub fn lost(&mut self) -> Vec<NodeId> {
+        let list = &self.list;
+        self.lost.retain(|node| !list.iter().any(|peer| peer.node == Some(*node)));
+        self.lost.iter().copied().collect()
+    }
+
+    /// Who was lost, and does not listen any more where it was.
+    pub fn take_refusing(&mut self) -> Vec<NodeId> {
+        std::mem::take(&mut self.refusing)
     }
 
     /// All who can be written to.

@@ -20,17 +20,8 @@ impl Table {
         (id, incarnation): (NodeId, u64),
         replacements: &[Replacement],
     ) -> Result<(), Refusal> {
-        if replacements.len() > REPLACEMENTS_MAX {
-            return Err(Refusal::Impossible(Flaw::Replacements));
-        }
-        let node = self.known_mut(id)?;
-        if node.state != NodeState::Fenced {
-            return Err(Refusal::NodeIs(id, node.state));
-        }
-        if node.facts.incarnation != incarnation {
-            return Err(Refusal::OtherIncarnation(id, node.facts.incarnation));
-        }
-        node.state = NodeState::Down;
+        self.is_fenced((id, incarnation), replacements)?;
+        self.known_mut(id)?.state = NodeState::Down;
         let moving = |slots| self.moves.iter().find(|one| common(one.slots, slots).is_some()).copied();
         self.stretches.change(all_slots(), epoch, |slots, chain| after_loss(chain, id, moving(slots)));
         self.moves.retain(|one| one.from.node != id && one.to.node != id);
@@ -38,6 +29,45 @@ impl Table {
             self.place_replacement(epoch, *replacement);
         }
         Ok(())
+    }
+
+    pub(crate) fn detach(
+        &mut self,
+        epoch: Epoch,
+        (id, incarnation): (NodeId, u64),
+        replacements: &[Replacement],
+    ) -> Result<(), Refusal> {
+        self.is_fenced((id, incarnation), replacements)?;
+        let left = self.stretches.iter().filter(|(slots, stretch)| self.may_leave(*slots, &stretch.chain, id));
+        for slots in left.map(|(slots, _)| slots).collect::<Vec<_>>() {
+            self.stretches.change(slots, epoch, |_, chain| after_loss(chain, id, None));
+        }
+        for replacement in replacements {
+            self.place_replacement(epoch, *replacement);
+        }
+        Ok(())
+    }
+
+    /// Whether a fenced node may leave this chain of `slots` though its lease may run: somebody else is first, and is there to go on
+    /// without it. What moves waits until it is over.
+    pub(crate) fn may_leave(&self, slots: SlotRange, chain: &Chain, id: NodeId) -> bool {
+        let is_moving = || self.moves.iter().any(|one| common(one.slots, slots).is_some());
+        let is_served_by = |first: InstanceName| first.node != id && self.has_lease(first.node).is_ok();
+        chain.has(id) && chain.primary().is_some_and(is_served_by) && !is_moving()
+    }
+
+    fn is_fenced(&self, (id, incarnation): (NodeId, u64), replacements: &[Replacement]) -> Result<(), Refusal> {
+        if replacements.len() > REPLACEMENTS_MAX {
+            return Err(Refusal::Impossible(Flaw::Replacements));
+        }
+        let node = self.known(id)?;
+        if node.state != NodeState::Fenced {
+            return Err(Refusal::NodeIs(id, node.state));
+        }
+        match node.facts.incarnation {
+            known if known == incarnation => Ok(()),
+            known => Err(Refusal::OtherIncarnation(id, known)),
+        }
     }
 
     /// Append `replacement` wherever that is still legal and wanted.

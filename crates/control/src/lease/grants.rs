@@ -104,6 +104,13 @@ impl Grants {
         self.grants.get(&node).is_some_and(|grant| grant.incarnation >= incarnation)
     }
 
+    /// Nobody listens any more where the node is: that says at once what its silence would say in a lease, unless it asks again.
+    pub fn on_refused(&mut self, now_us: u64, table: &Table, node: NodeId) {
+        let lease_us = u64::from(table.settings().lease_ms) * 1000;
+        let grant = self.grant(now_us, node);
+        grant.heard_us = grant.heard_us.min(now_us.saturating_sub(lease_us));
+    }
+
     /// The leader asks about a node.
     pub fn answer(&self, now_us: u64, table: &Table, question: Question) -> Answer {
         let Question { node, incarnation } = question;

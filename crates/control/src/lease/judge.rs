@@ -1,4 +1,4 @@
-//! The leader's side: from what managers report and answer to Fence and Promote, each wished once.
+//! The leader's side: from what managers report and answer to Fence, Detach and Promote, each wished once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub enum Wish {
     Propose {
         /// About whom it is.
         node: NodeId,
-        /// Fence or Promote.
+        /// Fence, Detach or Promote.
         action: Action,
     },
     /// Ask a manager, oneself included.
@@ -48,6 +48,8 @@ enum Phase {
 struct Case {
     incarnation: u64,
     phase: Phase,
+    /// Detach is proposed, or there was nothing to detach it from.
+    is_detached: bool,
 }
 
 /// What a manager last reported, and when that came.
@@ -131,7 +133,7 @@ impl Judge {
         self.cases.retain(|id, case| {
             table.node(*id).is_some_and(|node| {
                 let is_fenced = node.state == NodeState::Fenced;
-                let is_due = if case.phase == Phase::Fencing { node.state.has_lease() } else { is_fenced };
+                let is_due = is_fenced || (case.phase == Phase::Fencing && node.state.has_lease());
                 is_due && node.facts.incarnation == case.incarnation
             })
         });
@@ -139,8 +141,10 @@ impl Judge {
             let (id, incarnation) = (node.id(), node.facts.incarnation);
             if node.state.has_lease() {
                 if !self.cases.contains_key(&id) && self.is_suspected(now_us, table, id) {
-                    self.cases.insert(id, Case { incarnation, phase: Phase::Fencing });
+                    self.cases.insert(id, Case { incarnation, phase: Phase::Fencing, is_detached: true });
                     wishes.push(Wish::Propose { node: id, action: Action::Fence { node: id, incarnation } });
+                    // With the same write of the managers' log: those who are first wait for it.
+                    wishes.extend(detach(table, id, incarnation));
                 }
             } else if node.state == NodeState::Fenced {
                 self.pursue(now_us, table, Question { node: id, incarnation }, &mut wishes);
@@ -167,7 +171,14 @@ impl Judge {
     fn pursue(&mut self, now_us: u64, table: &Table, question: Question, wishes: &mut Vec<Wish>) {
         let Question { node, incarnation } = question;
         let asking = || Phase::Asking { again_us: BTreeMap::new(), clear: BTreeSet::new() };
-        let case = self.cases.entry(node).or_insert_with(|| Case { incarnation, phase: asking() });
+        let unknown = || Case { incarnation, phase: asking(), is_detached: false };
+        let case = self.cases.entry(node).or_insert_with(unknown);
+        if case.phase == Phase::Fencing {
+            case.phase = asking();
+        }
+        if !std::mem::replace(&mut case.is_detached, true) {
+            wishes.extend(detach(table, node, incarnation));
+        }
         let Phase::Asking { again_us, clear } = &mut case.phase else { return };
         let is_unasked = is_planted(Bug::M33PromoteUnasked);
         let is_over = self.voters.have_majority(|manager| clear.contains(&manager)) && now_us >= self.settled_us;
@@ -201,6 +212,11 @@ impl Judge {
         let misses = |manager| heard(manager).is_some_and(|heard| heard.silent_us >= lease_us);
         self.voters.all().into_iter().any(has_restarted) || self.voters.lack_majority(misses)
     }
+}
+
+fn detach(table: &Table, node: NodeId, incarnation: u64) -> Option<Wish> {
+    let replacements = plan::detachment(table, node)?;
+    Some(Wish::Propose { node, action: Action::Detach { node, incarnation, replacements } })
 }
 
 fn longest_us(table: &Table) -> u64 {

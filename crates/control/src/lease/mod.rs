@@ -4,8 +4,9 @@
 //!  NodeLease (each node)            Grants (each manager)                  Judge (the leader of the managers)
 //!   │ Renewal ──────────────────────►│ fenced? another incarnation?         │
 //!   │◄───────────────── Reply granted│ notes until when                     │
-//!                                    │ Report ─────────────────────────────►│ who was granted nothing for a lease is suspected
-//!                                    │                                      ├─ wishes Fence
+//!                                    │ Report ─────────────────────────────►│ who was granted nothing for a lease, or does not
+//!                                    │                                      │ listen any more, is suspected
+//!                                    │                                      ├─ wishes Fence, Detach: others go on without it
 //!                                    │◄─────────────────────────── Question │
 //!                                    │ Answer ─────────────────────────────►│ a majority: fenced, and nothing runs
 //!                                                                           └─ wishes Promote

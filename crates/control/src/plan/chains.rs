@@ -19,8 +19,19 @@ use base::{InstanceName, NodeId, Slot};
 /// Who comes behind `lost` when it is promoted away, in every chain that is too short without it and has a first whose lease
 /// runs.
 pub fn replacements(table: &Table, lost: NodeId) -> Vec<Replacement> {
+    behind(table, lost, |_, chain| chain.has(lost))
+}
+
+/// The same where it leaves before its lease is over, because others are first; `None`: it is in no such chain.
+pub fn detachment(table: &Table, lost: NodeId) -> Option<Vec<Replacement>> {
+    let leaves = |slots: SlotRange, chain: &Chain| table.may_leave(slots, chain, lost);
+    let is_there = table.stretches().any(|(slots, stretch)| leaves(slots, &stretch.chain));
+    is_there.then(|| behind(table, lost, leaves))
+}
+
+fn behind(table: &Table, lost: NodeId, leaves: impl Fn(SlotRange, &Chain) -> bool) -> Vec<Replacement> {
     let mut wants = Vec::new();
-    for (slots, chain, moving) in parts(table).into_iter().filter(|(_, chain, _)| chain.has(lost)) {
+    for (slots, chain, moving) in parts(table).into_iter().filter(|(slots, chain, _)| leaves(*slots, chain)) {
         let kept = after_loss(&chain, lost, moving);
         let is_over = moving.is_none_or(|one| one.from.node == lost || one.to.node == lost);
         let beside = if is_over { kept } else { settled(&kept, moving) };

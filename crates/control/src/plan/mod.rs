@@ -2,7 +2,7 @@
 //! an action that was overtaken is refused and the next plan is made of the table as it is then.
 //!
 //! - [`join`], [`share_out`], [`rebalance`], [`drain`]: slots move to where they are missing ([`mover`])
-//! - [`replacements`], [`fill_up`], [`mend`]: chains get the members that they lack ([`filler`]); [`trim`]: and lose surplus ones;
+//! - [`replacements`], [`detachment`], [`fill_up`], [`mend`]: chains get the members that they lack ([`filler`]); [`trim`]: and lose surplus ones;
 //!   [`spread`]: copies go to where they are missing
 //! - [`violations`]: what is not as it should be, for `status`
 //!
@@ -18,6 +18,6 @@ mod loads;
 mod mover;
 mod violations;
 
-pub use chains::{fill_up, is_settled, mend, replacements, spread, trim, with_members};
+pub use chains::{detachment, fill_up, is_settled, mend, replacements, spread, trim, with_members};
 pub use mover::{drain, join, rebalance, share_out};
 pub use violations::{Violation, violations};

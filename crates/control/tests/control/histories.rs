@@ -11,7 +11,7 @@ use crate::rig::{Rig, random_action, unplanted};
 /// What happened in some histories, so that one can see that they are not empty.
 #[derive(Debug, Default)]
 struct Seen {
-    changed: [u32; 19],
+    changed: [u32; 20],
     refused: u32,
 }
 
@@ -35,6 +35,7 @@ fn number(action: &Action) -> usize {
         Action::Doubt { .. } => 16,
         Action::Share { .. } => 17,
         Action::Keep { .. } => 18,
+        Action::Detach { .. } => 19,
     }
 }
 
@@ -54,6 +55,9 @@ fn judge(before: &Table, action: &Action, after: &Table) {
         let known = was.member(first.place.node);
         assert!(known.is_some_and(|member| member.whole), "slot {number}: {was:?} -> {is:?} by {action:?}");
     }
+    if let Action::Detach { node, .. } = action {
+        judge_detached(before, *node, after);
+    }
     if let Action::Promote { node, .. } = action {
         for number in (0..SLOT_COUNT).step_by(61) {
             let slot = Slot::wrapping(number);
@@ -64,6 +68,21 @@ fn judge(before: &Table, action: &Action, after: &Table) {
                 "slot {number} had two copies and waits for one: {was:?} -> {is:?}"
             );
         }
+    }
+}
+
+/// Who serves goes on, and whoever had something is there or behind somebody who serves.
+fn judge_detached(before: &Table, left: NodeId, after: &Table) {
+    for number in (0..SLOT_COUNT).step_by(61) {
+        let slot = Slot::wrapping(number);
+        let (was, is) = (before.stretch(slot).chain, after.stretch(slot).chain);
+        assert_eq!(was.primary(), is.primary(), "slot {number}: {was:?} -> {is:?}");
+        let serves = |node: &Node| node.state.has_lease();
+        let is_served = was.primary().and_then(|first| before.node(first.node)).is_some_and(serves);
+        let is_moving = before.moves().iter().any(|one| one.slots.contains(slot));
+        let others_stay = was.iter().all(|member| member.place.node == left || is.has(member.place.node));
+        assert!(others_stay && (is_served || was == is), "slot {number}: {was:?} -> {is:?}");
+        assert!(!is.has(left) || !is_served || is_moving || is.primary().is_some_and(|first| first.node == left));
     }
 }
 
@@ -149,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_command_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0u8..19) {
+    fn any_bytes_are_a_command_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0u8..22) {
         let _unplanted = unplanted();
         if bytes.len() > 17 {
             bytes[0] = 2;

@@ -118,13 +118,7 @@ pub fn random_action(table: &Table, rng: &mut Rng) -> Action {
             let node = pick(rng);
             Action::Fence { node, incarnation: incarnation_of(node) }
         }
-        4..7 => {
-            let fenced = table.nodes().find(|node| node.state == NodeState::Fenced).map(|node| node.facts.id);
-            let node = fenced.unwrap_or_else(|| pick(rng));
-            let replacements =
-                (0..rng.below(4)).map(|_| Replacement { slots: slots_of(rng), place: place_of(table, rng) });
-            Action::Promote { node, incarnation: incarnation_of(node), replacements: replacements.collect() }
-        }
+        4..7 => random_end(table, rng, pick),
         7..9 => {
             let down = table.nodes().find(|node| node.state == NodeState::Down).map(|node| node.facts.id);
             let node = down.unwrap_or_else(|| pick(rng));
@@ -166,6 +160,19 @@ pub fn random_action(table: &Table, rng: &mut Rng) -> Action {
             2 => Action::Weigh { node: pick(rng), weight: rng.below(9) as u16 },
             _ => Action::Configure(Settings { lease_ms: 20 + rng.below(400) as u32, chain_length: rng.below(6) as u8 }),
         },
+    }
+}
+
+/// Of a node that is fenced, if there is one.
+fn random_end(table: &Table, rng: &mut Rng, pick: impl Fn(&mut Rng) -> NodeId) -> Action {
+    let fenced = table.nodes().find(|node| node.state == NodeState::Fenced).map(|node| node.facts.id);
+    let node = fenced.unwrap_or_else(|| pick(rng));
+    let incarnation = table.node(node).map_or(0, |node| node.facts.incarnation);
+    let replacement = |rng: &mut Rng| Replacement { slots: slots_of(rng), place: place_of(table, rng) };
+    let replacements = (0..rng.below(4)).map(|_| replacement(rng)).collect();
+    match rng.chance(1, 3) {
+        true => Action::Detach { node, incarnation, replacements },
+        false => Action::Promote { node, incarnation, replacements },
     }
 }
 

@@ -113,6 +113,42 @@ fn who_is_lost_is_replaced_by_who_has_everything() {
 }
 
 #[test]
+fn who_is_fenced_leaves_chains_of_others_before_its_lease_is_over() {
+    let _unplanted = unplanted();
+    let mut rig = trio();
+    let detach = || Action::Detach {
+        node: NodeId(2),
+        incarnation: 1,
+        replacements: vec![Replacement { slots: slots(0, 16383), place: place(3, 0) }],
+    };
+    assert_eq!((rig.chain(0), rig.chain(16383)), ("[1.0 2.0]".to_owned(), "[2.0 3.0]".to_owned()));
+    assert_eq!(rig.refused(detach()), Refusal::NodeIs(NodeId(2), NodeState::Up));
+    rig.done(Action::Fence { node: NodeId(2), incarnation: 1 });
+    assert_eq!(plan::detachment(&rig.table, NodeId(2)).map(|some| some.len()), Some(1));
+    rig.done(detach());
+    assert_eq!(rig.chain(0), "[1.0 ~3.0]", "who is first goes on without it");
+    assert_eq!(rig.chain(16383), "[2.0 3.0]", "where it is first its lease may run");
+    assert_eq!(plan::detachment(&rig.table, NodeId(2)), None);
+    rig.done(Action::Promote { node: NodeId(2), incarnation: 1, replacements: Vec::new() });
+    assert_eq!((rig.chain(0), rig.chain(16383)), ("[1.0 ~3.0]".to_owned(), "[3.0]".to_owned()));
+}
+
+#[test]
+fn who_is_fenced_stays_where_nobody_else_can_serve_and_where_slots_move() {
+    let _unplanted = unplanted();
+    let mut rig = trio();
+    rig.done(Action::Fence { node: NodeId(2), incarnation: 1 });
+    rig.done(Action::Fence { node: NodeId(1), incarnation: 1 });
+    assert_eq!(plan::detachment(&rig.table, NodeId(2)), None, "whoever of the two comes back has everything");
+    let mut rig = trio();
+    let epoch = rig.table.version();
+    rig.done(Action::MoveBegin { slots: slots(0, 99), epoch, from: place(1, 0), to: place(3, 0) });
+    rig.done(Action::Fence { node: NodeId(2), incarnation: 1 });
+    rig.done(Action::Detach { node: NodeId(2), incarnation: 1, replacements: Vec::new() });
+    assert_eq!((rig.chain(0), rig.chain(100)), ("[1.0 2.0 ~3.0]".to_owned(), "[1.0]".to_owned()));
+}
+
+#[test]
 fn a_promotion_waits_for_the_lease_of_the_incarnation_it_names() {
     let _unplanted = unplanted();
     let mut rig = trio();

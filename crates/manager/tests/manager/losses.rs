@@ -24,6 +24,24 @@ fn who_leads_is_replaced_as_soon_as_its_lease_is_over() {
     assert!(gaps.iter().all(|gap_us| *gap_us <= bound_us), "more than {bound_us} us: {gaps:?}");
 }
 
+/// Nobody's lease has to be over for that: managers see that its connections end and that nobody listens. Two ways there and back, a
+/// write of each manager's log, and what a table takes to its cores.
+#[test]
+fn who_dies_behind_others_is_left_before_its_lease_is_over() {
+    let mut times: Vec<u64> = (1..=WORLDS).map(|seed| run(seed, Loss::OtherKilled).behind_us).collect();
+    times.sort_unstable();
+    println!("counted on for {times:?} us");
+    assert!(times.iter().all(|us| (1..=LEASE_US / 4).contains(us)), "{times:?}");
+}
+
+/// A cluster at rest costs what its managers' wakes cost.
+#[test]
+fn managers_at_rest_wake_together() {
+    let ticks: Vec<u64> = (1..=WORLDS / 4).map(|seed| run(seed, Loss::Nothing).ticks_per_second).collect();
+    println!("{ticks:?} ticks a second");
+    assert!(ticks.iter().all(|ticks| *ticks <= 150), "{ticks:?}");
+}
+
 /// It may lose its lead for that, which costs nobody a slot.
 #[test]
 fn who_stands_still_for_half_a_lease_loses_at_most_its_lead() {

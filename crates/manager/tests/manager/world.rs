@@ -62,6 +62,10 @@ pub struct Costs {
     pub gap_us: u64,
     /// Terms that began because who led stood still for a moment.
     pub needless_elections: u64,
+    /// How long somebody who is first counted on who was killed, microseconds.
+    pub behind_us: u64,
+    /// How often a manager ticked in a second of rest.
+    pub ticks_per_second: u64,
 }
 
 impl Wish for Wishes {
@@ -254,9 +258,9 @@ fn run(wishes: Wishes) -> Verdict<Coverage, Costs> {
     };
     let violation = world.go().and_then(|()| world.judge.on_end()).err();
     world.judge.count(&mut world.coverage);
-    let Watch { gap_us, needless_elections, .. } = world.watch;
+    let Watch { gap_us, needless_elections, behind_us, ticks_per_second, .. } = world.watch;
     let virtual_us = world.agenda.now_us();
-    let more = Costs { gap_us, needless_elections };
+    let more = Costs { gap_us, needless_elections, behind_us, ticks_per_second };
     Verdict { virtual_us, trace: world.trace, violation, coverage: world.coverage, more }
 }
 

@@ -66,6 +66,20 @@ impl Core {
 }
 
 impl World {
+    /// Whether a core that serves slots has `node` behind it there.
+    pub(super) fn is_counted_on(&self, lost: NodeId) -> bool {
+        let counts = |id: usize, number: usize, core: &Core| {
+            let clock_us = self.nodes[id].clock.read_us(self.agenda.now_us());
+            let has = |slot: Slot| {
+                let view = core.view.as_ref().map(|(_, view)| view);
+                view.is_some_and(|view| view.chain(slot).members.iter().any(|member| member.node == lost))
+            };
+            core.serves(CoreId(number as u16), clock_us).any(|(slot, _)| has(slot))
+        };
+        let running = |id: usize| self.nodes[id].running.iter().flat_map(|running| running.cores.iter().enumerate());
+        (0..self.nodes.len()).any(|id| running(id).any(|(number, core)| counts(id, number, core)))
+    }
+
     /// The manager tells its cores something.
     pub(super) fn on_hops(&mut self, id: usize, hops: Vec<(CoreId, shard::HopBatch)>) {
         for (core, batch) in hops {

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!  as it shall be for half a second ─► killed ─────────────► every slot is served again: the gap
-//!                                   └► stands still ─► a lease later: nobody was fenced, every slot is served
+//!                                   ├► stands still ─► a lease later: nobody was fenced, every slot is served
+//!                                   ├► another one killed ─► nobody who is first has it behind: how long they had
+//!                                   └► nothing ─► two seconds later: how often managers ticked
 //! ```
 
 use control::{NodeId, NodeState};
@@ -15,6 +17,8 @@ const LOOK_US: u64 = 500;
 /// So long everything is as it shall be before, and some more, so that heartbeats and leases are anywhere.
 const SETTLED_US: u64 = 500_000;
 const MORE_US_MAX: u64 = 300_000;
+/// How long nothing happens, microseconds.
+const REST_US: u64 = 2_000_000;
 /// How long is waited for anything, microseconds.
 const PATIENCE_US: u64 = 60_000_000;
 
@@ -25,6 +29,10 @@ pub enum Loss {
     Killed,
     /// It stands still for so many microseconds.
     StandsStill(u64),
+    /// Another one is killed, and does not come back.
+    OtherKilled,
+    /// Nothing.
+    Nothing,
 }
 
 /// How far that is.
@@ -37,6 +45,14 @@ pub struct Watch {
     pub gap_us: u64,
     /// Terms that began since.
     pub needless_elections: u64,
+    /// Who was killed.
+    killed: Option<NodeId>,
+    /// The longest time in which somebody who is first of a slot counted on who was killed.
+    pub behind_us: u64,
+    /// Ticks of all managers before that.
+    ticks: u64,
+    /// How often a manager ticked in a second.
+    pub ticks_per_second: u64,
 }
 
 impl World {
@@ -62,10 +78,17 @@ impl World {
         let begins_us = *self.watch.settled_us.get_or_insert(now_us + SETTLED_US + more_us);
         let Some((term, leader)) = self.judge.leader().filter(|_| now_us >= begins_us) else { return };
         let id = self.nodes.iter().position(|node| node.number == Some(leader)).expect("who leads is a node");
+        let other = (id + 1) % self.nodes.len();
         self.watch.lost = Some((now_us, term));
+        self.watch.ticks = self.coverage.ticks;
         match self.wishes.loss.expect("nothing is watched without one") {
             Loss::Killed => self.die(id, false, PATIENCE_US),
             Loss::StandsStill(length_us) => self.stand_still(id, length_us),
+            Loss::OtherKilled => {
+                self.watch.killed = self.nodes[other].number;
+                self.die(other, false, PATIENCE_US);
+            }
+            Loss::Nothing => {}
         }
     }
 
@@ -74,9 +97,21 @@ impl World {
         if !is_served {
             self.watch.gap_us = since_us;
         }
-        let Some(Loss::StandsStill(length_us)) = self.wishes.loss else {
-            self.done = is_served;
-            return Ok(());
+        if self.watch.killed.is_some_and(|killed| self.is_counted_on(killed)) {
+            self.watch.behind_us = since_us;
+        }
+        let length_us = match self.wishes.loss {
+            Some(Loss::StandsStill(length_us)) => length_us,
+            Some(Loss::Nothing) => {
+                let ticks = self.coverage.ticks - self.watch.ticks;
+                self.done = since_us >= REST_US;
+                self.watch.ticks_per_second = ticks * 1_000_000 / since_us.max(1) / self.nodes.len() as u64;
+                return Ok(());
+            }
+            _ => {
+                self.done = is_served;
+                return Ok(());
+            }
         };
         let lease_us = u64::from(self.swarm.settings().lease_ms) * 1000;
         if since_us < length_us + lease_us {
