@@ -31,6 +31,14 @@ pub enum Event {
         /// What.
         proposal: Proposal,
     },
+    /// Who leads was found to be gone, by other means than its silence. Another one is believed from now on, should it ask for votes;
+    /// whether anybody has more votes than one is asked before anything changes.
+    LeaderGone {
+        /// Who: nothing happens if somebody else leads by now.
+        leader: u64,
+        /// This member stands for election.
+        stands: bool,
+    },
     /// Finish: who waits is answered, and nothing else is done any more.
     Stop,
 }

@@ -10,6 +10,7 @@
 //! | `links` | its view of the other members |
 //! | `serve` | questions of others, answered by it |
 //! | `fulfil` | proposals, fulfilled by it |
+//! | `succeed` | what it does when who leads is gone |
 
 pub mod convert;
 pub mod fulfil;
@@ -18,6 +19,7 @@ pub mod machine;
 pub mod options;
 pub mod serve;
 pub mod store;
+pub mod succeed;
 pub mod types;
 
 use openraft::ServerState;

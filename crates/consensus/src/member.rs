@@ -26,6 +26,7 @@ use crate::library::machine::Machine;
 use crate::library::options::library_config;
 use crate::library::serve::{Turns, is_readable, serve};
 use crate::library::store::Store;
+use crate::library::succeed::succeed;
 use crate::library::types::Raft;
 use crate::post::Post;
 use crate::stored::Stored;
@@ -126,6 +127,7 @@ impl Member {
             Event::WriteFailed { reason } => self.fail(reason),
             Event::Received { from, frame } => self.on_received(from, &frame),
             Event::Proposed { token, proposal } => self.on_proposed(token, proposal),
+            Event::LeaderGone { leader, stands } => self.on_leader_gone(leader, stands),
             Event::Stop => self.fall_silent(),
         }
     }
@@ -164,6 +166,12 @@ impl Member {
             proposed.borrow_mut().remove(&token);
             effects.borrow_mut().push(Effect::Answered { token, result });
         });
+    }
+
+    fn on_leader_gone(&self, leader: u64, stands: bool) {
+        if let Some(raft) = self.raft.borrow().clone() {
+            self.host.spawn(async move { succeed(&raft, leader, stands).await });
+        }
     }
 
     fn refuse_if_proposed(&self, event: Event) {

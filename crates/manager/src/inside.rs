@@ -22,6 +22,7 @@ use crate::orders::Orders;
 use crate::proposals::Proposals;
 use crate::start::{Entry, Start};
 use crate::starts::Starts;
+use crate::succession::Succession;
 use crate::suspicion::Suspicion;
 
 /// Token of a write of the file that says who this node is; those of the agreement are smaller.
@@ -62,6 +63,8 @@ pub(crate) struct Inside {
     pub moving: Moving,
     pub orders: Orders,
     pub suspicion: Suspicion,
+    /// Who led, and was found to be gone.
+    pub succession: Option<Succession>,
     /// Who leads, as somebody said last.
     pub leader: Option<NodeId>,
     /// Messages to be sent; those to itself are heeded at once.
@@ -117,6 +120,7 @@ impl Inside {
             moving: Moving::default(),
             orders: Orders::default(),
             suspicion: Suspicion::default(),
+            succession: None,
             identity,
             start: start.clone(),
             incarnation,
@@ -220,6 +224,7 @@ impl Inside {
         }
         match message {
             Message::Agreement(frame) => {
+                self.on_not_gone(from);
                 self.agreement.tell(consensus::Event::Received { from: u64::from(from.0), frame });
             }
             Message::Renewal { renewal, table } if renewal.node == from && self.is_manager() => {

@@ -176,6 +176,7 @@ impl Inside {
         if self.grants_to(node) {
             self.grants.on_refused(now_us, &self.agreement.table(), node);
             self.report_us = now_us;
+            self.on_gone(now_us, node);
         }
     }
 

@@ -30,6 +30,7 @@ mod rig;
 mod standing;
 pub mod start;
 mod starts;
+mod succession;
 mod suspicion;
 mod writes;
 

@@ -285,6 +285,7 @@ impl Manager {
     fn agree(&mut self, now_us: u64) {
         let Some(inside) = &mut self.inside else { return };
         for _ in 0..ROUNDS_MAX {
+            inside.succeed(now_us);
             inside.agree(now_us, &mut self.effects);
             inside.refresh(now_us);
             inside.renew(now_us);
@@ -394,6 +395,7 @@ impl Manager {
         let asking = (inside.asks_cores() && inside.proposals.is_empty()).then_some(inside.held_us);
         let all = [
             inside.agreement_deadline_us(),
+            inside.succession_deadline_us(),
             inside.lease_deadline_us(now_us),
             inside.proposals.deadline_us().filter(|_| inside.acts()),
             inside.return_deadline_us(now_us),

@@ -17,6 +17,8 @@ seeds::coverage! {
     changes,
     /// Hand-overs that were begun.
     hand_overs,
+    /// Leaders that somebody took for gone.
+    alarms,
     /// Questions of members that would stand for election.
     pre_votes,
     /// Snapshots that were sent.

@@ -14,7 +14,7 @@ const SENT_MAX: usize = 8;
 const RENEWALS_PER_LEASE: u64 = 5;
 /// Part of the time between two renewals by which one may be early, because its node is awake: then nodes that ask each other do
 /// it together, and wake less often.
-const EARLY_PER_RENEWAL: u64 = 2;
+const EARLY_PER_RENEWAL: u64 = 4;
 
 /// A node's lease, for one incarnation: a node that starts again makes a new one.
 #[derive(Clone, Debug)]

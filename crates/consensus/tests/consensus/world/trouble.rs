@@ -13,14 +13,31 @@ impl World {
         let pause_ns = SECOND_NS / 20 + self.rng.below(SECOND_NS);
         self.agenda.after(pause_ns, 0, Item::Trouble);
         let id = 1 + self.rng.below(self.swarm.members);
-        match self.rng.below(6) {
+        match self.rng.below(7) {
             0 if self.swarm.crashes => self.crash_some(id),
             1 if self.swarm.cuts => self.cut_some(id),
             2 => self.mend(),
             3 if self.swarm.pauses => self.pause(id),
             4 if self.swarm.changes => return self.change_voters(),
             5 if self.swarm.hand_overs => return self.ask_leaders(&Proposal::HandOver(id)),
+            6 => return self.alarm(id),
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// A member, or everybody who follows, takes who leads for gone: rightly or not, nothing that was agreed may depend on it.
+    fn alarm(&mut self, id: u64) -> Judged {
+        let Some(leader) = self.place(id).view.as_ref().and_then(|view| view.leader) else { return Ok(()) };
+        let alone = self.rng.chance(1, 2);
+        let now_ns = self.agenda.now_ns();
+        let is_awake = |(_, place): &(&u64, &Place)| place.paused_until_ns <= now_ns;
+        let all: Vec<(u64, u64)> = self.places.iter().filter(is_awake).map(|(id, place)| (*id, place.life)).collect();
+        self.coverage.alarms += 1;
+        self.trace.note(now_ns / 1000, format_args!("{id} takes {leader} for gone, alone {alone}"));
+        for (id, life) in all.into_iter().filter(|(other, _)| *other == id || (!alone && *other != leader)) {
+            let stands = self.rng.chance(1, 2);
+            self.tick(id, life, vec![Event::LeaderGone { leader, stands }])?;
         }
         Ok(())
     }

@@ -82,7 +82,10 @@ impl World {
         self.watch.lost = Some((now_us, term));
         self.watch.ticks = self.coverage.ticks;
         match self.wishes.loss.expect("nothing is watched without one") {
-            Loss::Killed => self.die(id, false, PATIENCE_US),
+            Loss::Killed => {
+                self.watch.killed = Some(leader);
+                self.die(id, false, PATIENCE_US);
+            }
             Loss::StandsStill(length_us) => self.stand_still(id, length_us),
             Loss::OtherKilled => {
                 self.watch.killed = self.nodes[other].number;
