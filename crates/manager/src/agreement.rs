@@ -193,6 +193,11 @@ impl Agreement {
         self.view.as_ref().is_some_and(|view| view.role == Role::Leader)
     }
 
+    /// The term for which this node was elected, while that is the newest one it knows.
+    pub fn term_led(&self) -> Option<u64> {
+        self.view.as_ref().filter(|view| view.role == Role::Leader).map(|view| view.term)
+    }
+
     /// Who leads, as far as it knows.
     pub fn leader(&self) -> Option<NodeId> {
         self.view.as_ref().and_then(|view| view.leader).and_then(|leader| u32::try_from(leader).ok()).map(NodeId)

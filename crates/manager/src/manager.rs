@@ -106,6 +106,11 @@ impl Manager {
         self.inside.as_ref().map(|inside| &inside.identity)
     }
 
+    /// The term in which it leads the managers, if it does.
+    pub fn leads(&self) -> Option<u64> {
+        self.inside.as_ref().and_then(|inside| inside.agreement.term_led())
+    }
+
     /// Why it stopped, if it was not asked to.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()

@@ -21,16 +21,18 @@
 //! 14 match      sequence u64 · table u64 · slot u16 · zero u16 · last u64 · { name u64 }…
 //! ```
 //!
-//! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Behind each frame but a handshake's
-//! stands its mark.
+//! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Each frame but a handshake's is sealed
+//! behind its length, and its mark stands behind it.
 
 use base::limits::FRAME_BYTES_MAX;
 use base::{SLOT_COUNT, Slot};
 
+/// Bytes of a frame's length, which is what of it can be read on its way.
+pub const LENGTH_BYTES: usize = 4;
 /// Bytes before a frame's body.
 pub const FRAME_HEAD_BYTES: usize = 12;
-/// What both ends must speak. 2: records have short heads (data format 7).
-pub const FRAME_VERSION: u8 = 2;
+/// What both ends must speak. 2: records have short heads (data format 7). 3: frames are sealed.
+pub const FRAME_VERSION: u8 = 3;
 /// Words of a set of slots.
 pub const SLOT_WORDS: usize = SLOT_COUNT as usize / 64;
 

@@ -17,7 +17,7 @@ pub struct Line {
     /// Whether the other end made it.
     came_in: bool,
     since_us: u64,
-    /// The frame at the front bears its mark.
+    /// The frame at the front bears its mark, and can be read.
     is_checked: bool,
     /// Why it is closed, if that is the other end's fault.
     distrust: Option<Distrust>,
@@ -129,7 +129,7 @@ impl Line {
     /// the line.
     pub fn frame(&mut self, bytes_max: usize) -> Opened<'_> {
         if !self.is_checked && !self.is_closing() {
-            match self.talk.check(self.pipe.unread(), bytes_max) {
+            match self.talk.open(self.pipe.unread_mut(), bytes_max) {
                 Checked::Wait => return Opened::Incomplete,
                 Checked::Right(_) => self.is_checked = true,
                 Checked::Broken(why) => {
@@ -163,7 +163,7 @@ impl Line {
         let out = self.pipe.output();
         let start = out.len();
         write(out);
-        self.talk.mark(out, start);
+        self.talk.seal(out, start);
     }
 
     /// Bytes that wait for the street to take what it sends now.

@@ -38,6 +38,11 @@ impl Pipe {
         if self.is_closing { &[] } else { &self.input[self.read..] }
     }
 
+    /// The same, for who reads them in place.
+    pub fn unread_mut(&mut self) -> &mut [u8] {
+        if self.is_closing { &mut [] } else { &mut self.input[self.read..] }
+    }
+
     /// So many bytes more were read.
     pub fn skip(&mut self, bytes: usize) {
         self.read += bytes;

@@ -1,8 +1,8 @@
-//! Who may speak between nodes: both ends of a connection prove that they have the cluster's key, and every frame behind that bears
-//! a mark (docs/internals/cluster.md, "Who may speak").
+//! Who may speak between nodes: both ends of a connection prove that they have the cluster's key, and every frame behind that is
+//! sealed (docs/internals/cluster.md, "Who may speak").
 //!
 //! ```text
-//!  token ─► keys ─► proofs of a handshake ─► one key for each way of the connection ─► a mark for each frame
+//!  token ─► keys ─► proofs of a handshake ─► one key for each way of the connection ─► each frame sealed, and its mark
 //! ```
 //!
 //! - [`key`]: the token, and everything that is worked out with it

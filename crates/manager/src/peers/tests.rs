@@ -120,6 +120,31 @@ fn a_connection_on_which_nothing_comes_is_closed() {
     assert_eq!(closed(&mut peers), [1]);
 }
 
+/// A connection that ends says nothing; nor does a dial of somebody who was never there, or is still there by another connection.
+#[test]
+fn who_was_spoken_with_and_does_not_listen_any_more_is_told_once() {
+    let mut peers = peers();
+    assert!(dialed(&mut peers, 0, "a", None) && peers.take_refusing().is_empty(), "it may not be up yet");
+    let _one = comes_in(&mut peers, id(1), 7);
+    let _two = comes_in(&mut peers, id(2), 8);
+    dialed(&mut peers, RETRY_US, "a", Some(id(3)));
+    let line = Line::accepted(0, id(3), "c".to_owned(), PURPOSES);
+    assert_eq!(talk(&mut peers, 0, &mut Other { line, speaker: speaker(9, 7) }).len(), 1);
+    peers.greet(id(3), NodeId(7));
+    peers.close(id(3));
+    peers.on_closed(id(3));
+    assert!(peers.lost().is_empty(), "it speaks on its other connection");
+    peers.close(id(1));
+    assert_eq!(peers.lost(), [NodeId(7)]);
+    assert!(dialed(&mut peers, 2 * RETRY_US, "a", None));
+    assert_eq!((peers.take_refusing(), peers.take_refusing()), (vec![NodeId(7)], vec![]));
+    assert!(dialed(&mut peers, 3 * RETRY_US, "a", None) && peers.take_refusing().is_empty(), "once");
+    peers.on_closed(id(2));
+    assert_eq!(peers.lost(), [NodeId(8)]);
+    let _again = comes_in(&mut peers, id(4), 8);
+    assert!(peers.lost().is_empty(), "it came back by itself");
+}
+
 #[test]
 fn a_second_connection_of_a_node_takes_the_place_of_the_first_made_the_same_way() {
     let mut peers = peers();

@@ -212,8 +212,6 @@ pub struct World {
     agenda: Agenda<Item>,
     nodes: Vec<Node>,
     links: Vec<Link>,
-    /// Terms and their leaders, as what was just sent shows them.
-    led: Vec<(u64, u64)>,
     /// Ways that carry nothing, from and to.
     cut: BTreeSet<(usize, usize)>,
     judge: Judge,
@@ -242,7 +240,6 @@ fn run(wishes: Wishes) -> Verdict<Coverage, Costs> {
         agenda: Agenda::default(),
         nodes: Vec::new(),
         links: Vec::new(),
-        led: Vec::new(),
         cut: BTreeSet::new(),
         judge: Judge::default(),
         coverage: Coverage::default(),
@@ -421,6 +418,7 @@ impl World {
         self.note(format_args!("{id} ticks at {clock_us}: {count} in, {} out", output.effects.len()));
         self.plan_wake(id, output.deadline_us.expect("a manager always has something to do"));
         self.look_at_table(id)?;
+        self.look_at_lead(id)?;
         let life = self.nodes[id].life;
         for effect in output.effects {
             self.perform(id, effect)?;

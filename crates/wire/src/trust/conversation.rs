@@ -1,4 +1,4 @@
-//! One end of a connection between nodes: a handshake, then frames with their marks. Bytes in, bytes out.
+//! One end of a connection between nodes: a handshake, then frames, sealed. Bytes in, bytes out.
 //!
 //! ```text
 //!  dials:    hello ─► Dialed ── answer that proves ─► Proven          what is not as it must be: Over, for ever
@@ -70,11 +70,17 @@ pub enum Checked {
     Broken(Distrust),
 }
 
+/// Both ways, each with its keys.
+struct Ways {
+    send: Way,
+    receive: Way,
+}
+
 enum State {
     Accepting { purposes: &'static [Purpose] },
     Answered { hello: Hello, begun: [u8; BEGUN_BYTES] },
     Dialed { hello: Hello },
-    Proven { send: Way, receive: Way },
+    Proven(Box<Ways>),
     Over,
 }
 
@@ -100,13 +106,13 @@ impl Conversation {
 
     /// Whether the other end has proved itself.
     pub fn is_proven(&self) -> bool {
-        matches!(self.0, State::Proven { .. })
+        matches!(self.0, State::Proven(_))
     }
 
     /// Does the next word of the handshake; what is to be answered is appended to `out`.
     pub fn greet(&mut self, speaker: &mut Speaker, bytes: &[u8], out: &mut Vec<u8>) -> Step {
         let step = match (&self.0, Word::parse(bytes)) {
-            (State::Proven { .. }, _) | (_, Ok(None)) => return Step::Wait,
+            (State::Proven(_), _) | (_, Ok(None)) => return Step::Wait,
             (State::Over, _) | (_, Err(())) => Err(Distrust::Stranger),
             (State::Accepting { purposes }, Ok(Some((Word::Hello(hello), length)))) => {
                 let purposes = *purposes;
@@ -124,7 +130,7 @@ impl Conversation {
                 match speaker.keys.proof(Role::Dials, &begun) == proof {
                     true => {
                         let [receive, send] = speaker.keys.ways(&begun);
-                        self.0 = State::Proven { send, receive };
+                        self.0 = State::Proven(Box::new(Ways { send, receive }));
                         Ok(Step::Proven(length, greeted))
                     }
                     false => Err(Distrust::NoProof),
@@ -165,33 +171,32 @@ impl Conversation {
         }
         Word::Proof(*keys.proof(Role::Dials, &begun).as_bytes()).encode(out);
         let [send, receive] = keys.ways(&begun);
-        self.0 = State::Proven { send, receive };
+        self.0 = State::Proven(Box::new(Ways { send, receive }));
         Ok(Greeted { purpose: hello.purpose, from: answer.from })
     }
 
-    /// Appends the mark of the one frame that was appended to `out` from `start` on.
+    /// Seals the one frame that was appended to `out` from `start` on, and appends its mark.
     ///
     /// # Panics
     /// The other end has not proved itself: nothing is said to it.
-    pub fn mark(&mut self, out: &mut Vec<u8>, start: usize) {
-        let State::Proven { send, .. } = &mut self.0 else { panic!("who has not proved itself is told nothing") };
-        let mark = send.mark(&out[start..]);
+    pub fn seal(&mut self, out: &mut Vec<u8>, start: usize) {
+        let State::Proven(ways) = &mut self.0 else { panic!("who has not proved itself is told nothing") };
+        let mark = ways.send.seal(&mut out[start..]);
         out.extend_from_slice(&mark);
-        send.step();
+        ways.send.step();
     }
 
-    /// Whether the next frame, of at most `bytes_max` bytes, stands at the start of `bytes`. Nothing of it but its length is
-    /// looked at before its mark is right.
-    pub fn check(&self, bytes: &[u8], bytes_max: usize) -> Checked {
-        let State::Proven { receive, .. } = &self.0 else { return Checked::Wait };
+    /// Whether the next frame, of at most `bytes_max` bytes, stands at the start of `bytes`; if so, it can be read there from now on.
+    /// Nothing of it but its length is looked at before its mark is right.
+    pub fn open(&self, bytes: &mut [u8], bytes_max: usize) -> Checked {
+        let State::Proven(ways) = &self.0 else { return Checked::Wait };
         let length = match crate::frame::length(bytes, bytes_max) {
             Ok(Some(length)) => length,
             Ok(None) => return Checked::Wait,
             Err(_) => return Checked::Broken(Distrust::Frame),
         };
-        let Some(frame) = bytes.get(..length + MARK_BYTES) else { return Checked::Wait };
-        let (frame, mark) = frame.split_at(length);
-        match mark.first_chunk().is_some_and(|mark| receive.is_marked(frame, mark)) {
+        let Some(frame) = bytes.get_mut(..length + MARK_BYTES) else { return Checked::Wait };
+        match ways.receive.open(frame) {
             true => Checked::Right(length),
             false => Checked::Broken(Distrust::Frame),
         }
@@ -199,8 +204,8 @@ impl Conversation {
 
     /// The frame that was checked last is done.
     pub fn step(&mut self) {
-        if let State::Proven { receive, .. } = &mut self.0 {
-            receive.step();
+        if let State::Proven(ways) = &mut self.0 {
+            ways.receive.step();
         }
     }
 

@@ -1,10 +1,8 @@
 //! What a manager asks for is done, and what it says and writes is seen.
 
 use base::Effect;
-use consensus::format::frame::{self, Body, Question};
 use manager::Files;
 use manager::identity::Identity;
-use manager::message::Message;
 
 use super::{Item, World};
 use crate::judge::Judged;
@@ -15,7 +13,7 @@ impl World {
             Effect::Send { connection, buffer } => {
                 self.note(format_args!("{id} sends {} bytes, {:08x}", buffer.len(), base::checksum::crc32c(&buffer)));
                 self.send(id, connection, buffer);
-                self.judge_leaders()
+                Ok(())
             }
             Effect::Dial { token, address } => {
                 self.dial(id, token, &address);
@@ -86,31 +84,21 @@ impl World {
         Ok(())
     }
 
-    /// What is sent shows who leads.
+    /// What is sent is looked at by who has no key.
     ///
     /// # Panics
     /// The token is in it.
-    pub(super) fn witness(&mut self, buffer: &[u8]) {
+    pub(super) fn witness(&self, buffer: &[u8]) {
         if let Some(known) = &self.nodes[0].known {
             let token = known.token.bytes();
             assert!(!buffer.windows(token.len()).any(|bytes| bytes == token), "the token never travels");
         }
-        let mut rest = buffer;
-        while let wire::frame::Opened::Whole { kind, body, bytes } =
-            wire::frame::open(rest, base::limits::MANAGER_FRAME_BYTES_MAX)
-        {
-            if let Ok(Message::Agreement(inner)) = Message::decode(kind, body)
-                && let Some((_, Body::Question(Question::Append(append)))) = frame::decode(&inner)
-            {
-                self.led.push((append.ballot.term, append.ballot.candidate));
-            }
-            let is_word = matches!(kind, 16..=18);
-            rest = &rest[bytes + if is_word { 0 } else { wire::trust::MARK_BYTES }..];
-        }
     }
 
-    fn judge_leaders(&mut self) -> Judged {
-        let led = std::mem::take(&mut self.led);
-        led.into_iter().try_for_each(|(term, leader)| self.judge.on_leader(term, leader))
+    /// Whoever leads a term leads it alone.
+    pub(super) fn look_at_lead(&mut self, id: usize) -> Judged {
+        let manager = &self.running(id).manager;
+        let led = manager.known().map(|known| u64::from(known.node.0)).zip(manager.leads());
+        led.map_or(Ok(()), |(node, term)| self.judge.on_leader(term, node))
     }
 }
