@@ -35,7 +35,7 @@ use crate::peer::Peer;
 use crate::wanted::Wanted;
 
 /// How long frames that no reply waits for are gathered at most, microseconds,
-const GATHER_US: u64 = 2_000;
+const GATHER_US: u64 = 10_000;
 /// and how many bytes of them.
 const GATHER_BYTES: usize = 64 << 10;
 
