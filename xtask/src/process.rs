@@ -1,10 +1,16 @@
 //! Running other programs: whole output, or line by line while it is shown.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Outcome;
+
+/// Prints what somebody may read to its end or not: `| head` is no failure.
+pub fn say(lines: &[String]) {
+    let text = lines.join("\n") + "\n";
+    drop(std::io::stdout().write_all(text.as_bytes()));
+}
 
 /// The standard output of `command`; an error names the command and quotes what it said.
 pub fn output(command: &mut Command) -> Outcome<String> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::needs::{self, Need};
 use crate::schedule::{Ended, Schedule};
 use crate::suites::{Counts, SUITES, Suite, Turn};
-use crate::{Outcome, workspace};
+use crate::{Outcome, process, workspace};
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -90,18 +90,20 @@ fn choose(options: &Options, shard: &str) -> Outcome<Vec<&'static Suite>> {
 }
 
 fn list(shard: &str) {
-    println!("{:<18}{:<14}{:>8}  what it proves", "suite", "turn", "seconds");
+    let mut lines = vec![format!("{:<18}{:<14}{:>8}  what it proves", "suite", "turn", "seconds")];
     for suite in SUITES {
         let turn = match suite.turn {
             Turn::Fixed => "every run".to_owned(),
             Turn::Shard(name) => format!("shard {name}"),
         };
-        println!("{:<18}{turn:<14}{:>8}  {}", suite.name, suite.budget_seconds, suite.about);
+        lines.push(format!("{:<18}{turn:<14}{:>8}  {}", suite.name, suite.budget_seconds, suite.about));
         for need in suite.needs {
-            println!("{:<42}needs {} ({})", "", need.name, if need.is_met() { "present" } else { "missing" });
+            let state = if need.is_met() { "present" } else { "missing" };
+            lines.push(format!("{:<42}needs {} ({state})", "", need.name));
         }
     }
-    println!("shard of this commit: {shard}");
+    lines.push(format!("shard of this commit: {shard}"));
+    process::say(&lines);
 }
 
 /// What the chosen suites need and the machine does not have after an attempt to install it.

@@ -137,6 +137,24 @@ fn every_flipped_bit_ends_the_connection_and_nothing_of_it_is_heard() {
 }
 
 #[test]
+fn who_listens_hears_neither_what_is_said_nor_that_it_is_said_again() {
+    let [mut one, mut two] = ends(8);
+    talk(&mut one, &mut two);
+    let secret = b"a value that nobody else may read";
+    let [first, second] = [0, 1].map(|_| {
+        one.say(40, secret);
+        one.said()
+    });
+    let shows = |said: &[u8]| secret.windows(4).any(|part| said.windows(4).any(|other| other == part));
+    assert!(!shows(&first) && !shows(&second));
+    assert_eq!(first[..4], second[..4], "its length stands there");
+    let same = first[4..].iter().zip(&second[4..]).filter(|(one, other)| one == other).count();
+    assert!(same <= 8, "{same} bytes are the same");
+    two.hear(&[first, second].concat());
+    assert_eq!(two.heard, [(40, secret.to_vec()), (40, secret.to_vec())]);
+}
+
+#[test]
 fn frames_that_are_doubled_left_out_swapped_or_said_back_end_the_connection() {
     let (all, heard) = conversation(4);
     // What node 1 says: its frames stand here.
