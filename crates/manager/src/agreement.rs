@@ -45,23 +45,29 @@ pub(crate) struct Outgoing {
     pub has_changed: bool,
 }
 
+/// How long the library is left asleep in a node that has no vote, and so neither leads nor stands for election, microseconds.
+const LISTENS_US: u64 = 1_000_000;
+
 /// The library looks at its clock every fifth of a heartbeat, whether or not anything can be due. Until then it is left asleep, unless
-/// the node is awake anyway: a node that leads sent something a moment ago, and one that follows heard from who leads.
+/// the node is awake anyway: a node that leads sent something a moment ago, one that follows heard from who leads, and one that has no
+/// vote waits for nothing.
 struct Quiet {
     heartbeat_us: u64,
     /// So long after it heard a leader, and longer, a member does not stand for election.
     patience_us: u64,
     heard_us: u64,
     sent_us: u64,
+    ticked_us: u64,
 }
 
 impl Quiet {
     fn of(options: &Options) -> Quiet {
         let (heartbeat_us, patience_us) = (options.heartbeat_ms * 1000, options.election_ms_max * 1000);
-        Quiet { heartbeat_us, patience_us, heard_us: 0, sent_us: 0 }
+        Quiet { heartbeat_us, patience_us, heard_us: 0, sent_us: 0, ticked_us: 0 }
     }
 
     fn note_heard(&mut self, now_us: u64, leader: Option<u64>, events: &[consensus::Event]) {
+        self.ticked_us = now_us;
         let is_leaders = |event: &consensus::Event| matches!(event, consensus::Event::Received { from, .. } if Some(*from) == leader);
         if events.iter().any(is_leaders) {
             self.heard_us = now_us;
@@ -78,7 +84,8 @@ impl Quiet {
         match view.role {
             Role::Leader => self.sent_us + self.heartbeat_us,
             Role::Follower => self.heard_us + self.patience_us,
-            _ => 0,
+            Role::Listener => self.ticked_us + LISTENS_US,
+            Role::Candidate => 0,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!  0         4        8      9         10      12
 //!  length    crc32c   kind   version   zero    body …                     little endian; the checksum covers all behind it
-//!  u32       u32      u8     u8 = 1    u16
+//!  u32       u32      u8     u8 = 3    u16
 //!
 //!  1 hello      life u64 · table u64
 //!  2 welcome    life u64 · taken u64 · table u64 · incarnation u64
