@@ -11,7 +11,7 @@ use crate::node::NodeState;
 use crate::refusal::{Flaw, Refusal};
 use crate::stretch::{all_slots, common};
 use crate::table::Table;
-use base::{InstanceName, NodeId};
+use base::{InstanceName, NodeId, Slot};
 
 impl Table {
     pub(crate) fn promote(
@@ -38,8 +38,12 @@ impl Table {
         replacements: &[Replacement],
     ) -> Result<(), Refusal> {
         self.is_fenced((id, incarnation), replacements)?;
-        let left = self.stretches.iter().filter(|(slots, stretch)| self.may_leave(*slots, &stretch.chain, id));
-        for slots in left.map(|(slots, _)| slots).collect::<Vec<_>>() {
+        let mut left = Vec::new();
+        for (slots, stretch) in self.stretches.iter() {
+            let parts = self.unmoved(slots).into_iter();
+            left.extend(parts.filter(|part| self.may_leave(*part, &stretch.chain, id)));
+        }
+        for slots in left {
             self.stretches.change(slots, epoch, |_, chain| after_loss(chain, id, None));
         }
         for replacement in replacements {
@@ -54,6 +58,21 @@ impl Table {
         let is_moving = || self.moves.iter().any(|one| common(one.slots, slots).is_some());
         let is_served_by = |first: InstanceName| first.node != id && self.has_lease(first.node).is_ok();
         chain.has(id) && chain.primary().is_some_and(is_served_by) && !is_moving()
+    }
+
+    /// The parts of `slots` of which no move has anything: a stretch may be larger than a move to who stands in its chain already.
+    fn unmoved(&self, slots: SlotRange) -> Vec<SlotRange> {
+        let mut moving: Vec<SlotRange> = self.moves.iter().filter_map(|one| common(one.slots, slots)).collect();
+        moving.sort_unstable_by_key(|part| part.first);
+        let (mut parts, mut next) = (Vec::new(), slots.first.number());
+        let ends = moving.iter().map(|part| (part.first.number(), part.last.number() + 1));
+        for (end, behind) in ends.chain([(slots.last.number() + 1, 0)]) {
+            if next < end {
+                parts.push(SlotRange { first: Slot::wrapping(next), last: Slot::wrapping(end - 1) });
+            }
+            next = behind;
+        }
+        parts
     }
 
     fn is_fenced(&self, (id, incarnation): (NodeId, u64), replacements: &[Replacement]) -> Result<(), Refusal> {

@@ -25,7 +25,7 @@ pub fn replacements(table: &Table, lost: NodeId) -> Vec<Replacement> {
 /// The same where it leaves before its lease is over, because others are first; `None`: it is in no such chain.
 pub fn detachment(table: &Table, lost: NodeId) -> Option<Vec<Replacement>> {
     let leaves = |slots: SlotRange, chain: &Chain| table.may_leave(slots, chain, lost);
-    let is_there = table.stretches().any(|(slots, stretch)| leaves(slots, &stretch.chain));
+    let is_there = parts(table).iter().any(|(slots, chain, _)| leaves(*slots, chain));
     is_there.then(|| behind(table, lost, leaves))
 }
 

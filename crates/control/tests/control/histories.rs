@@ -128,6 +128,13 @@ fn live(seed: u64, steps: usize, seen: &mut Seen) -> Rig {
     rig
 }
 
+/// Of a stretch of which a part moved, the rest once stayed behind who was fenced.
+#[test]
+fn a_history_that_once_failed() {
+    let _unplanted = unplanted();
+    live(11_276_840_339_926_401_405, 52, &mut Seen::default());
+}
+
 #[test]
 fn every_command_is_met_in_some_history() {
     let _unplanted = unplanted();

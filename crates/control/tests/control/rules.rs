@@ -146,6 +146,14 @@ fn who_is_fenced_stays_where_nobody_else_can_serve_and_where_slots_move() {
     rig.done(Action::Fence { node: NodeId(2), incarnation: 1 });
     rig.done(Action::Detach { node: NodeId(2), incarnation: 1, replacements: Vec::new() });
     assert_eq!((rig.chain(0), rig.chain(100)), ("[1.0 2.0 ~3.0]".to_owned(), "[1.0]".to_owned()));
+    // To who is in the chain already: the stretch is larger than the move.
+    let mut rig = trio();
+    let epoch = rig.table.version();
+    rig.done(Action::MoveBegin { slots: slots(64, 127), epoch, from: place(1, 0), to: place(2, 0) });
+    rig.done(Action::Fence { node: NodeId(2), incarnation: 1 });
+    rig.done(Action::Detach { node: NodeId(2), incarnation: 1, replacements: Vec::new() });
+    let chains = [0, 63, 64, 127, 128].map(|slot| rig.chain(slot));
+    assert_eq!(chains, ["[1.0]", "[1.0]", "[1.0 2.0]", "[1.0 2.0]", "[1.0]"]);
 }
 
 #[test]
