@@ -197,7 +197,7 @@ impl Agreement {
 
     /// Whether this node was elected; whether it still leads only an answer shows.
     pub fn leads(&self) -> bool {
-        self.view.as_ref().is_some_and(|view| view.role == Role::Leader)
+        self.term_led().is_some()
     }
 
     /// The term for which this node was elected, while that is the newest one it knows.

@@ -180,8 +180,8 @@ impl Inside {
         }
     }
 
-    /// When a manager reports again: several times in a lease, with its renewals, at once when somebody was silent for one, and, which no clock says, at
-    /// once to who leads since a moment ago and knows nothing of anybody.
+    /// When a manager reports again: several times in a lease, with its renewals, at once when somebody was silent for one, and,
+    /// which no clock says, at once to who leads since a moment ago and knows nothing of anybody.
     pub fn report_deadline_us(&self) -> Option<u64> {
         let silent_us = self.grants.next_silence_us(self.reported.0, &self.agreement.table());
         self.is_manager().then_some(silent_us.map_or(self.report_us, |at_us| at_us.min(self.report_us)))

@@ -39,7 +39,7 @@ impl Table {
     ) -> Result<(), Refusal> {
         self.is_fenced((id, incarnation), replacements)?;
         let mut left = Vec::new();
-        for (slots, stretch) in self.stretches.iter() {
+        for (slots, stretch) in self.stretches.iter().filter(|(_, stretch)| stretch.chain.has(id)) {
             let parts = self.unmoved(slots).into_iter();
             left.extend(parts.filter(|part| self.may_leave(*part, &stretch.chain, id)));
         }
