@@ -102,8 +102,10 @@ pub const VALUE_READS_MAX: usize = 64;
 pub const WALK_READS_MAX: usize = 16;
 /// Commands queued by one MULTI.
 pub const TRANSACTION_COMMANDS_MAX: usize = 1 << 16;
-/// Bytes queued by one MULTI.
+/// Bytes queued by one MULTI, without long arguments.
 pub const TRANSACTION_BYTES_MAX: usize = 256 << 20;
+/// Bytes of long arguments, in blocks, queued by one MULTI: two of the longest.
+pub const TRANSACTION_LONG_BYTES_MAX: usize = 1 << 30;
 /// Codes of errors that are told apart where errors are counted, and one for all others: Redis's bound. Codes are constants of the
 /// code, some forty.
 pub const ERROR_CODES_MAX: usize = 128;

@@ -138,10 +138,9 @@ impl Session {
         self.read_only = false;
         self.no_evict = false;
         self.no_touch = false;
-        self.transaction = None;
+        self.drop_transaction();
         self.name = Box::default();
         self.unwatch();
-        self.settle();
         reply.simple("RESET");
     }
 
@@ -155,23 +154,24 @@ impl Session {
     }
 
     fn exec(&mut self, reply: &mut Reply<'_>) -> ConnectionOutcome {
+        if self.transaction().is_some_and(Transaction::is_spoiled) {
+            self.drop_transaction();
+            error::EXEC_ABORT.write(reply);
+            return ConnectionOutcome::Done;
+        }
         let Some(transaction) = self.transaction.take() else {
             error::EXEC_WITHOUT_MULTI.write(reply);
             return ConnectionOutcome::Done;
         };
         self.settle();
-        if transaction.is_spoiled() {
-            error::EXEC_ABORT.write(reply);
-            return ConnectionOutcome::Done;
-        }
         ConnectionOutcome::Exec(transaction)
     }
 
     fn discard(&mut self, reply: &mut Reply<'_>) {
-        if self.transaction.take().is_none() {
+        if !self.is_in_transaction() {
             return error::DISCARD_WITHOUT_MULTI.write(reply);
         }
-        self.settle();
+        self.drop_transaction();
         reply.ok();
     }
 

@@ -56,8 +56,7 @@ impl Session {
                 );
                 // What is watched is so no more, as behind any EXEC, also outside MULTI.
                 self.unwatch();
-                self.transaction = None;
-                self.settle();
+                self.drop_transaction();
                 return Gate::Refused;
             }
             Resolved::WrongArity(spec) => {

@@ -38,4 +38,4 @@ pub use handshake::{Greeting, read_greeting};
 pub use input::{Input, Rest};
 pub use output::{Mark, Output, Pressure, Ticket};
 pub use session::{Opening, ReplyMode, Session};
-pub use transaction::{QueuedCommand, Transaction, WatchedKey};
+pub use transaction::{QueuedCommand, QueuedLong, Transaction, WatchedKey};

@@ -1,9 +1,9 @@
 //! The session: everything a connection is, apart from its bytes.
 
 use crate::acl::{DEFAULT_USER, User};
-use crate::transaction::{Transaction, WatchedKey};
+use crate::transaction::{QueuedLong, Transaction, WatchedKey};
 use base::limits;
-use base::{ConnectionId, Database, Door, Now};
+use base::{Blocks, ConnectionId, Database, Door, Now};
 use std::sync::Arc;
 use wire::registry::CommandSpec;
 use wire::{Arguments, Protocol, Reply};
@@ -66,6 +66,8 @@ pub struct Session {
     pub(crate) active_us: u64,
     pub(crate) last_command: Option<&'static CommandSpec>,
     pub(crate) transaction: Option<Box<Transaction>>,
+    /// Long arguments of transactions that nobody will run.
+    pub(crate) discarded: Vec<QueuedLong>,
     pub(crate) watched: Vec<WatchedKey>,
     pub(crate) name: Box<[u8]>,
     pub(crate) library_name: Box<[u8]>,
@@ -97,6 +99,7 @@ impl Session {
             active_us: opening.now.monotonic_us,
             last_command: None,
             transaction: None,
+            discarded: Vec::new(),
             watched: Vec::new(),
             name: Box::default(),
             library_name: Box::default(),
@@ -172,8 +175,21 @@ impl Session {
 
     /// Ends MULTI without running anything.
     pub fn drop_transaction(&mut self) {
-        self.transaction = None;
+        if let Some(mut transaction) = self.transaction.take() {
+            self.discarded.append(&mut transaction.take_long());
+        }
         self.settle();
+    }
+
+    /// The blocks of queued arguments that will not run: to be given back a slice at a time.
+    pub fn take_discarded(&mut self) -> impl Iterator<Item = Blocks> {
+        std::mem::take(&mut self.discarded).into_iter().map(|long| long.blocks)
+    }
+
+    /// The connection is gone: blocks of what was queued.
+    pub fn into_blocks(mut self) -> impl Iterator<Item = Blocks> {
+        self.drop_transaction();
+        self.discarded.into_iter().map(|long| long.blocks)
     }
 
     /// Whether keys are watched, inside MULTI or not.
@@ -239,11 +255,18 @@ impl Session {
         self.active_us = now.monotonic_us;
     }
 
-    /// Copies a request into the transaction and says so; refuses it, and so the transaction, when that is full.
-    pub fn queue(&mut self, spec: &'static CommandSpec, arguments: Arguments<'_>, reply: &mut Reply<'_>) {
+    /// Copies a request into the transaction and says so, and takes its `long` arguments, or leaves them; refuses it, and so the
+    /// transaction, when that is full.
+    pub fn queue(
+        &mut self,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        long: &mut Vec<(usize, Blocks)>,
+        reply: &mut Reply<'_>,
+    ) {
         let transaction = self.transaction.as_mut().expect("only requests inside MULTI are queued");
         // After a refusal EXEC runs nothing: keeping more would only cost memory.
-        if transaction.is_spoiled() || transaction.push(spec, arguments) {
+        if transaction.is_spoiled() || transaction.push(spec, arguments, long) {
             reply.raw(wire::reply::QUEUED);
         } else {
             transaction.spoil();

@@ -2,7 +2,7 @@
 
 use base::limits;
 use base::street::Span;
-use base::{Database, Slot, Version};
+use base::{Blocks, Database, Slot, Version};
 use wire::Arguments;
 use wire::registry::CommandSpec;
 
@@ -38,12 +38,27 @@ pub struct QueuedCommand<'a> {
     pub arguments: Arguments<'a>,
 }
 
-/// Requests between MULTI and EXEC: one arena of bytes, so that queueing does not allocate per argument.
+/// A long argument of a queued request.
+#[derive(Debug)]
+pub struct QueuedLong {
+    /// The number of the request among the queued ones.
+    pub command: usize,
+    /// Which of its arguments, which is empty then.
+    pub argument: usize,
+    /// Its bytes.
+    pub blocks: Blocks,
+}
+
+/// Requests between MULTI and EXEC: one arena of bytes, so that queueing does not allocate per argument; long ones stay in the
+/// blocks in which they came.
 #[derive(Debug, Default)]
 pub struct Transaction {
     arena: Vec<u8>,
     spans: Vec<Span>,
     queued: Vec<Queued>,
+    /// In the order of the requests, and of their arguments.
+    long: Vec<QueuedLong>,
+    long_bytes: usize,
     /// A request was refused while queueing: EXEC will refuse all.
     spoiled: bool,
     /// Keys watched before MULTI.
@@ -55,14 +70,25 @@ impl Transaction {
         Transaction { watched, ..Transaction::default() }
     }
 
-    /// Copies a request to the end of the queue; `false` when a bound of [`limits`] is reached.
-    pub(crate) fn push(&mut self, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
+    /// Copies a request to the end of the queue, and takes its `long` arguments, which are empty there; `false` when a bound of
+    /// [`limits`] is reached.
+    pub(crate) fn push(
+        &mut self,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        long: &mut Vec<(usize, Blocks)>,
+    ) -> bool {
         let bytes: usize = arguments.iter().map(<[u8]>::len).sum();
         let room = limits::TRANSACTION_BYTES_MAX.saturating_sub(self.arena.len());
-        if bytes > room || self.queued.len() >= limits::TRANSACTION_COMMANDS_MAX {
+        let long_bytes: usize = long.iter().map(|(_, blocks)| blocks.len()).sum();
+        let long_room = limits::TRANSACTION_LONG_BYTES_MAX.saturating_sub(self.long_bytes);
+        if bytes > room || long_bytes > long_room || self.queued.len() >= limits::TRANSACTION_COMMANDS_MAX {
             return false;
         }
         let Ok(first_span) = u32::try_from(self.spans.len()) else { return false };
+        let command = self.queued.len();
+        self.long_bytes += long_bytes;
+        self.long.extend(long.drain(..).map(|(argument, blocks)| QueuedLong { command, argument, blocks }));
         for argument in arguments {
             self.spans.push(Span { start: self.arena.len() as u32, len: argument.len() as u32 });
             self.arena.extend_from_slice(argument);
@@ -82,7 +108,14 @@ impl Transaction {
 
     /// Memory of the queue, bytes.
     pub fn bytes(&self) -> usize {
-        self.arena.capacity() + self.spans.capacity() * size_of::<Span>() + self.queued.capacity() * size_of::<Queued>()
+        let spans = self.spans.capacity() * size_of::<Span>();
+        self.arena.capacity() + spans + self.queued.capacity() * size_of::<Queued>() + self.long_bytes
+    }
+
+    /// Gives its long arguments away: to be run with it, or given back a slice at a time.
+    pub fn take_long(&mut self) -> Vec<QueuedLong> {
+        self.long_bytes = 0;
+        std::mem::take(&mut self.long)
     }
 
     /// Number of queued requests; EXEC replies with as many.
@@ -97,11 +130,18 @@ impl Transaction {
 
     /// The queued requests in order.
     pub fn commands(&self) -> impl Iterator<Item = QueuedCommand<'_>> {
-        self.queued.iter().map(|queued| {
-            let first = queued.first_span as usize;
-            let spans = &self.spans[first..first + queued.span_count as usize];
-            QueuedCommand { spec: queued.spec, arguments: Arguments::new(&self.arena, spans) }
-        })
+        self.queued.iter().map(|queued| self.lend(queued))
+    }
+
+    /// The queued request of that number.
+    pub fn command(&self, number: usize) -> Option<QueuedCommand<'_>> {
+        self.queued.get(number).map(|queued| self.lend(queued))
+    }
+
+    fn lend(&self, queued: &Queued) -> QueuedCommand<'_> {
+        let first = queued.first_span as usize;
+        let spans = &self.spans[first..first + queued.span_count as usize];
+        QueuedCommand { spec: queued.spec, arguments: Arguments::new(&self.arena, spans) }
     }
 
     /// The keys that must not have changed.

@@ -14,6 +14,7 @@ use storage::maintenance::{Class, Notice};
 use crate::gather::Question;
 use crate::hop::Control;
 use crate::shard::Shard;
+use crate::upload::waiting_values;
 
 impl Shard {
     /// What a start found on the disk, before the first tick.
@@ -63,8 +64,9 @@ impl Shard {
     pub(crate) fn with_checkpoints(&mut self, act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> Asked) {
         let life = self.life();
         let (uploads, parked, fetches) = (&self.uploads, &self.parked_hops, &self.fetches);
+        let units = &self.units;
         let begin = |store: &Store, sealed: LogOrdinal| {
-            uploads.begin_of_runs(parked.iter().chain(fetches.hops()), store, sealed)
+            uploads.begin_of_runs(waiting_values(parked, fetches, units), store, sealed)
         };
         let long_bytes_max = self.run_bytes_in_company();
         let Some((checkpoints, log)) = self.checkpoints.as_mut().zip(self.log.as_mut()) else { return };

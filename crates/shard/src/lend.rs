@@ -117,9 +117,10 @@ impl Shard {
         }
     }
 
-    /// Units that wait for groups, or for room in the log, try again.
+    /// Units that wait for groups, for room in the log, or for the end of a seal, try again.
     pub(crate) fn retry_units(&mut self) {
-        let waits = self.units.running.iter().filter(|(_, run)| run.waits == Waits::Groups);
+        let may_run = |waits| waits == Waits::Groups || waits == Waits::Seal && !self.stopping;
+        let waits = self.units.running.iter().filter(|(_, run)| may_run(run.waits));
         for unit in waits.map(|(unit, _)| *unit).collect::<Vec<UnitId>>() {
             self.gather_groups(unit);
         }

@@ -34,6 +34,7 @@ pub mod copies;
 mod copy_reads;
 pub mod deliver;
 pub mod each_core;
+mod exec;
 mod execute;
 mod expected;
 pub mod fetch;

@@ -5,9 +5,11 @@
 //! write was given to the operating system, mostly in the same tick. What is not foreseen makes the segment grow.
 
 use base::Database;
+use session::QueuedCommand;
 use wire::Arguments;
 use wire::registry::{CommandId as Id, CommandSpec};
 
+use crate::owned_request::LongValue;
 use crate::shard::Shard;
 use crate::unit::UnitWork;
 
@@ -52,9 +54,13 @@ impl Shard {
     pub(crate) fn begin_long_unit(&mut self, work: &UnitWork, database: Database) {
         match work {
             UnitWork::Command(request) => self.begin_long_request(request.spec, request.arguments(), database),
-            UnitWork::Exec(transaction) if self.foresees_long_units() => {
-                let brought: usize = transaction.commands().map(|command| extent(command.arguments)).sum();
-                let carriers = || transaction.commands().filter(|command| carries(command.spec.id));
+            UnitWork::Exec(exec) if self.foresees_long_units() => {
+                let logged = |value: &LongValue| if value.stage.is_none() { value.blocks.len() } else { 0 };
+                let of_request = |(command, long): (QueuedCommand<'_>, &[LongValue])| {
+                    extent(command.arguments) + long.iter().map(logged).sum::<usize>()
+                };
+                let brought: usize = exec.commands().map(of_request).sum();
+                let carriers = || exec.transaction().commands().filter(|command| carries(command.spec.id));
                 let carried = carriers()
                     .map(|command| self.carried_bytes(command.spec.id, command.arguments, database))
                     .max()

@@ -241,9 +241,9 @@ impl Shard {
     }
 
     /// Inside MULTI everything takes memory until EXEC, so everything is refused where there is none; as in Redis.
-    pub(crate) fn refuses_to_queue(&mut self, index: u32, arguments: Arguments<'_>) -> bool {
+    pub(crate) fn refuses_to_queue(&mut self, index: u32, bytes: usize) -> bool {
         let asks = self.memory.is_limited() && !self.logs_nothing();
-        let room = if asks { self.store.make_room(taken_by(arguments)) } else { Room::Enough };
+        let room = if asks { self.store.make_room(bytes) } else { Room::Enough };
         let refuses = matches!(room, Room::Refused | Room::Run);
         if refuses {
             self.refuse_memory(index);
@@ -287,7 +287,7 @@ impl Shard {
     pub(crate) fn make_room_for_unit(&mut self, work: &UnitWork) {
         let bytes = match work {
             UnitWork::Command(request) => taken_by_owned(request),
-            UnitWork::Exec(transaction) => transaction.commands().map(|command| taken_by(command.arguments)).sum(),
+            UnitWork::Exec(exec) => exec.taken().iter().map(|(_, bytes)| bytes).sum(),
             UnitWork::Serve { .. } | UnitWork::Watch(_) | UnitWork::Keyspace(_) => return,
         };
         self.is_full_for(bytes);

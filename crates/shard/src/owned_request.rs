@@ -18,6 +18,8 @@ pub struct OwnedRequest {
 /// A long value that a request goes on with.
 #[derive(Clone, Debug)]
 pub struct LongValue {
+    /// Which of the requests of a transaction it came with.
+    pub command: usize,
     /// Which argument it is, which is empty then; [`commands::KEPT`] if another key has it.
     pub argument: usize,
     /// Of the key that will have it.
@@ -35,12 +37,17 @@ pub struct LongValue {
 impl LongValue {
     /// One of which the log has nothing yet.
     pub fn new(argument: usize, slot: Slot, blocks: Blocks) -> LongValue {
-        LongValue { argument, slot, blocks, skip: 0, stage: None, rounds: 0 }
+        LongValue { command: 0, argument, slot, blocks, skip: 0, stage: None, rounds: 0 }
     }
 
     fn as_argument(&self) -> LongArgument<'_> {
         let LongValue { argument, ref blocks, skip, stage, .. } = *self;
         LongArgument { argument, blocks, skip, staged: stage.map(|stage| stage.number) }
+    }
+
+    /// As commands take them.
+    pub fn as_arguments(values: &[LongValue]) -> Vec<LongArgument<'_>> {
+        values.iter().map(LongValue::as_argument).collect()
     }
 
     /// Bytes that count.
@@ -91,11 +98,6 @@ impl OwnedRequest {
         &self.long
     }
 
-    /// Its long values.
-    pub fn long_mut(&mut self) -> &mut [LongValue] {
-        &mut self.long
-    }
-
     /// It has these.
     pub fn set_long(&mut self, values: Vec<LongValue>) {
         self.long = values;
@@ -113,6 +115,6 @@ impl OwnedRequest {
 
     /// Its long values as commands take them.
     pub fn long_arguments(&self) -> Vec<LongArgument<'_>> {
-        self.long.iter().map(LongValue::as_argument).collect()
+        LongValue::as_arguments(&self.long)
     }
 }

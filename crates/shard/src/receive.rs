@@ -208,6 +208,7 @@ impl Shard {
             self.statistics.count_errors(connection.output.errors());
             self.forget_values(connection.awaited.take());
             self.store.let_go(connection.output.into_blocks().chain(connection.input.into_blocks()));
+            self.store.let_go(connection.session.into_blocks());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Execute: one request, from the gate to its reply, or to where it has to go first.
 
-use base::Door;
+use base::{Blocks, Door};
 use session::{ConnectionContext, ConnectionOutcome, Gate, Pressure, Session, Transaction};
 use storage::log::LogWriter;
 use wire::registry::{CommandId, CommandSpec, Family, Resolved};
@@ -9,6 +9,7 @@ use wire::{Arguments, error};
 use crate::access::buffers_of;
 use crate::connection::Stall;
 use crate::foreign::Reach;
+use crate::memory::taken_by;
 use crate::owned_request::OwnedRequest;
 use crate::route::{Asking, Hint, Route, route};
 use crate::shard::Shard;
@@ -49,9 +50,12 @@ impl Shard {
         self.list_for_flush(index);
         match gate {
             Gate::Run(spec) => self.run(index, spec, request.hint, arguments),
-            Gate::Queue(spec) => self.queue(index, spec, arguments),
-            Gate::Refused => {}
-            Gate::Denied(spec, denial, context) => self.on_denied(index, spec, arguments, (denial, context)),
+            Gate::Queue(spec) => self.queue(index, spec, arguments, Vec::new()),
+            Gate::Refused => self.let_go_of_discarded(index),
+            Gate::Denied(spec, denial, context) => {
+                self.on_denied(index, spec, arguments, (denial, context));
+                self.let_go_of_discarded(index);
+            }
         }
         let Some(connection) = self.connections.at(index) else { return false };
         if let Some(code) = connection.output.take_last_error() {
@@ -86,17 +90,27 @@ impl Shard {
         }
     }
 
-    /// A request inside MULTI: refused now if it can never run, queued otherwise.
-    fn queue(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) {
-        let refusal = self.refuses_to_queue(index, arguments)
+    /// A request inside MULTI, with its `long` arguments: refused now if it can never run, queued otherwise.
+    pub(crate) fn queue(
+        &mut self,
+        index: u32,
+        spec: &'static CommandSpec,
+        arguments: Arguments<'_>,
+        mut long: Vec<(usize, Blocks)>,
+    ) {
+        let bytes = taken_by(arguments) + long.iter().map(|(_, blocks)| blocks.len()).sum::<usize>();
+        let refusal = self.refuses_to_queue(index, bytes)
             || (spec.family == Family::Data && self.refuse_place(index, spec, arguments))
             || (needs_keyspace(spec) && self.refuse_keyspace_in_parts(index));
-        let Some(connection) = self.connections.at(index) else { return };
-        if refusal {
-            return connection.session.spoil();
+        if let Some(connection) = self.connections.at(index) {
+            if refusal {
+                connection.session.spoil();
+            } else {
+                let reply = &mut connection.output.reply(connection.session.protocol());
+                connection.session.queue(spec, arguments, &mut long, reply);
+            }
         }
-        let reply = &mut connection.output.reply(connection.session.protocol());
-        connection.session.queue(spec, arguments, reply);
+        self.store.let_go(long.into_iter().map(|(_, blocks)| blocks));
     }
 
     /// Writes the error of a request that can never run here, whatever its turn; true if there is one.
@@ -219,6 +233,7 @@ impl Shard {
         if spec.id == CommandId::Exec && connection.session.transaction().is_some_and(is_refused) {
             connection.session.drop_transaction();
             error::CROSS_SLOT.write(&mut connection.output.reply(connection.session.protocol()));
+            self.let_go_of_discarded(index);
             return true;
         }
         false
@@ -252,12 +267,20 @@ impl Shard {
         let mut reply = connection.output.reply(connection.session.protocol());
         let outcome = connection.session.execute(spec, arguments, &context, &mut reply);
         self.stop_timing(begun, Some(Target::Local(id)), spec, arguments);
+        self.let_go_of_discarded(index);
         match outcome {
             ConnectionOutcome::Done | ConnectionOutcome::Close => {}
             ConnectionOutcome::AuthFailed(failure) => self.note_auth_failure(id, failure),
             ConnectionOutcome::Watch => self.start_watch(index, spec, arguments),
             ConnectionOutcome::Exec(transaction) => self.start_exec(index, transaction),
             outcome => self.start_gather_for(index, outcome),
+        }
+    }
+
+    /// Long arguments that were queued by a connection and will not run.
+    fn let_go_of_discarded(&mut self, index: u32) {
+        if let Some(connection) = self.connections.at(index) {
+            self.store.let_go(connection.session.take_discarded());
         }
     }
 

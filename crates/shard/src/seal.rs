@@ -146,6 +146,11 @@ impl Shard {
         (!seal.is_told || is_planted(Bug::M47SealGivenUp)).then_some(seal.since_us + SEAL_US_MAX)
     }
 
+    /// Whether any slot is kept still.
+    pub(crate) fn is_any_sealed(&self) -> bool {
+        self.membership.as_deref().is_some_and(|membership| membership.seal.is_some())
+    }
+
     /// Whether a request has a key that is kept still.
     pub(crate) fn is_sealed(&self, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
         let Some(seal) = self.membership.as_deref().and_then(|membership| membership.seal.as_ref()) else {
@@ -180,7 +185,7 @@ impl Shard {
         spec: &'static CommandSpec,
         arguments: Arguments<'_>,
     ) -> bool {
-        let seals = self.membership.as_deref().is_some_and(|membership| membership.seal.is_some());
+        let seals = self.is_any_sealed();
         if seals {
             self.stall_and_repeat(index, spec, arguments, Stall::Parked);
         }

@@ -11,11 +11,12 @@ use wire::error::{self, ErrorReply};
 use wire::registry::{CommandSpec, Family, key_positions};
 use wire::{Arguments, ErrorCode, Protocol, Reply};
 
+use crate::exec::Exec;
 use crate::foreign::Reach;
 use crate::keyspace::Shown;
-use crate::memory::{taken_by, taken_by_owned};
+use crate::memory::taken_by_owned;
 use crate::node::{NodeOutcome, NodePlan, plan};
-use crate::owned_request::OwnedRequest;
+use crate::owned_request::{LongValue, OwnedRequest};
 use crate::route::{GroupMasks, add_group, all_groups};
 use crate::run::place_of;
 use crate::shard::Shard;
@@ -49,7 +50,12 @@ impl Shard {
                 false => self.note_written(index, command.spec, command.arguments, None),
             }
         }
-        self.start_unit(index, masks, UnitWork::Exec(transaction));
+        let exec = Exec::new(transaction);
+        let is_alone = masks.iter().all(|(core, _)| *core == self.core);
+        if is_alone && self.log.is_some() && !exec.long().is_empty() {
+            return self.upload_for_exec(index, masks, exec);
+        }
+        self.start_unit(index, masks, UnitWork::Exec(Box::new(exec)));
     }
 
     /// All groups that a door shows: of every core that lends its own, or of this instance.
@@ -110,9 +116,8 @@ impl Shard {
             }
             UnitWork::Serve { wait, name } => return self.serve_wide_wait(*wait, name),
             UnitWork::Watch(request) => self.watch(id, request, &mut bytes),
-            UnitWork::Exec(transaction) => {
-                let taken: Vec<(&CommandSpec, usize)> =
-                    transaction.commands().map(|command| (command.spec, taken_by(command.arguments))).collect();
+            UnitWork::Exec(exec) => {
+                let taken = exec.taken();
                 let writes = taken.iter().any(|(spec, _)| spec.is_write());
                 if let Some(text) = self.write_refusal().filter(|_| writes) {
                     error::exec_refused(&mut Reply::new(&mut bytes, protocol), "MISCONF", &text);
@@ -120,7 +125,7 @@ impl Shard {
                     let ErrorReply { code, text } = error::OUT_OF_MEMORY;
                     error::exec_refused(&mut Reply::new(&mut bytes, protocol), code, text);
                 } else {
-                    self.exec(id, transaction, protocol, &mut bytes);
+                    self.exec(id, exec, protocol, &mut bytes);
                 }
             }
             UnitWork::Keyspace(request) => {
@@ -153,7 +158,8 @@ impl Shard {
         Reply::new(bytes, connection.session.protocol()).ok();
     }
 
-    fn exec(&mut self, id: ConnectionId, transaction: &Transaction, protocol: Protocol, bytes: &mut Vec<u8>) {
+    fn exec(&mut self, id: ConnectionId, exec: &Exec, protocol: Protocol, bytes: &mut Vec<u8>) {
+        let transaction = exec.transaction();
         if transaction.watched().iter().any(|watched| self.has_changed(watched)) {
             return Reply::new(bytes, protocol).null_array();
         }
@@ -170,10 +176,10 @@ impl Shard {
         }
         Reply::new(bytes, protocol).array(transaction.len());
         self.keep_if_answered(id, 0, bytes);
-        for command in transaction.commands() {
+        for (command, long) in exec.commands() {
             let start = bytes.len();
             let begun = self.start_timing(command.spec);
-            self.exec_one(id, transaction, command, bytes);
+            self.exec_one(id, transaction, (command, long), bytes);
             self.stop_timing(begun, Some(Target::Local(id)), command.spec, command.arguments);
             if let Some(code) = ErrorCode::of(&bytes[start..]) {
                 self.statistics.count_error(code);
@@ -197,7 +203,7 @@ impl Shard {
         &mut self,
         id: ConnectionId,
         transaction: &Transaction,
-        QueuedCommand { spec, arguments }: QueuedCommand<'_>,
+        (QueuedCommand { spec, arguments }, long): (QueuedCommand<'_>, &[LongValue]),
         bytes: &mut Vec<u8>,
     ) {
         self.note_command(spec.id);
@@ -218,7 +224,7 @@ impl Shard {
                     several_databases,
                     first_key: None,
                     may: May::NOTHING,
-                    long: &[],
+                    long: &LongValue::as_arguments(long),
                     refused: &[],
                 };
                 commands::execute(spec, arguments, &mut unit);

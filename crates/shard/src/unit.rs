@@ -13,14 +13,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use base::{ConnectionId, CoreId, LogOrdinal, Promise};
-use session::Transaction;
 use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
 
 use crate::connection::Stall;
+use crate::exec::Exec;
 use crate::fetch::Awaited;
 use crate::hop::{Control, UnitId, WaitId};
-use crate::owned_request::OwnedRequest;
+use crate::owned_request::{LongValue, OwnedRequest};
 use crate::route::{GroupMasks, has_all};
 use crate::shard::Shard;
 use crate::unit_commit::{Answer, Pending};
@@ -37,11 +37,21 @@ pub enum UnitWork {
         name: Vec<u8>,
     },
     /// A transaction.
-    Exec(Box<Transaction>),
+    Exec(Box<Exec>),
     /// WATCH: reads versions.
     Watch(OwnedRequest),
     /// A command over the whole keyspace.
     Keyspace(OwnedRequest),
+}
+
+impl UnitWork {
+    /// Its long values.
+    pub(crate) fn long(&self) -> &[LongValue] {
+        match self {
+            UnitWork::Exec(exec) => exec.long(),
+            UnitWork::Command(_) | UnitWork::Serve { .. } | UnitWork::Watch(_) | UnitWork::Keyspace(_) => &[],
+        }
+    }
 }
 
 /// A unit that gathers its groups.
@@ -65,8 +75,16 @@ pub(crate) enum Waits {
     Replies,
     /// Groups of this core to come home, or room in the log.
     Groups,
+    /// Slots that are kept still for the end of a move; it holds nothing.
+    Seal,
     /// Values on the disk.
     Values,
+}
+
+impl Waits {
+    fn holds_nothing(self) -> bool {
+        matches!(self, Waits::Replies | Waits::Seal)
+    }
 }
 
 pub(crate) struct Lender {
@@ -106,12 +124,22 @@ impl Units {
         }
     }
 
-    /// Whether a stopping core has nothing left to do for units: those that wait for replies will never run.
+    /// Whether a stopping core has nothing left to do for units: those that hold nothing will never run.
     pub(crate) fn is_quiet(&self) -> bool {
         self.pending.is_empty()
             && self.waiting.is_empty()
             && self.holder.is_none()
-            && self.running.values().all(|run| run.waits == Waits::Replies)
+            && self.running.values().all(|run| run.waits.holds_nothing())
+    }
+
+    /// Long values of those that wait.
+    pub(crate) fn long(&self) -> impl Iterator<Item = &LongValue> {
+        self.running.values().flat_map(|run| run.work.long())
+    }
+
+    /// The node stops: what holds nothing yet will never run.
+    pub(crate) fn forget_long(&mut self) {
+        self.running.retain(|_, run| !run.waits.holds_nothing() || run.work.long().is_empty());
     }
 
     /// The first own log group that holds an uncommitted part.
@@ -132,8 +160,8 @@ impl Shard {
             [(core, mask)] => core == self.core && has_all(&self.store, mask),
             _ => false,
         };
-        if only_here && gaps == 0 && self.has_values_of(id, &work) {
-            return self.run_local_unit(id, &work);
+        if only_here && gaps == 0 && !self.awaits_seal(&work) && self.has_values_of(id, &work) {
+            return self.run_local_unit(id, work);
         }
         let Some(connection) = self.connections.at(index) else { return };
         connection.stall = Stall::Unit;
@@ -159,12 +187,13 @@ impl Shard {
     }
 
     /// Everything is on this core: no other core needs to know.
-    fn run_local_unit(&mut self, id: ConnectionId, work: &UnitWork) {
+    fn run_local_unit(&mut self, id: ConnectionId, work: UnitWork) {
         let database = self.connections.get_mut(id).map_or_else(Default::default, |c| c.session.database());
-        self.begin_long_unit(work, database);
+        self.begin_long_unit(&work, database);
         let changes = self.store.changes_from_here();
         self.memory.note_lenders(false);
-        let reply = self.run_work(id, work, &[]);
+        let reply = self.run_work(id, &work, &[]);
+        self.end_work(work);
         let until = if self.tracks { self.commitment(changes) } else { None };
         if let Some(bytes) = reply {
             self.deliver_unit(id, &bytes, until);
@@ -176,6 +205,9 @@ impl Shard {
 
     /// Gets one core's groups after the other.
     pub(crate) fn gather_groups(&mut self, unit: UnitId) {
+        if self.units.running.get(&unit).is_some_and(|run| self.awaits_seal(&run.work)) {
+            return self.wait_for_seal(unit);
+        }
         loop {
             let Some(run) = self.units.running.get_mut(&unit) else { return };
             run.waits = Waits::No;
@@ -202,6 +234,23 @@ impl Shard {
         }
     }
 
+    fn wait_for_seal(&mut self, unit: UnitId) {
+        let Some(run) = self.units.running.get_mut(&unit) else { return };
+        // In a cluster it has groups of this core only.
+        (run.waits, run.here) = (Waits::Seal, 0);
+        self.units.release(unit);
+    }
+
+    /// Whether its keys may be among those that are kept still: what waited for something else looked before that.
+    fn awaits_seal(&self, work: &UnitWork) -> bool {
+        let may_write = match work {
+            UnitWork::Command(request) | UnitWork::Keyspace(request) => request.spec.is_write(),
+            UnitWork::Exec(_) | UnitWork::Serve { .. } => true,
+            UnitWork::Watch(_) => false,
+        };
+        may_write && self.is_any_sealed()
+    }
+
     fn put_off_unit(&mut self, unit: UnitId) {
         self.put_off.note();
         if let Some(run) = self.units.running.get_mut(&unit) {
@@ -225,6 +274,7 @@ impl Shard {
             Some(text) => self.refuse_unit(run.connection, &text),
             None => self.run_work(run.connection, &run.work, &run.masks),
         };
+        self.end_work(run.work);
         self.units.lender_refusal = None;
         let own_part = self.store.end_unit(tick_log).filter(|part| !part.is_empty());
         let mut parts = self.store.take_lent();
@@ -262,6 +312,13 @@ impl Shard {
         self.set_aside_again();
         self.fire_waiters();
         self.try_lends();
+    }
+
+    /// It ran: what it brought and the store did not take goes a slice at a time.
+    pub(crate) fn end_work(&mut self, work: UnitWork) {
+        if let UnitWork::Exec(mut exec) = work {
+            self.let_go(exec.take_long());
+        }
     }
 
     #[expect(clippy::vec_box, reason = "groups stay where they are; only their addresses travel")]

@@ -19,7 +19,7 @@ mod item;
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
-use base::{BLOCK_BYTES, Blocks, LogOrdinal};
+use base::{BLOCK_BYTES, Blocks, ConnectionId, LogOrdinal};
 use commands::ToStage;
 use session::Gate;
 use storage::Store;
@@ -27,15 +27,18 @@ use wire::Arguments;
 use wire::registry::{CommandSpec, Family, Resolved};
 
 use crate::connection::Stall;
+use crate::exec::Exec;
+use crate::fetch::Fetches;
 use crate::forward::ParkedHop;
 use crate::hop::Control;
 use crate::owned_request::{LongValue, OwnedRequest, Stage};
-use crate::route::{Route, route};
+use crate::route::{GroupMasks, Route, route};
 use crate::shard::Shard;
+use crate::unit::{UnitWork, Units};
 use crate::window::{Decoded, Window};
 
 use item::NextBlock;
-pub use item::Upload;
+pub use item::{Then, Upload};
 
 /// Bytes of long values that go to the log in one tick: copied once into the log group and once by the kernel.
 const UPLOAD_BYTES: usize = 256 << 10;
@@ -66,7 +69,7 @@ impl Default for Uploads {
 impl Uploads {
     /// Bytes of the values.
     pub(crate) fn bytes(&self) -> usize {
-        self.queue.iter().map(|upload| upload.parked.request.new_bytes()).sum()
+        self.queue.iter().map(Upload::new_bytes).sum()
     }
 
     /// Whether there are any.
@@ -80,19 +83,18 @@ impl Uploads {
     }
 
     /// The log group up to which a run that begins now has everything: what is sealed, but not the blocks of values whose
-    /// requests, here or among those `parked` behind them, have not run. `None` while such blocks are older than a clear: a
+    /// requests, here or among those that wait behind them, have not run. `None` while such blocks are older than a clear: a
     /// replay from there would bring keys back, because the run has what came after the clear already.
     pub(crate) fn begin_of_runs<'p>(
         &'p self,
-        parked: impl Iterator<Item = &'p ParkedHop>,
+        waiting: impl Iterator<Item = &'p LongValue>,
         store: &Store,
         sealed: LogOrdinal,
     ) -> Option<LogOrdinal> {
         if is_planted(Bug::M24RunForgetsUploads) {
             return Some(sealed);
         }
-        let uploads = self.queue.iter().map(|upload| &upload.parked);
-        let values = uploads.chain(parked).flat_map(|parked| parked.request.long());
+        let values = self.queue.iter().flat_map(Upload::values).chain(waiting);
         values.filter_map(|value| value.stage).try_fold(sealed, |begin, stage| {
             let clears = store.group(stage.group).map(storage::SlotGroup::clears);
             (clears.is_some() && clears == stage.clears).then(|| begin.min(LogOrdinal(stage.first.0 - 1)))
@@ -100,13 +102,22 @@ impl Uploads {
     }
 }
 
+/// Values of requests and units that wait behind their upload.
+pub(crate) fn waiting_values<'w>(
+    parked: &'w VecDeque<ParkedHop>,
+    fetches: &'w Fetches,
+    units: &'w Units,
+) -> impl Iterator<Item = &'w LongValue> {
+    let requests = parked.iter().chain(fetches.hops()).flat_map(|parked| parked.request.long());
+    requests.chain(units.long())
+}
+
 impl Shard {
     /// A whole request of which some arguments are in blocks; their spans are empty.
     pub(crate) fn run_long(&mut self, index: u32, arguments: Arguments<'_>, long: Vec<(usize, Blocks)>) {
         if let Resolved::Command(spec) = wire::registry::resolve(arguments)
             && long.iter().all(|(number, _)| commands::takes_long(spec.id, arguments, *number))
-            && self.may_upload(index)
-            && !self.is_spread(index, spec, arguments)
+            && self.may_take_blocks(index, spec, arguments)
         {
             return self.start_upload(index, spec, arguments, long);
         }
@@ -121,10 +132,11 @@ impl Shard {
         matches!(route(spec, arguments, None, asking, place, &mut self.route_scratch), Route::Spread)
     }
 
-    /// What waits for something else first is run as if it had come at once.
-    fn may_upload(&mut self, index: u32) -> bool {
+    /// What waits for something else first is run as if it had come at once, but for what is queued.
+    fn may_take_blocks(&mut self, index: u32, spec: &'static CommandSpec, arguments: Arguments<'_>) -> bool {
         let Some(connection) = self.connections.at(index) else { return false };
-        self.paused_until.is_none() && !connection.session.is_in_transaction() && connection.session.is_authenticated()
+        let (is_known, is_queued) = (connection.session.is_authenticated(), connection.session.is_in_transaction());
+        is_known && (is_queued || self.paused_until.is_none() && !self.is_spread(index, spec, arguments))
     }
 
     /// Any other command takes its arguments in one piece.
@@ -156,14 +168,21 @@ impl Shard {
         debug_assert!(spec.family == Family::Data, "values are data");
         let Some(connection) = self.connections.at(index) else { return };
         let gate = connection.session.gate(Resolved::Command(spec), arguments, &mut connection.output);
-        if let Gate::Denied(_, denial, context) = gate {
-            self.list_for_flush(index);
-            self.on_denied(index, spec, arguments, (denial, context));
-            self.note_rejected_at(index, spec);
-            return self.store.let_go(long.into_iter().map(|(_, blocks)| blocks));
-        }
         let protocol = connection.session.protocol();
         self.list_for_flush(index);
+        match gate {
+            Gate::Run(_) => {}
+            Gate::Queue(_) => {
+                self.queue(index, spec, arguments, long);
+                return self.note_rejected_at(index, spec);
+            }
+            Gate::Refused => return self.store.let_go(long.into_iter().map(|(_, blocks)| blocks)),
+            Gate::Denied(_, denial, context) => {
+                self.on_denied(index, spec, arguments, (denial, context));
+                self.note_rejected_at(index, spec);
+                return self.store.let_go(long.into_iter().map(|(_, blocks)| blocks));
+            }
+        }
         let Some(asking) = self.asking(index, spec) else { return };
         let place = (self.core, &*self.table, &self.store);
         let place = route(spec, arguments, None, asking, place, &mut self.route_scratch);
@@ -182,6 +201,30 @@ impl Shard {
         match owner == self.core {
             true => self.on_upload(upload),
             false => self.outbox[usize::from(owner.0)].controls.push(Control::Upload(Box::new(upload))),
+        }
+    }
+
+    /// The log gets what came with a transaction whose keys are all of this core.
+    pub(crate) fn upload_for_exec(&mut self, index: u32, masks: GroupMasks, mut exec: Exec) {
+        let Some(connection) = self.connections.at(index) else { return };
+        connection.stall = Stall::Unit;
+        let values = exec.take_long();
+        let then = Then::Exec { connection: connection.id, masks, exec: Box::new(exec) };
+        self.on_upload(Upload::queued(values, then));
+    }
+
+    /// It has all that it gets.
+    fn go_on(&mut self, upload: Upload) {
+        match upload.finish() {
+            Then::Request(parked) => self.run_or_park(parked),
+            Then::Exec { connection, masks, exec } => self.run_exec(connection, masks, exec),
+        }
+    }
+
+    fn run_exec(&mut self, id: ConnectionId, masks: GroupMasks, exec: Box<Exec>) {
+        match self.connections.get_mut(id).is_some() {
+            true => self.start_unit(id.index, masks, UnitWork::Exec(exec)),
+            false => self.end_work(UnitWork::Exec(exec)),
         }
     }
 
@@ -213,16 +256,19 @@ impl Shard {
         let mut upload = Upload::kept(parked, first, before.last());
         // It may be the last one that has them.
         self.let_go(before);
-        let value = upload.value();
-        let is_rest = value.rounds > 0 && (upload.missing_bytes() <= UPLOAD_BYTES || value.rounds > ROUNDS_MAX);
-        if is_rest && !self.takes_no_blocks(&upload) {
-            while upload.is_missed() {
-                self.log_block(&mut upload);
-            }
-            return Some(upload.parked);
+        let rounds = upload.values().first().map_or(0, |value| value.rounds);
+        let is_rest = rounds > 0 && (upload.missing_bytes() <= UPLOAD_BYTES || rounds > ROUNDS_MAX);
+        if !is_rest || self.takes_no_blocks(&upload) {
+            self.on_upload(upload);
+            return None;
         }
-        self.on_upload(upload);
-        None
+        while upload.is_missed() {
+            self.log_block(&mut upload);
+        }
+        match upload.finish() {
+            Then::Request(parked) => Some(parked),
+            Then::Exec { .. } => unreachable!("it was made of a request"),
+        }
     }
 
     /// Nobody needs these any more.
@@ -240,6 +286,7 @@ impl Shard {
         if self.stopping {
             // The node ends: its clients see their connections end, and the last runs need not mind what never runs.
             self.uploads.queue.clear();
+            self.units.forget_long();
             return self.parked_hops.retain(|parked| parked.request.long().is_empty());
         }
         if self.uploads.queue.is_empty() {
@@ -255,7 +302,7 @@ impl Shard {
             if !upload.is_missed() && !self.lays_out(&mut upload) {
                 // It is not on its way any more, or it would need room twice.
                 self.update_memory();
-                self.run_or_park(upload.parked);
+                self.go_on(upload);
                 continue;
             }
             let waits_for_disk = upload.is_missed() && self.outruns_disk_with_long();
@@ -271,7 +318,7 @@ impl Shard {
 
     /// Where the log takes nothing the request will be refused; should it run all the same, it brings its bytes along.
     fn takes_no_blocks(&self, upload: &Upload) -> bool {
-        self.log.is_none() || self.write_refusal().is_some() || !self.could_hold(upload.parked.request.new_bytes())
+        self.log.is_none() || self.write_refusal().is_some() || !self.could_hold(upload.new_bytes())
     }
 
     fn lays_out(&self, upload: &mut Upload) -> bool {

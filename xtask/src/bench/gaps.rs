@@ -31,8 +31,10 @@ enum Work {
     Load(&'static str),
     /// One command.
     Ask(&'static str),
+    /// `MULTI`, `SET` of so many MiB, `EXEC`.
+    Exec(usize),
 }
-use Work::{Ask, Load};
+use Work::{Ask, Exec, Load};
 
 /// In this order, on one server: the index grows from nothing, then there are many keys under every other load.
 const WORKS: &[(&str, Work)] = &[
@@ -61,6 +63,8 @@ const WORKS: &[(&str, Work)] = &[
     ("copy-192MiB", Ask("COPY long copy")),
     ("rename-192MiB", Ask("RENAME copy long")),
     ("del-192MiB", Ask("DEL long")),
+    ("exec-192MiB", Exec(192)),
+    ("del-queued-192MiB", Ask("DEL queued")),
     ("del-1MiB", Load("--op del --key-prefix b: --keys 64 --requests 64")),
     ("del-64MiB", Load("--op del --key-prefix c: --keys 2 --connections 1 --requests 2")),
     ("del-512MiB", Load("--op del --key-prefix d: --keys 1 --connections 1 --requests 1")),
@@ -147,6 +151,7 @@ fn perform(server: &Server, work: &Work) -> Outcome<()> {
             reply if reply.starts_with('-') => Err(format!("{} answers {command} with {reply}", server.name)),
             _ => Ok(()),
         },
+        Exec(mebibytes) => transact(server, *mebibytes),
         Load(words) => {
             let report: Value = serde_json::from_str(&process::output(&mut generator(server, words))?)
                 .map_err(|error| format!("the load generator's report is not understood: {error}"))?;
@@ -155,6 +160,16 @@ fn perform(server: &Server, work: &Work) -> Outcome<()> {
                 None => Ok(()),
             }
         }
+    }
+}
+
+fn transact(server: &Server, mebibytes: usize) -> Outcome<()> {
+    let head = format!("*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$6\r\nqueued\r\n${}\r\n", mebibytes << 20);
+    let requests = [head.as_bytes(), &vec![b'x'; mebibytes << 20], b"\r\n*1\r\n$4\r\nEXEC\r\n"].concat();
+    let told = server.lines(&requests, 4)?;
+    match told == ["+OK", "+QUEUED", "*1", "+OK"] {
+        true => Ok(()),
+        false => Err(format!("{} answers a transaction of {mebibytes} MiB with {told:?}", server.name)),
     }
 }
 

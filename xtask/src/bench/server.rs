@@ -254,6 +254,15 @@ impl Server {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
+    /// So many lines of what requests are answered with.
+    pub fn lines(&self, requests: &[u8], count: usize) -> Outcome<Vec<String>> {
+        let lost = |error: std::io::Error| format!("{} does not answer: {error}", self.name);
+        let mut stream = connect(self.port).ok_or_else(|| format!("{} accepts no connection", self.name))?;
+        stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(lost)?;
+        stream.write_all(requests).map_err(lost)?;
+        BufReader::new(stream).lines().take(count).collect::<Result<_, _>>().map_err(lost)
+    }
+
     /// Ends it with SIGTERM, so that it may write what it has to, and keeps its folder until the returned value drops.
     pub fn end(&mut self) -> Outcome<PathBuf> {
         let status = Command::new("kill").arg(self.pid().to_string()).status();

@@ -69,6 +69,11 @@ impl Rig {
     }
 
     pub fn send(&mut self, words: &[&[u8]]) {
+        self.send_long(words, Vec::new());
+    }
+
+    /// With arguments in blocks, which are empty words.
+    pub fn send_long(&mut self, words: &[&[u8]], mut long: Vec<(usize, base::Blocks)>) {
         let mut bytes = Vec::new();
         let mut spans = Vec::new();
         for word in words {
@@ -80,7 +85,7 @@ impl Rig {
             Gate::Refused | Gate::Denied(..) => {}
             Gate::Queue(spec) => {
                 let protocol = self.session.protocol();
-                self.session.queue(spec, arguments, &mut self.output.reply(protocol));
+                self.session.queue(spec, arguments, &mut long, &mut self.output.reply(protocol));
             }
             Gate::Run(spec) => self.run(spec, arguments),
         }

@@ -118,6 +118,38 @@ fn a_transaction_has_an_end() {
     assert!(rig.say("EXEC").starts_with("-EXECABORT"));
 }
 
+/// Mostly zeros that take no memory.
+fn long(bytes: usize) -> Vec<(usize, base::Blocks)> {
+    let mut blocks = base::Blocks::default();
+    blocks.overwrite(bytes - 1, b"x");
+    vec![(2, blocks)]
+}
+
+#[test]
+fn long_arguments_are_bounded_and_come_back_with_their_request() {
+    let mut rig = Rig::standalone();
+    rig.say("MULTI");
+    let most = limits::TRANSACTION_LONG_BYTES_MAX;
+    rig.send(&[b"PING"]);
+    rig.send_long(&[b"SET", b"a", b""], long(most - 100_000));
+    rig.send_long(&[b"SET", b"b", b""], long(100_000));
+    assert_eq!(rig.received(), "+QUEUED\r\n".repeat(3));
+    assert_eq!(rig.say("EXEC"), "");
+    let mut transaction = rig.transaction();
+    assert!(transaction.bytes() > most);
+    let got = transaction.take_long();
+    let got: Vec<_> = got.iter().map(|long| (long.command, long.argument, long.blocks.len())).collect();
+    assert_eq!(got, [(1, 2, most - 100_000), (2, 2, 100_000)]);
+    assert_eq!(transaction.command(2).map(|command| command.arguments.get(1)), Some(Some(b"b".as_slice())));
+    rig.say("MULTI");
+    rig.send_long(&[b"SET", b"a", b""], long(most));
+    rig.received();
+    rig.send_long(&[b"SET", b"b", b""], long(1));
+    assert_eq!(rig.received(), "-ERR transaction is too large\r\n");
+    assert!(rig.say("EXEC").starts_with("-EXECABORT"));
+    assert_eq!(rig.session.take_discarded().map(|blocks| blocks.len()).collect::<Vec<_>>(), [most]);
+}
+
 #[test]
 fn quit_and_reset_end_a_transaction_at_once() {
     let mut rig = Rig::standalone();

@@ -17,9 +17,9 @@ impl Shard {
         let mut database = connection.session.database();
         match work {
             UnitWork::Command(request) => cold_values(&self.store, request.spec, request.arguments(), database),
-            UnitWork::Exec(transaction) => {
+            UnitWork::Exec(exec) => {
                 let mut cold = Vec::new();
-                for command in transaction.commands() {
+                for command in exec.transaction().commands() {
                     if command.spec.id == CommandId::Select {
                         let number = command.arguments.get(1).and_then(wire::number::parse_integer);
                         database = number.map_or(database, |number| Database(number as u8));

@@ -265,6 +265,31 @@ fn a_long_value_is_refused_where_its_slot_is_not_served() {
     assert!(reply.starts_with(b"-CLUSTERDOWN "), "{}", reply[..reply.len().min(80)].escape_ascii());
 }
 
+/// What waited for its log does not run while its slot is kept still.
+#[test]
+fn a_transaction_whose_values_come_while_slots_are_handed_over_learns_where_to_go() {
+    let _turn = crate::one_core::turn();
+    let mut town = about_to_move();
+    let writer = town.client(0);
+    assert_eq!(town.say(0, writer, &["MULTI"]), "+OK\r\n");
+    // It comes in pieces, and so in blocks.
+    for piece in crate::one_core::request(&[b"SET", b"a", &[b'x'; 4 << 20]]).chunks(1 << 20) {
+        town.write(0, writer, piece);
+        town.step();
+    }
+    assert_eq!(town.answer(0, writer).as_deref(), Some("+QUEUED\r\n"));
+    town.write_words(0, writer, &["EXEC"]);
+    town.step();
+    town.ask_for_seal();
+    town.settle().unwrap();
+    let told = town.answer(0, writer);
+    assert!(town.is_sealed() && told.is_none(), "it waits, whatever time passes: {told:?}");
+    town.tell_table(3, &[1, 0], true);
+    town.settle().unwrap();
+    assert_eq!(town.answer(0, writer).as_deref(), Some("-MOVED 15495 10.0.0.1:1011\r\n"));
+    assert_eq!(town.ask(1, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"), b"$-1\r\n");
+}
+
 /// Every node is first of a third of the slots, and holds a copy of another third.
 #[test]
 fn a_node_shows_and_clears_what_it_serves_and_no_copies() {

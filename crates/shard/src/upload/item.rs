@@ -1,4 +1,4 @@
-//! One request with long values: what of them the log lacks, and how a part of a value lies in its blocks.
+//! One request, or a transaction, with long values: what of them the log lacks, and how a part of a value lies in its blocks.
 //!
 //! ```text
 //!   missing   [ block ][ block ][ bl…        what the log lacks, from the front on
@@ -7,24 +7,42 @@
 
 use std::ops::Range;
 
-use base::{BLOCK_BYTES, Blocks, Database};
+use base::{BLOCK_BYTES, Blocks, ConnectionId, Database};
 use commands::ToStage;
 use wire::Protocol;
 
+use crate::exec::Exec;
 use crate::forward::ParkedHop;
 use crate::hop::Origin;
 use crate::owned_request::{LongValue, OwnedRequest};
+use crate::route::GroupMasks;
 
 /// How often a value is laid out anew because what it goes into changed meanwhile; then it is copied as the request runs.
 const LAYINGS_MAX: u8 = 4;
 
-/// A request with long values that are on their way to the log. Only one that has a single value lays it out.
+/// Long values that are on their way to the log, and what runs then. Only a request that has a single value lays it out.
 pub struct Upload {
-    pub(super) parked: ParkedHop,
+    values: Vec<LongValue>,
+    then: Then,
     /// Parts of its values that the log lacks, the next one at the end: which value, and what of it.
     missing: Vec<(usize, Range<usize>)>,
     laying: Option<Laying>,
     layings: u8,
+}
+
+/// What runs once the log has the values.
+pub enum Then {
+    /// A request.
+    Request(ParkedHop),
+    /// What a connection queued, which waits.
+    Exec {
+        /// Which.
+        connection: ConnectionId,
+        /// The groups of its keys, which are of this core.
+        masks: GroupMasks,
+        /// Without its long values.
+        exec: Box<Exec>,
+    },
 }
 
 /// A value on its way into other blocks, `skip` bytes into the first.
@@ -46,7 +64,7 @@ impl Upload {
     /// A request that came with values: which arguments they are.
     pub(super) fn brought(
         origin: Origin,
-        mut request: OwnedRequest,
+        request: OwnedRequest,
         long: Vec<(usize, Blocks)>,
         shown: (Database, Protocol),
     ) -> Upload {
@@ -56,13 +74,17 @@ impl Upload {
             LongValue::new(argument, placement::slot_of(name), blocks)
         };
         let values: Vec<LongValue> = long.into_iter().map(value).collect();
+        Upload::queued(values, Then::Request(ParkedHop::new(request, origin, shown)))
+    }
+
+    /// Values of which the log has nothing yet.
+    pub(super) fn queued(values: Vec<LongValue>, then: Then) -> Upload {
         let missing = values.iter().map(|value| 0..value.blocks.len()).enumerate().rev().collect();
-        request.set_long(values);
-        Upload { parked: ParkedHop::new(request, origin, shown), missing, laying: None, layings: 0 }
+        Upload { values, then, missing, laying: None, layings: 0 }
     }
 
     /// A request that gives a value of the store to another key. If it asked `before`, the log lacks what was written since.
-    pub(super) fn kept(mut parked: ParkedHop, ToStage { blocks, slot }: ToStage, before: Option<&LongValue>) -> Upload {
+    pub(super) fn kept(parked: ParkedHop, ToStage { blocks, slot }: ToStage, before: Option<&LongValue>) -> Upload {
         let mut value = LongValue::new(commands::KEPT, slot, blocks);
         let mut missing = vec![(0, 0..value.blocks.len())];
         if let Some(before) = before {
@@ -73,23 +95,34 @@ impl Upload {
                 value.stage = before.stage;
             }
         }
-        parked.request.set_long(vec![value]);
-        Upload { parked, missing, laying: None, layings: LAYINGS_MAX }
+        let then = Then::Request(parked);
+        Upload { values: vec![value], then, missing, laying: None, layings: LAYINGS_MAX }
     }
 
-    fn values_mut(&mut self) -> &mut [LongValue] {
-        self.parked.request.long_mut()
+    /// What runs now, with its values.
+    pub(super) fn finish(self) -> Then {
+        let Upload { values, mut then, .. } = self;
+        match &mut then {
+            Then::Request(parked) => parked.request.set_long(values),
+            Then::Exec { exec, .. } => exec.set_long(values),
+        }
+        then
     }
 
-    /// The value that a request has which has one.
-    pub(super) fn value(&self) -> &LongValue {
-        &self.parked.request.long()[0]
+    /// All of them.
+    pub(super) fn values(&self) -> &[LongValue] {
+        &self.values
+    }
+
+    /// Bytes that the store does not have yet.
+    pub(super) fn new_bytes(&self) -> usize {
+        self.values.iter().map(LongValue::new_bytes).sum()
     }
 
     /// The value of which the log gets the next part.
     pub(super) fn next_value(&mut self) -> Option<&mut LongValue> {
         let (number, _) = *self.missing.last()?;
-        self.values_mut().get_mut(number)
+        self.values.get_mut(number)
     }
 
     /// Whether the log lacks something.
@@ -105,7 +138,7 @@ impl Upload {
     /// The log gets no more; the changes will bring along what it lacks.
     pub(super) fn give_up_log(&mut self) {
         for (number, _) in std::mem::take(&mut self.missing) {
-            self.values_mut()[number].stage = None;
+            self.values[number].stage = None;
         }
     }
 
@@ -119,7 +152,7 @@ impl Upload {
             self.missing.pop();
         }
         let mut bytes = Vec::with_capacity(BLOCK_BYTES);
-        let value = &mut self.values_mut()[number];
+        let value = &mut self.values[number];
         let pieces = value.blocks.pieces(value.skip + start..value.skip + end);
         pieces.for_each(|piece| bytes.extend_from_slice(piece));
         let stage = value.stage.as_mut()?;
@@ -130,14 +163,14 @@ impl Upload {
 
     /// Whether it is on its way into other blocks, which may begin now: `skip` is how it should lie.
     pub(super) fn lays_out(&mut self, skip: impl FnOnce(&OwnedRequest, Database) -> usize) -> bool {
-        let len = self.value().payload_bytes();
+        let (Then::Request(parked), [value]) = (&self.then, &mut self.values[..]) else { return false };
+        let len = value.payload_bytes();
         if let Some(Laying { skip, laid }) = self.laying.take_if(|laying| laying.laid.len() == laying.skip + len) {
-            let value = &mut self.values_mut()[0];
             (value.blocks, value.skip) = (laid, skip);
         }
         if self.laying.is_none() && self.layings < LAYINGS_MAX {
-            let skip = skip(&self.parked.request, self.parked.database);
-            if skip != self.value().skip {
+            let skip = skip(&parked.request, parked.database);
+            if skip != value.skip {
                 self.layings += 1;
                 self.laying = Some(Laying { skip, laid: Blocks::of(&vec![0; skip]) });
             }
@@ -153,7 +186,7 @@ impl Upload {
     /// Lays out the next block; its bytes.
     pub(super) fn lay_block(&mut self) -> usize {
         let Some(Laying { skip, mut laid }) = self.laying.take() else { return 0 };
-        let value = &mut self.values_mut()[0];
+        let Some(value) = self.values.first_mut() else { return 0 };
         let start = value.skip + laid.len() - skip;
         let end = value.blocks.len().min(start + BLOCK_BYTES);
         let mut left = value.blocks.len() - start;

@@ -3,7 +3,7 @@
 
 use base::{BLOCK_BYTES, LogOrdinal};
 
-use super::Upload;
+use super::{Upload, waiting_values};
 use crate::Durability;
 use crate::one_core::{Core, Segments, request, turn};
 
@@ -13,7 +13,8 @@ fn value(blocks: usize) -> Vec<u8> {
 
 fn begin_of_runs(core: &Core, sealed: LogOrdinal) -> Option<LogOrdinal> {
     let shard = &core.shard;
-    shard.uploads.begin_of_runs(shard.parked_hops.iter(), &shard.store, sealed)
+    let waiting = waiting_values(&shard.parked_hops, &shard.fetches, &shard.units);
+    shard.uploads.begin_of_runs(waiting, &shard.store, sealed)
 }
 
 fn bulk(value: &[u8]) -> Vec<u8> {

@@ -350,7 +350,7 @@ impl Town {
         connection
     }
 
-    fn write(&mut self, at: usize, connection: ConnectionId, bytes: &[u8]) {
+    pub fn write(&mut self, at: usize, connection: ConnectionId, bytes: &[u8]) {
         let node = &mut self.nodes[at];
         let span = Span { start: node.received.len() as u32, len: bytes.len() as u32 };
         node.received.extend_from_slice(bytes);
@@ -360,12 +360,15 @@ impl Town {
     /// One request of a client of its own, and the reply.
     pub fn ask(&mut self, at: usize, request: &[u8]) -> Vec<u8> {
         let connection = self.nodes[at].accept(Door::Cluster);
-        self.write(at, connection, request);
-        for _ in 0..1000 {
+        for piece in request.chunks(1 << 20) {
+            self.write(at, connection, piece);
             self.tick(at);
+        }
+        for _ in 0..1000 {
             if let Some(reply) = self.nodes[at].replies.remove(&connection) {
                 return reply;
             }
+            self.tick(at);
         }
         panic!("no reply");
     }
