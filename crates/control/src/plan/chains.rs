@@ -82,11 +82,12 @@ pub fn mend(table: &Table) -> Vec<Action> {
     additions(table, &wants)
 }
 
-/// Members for chains in which somebody stands who has more than his share of copies, from those that are to get theirs. When
-/// the new member is whole, [`trim`] lets the other one go: only what it would do is planned. Half of what is too much goes at a
-/// time, so that nothing comes back.
+/// While anybody is to get a share: members for chains in which somebody stands who has more than his share of copies, from whoever
+/// lacks them, also because others got slots of his. When the new member is whole, [`trim`] lets the other one go: only what it
+/// would do is planned. Half of what is too much goes at a time, so that nothing comes back.
 pub fn spread(table: &Table) -> Vec<Action> {
-    if !is_settled(table) {
+    let is_open = table.nodes().any(|node| node.takes_share && node.state == NodeState::Up);
+    if !is_open || !is_settled(table) {
         return Vec::new();
     }
     let mut spreader = Spreader { table, loads: copies(table), given: BTreeMap::new() };
@@ -156,7 +157,7 @@ impl Spreader<'_> {
 
     fn may_take(&self, place: InstanceName, beside: &Chain) -> bool {
         let is_short = |load: &Load| load.lack() > load.target / TOLERATED;
-        self.table.node(place.node).is_some_and(|node| node.takes_share && node.state == NodeState::Up)
+        self.table.node(place.node).is_some_and(|node| node.state == NodeState::Up)
             && self.loads.get(&place).is_some_and(is_short)
             && self.table.fits(place.node, beside).is_ok()
     }

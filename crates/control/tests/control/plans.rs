@@ -238,6 +238,33 @@ fn copies_go_to_who_has_few_and_come_to_rest() {
     assert_eq!(takers, BTreeSet::from([5]));
 }
 
+/// The one that founded the cluster gave slots away, and is to get no share of those: copies it gets all the same.
+#[test]
+fn whoever_gave_slots_to_newcomers_gets_copies() {
+    let _unplanted = unplanted();
+    let mut rig = Rig::founded(newcomer(1, 1, "", "m1"), 2);
+    for id in 2..=3 {
+        rig.done(Action::Join(newcomer(id, 1, "", &format!("m{id}"))));
+    }
+    settle(&mut rig);
+    let moves = plan::with_members(&rig.table, plan::share_out(&rig.table));
+    moves.into_iter().for_each(|action| rig.done(action));
+    settle(&mut rig);
+    let before: Vec<u32> = (1..=3).map(|id| held(&rig.table, id)).collect();
+    assert!(before[0] < 6000, "{before:?}");
+    spread(&mut rig);
+    for id in 1..=3 {
+        let held = held(&rig.table, id);
+        assert!((9500..=12_400).contains(&held), "node {id} has {held} of 10922, before {before:?}");
+    }
+    // What an operator puts elsewhere stays there.
+    (1..=3).for_each(|id| rig.done(Action::Share { node: NodeId(id), takes: false }));
+    let slots = rig.table.ranges_of(place(1, 0))[0];
+    rig.done(Action::MoveBegin { slots, epoch: rig.table.version(), from: place(1, 0), to: place(2, 0) });
+    settle(&mut rig);
+    assert_eq!(plan::spread(&rig.table), []);
+}
+
 #[test]
 fn copies_come_to_rest_in_clusters_of_every_kind() {
     let _unplanted = unplanted();
