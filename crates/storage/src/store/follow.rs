@@ -5,51 +5,13 @@
 //!                                                           └─► own log, as they are
 //! ```
 
-use std::collections::VecDeque;
-
 use base::{Database, LogOrdinal, Slot, Version};
 
 use super::Store;
 use crate::key::Key;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, tag};
 use crate::log::record::{RawRecord, RecordForm, Records};
-use crate::log::replay::{DecodedChange, StagedValue, Stages, Step, each_record};
-
-/// How many records ahead of the one that is done memory is asked for a key's bucket; for its record half as many.
-const AHEAD: usize = 16;
-
-/// Keys whose memory was asked for: without it each change waits for its bucket, and then for its record.
-struct Ahead<'r> {
-    records: Records<'r>,
-    /// Of which the buckets are on their way.
-    keys: VecDeque<Key<'r>>,
-}
-
-impl<'r> Ahead<'r> {
-    fn of(records: &'r [u8], store: &Store) -> Ahead<'r> {
-        let mut ahead =
-            Ahead { records: Records::new(records, RecordForm::Short), keys: VecDeque::with_capacity(AHEAD) };
-        (0..AHEAD).for_each(|_| ahead.go_on(store));
-        ahead
-    }
-
-    fn go_on(&mut self, store: &Store) {
-        let record = self.records.next().and_then(|(_, record)| record.ok());
-        let next = record.and_then(|record| {
-            let slot = Slot::new(record.slot)?;
-            Some(Key::new(record.key, Database(record.database), slot, store.seed))
-        });
-        if let Some(key) = &next {
-            store.prefetch_bucket(key);
-            store.prefetch_counters(key);
-        }
-        let is_end = next.is_none();
-        self.keys.extend(next);
-        if is_end || self.keys.len() > AHEAD / 2 {
-            self.keys.pop_front().iter().for_each(|key| store.prefetch_record(key));
-        }
-    }
-}
+use crate::log::replay::{AHEAD_COUNT, DecodedChange, StagedValue, Stages, Step, each_record};
 
 impl Store {
     /// Performs `count` records and logs them.
@@ -68,10 +30,11 @@ impl Store {
             form: RecordForm::Short,
         };
         let mut logged = 0;
-        let mut ahead = Ahead::of(records, self);
         let mut take = |step: Step<'_>| {
-            let Step::Record(record, body) = step else { return Ok(()) };
-            ahead.go_on(self);
+            let (record, body) = match step {
+                Step::Ahead(records) => return Ok(self.ask_for_keys_of(records)),
+                Step::Record(record, body) => (record, body),
+            };
             let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
             match record.tag {
                 tag::FORGET => self.replay_forget(slot),
@@ -89,6 +52,25 @@ impl Store {
             Ok(())
         };
         each_record(("link", 0), (&header, records), &mut take).map(|_| ()).map_err(|damage| damage.reason)
+    }
+
+    /// Without it each change waits for its bucket, and then for its record: what is waited for goes on at the same time only if it is
+    /// asked for in one go, because a processor does not look as far ahead as a change is long.
+    fn ask_for_keys_of(&self, records: Records<'_>) {
+        let key_of = |record: RawRecord<'_>| {
+            let hash = Key::new(record.key, Database(record.database), Slot::new(record.slot)?, self.seed).hash;
+            Some(Key { bytes: &[], database: Database(record.database), slot: Slot::new(record.slot)?, hash })
+        };
+        let none = Key { bytes: &[], database: Database(0), slot: Slot::wrapping(0), hash: 0 };
+        let (mut keys, mut count) = ([none; AHEAD_COUNT], 0);
+        let whole = records.take(AHEAD_COUNT).filter_map(|(_, record)| record.ok());
+        for key in whole.filter_map(key_of) {
+            self.prefetch_bucket(&key);
+            self.prefetch_counters(&key);
+            keys[count] = key;
+            count += 1;
+        }
+        keys[..count].iter().for_each(|key| self.prefetch_record(key));
     }
 
     fn follow_change(&mut self, (record, body): (&RawRecord<'_>, &[u8]), slot: Slot) -> Result<(), String> {

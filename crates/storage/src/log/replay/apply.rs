@@ -26,7 +26,7 @@ pub(super) struct Applied {
 }
 
 /// Records whose keys are asked for before the first of them is applied.
-const AHEAD_COUNT: usize = 32;
+pub(crate) const AHEAD_COUNT: usize = 32;
 
 /// Apply the groups of `chain` that count and were not applied yet, and note those that have to be written again.
 pub(super) fn apply_rest(

@@ -44,7 +44,7 @@ use types::Change;
 use super::manifest::{ClosedChain, Manifest};
 use crate::run::load::{Cuts, LoadedPlace, load_runs};
 
-pub(crate) use apply::{DecodedChange, Step, each_record};
+pub(crate) use apply::{AHEAD_COUNT, DecodedChange, Step, each_record};
 pub(crate) use files::Files;
 pub(crate) use stages::{StagedValue, Stages};
 
