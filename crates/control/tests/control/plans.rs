@@ -265,6 +265,49 @@ fn whoever_gave_slots_to_newcomers_gets_copies() {
     assert_eq!(plan::spread(&rig.table), []);
 }
 
+/// Equal nodes that join at once, or one after the other, come to have about the same, in whatever part.
+#[test]
+fn equal_nodes_have_equal_parts() {
+    let _unplanted = unplanted();
+    for (nodes, chain_length, at_once) in
+        (2..=12).flat_map(|nodes| [(nodes, 2, true), (nodes, 2, false), (nodes, 3, true), (nodes, 1, false)])
+    {
+        let mut rig = Rig::founded(newcomer(1, 1, "", "m1"), chain_length);
+        for id in 2..=nodes {
+            rig.done(Action::Join(newcomer(id, 1, "", &format!("m{id}"))));
+            if !at_once || id == nodes {
+                share_out(&mut rig);
+            }
+        }
+        let share = 16384 * u32::from(chain_length).min(nodes) / nodes;
+        for id in 1..=nodes {
+            let held = held(&rig.table, id);
+            let all = || (1..=nodes).map(|id| self::held(&rig.table, id)).collect::<Vec<u32>>();
+            let is_fair = held.abs_diff(share) <= share / 4;
+            assert!(is_fair, "{nodes} nodes, chains of {chain_length}, at once {at_once}: {:?} of {share}", all());
+        }
+    }
+}
+
+/// Slots and copies go to newcomers until nothing more is planned.
+fn share_out(rig: &mut Rig) {
+    settle(rig);
+    for _ in 0..40 {
+        let mut actions = plan::share_out(&rig.table);
+        actions.truncate(8);
+        let mut actions = plan::with_members(&rig.table, actions);
+        if actions.is_empty() {
+            actions = plan::spread(&rig.table);
+        }
+        if actions.is_empty() {
+            return;
+        }
+        actions.into_iter().for_each(|action| rig.done(action));
+        settle(rig);
+    }
+    panic!("shares do not come to rest");
+}
+
 #[test]
 fn copies_come_to_rest_in_clusters_of_every_kind() {
     let _unplanted = unplanted();
