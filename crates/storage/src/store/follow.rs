@@ -32,7 +32,10 @@ impl Store {
         let mut logged = 0;
         let mut take = |step: Step<'_>| {
             let (record, body) = match step {
-                Step::Ahead(records) => return Ok(self.ask_for_keys_of(records)),
+                Step::Ahead(records) => {
+                    self.ask_for_keys_of(records);
+                    return Ok(());
+                }
                 Step::Record(record, body) => (record, body),
             };
             let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
