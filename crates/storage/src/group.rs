@@ -380,6 +380,16 @@ impl SlotGroup {
         self.followed[usize::from(slot.in_group() / 64)] >> (slot.in_group() % 64) & 1 == 1
     }
 
+    /// Whether another node serves any of its slots.
+    pub(crate) fn is_part_followed(&self) -> bool {
+        self.followed.iter().any(|word| *word > 0)
+    }
+
+    /// Whether another node serves all of its slots.
+    pub(crate) fn is_all_followed(&self) -> bool {
+        self.followed.iter().all(|word| *word == u64::MAX)
+    }
+
     /// What a slot's sequence is on the node that it was copied from.
     pub(crate) fn set_sequence(&mut self, slot: Slot, (last, removed): (Version, Version)) {
         let sequences = &mut self.sequences[slot.in_group() as usize];

@@ -290,6 +290,37 @@ fn a_transaction_whose_values_come_while_slots_are_handed_over_learns_where_to_g
     assert_eq!(town.ask(1, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"), b"$-1\r\n");
 }
 
+/// Who follows evicts nothing of what it follows: the next record of the slot would have a version that is given already.
+#[test]
+fn keys_are_evicted_by_who_serves_them_and_by_nobody_else() {
+    let _turn = crate::one_core::turn();
+    let mut town = about_to_move();
+    let limit = "CONFIG SET maxmemory 3mb maxmemory-policy allkeys-lru";
+    let follower = town.plain_client(1);
+    assert_eq!(town.say(1, follower, &[limit]), "+OK\r\n");
+    let names: Vec<String> = (0..4_000).map(|number| format!("k{number}")).collect();
+    let value = "v".repeat(1_000);
+    let writer = town.client(0);
+    let sets: Vec<String> = names.iter().map(|name| format!("SET {name} {value}")).collect();
+    let set_all = |town: &mut Town| {
+        // A few at a time: what waits to be served takes room, too.
+        for some in sets.chunks(250) {
+            let some: Vec<&str> = some.iter().map(String::as_str).collect();
+            assert!(town.say(0, writer, &some) == "+OK\r\n".repeat(some.len()));
+        }
+    };
+    set_all(&mut town);
+    let lacking = |town: &Town, at| names.iter().filter(|name| town.string_at(at, name.as_bytes()).is_empty()).count();
+    assert_eq!([lacking(&town, 0), lacking(&town, 1)], [0, 0]);
+    let first = town.plain_client(0);
+    assert_eq!(town.say(0, first, &[limit]), "+OK\r\n");
+    set_all(&mut town);
+    assert!(lacking(&town, 0) > 1_000, "{} of 4,000 went", lacking(&town, 0));
+    for name in &names {
+        assert!(town.string_at(0, name.as_bytes()) == town.string_at(1, name.as_bytes()), "{name}");
+    }
+}
+
 /// Every node is first of a third of the slots, and holds a copy of another third.
 #[test]
 fn a_node_shows_and_clears_what_it_serves_and_no_copies() {

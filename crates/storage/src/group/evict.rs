@@ -71,7 +71,8 @@ impl SlotGroup {
         self.index.worth(found.place)
     }
 
-    /// Moves the hand on and chooses among what it passed; true when `victim` is to go.
+    /// Moves the hand on and chooses among what it passed; true when `victim` is to go. What another node serves is its to evict: here it
+    /// goes when that one's log says so.
     pub(crate) fn choose(
         &mut self,
         policy: Policy,
@@ -84,10 +85,13 @@ impl SlotGroup {
         for _ in 0..HAND_STEPS_MAX {
             let next = self.index.pass(self.hand, self.recency, random, passed);
             self.hand = next.unwrap_or(0);
+            if self.is_part_followed() {
+                retain_from(passed, from, |candidate| !self.is_followed(self.slot_of(candidate)));
+            }
             if policy.only_expiring {
                 retain_from(passed, from, |candidate| Header::expiry(self.heap.bytes(candidate.location)).is_some());
-                from = passed.len();
             }
+            from = passed.len();
             let enough = if policy.only_expiring { EXPIRING_SEEN_MIN } else { 1 };
             if passed.len() >= enough {
                 break;
@@ -109,8 +113,12 @@ impl SlotGroup {
         victim.name.clear();
         victim.name.extend_from_slice(record.key);
         victim.database = self.database_at(chosen.location);
-        victim.slot = self.id.slot((chosen.position >> 24) as u8);
+        victim.slot = self.slot_of(chosen);
         true
+    }
+
+    fn slot_of(&self, candidate: &Candidate) -> Slot {
+        self.id.slot((candidate.position >> 24) as u8)
     }
 
     /// Goes on emptying pages, or begins if it is worth it; false when there is nothing to do.

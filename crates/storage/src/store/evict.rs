@@ -26,6 +26,8 @@ const STEP_BYTES: usize = 48;
 const STEPS_MAX: usize = 2048;
 /// Memory that nothing refers to of which one call gives back no more, bytes: about half a millisecond.
 const GIVEN_BACK_BYTES_MAX: usize = 4 << 20;
+/// Buckets that the hand passes at least in a step that finds nobody.
+const VAIN_BUCKETS_MIN: usize = 8;
 /// Groups that one eviction asks at most; those of a store whose keys lie in few groups are asked in vain.
 pub(super) const GROUPS_MAX: usize = 2 * SLOT_GROUP_COUNT as usize;
 
@@ -41,6 +43,8 @@ pub(super) struct Eviction {
     turn: usize,
     credit: [usize; SLOT_GROUP_COUNT as usize],
     turn_buckets: usize,
+    /// Steps in a row that found nobody who may go.
+    vain_steps: usize,
     /// The group that is being compacted, or was last.
     compacting: usize,
     pub(super) passed: Vec<Candidate>,
@@ -60,6 +64,7 @@ impl Eviction {
             turn: 0,
             credit: [0; SLOT_GROUP_COUNT as usize],
             turn_buckets: 1,
+            vain_steps: 0,
             compacting: 0,
             passed: Vec::new(),
             victim: Victim::default(),
@@ -228,9 +233,12 @@ impl Store {
             // The hand gives back empty buckets.
             eviction.note_change(before, group.bytes());
             if found {
+                self.eviction.vain_steps = 0;
                 self.evict();
+                return true;
             }
-            return true;
+            self.eviction.vain_steps += 1;
+            return self.eviction.vain_steps <= self.eviction.steps_of_two_rounds();
         }
         false
     }
@@ -289,14 +297,21 @@ impl Store {
 }
 
 impl Eviction {
+    /// After so many in vain the hand has passed everything: who asks is refused, and each who asks has it go one step on.
+    fn steps_of_two_rounds(&self) -> usize {
+        2 * (self.turn_buckets / VAIN_BUCKETS_MIN + 1) * usize::from(SLOT_GROUP_COUNT)
+    }
+
     fn next_turn(&mut self) {
         self.turn = (self.turn + 1) % usize::from(SLOT_GROUP_COUNT);
     }
 }
 
-/// Whether eviction may take a key of the group: what is lent belongs to a unit, and nobody would log what is done to it.
+/// Whether eviction may take a key of the group: what is lent belongs to a unit, and nobody would log what is done to it; what is
+/// followed is another node's.
 fn may_give(group: &SlotGroup, core: CoreId, policy: Policy) -> bool {
-    group.owner == core && if policy.only_expiring { group.has_expiring() } else { !group.index.is_empty() }
+    let has_any = if policy.only_expiring { group.has_expiring() } else { !group.index.is_empty() };
+    has_any && group.owner == core && !group.is_all_followed()
 }
 
 #[cfg(test)]

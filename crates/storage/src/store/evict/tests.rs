@@ -404,3 +404,43 @@ fn what_is_cleared_while_memory_is_given_back_is_given_back_as_well() {
     }
     assert!(given_back > 0 && store.memory_bytes() == store.count_bytes().total);
 }
+
+fn version(store: &mut Store, name: &str) -> base::Version {
+    with_key(store, name, |store, key| store.version(key, 0))
+}
+
+/// Asks for room until that is there or refused, as a writer does tick after tick.
+fn room_in_the_end(store: &mut Store, bytes: usize) -> Room {
+    (0..10_000).map(|_| store.make_room(bytes)).find(|room| *room != Room::Later).expect("an end")
+}
+
+/// Whole groups, and every second slot of others, are of another node, which says what goes there.
+#[test]
+fn what_another_node_serves_is_not_evicted_here() {
+    for policy in [policy(false, Order::Lru), policy(false, Order::Lfu), policy(false, Order::Random)] {
+        let mut store = store_with(LIMIT, policy);
+        let names: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
+        names.iter().for_each(|name| keep(&mut store, name, &[b'v'; 100]));
+        assert_eq!(store.evicted(), 0);
+        let words = |index: usize| if index < 128 { u64::MAX } else { 0xaaaa_aaaa_aaaa_aaaa };
+        let is_followed = |slot: Slot| words(usize::from(slot.number()) / 64) >> (slot.number() % 64) & 1 == 1;
+        store.set_followed(words);
+        let is_other = |store: &Store, name: &str| is_followed(key_of(store, name.as_bytes()).0);
+        let others: Vec<&String> = names.iter().filter(|name| is_other(&store, name)).collect();
+        let before: Vec<_> = others.iter().map(|name| version(&mut store, name)).collect();
+        let limit = |bytes| Some(MemoryLimit { bytes, policy, tiers: false });
+        store.set_memory_limit(limit(store.memory_bytes() * 9 / 10));
+        assert_eq!(room_in_the_end(&mut store, 0), Room::Enough);
+        assert!(store.evicted() > 500 && store.evicted() < 5_000, "{}", store.evicted());
+        store.set_memory_limit(limit(1 << 20));
+        assert_eq!(room_in_the_end(&mut store, 0), Room::Refused);
+        assert_eq!(store.evicted() as usize, names.len() - others.len(), "all that are its own");
+        assert_eq!(store.make_room(100), Room::Refused, "the next one does not look for long");
+        let after: Vec<_> = others.iter().map(|name| version(&mut store, name)).collect();
+        assert_eq!(before, after);
+        store.set_followed(|_| 0);
+        let enough = (0..200).filter(|_| store.make_room(100) == Room::Enough).count();
+        assert!(enough > 0, "who frees what it takes makes nothing worse");
+        assert!(store.evicted() as usize > names.len() - others.len() + 100, "they are its own now");
+    }
+}
