@@ -12,7 +12,7 @@ mod write;
 
 use base::{Blocks, CoreId, Slot, SlotGroupId, Text, Version};
 use evict::Compaction;
-pub(crate) use evict::{GroupBytes, Victim};
+pub(crate) use evict::{GroupBytes, HAND_STEPS_MAX, Victim};
 use numbered::Numbered;
 use tier::Tier;
 use types::{Kind, List};

@@ -12,7 +12,7 @@ use crate::record::Header;
 /// Keys with an expiry that a choice among such keys should see.
 const EXPIRING_SEEN_MIN: usize = 5;
 /// Steps of the hand that one choice takes at most: where few keys may go, most steps find none.
-const HAND_STEPS_MAX: usize = 8;
+pub(crate) const HAND_STEPS_MAX: usize = 8;
 /// Steps of the index's walk that one step of compaction takes, of a few keys each.
 const WALK_STEPS: usize = 32;
 

@@ -13,7 +13,7 @@ use types::Change;
 
 use super::Store;
 use crate::eviction::{MemoryLimit, Policy, Room};
-use crate::group::{GroupBytes, SlotGroup, Victim};
+use crate::group::{GroupBytes, HAND_STEPS_MAX, SlotGroup, Victim};
 use crate::index::Candidate;
 use crate::lazy_free::LAZY_FREE_BYTES_MIN;
 use crate::recency::Recency;
@@ -26,8 +26,6 @@ const STEP_BYTES: usize = 48;
 const STEPS_MAX: usize = 2048;
 /// Memory that nothing refers to of which one call gives back no more, bytes: about half a millisecond.
 const GIVEN_BACK_BYTES_MAX: usize = 4 << 20;
-/// Buckets that the hand passes at least in a step that finds nobody.
-const VAIN_BUCKETS_MIN: usize = 8;
 /// Groups that one eviction asks at most; those of a store whose keys lie in few groups are asked in vain.
 pub(super) const GROUPS_MAX: usize = 2 * SLOT_GROUP_COUNT as usize;
 
@@ -166,6 +164,8 @@ impl Store {
             return Room::Later;
         }
         if self.fits(limit, bytes) {
+            // What comes now may go again.
+            self.eviction.look_anew();
             return Room::Enough;
         }
         let live_before = self.live_bytes();
@@ -297,9 +297,15 @@ impl Store {
 }
 
 impl Eviction {
-    /// After so many in vain the hand has passed everything: who asks is refused, and each who asks has it go one step on.
+    /// There may be keys that may go, whatever was looked at in vain.
+    pub(super) fn look_anew(&mut self) {
+        self.vain_steps = 0;
+    }
+
+    /// After so many in vain, each of which passes a bucket at least as often as the hand may go on, it has passed everything: who
+    /// asks is refused, and each who asks has it go one step on.
     fn steps_of_two_rounds(&self) -> usize {
-        2 * (self.turn_buckets / VAIN_BUCKETS_MIN + 1) * usize::from(SLOT_GROUP_COUNT)
+        2 * (self.turn_buckets / HAND_STEPS_MAX + 1) * usize::from(SLOT_GROUP_COUNT)
     }
 
     fn next_turn(&mut self) {

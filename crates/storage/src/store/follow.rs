@@ -112,6 +112,7 @@ impl Store {
     /// Of which slots another node says what expires: bit i of word w is slot 64 w + i.
     pub fn set_followed(&mut self, word: impl Fn(usize) -> u64) {
         self.groups.iter_mut().flatten().for_each(|group| group.set_followed(&word));
+        self.eviction.look_anew();
     }
 
     /// A slot's last version, and that of its last removal.

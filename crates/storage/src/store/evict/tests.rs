@@ -438,7 +438,15 @@ fn what_another_node_serves_is_not_evicted_here() {
         assert_eq!(store.make_room(100), Room::Refused, "the next one does not look for long");
         let after: Vec<_> = others.iter().map(|name| version(&mut store, name)).collect();
         assert_eq!(before, after);
+        // There is room again, and another own key: with the next limit it goes, though all looks before were in vain.
+        store.set_memory_limit(limit(LIMIT));
+        let own = names.iter().find(|name| !is_other(&store, name)).expect("half are");
+        assert_eq!(put(&mut store, own, &[b'v'; 100], Expiry::Clear), Room::Enough);
+        store.set_memory_limit(limit(1 << 20));
+        let evicted = store.evicted();
+        assert_eq!((room_in_the_end(&mut store, 0), store.evicted()), (Room::Refused, evicted + 1));
         store.set_followed(|_| 0);
+        assert_ne!(store.make_room(100), Room::Refused, "they may go from now on");
         let enough = (0..200).filter(|_| store.make_room(100) == Room::Enough).count();
         assert!(enough > 0, "who frees what it takes makes nothing worse");
         assert!(store.evicted() as usize > names.len() - others.len() + 100, "they are its own now");
