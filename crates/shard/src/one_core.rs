@@ -308,3 +308,13 @@ pub(crate) fn request(arguments: &[&[u8]]) -> Vec<u8> {
     }
     bytes
 }
+
+/// A string of so many blocks and a little.
+pub(crate) fn value(blocks: usize) -> Vec<u8> {
+    (0..blocks * base::BLOCK_BYTES + 3).map(|index| (index / 11) as u8).collect()
+}
+
+/// How a string is answered.
+pub(crate) fn bulk(value: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
+}

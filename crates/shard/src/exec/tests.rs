@@ -4,17 +4,9 @@
 use base::{BLOCK_BYTES, Event, LogOrdinal};
 
 use crate::Durability;
-use crate::one_core::{Core, request, turn};
+use crate::one_core::{Core, bulk, request, turn, value};
 use crate::unit::Waits;
 use crate::upload::waiting_values;
-
-fn value(blocks: usize) -> Vec<u8> {
-    (0..blocks * BLOCK_BYTES + 3).map(|index| (index / 11) as u8).collect()
-}
-
-fn bulk(value: &[u8]) -> Vec<u8> {
-    [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
-}
 
 /// From where on a replay would be needed behind a run that begins now.
 fn begin_of_runs(core: &Core) -> Option<LogOrdinal> {

@@ -5,20 +5,12 @@ use base::{BLOCK_BYTES, LogOrdinal};
 
 use super::{Upload, waiting_values};
 use crate::Durability;
-use crate::one_core::{Core, Segments, request, turn};
-
-fn value(blocks: usize) -> Vec<u8> {
-    (0..blocks * BLOCK_BYTES + 3).map(|index| (index / 11) as u8).collect()
-}
+use crate::one_core::{Core, Segments, bulk, request, turn, value};
 
 fn begin_of_runs(core: &Core, sealed: LogOrdinal) -> Option<LogOrdinal> {
     let shard = &core.shard;
     let waiting = waiting_values(&shard.parked_hops, &shard.fetches, &shard.units);
     shard.uploads.begin_of_runs(waiting, &shard.store, sealed)
-}
-
-fn bulk(value: &[u8]) -> Vec<u8> {
-    [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }
 
 #[test]
