@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::suites::{Company, Context, Counts, SUITES, Suite};
-use crate::watchdog::Watchdog;
+use crate::watchdog::{Watchdog, patience};
 use crate::{Outcome, test, workspace};
 
 /// This program, even if it was built anew meanwhile.
@@ -85,10 +85,11 @@ impl Schedule {
         let mut so_far = Counts::one(false);
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|ended| so_far.add(ended.counts));
         let text = output.clone();
-        let watchdog = Watchdog::new(Duration::from_secs(suite.budget_seconds), move || {
+        let patience = patience(Duration::from_secs(suite.budget_seconds));
+        let watchdog = Watchdog::new(patience, move || {
             let text = text.and_then(|path| fs::read(path).ok()).unwrap_or_default();
             println!("{}", String::from_utf8_lossy(&text));
-            println!("{} hangs: it took three times its budget of {} s", suite.name, suite.budget_seconds);
+            println!("{} hangs: it took {} s, its budget is {}", suite.name, patience.as_secs(), suite.budget_seconds);
             println!("{}", test::summary(so_far));
             std::process::exit(1);
         });
