@@ -47,6 +47,8 @@ pub struct Follow {
     unsynced: VecDeque<(u64, LogOrdinal)>,
     synced: u64,
     synced_told: u64,
+    /// Whether the first was told over this connection that there is no room here.
+    is_full_told: bool,
     pub(crate) fresh: Fresh,
     /// When something came of it last, microseconds.
     pub(crate) heard_us: Option<u64>,
@@ -66,6 +68,7 @@ impl Follow {
             unsynced: VecDeque::new(),
             synced: 0,
             synced_told: 0,
+            is_full_told: false,
             fresh: Fresh::default(),
             heard_us: None,
         }
@@ -93,9 +96,14 @@ impl Follow {
             *self = Follow { life, heard_us: self.heard_us, ..Follow::new(self.from) };
         }
         // What was told over another connection may not have arrived.
-        (self.told, self.synced_told) = (0, 0);
+        (self.told, self.synced_told, self.is_full_told) = (0, 0, false);
         self.fresh.on_connection();
         self.taken
+    }
+
+    /// Whether the first is to be told that there is room here, or none.
+    pub(crate) fn tells_room(&mut self, is_full: bool) -> bool {
+        std::mem::replace(&mut self.is_full_told, is_full) != is_full
     }
 
     /// Nothing of this life is of use any more.

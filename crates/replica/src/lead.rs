@@ -105,6 +105,8 @@ pub struct Lead {
     pub(crate) asked: Option<u64>,
     /// When the follower said something last, microseconds.
     pub(crate) heard_us: u64,
+    /// It has no room for more, as it said over this connection.
+    pub(crate) is_full: bool,
 }
 
 impl Lead {
@@ -141,6 +143,7 @@ impl Lead {
             unshown: Unshown::default(),
             asked: None,
             heard_us: 0,
+            is_full: false,
         }
     }
 
@@ -157,6 +160,12 @@ impl Lead {
     /// What the follower has in its log, whole.
     pub fn held(&self) -> &SlotSet {
         &self.held
+    }
+
+    /// Slots in which what is written takes memory of a follower that has none. Those that it is only to get are not among them: their
+    /// fill waits.
+    pub(crate) fn crowded(&self) -> Option<SlotSet> {
+        self.is_full.then(|| self.whole.union(&self.ahead))
     }
 
     /// Whether it holds everything that it is to hold.
@@ -263,7 +272,7 @@ impl Lead {
     /// What follows `taken` goes again over a new connection.
     pub fn go_on_from(&mut self, taken: u64) {
         (self.sent, self.gathers_us) = (taken, None);
-        self.kept = None;
+        (self.kept, self.is_full) = (None, false);
         self.compares.forget();
     }
 
@@ -300,7 +309,12 @@ impl Lead {
                 return Pass::No;
             }
             is_awaited.set(is_awaited.get() || self.awaited.contains(slot));
-            if self.whole.contains(slot) { Pass::Records } else { Pass::Copies }
+            match slot {
+                _ if self.whole.contains(slot) => Pass::Records,
+                // Its fill begins anew, and brings it.
+                _ if self.is_full && self.has_nothing_of(slot) => Pass::No,
+                _ => Pass::Copies,
+            }
         };
         let copied = store.pass_on(group, &pass, &mut records);
         let covers = if copied.is_empty() { ordinal } else { newest.max(ordinal) };

@@ -407,6 +407,7 @@ impl Links {
             (Side::Lead(lead), Frame::Kept { slots }) => self.leads[lead].0.on_kept(SlotSet::from_words(slots)),
             (Side::Lead(lead), Frame::Marks { slot, is_end, last, marks })
                 if self.leads[lead].0.on_marks(slot, (is_end, last), marks) => {}
+            (Side::Lead(lead), Frame::Room { is_full }) => self.leads[lead].0.is_full = is_full,
             (Side::Lead(lead), Frame::Ask { stamp }) => self.leads[lead].0.asked = Some(stamp),
             (Side::Lead(lead), Frame::Synced { sequence }) => {
                 self.news += 1;
@@ -499,6 +500,16 @@ impl Links {
         }
     }
 
+    /// Those that are first of what this instance follows hear when it has no room any more, or has some again.
+    pub fn tell_room(&mut self, is_full: bool) {
+        for (number, follow) in self.follows.iter_mut().enumerate() {
+            let Some(peer) = self.peers.iter_mut().find(|peer| peer.side == Side::Follow(number)) else { continue };
+            if follow.tells_room(is_full) {
+                peer.send(&Frame::Room { is_full });
+            }
+        }
+    }
+
     /// Clients are served in this tick, and are to be left time.
     pub fn note_served(&mut self, now_us: u64) {
         self.pace.note_served(now_us);
@@ -542,6 +553,11 @@ impl Links {
         self.closing.sort_unstable();
         self.closing.dedup();
         effects.extend(self.closing.drain(..).map(|connection| Effect::Close { connection }));
+    }
+
+    /// Slots of whose copies some are where there is no room.
+    pub fn crowded(&self) -> Option<SlotSet> {
+        self.leads.iter().filter_map(|(lead, _)| lead.crowded()).reduce(|slots, others| slots.union(&others))
     }
 
     /// Slots whose replies wait for the same followers.

@@ -20,6 +20,8 @@ pub struct LeadStanding {
     pub has_until: LogOrdinal,
     /// How long it has not said anything while something was on its way, microseconds.
     pub silent_us: u64,
+    /// It said that it has no room for more.
+    pub is_full: bool,
 }
 
 /// A link from who is first.
@@ -65,6 +67,7 @@ impl Links {
             is_connected,
             has_until,
             silent_us: if is_behind { self.now_us.saturating_sub(lead.heard_us) } else { 0 },
+            is_full: lead.is_full,
         }
     }
 

@@ -5,13 +5,14 @@
 //!  WAIT n ────────────────────────┴─► links: the least copies over these slots ─► n? reply · fewer: wait for news, or the time
 //! ```
 
-use base::{ConnectionId, LogOrdinal, Slot};
+use base::{ConnectionId, LogOrdinal};
 use placement::SlotSet;
 use replica::Depth;
-use wire::registry::{CommandSpec, Family, key_positions};
+use wire::registry::CommandSpec;
 use wire::{Arguments, Reply};
 
 use crate::connection::Stall;
+use crate::crowd::slots_of;
 use crate::foreign::Foreign;
 use crate::node::CopiesAsked;
 use crate::route::Hint;
@@ -253,14 +254,4 @@ impl Shard {
         }
         1
     }
-}
-
-/// Slots of a request's keys.
-fn slots_of(spec: &'static CommandSpec, arguments: Arguments<'_>) -> impl Iterator<Item = Slot> {
-    let mut positions = Vec::new();
-    if spec.family != Family::Data || key_positions(spec, arguments, &mut positions).is_err() {
-        // It gets its own error, and changes nothing.
-        positions.clear();
-    }
-    positions.into_iter().filter_map(move |position| arguments.get(position.index)).map(placement::slot_of)
 }

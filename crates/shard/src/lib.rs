@@ -32,6 +32,7 @@ mod company;
 pub mod connection;
 pub mod copies;
 mod copy_reads;
+mod crowd;
 pub mod deliver;
 pub mod each_core;
 mod exec;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::planted::{Bug, is_planted};
 use base::{ConnectionId, CoreId, Effect, InstanceName, LogOrdinal, NodeId, Now};
-use placement::ClusterView;
+use placement::{ClusterView, SlotSet};
 use replica::{Fills, Held, Links};
 use wire::trust::Token;
 
@@ -42,6 +42,8 @@ pub struct Membership {
     doubts_us: u64,
     pub(crate) migrations: Migrations,
     pub(crate) strays: Strays,
+    /// Slots of whose copies some are where there is no room.
+    pub(crate) crowded: SlotSet,
     /// Until then it is believed that somebody reads here what others serve, microseconds.
     pub(crate) reads_until_us: u64,
 }
@@ -105,6 +107,7 @@ impl Shard {
             migrations: Migrations::default(),
             strays: Strays::default(),
             reads_until_us: 0,
+            crowded: SlotSet::default(),
         }));
     }
 
@@ -258,6 +261,7 @@ impl Shard {
         if let Some(membership) = &mut self.membership {
             membership.logged = logged;
         }
+        self.note_crowd();
     }
 
     /// The stage: what was logged goes to the followers, and what followed and is as durable as promised is acknowledged.
@@ -271,6 +275,7 @@ impl Shard {
             }
         }
         membership.links.acknowledge(membership.logged, promised, durable);
+        membership.links.tell_room(self.memory.is_full());
         if membership.links.has_suspects() && self.now.monotonic_us >= membership.doubts_us {
             membership.doubts_us = self.now.monotonic_us + DOUBTS_US;
             self.tell_held();

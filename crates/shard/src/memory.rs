@@ -12,7 +12,7 @@ use storage::checkpoint::Asked;
 use storage::maintenance::Class;
 use storage::{MemoryLimit, Room};
 use wire::registry::{CommandSpec, Flags};
-use wire::{Arguments, Reply, error};
+use wire::{Arguments, ErrorReply, Reply, error};
 
 use base::ConnectionId;
 
@@ -59,6 +59,8 @@ pub(crate) struct Memory {
     beside_lowest: Option<u64>,
     /// Keys that were evicted before this tick's [`Shard::evict_step`].
     evicted: u64,
+    /// The store takes more than it may, and nobody goes for that.
+    is_full: bool,
 }
 
 impl Memory {
@@ -70,6 +72,11 @@ impl Memory {
 
     fn is_lacking(&self, bytes: usize) -> bool {
         self.lacking_bytes.is_some_and(|least| bytes >= least)
+    }
+
+    /// Whether the store takes more than it may, and nobody goes for that.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// A unit begins to run on groups of which some are lent.
@@ -167,6 +174,7 @@ impl Shard {
     /// Evicts a slice of what is too much.
     pub(crate) fn evict_step(&mut self) {
         if !self.may_evict() {
+            self.memory.is_full &= self.memory.is_limited();
             return;
         }
         let steps = self.scheduler.granted(Class::Eviction) as usize * Class::Eviction.per_work();
@@ -180,6 +188,7 @@ impl Shard {
         if room == Room::Later {
             self.put_off.note();
         }
+        self.memory.is_full = self.store.lacks_room() && (room == Room::Refused || self.memory.is_full);
         // Also what went for requests of this tick.
         let before = std::mem::replace(&mut self.memory.evicted, self.store.evicted());
         if self.memory.evicted > before && !self.waiters.is_empty() {
@@ -187,12 +196,15 @@ impl Shard {
         }
     }
 
-    /// Whether a request of this core's keys may take memory now.
-    pub(crate) fn room_for(&mut self, spec: &CommandSpec, bytes: usize) -> Room {
+    /// Whether a request of this core's keys may take memory now, also where copies are if it `crowds` these.
+    pub(crate) fn room_for(&mut self, spec: &CommandSpec, crowds: bool, bytes: usize) -> Room {
         // Whoever goes is logged.
-        match spec.flags.contains(Flags::DENYOOM) && self.memory.is_limited() && !self.logs_nothing() {
-            true => self.store.make_room(bytes),
-            false => Room::Enough,
+        if !spec.flags.contains(Flags::DENYOOM) || self.logs_nothing() {
+            return Room::Enough;
+        }
+        match if self.memory.is_limited() { self.store.make_room(bytes) } else { Room::Enough } {
+            Room::Enough if crowds => self.store.make_room_in_copies(bytes),
+            room => room,
         }
     }
 
@@ -205,12 +217,15 @@ impl Shard {
             self.await_memory(index, bytes, arguments);
             return true;
         }
-        match self.room_for(spec, bytes) {
-            Room::Enough => return false,
+        let crowds = self.crowds(spec, arguments);
+        match self.room_for(spec, crowds, bytes) {
+            Room::Enough => {
+                self.take_room_in_copies(crowds, bytes);
+                return false;
+            }
             Room::Later => self.await_memory(index, bytes, arguments),
             Room::Run if self.may_clean() => self.hold_writer(index, arguments),
-            Room::Run => self.refuse_memory(index),
-            Room::Refused => self.refuse_memory(index),
+            Room::Run | Room::Refused => self.refuse_memory(index, self.out_of_memory(crowds)),
         }
         true
     }
@@ -246,19 +261,20 @@ impl Shard {
         let room = if asks { self.store.make_room(bytes) } else { Room::Enough };
         let refuses = matches!(room, Room::Refused | Room::Run);
         if refuses {
-            self.refuse_memory(index);
+            self.refuse_memory(index, error::OUT_OF_MEMORY);
         }
         refuses
     }
 
-    fn refuse_memory(&mut self, index: u32) {
+    fn refuse_memory(&mut self, index: u32, refusal: ErrorReply) {
         let Some(connection) = self.connections.at(index) else { return };
-        error::OUT_OF_MEMORY.write(&mut connection.output.reply(connection.session.protocol()));
+        refusal.write(&mut connection.output.reply(connection.session.protocol()));
     }
 
     /// Whether a forwarded request waits for the next tick to make room.
     pub(crate) fn awaits_memory(&mut self, request: &OwnedRequest) -> bool {
-        match self.room_for(request.spec, taken_by_owned(request)) {
+        let crowds = self.crowds(request.spec, request.arguments());
+        match self.room_for(request.spec, crowds, taken_by_owned(request)) {
             Room::Enough | Room::Refused => false,
             Room::Later => {
                 self.put_off.note();
@@ -274,13 +290,19 @@ impl Shard {
 
     /// Whether a unit that takes `bytes` on its cores may not run. It holds groups of several cores, so it does not wait:
     /// the steps are as many as its own bytes ask for.
-    pub(crate) fn unit_lacks_memory(&mut self, specs: &[(&CommandSpec, usize)], has_own_keys: bool) -> bool {
+    pub(crate) fn unit_lacks_memory(
+        &mut self,
+        specs: &[(&CommandSpec, usize)],
+        (has_own_keys, crowds): (bool, bool),
+    ) -> bool {
         let taking = specs.iter().filter(|(spec, _)| spec.flags.contains(Flags::DENYOOM));
         let (count, bytes) = taking.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
-        if count == 0 || !self.memory.is_limited() {
+        if count == 0 || !(self.memory.is_limited() || crowds) {
             return false;
         }
-        self.memory.lender_is_full || (has_own_keys && self.is_full_for(bytes))
+        self.memory.lender_is_full
+            || (has_own_keys && self.is_full_for(bytes))
+            || (crowds && self.copies_are_full_for(bytes))
     }
 
     /// Makes room for a unit before it looks whether its values are here.
@@ -342,14 +364,18 @@ impl Shard {
         if self.store.holds_values() {
             return false; // It was let in before its values were looked at.
         }
-        let refuses = match self.room_for(request.spec, taken_by_owned(request)) {
-            Room::Enough | Room::Later => false,
+        let (crowds, bytes) = (self.crowds(request.spec, request.arguments()), taken_by_owned(request));
+        let refuses = match self.room_for(request.spec, crowds, bytes) {
+            Room::Enough | Room::Later => {
+                self.take_room_in_copies(crowds, bytes);
+                false
+            }
             Room::Refused => true,
             // It was let through because it freed what it takes.
             Room::Run => !self.may_clean(),
         };
         if refuses {
-            error::OUT_OF_MEMORY.write(reply);
+            self.out_of_memory(crowds).write(reply);
         }
         refuses
     }

@@ -28,12 +28,17 @@ impl Shard {
         self.hear_of_failed_log(events, hops);
         self.update_tracking();
         self.update_memory();
-        self.checks_writes = self.memory.is_limited() || self.write_refusal().is_some();
+        self.update_checks();
         self.set_log_bound();
         self.go_on_with_put_off();
         if self.paused_until.is_some_and(|(until_us, _)| until_us <= now.monotonic_us) {
             self.end_pause();
         }
+    }
+
+    /// Whether writes have to be asked for before they run.
+    pub(crate) fn update_checks(&mut self) {
+        self.checks_writes = self.memory.is_limited() || self.store.has_crowd() || self.write_refusal().is_some();
     }
 
     /// Handles control events; arrivals of bytes are returned for the next stages.

@@ -106,8 +106,8 @@ impl Shard {
                 let taken = [(request.spec, taken_by_owned(request))];
                 if let Some(text) = self.write_refusal().filter(|_| request.spec.is_write()) {
                     Reply::new(&mut bytes, protocol).error("MISCONF", &text);
-                } else if self.unit_lacks_memory(&taken, self.has_own(masks)) {
-                    error::OUT_OF_MEMORY.write(&mut Reply::new(&mut bytes, protocol));
+                } else if self.unit_lacks_memory(&taken, (self.has_own(masks), self.unit_crowds(work))) {
+                    self.out_of_memory(self.unit_crowds(work)).write(&mut Reply::new(&mut bytes, protocol));
                 } else if let Outcome::Block(block) =
                     self.execute_into(request, database, protocol, May::BLOCK, &mut bytes)
                 {
@@ -121,8 +121,8 @@ impl Shard {
                 let writes = taken.iter().any(|(spec, _)| spec.is_write());
                 if let Some(text) = self.write_refusal().filter(|_| writes) {
                     error::exec_refused(&mut Reply::new(&mut bytes, protocol), "MISCONF", &text);
-                } else if self.unit_lacks_memory(&taken, self.has_own(masks)) {
-                    let ErrorReply { code, text } = error::OUT_OF_MEMORY;
+                } else if self.unit_lacks_memory(&taken, (self.has_own(masks), self.unit_crowds(work))) {
+                    let ErrorReply { code, text } = self.out_of_memory(self.unit_crowds(work));
                     error::exec_refused(&mut Reply::new(&mut bytes, protocol), code, text);
                 } else {
                     self.exec(id, exec, protocol, &mut bytes);

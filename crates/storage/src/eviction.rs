@@ -54,6 +54,15 @@ impl MemoryLimit {
     }
 }
 
+/// Whose keys may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Those of all slots that this node serves.
+    Any,
+    /// Of these, those of slots with a copy where there is no room.
+    Crowded,
+}
+
 /// Whether something that takes memory may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {

@@ -92,6 +92,8 @@ pub struct SlotGroup {
     sequences: Box<[Sequences]>,
     /// A bit for each slot that another node serves: it says what expires.
     followed: [u64; base::SLOTS_PER_GROUP as usize / 64],
+    /// Slots of whose copies some are where there is no room.
+    crowded: [u64; base::SLOTS_PER_GROUP as usize / 64],
     databases: [DatabaseCount; base::limits::DATABASE_COUNT as usize],
     /// Bytes of lists and long values.
     beside_bytes: usize,
@@ -170,6 +172,7 @@ impl SlotGroup {
             long: Numbered::default(),
             sequences: vec![Sequences::default(); base::SLOTS_PER_GROUP as usize].into_boxed_slice(),
             followed: Default::default(),
+            crowded: Default::default(),
             databases: Default::default(),
             beside_bytes: 0,
             scratch: Vec::new(),
@@ -311,8 +314,8 @@ impl SlotGroup {
         if database.is_none_or(others_empty) {
             let (sequences, removals) = (std::mem::take(&mut self.sequences), std::mem::take(&mut self.removals));
             let tier = self.tier.emptied();
-            let (recency, followed) = (self.recency, self.followed);
-            let fresh = SlotGroup { recency, followed, tier, ..SlotGroup::new(self.id, self.owner) };
+            let (recency, followed, crowded) = (self.recency, self.followed, self.crowded);
+            let fresh = SlotGroup { recency, followed, crowded, tier, ..SlotGroup::new(self.id, self.owner) };
             let old = std::mem::replace(self, SlotGroup { sequences, removals, ..fresh });
             self.garbage = old.into_garbage();
             self.sequences.iter_mut().for_each(|sequences| sequences.keys = 0);
@@ -378,16 +381,6 @@ impl SlotGroup {
     /// Whether another node serves the slot.
     pub(crate) fn is_followed(&self, slot: Slot) -> bool {
         self.followed[usize::from(slot.in_group() / 64)] >> (slot.in_group() % 64) & 1 == 1
-    }
-
-    /// Whether another node serves any of its slots.
-    pub(crate) fn is_part_followed(&self) -> bool {
-        self.followed.iter().any(|word| *word > 0)
-    }
-
-    /// Whether another node serves all of its slots.
-    pub(crate) fn is_all_followed(&self) -> bool {
-        self.followed.iter().all(|word| *word == u64::MAX)
     }
 
     /// What a slot's sequence is on the node that it was copied from.

@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod counters;
+mod crowd;
 mod evict;
 mod follow;
 mod marks;

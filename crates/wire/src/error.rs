@@ -148,6 +148,8 @@ errors! {
     LOADING = "LOADING" "Redis is loading the dataset in memory";
     /// A write while the memory limit is reached.
     OUT_OF_MEMORY = "OOM" "command not allowed when used memory > 'maxmemory'.";
+    /// The same of a node that follows the key's slot.
+    COPIES_OUT_OF_MEMORY = "OOM" "command not allowed when used memory > 'maxmemory' of a node that has copies: raise it there, or move slots away from it";
     /// One command or EXEC whose changes exceed `LOG_UNIT_BYTES_MAX`.
     UNIT_TOO_LONG = "ERR" "this command or transaction would write more than 1280 MiB of values to the log at once: move long values in separate commands, and a long list element by element (LMOVE)";
     /// A reply to a forwarded request above `OUTPUT_BYTES_MAX`.

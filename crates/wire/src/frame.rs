@@ -19,6 +19,7 @@
 //! 12 compare    slot u16
 //! 13 marks      slot u16 · is end u8 · zero u8 · last u64 · { name u64 · version u64 · content u64 }…
 //! 14 match      sequence u64 · table u64 · slot u16 · zero u16 · last u64 · { name u64 }…
+//! 15 room       is full u8
 //! ```
 //!
 //! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Each frame but a handshake's is sealed
@@ -163,6 +164,12 @@ pub enum Frame<'a> {
         /// Names, as in `Marks`.
         gone: &'a [[u8; 8]],
     },
+    /// The follower, when it changes: whether it takes more memory than it may and has nothing to give up for it. Over a new connection
+    /// it is not until it says so.
+    Room {
+        /// What takes memory of it is to wait, or something is to go for it.
+        is_full: bool,
+    },
 }
 
 /// A key in 24 bytes: its name, its version, and all that it has, each as little endian; names and contents are hashed with the
@@ -284,6 +291,7 @@ impl Frame<'_> {
                 put_words(out, &[last]);
                 out.extend_from_slice(marks.as_flattened());
             }
+            Frame::Room { is_full } => out.push(u8::from(is_full)),
             Frame::Match { sequence, table, slot, last, gone } => {
                 put_words(out, &[sequence, table]);
                 out.extend_from_slice(&slot.number().to_le_bytes());
@@ -322,6 +330,7 @@ impl Frame<'_> {
             Frame::Compare { .. } => 12,
             Frame::Marks { .. } => 13,
             Frame::Match { .. } => 14,
+            Frame::Room { .. } => 15,
         }
     }
 
@@ -371,6 +380,7 @@ impl Frame<'_> {
                 rest.zeros::<2>()?;
                 Frame::Match { sequence, table, slot, last: rest.word()?, gone: rest.chunks()? }
             }
+            15 => Frame::Room { is_full: rest.flag()? },
             _ => return None,
         };
         rest.0.is_empty().then_some(frame)
@@ -461,6 +471,7 @@ mod tests {
             Frame::Compare { slot },
             Frame::Marks { slot, is_end: true, last: 9, marks: &[[1; 24], [2; 24]] },
             Frame::Match { sequence: 4, table: 6, slot, last: 9, gone: &[[3; 8]] },
+            Frame::Room { is_full: true },
         ]
     }
 

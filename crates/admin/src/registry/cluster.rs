@@ -116,6 +116,13 @@ pub(super) static METRICS: [Metric; 24] = [
         .of_node(&["core", "member"], |sample, series| {
             put_followers(sample, series, |_, link| Whole(u64::from(link.is_whole)))
         }),
+    gauge(
+        "zerohop_replicate_follower_full",
+        "1 when the follower's memory is full: what would take more of it is refused or evicts here.",
+    )
+    .of_node(&["core", "member"], |sample, series| {
+        put_followers(sample, series, |_, link| Whole(u64::from(link.is_full)))
+    }),
     gauge("zerohop_replicate_follower_lag_groups", "Log groups that the follower has not got yet.").of_node(
         &["core", "member"],
         |sample, series| {

@@ -33,10 +33,21 @@ impl Lead {
             && (self.filling.is_some() || self.compares.ready().is_some() || self.next_without_keys().is_some())
     }
 
-    /// The next slot to be filled of which the follower has nothing: nobody needs to be asked.
+    /// The next slot to be filled of which the follower has nothing: nobody needs to be asked. None as long as it has no room; what it
+    /// has keys of goes on, because they may be too many.
     fn next_without_keys(&self) -> Option<Slot> {
+        if self.is_full {
+            return None;
+        }
         let kept = self.kept.as_ref().filter(|_| self.lacks)?;
         self.slots.first_outside([&self.whole, &self.ahead, kept])
+    }
+
+    /// Whether the fill of a slot will begin anew, and has not begun.
+    pub(super) fn has_nothing_of(&self, slot: Slot) -> bool {
+        let is_known = self.whole.contains(slot) || self.ahead.contains(slot);
+        let is_begun = self.filling.as_ref().is_some_and(|filling| filling.slot == slot);
+        !(is_known || is_begun) && self.kept.as_ref().is_some_and(|kept| !kept.contains(slot))
     }
 
     /// The follower has keys of these slots, and of no others.

@@ -111,14 +111,19 @@ impl Rig {
         assert!(self.lead.replicate(ordinal, &group, &self.store, self.newest()));
     }
 
+    /// The follower takes the next frame; false: there is none.
+    fn take_frame(&mut self) -> bool {
+        let Some(entry) = self.lead.backlog.front() else { return false };
+        let ParsedFrame::Whole(frame, _) = wire::frame::Frame::parse(&entry.bytes) else { panic!("a whole frame") };
+        assert_eq!(self.follow.take(&frame, (name(2), &self.view), &mut self.copy), Taken::Done);
+        let sequence = entry.sequence;
+        self.lead.on_persisted(sequence);
+        true
+    }
+
     /// The follower takes all frames, and has what the leader has.
     fn compare(&mut self, keys: &[&[u8]]) {
-        while let Some(entry) = self.lead.backlog.front() {
-            let ParsedFrame::Whole(frame, _) = wire::frame::Frame::parse(&entry.bytes) else { panic!("a whole frame") };
-            assert_eq!(self.follow.take(&frame, (name(2), &self.view), &mut self.copy), Taken::Done);
-            let sequence = entry.sequence;
-            self.lead.on_persisted(sequence);
-        }
+        while self.take_frame() {}
         for key in keys {
             let has = |store: &Store| {
                 let key = store.key(key, Database(0), slot());
@@ -395,6 +400,56 @@ fn the_end_of_a_fill_by_an_older_table_does_not_make_a_slot_held() {
 }
 
 /// How many frames a connection takes at `now_us`, and until when it gathers.
+/// Copies that it has take memory of a follower with each write; those that it is to get take none before there is room.
+#[test]
+fn a_follower_without_room_is_filled_with_nothing_new() {
+    let mut rig = Rig::new();
+    rig.set(b"one", 10);
+    assert_eq!(rig.lead.crowded(), None);
+    rig.lead.is_full = true;
+    rig.fill();
+    rig.set(b"two", 20);
+    rig.seal();
+    rig.pass();
+    assert!(rig.lead.crowded().is_some_and(|slots| slots.is_empty()), "the follower has none of it");
+    assert!(rig.take_frame() && !rig.take_frame(), "it is told that it lacks the slot, and no more");
+    assert_eq!(rig.copy.slot_len(slot()), 0);
+
+    rig.lead.is_full = false;
+    rig.fill();
+    rig.compare(&[b"one", b"two"]);
+    rig.lead.is_full = true;
+    assert!(rig.lead.crowded().is_some_and(|slots| slots.contains(slot())));
+    rig.set(b"one", 30);
+    rig.seal();
+    rig.pass();
+    rig.compare(&[b"one", b"two"]);
+    rig.lead.go_on_from(rig.lead.sent);
+    assert_eq!(rig.lead.crowded(), None, "another connection, over which nothing was said");
+}
+
+/// What a follower has keys of goes on being filled: they may be too many.
+#[test]
+fn a_follower_without_room_is_told_what_of_its_keys_is_gone() {
+    let mut rig = Rig::new();
+    rig.set(b"one", 10);
+    let stale = rig.copy.key(b"stale", Database(0), slot());
+    rig.copy.apply(&stale, &Change::put_string(b"value", Expiry::Clear)).expect("there is room");
+    rig.lead.is_full = true;
+    rig.fill();
+    rig.compare(&[b"one"]);
+    assert_eq!(rig.copy.slot_len(slot()), 1);
+}
+
+#[test]
+fn a_first_hears_once_whether_there_is_room() {
+    let mut follow = Follow::new(name(1));
+    assert_eq!([false, true, true, false].map(|is_full| follow.tells_room(is_full)), [false, true, false, true]);
+    follow.tells_room(true);
+    follow.greet(7);
+    assert!(follow.tells_room(true), "another connection");
+}
+
 fn sent(rig: &mut Rig, now_us: u64, hurries: bool) -> (usize, Option<u64>) {
     let mut frames = 0;
     rig.lead.send(now_us, hurries, |_| {

@@ -8,7 +8,7 @@ mod plain;
 mod strays;
 pub(crate) mod town;
 
-use base::NodeId;
+use base::{ConnectionId, NodeId};
 use town::Town;
 
 /// A world of so many steps; what it violates.
@@ -290,35 +290,97 @@ fn a_transaction_whose_values_come_while_slots_are_handed_over_learns_where_to_g
     assert_eq!(town.ask(1, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"), b"$-1\r\n");
 }
 
+/// A town of two nodes, the second of which follows the first everywhere, with keys to be set there.
+struct Crowd {
+    town: Town,
+    writer: ConnectionId,
+    /// Clients of each node's own.
+    plain: [ConnectionId; 2],
+    names: Vec<String>,
+}
+
+impl Crowd {
+    fn new() -> Crowd {
+        let mut town = about_to_move();
+        let (writer, plain) = (town.client(0), [0, 1].map(|at| town.plain_client(at)));
+        Crowd { town, writer, plain, names: (0..4_000).map(|number| format!("k{number}")).collect() }
+    }
+
+    fn limit(&mut self, at: usize, limit: &str) {
+        assert_eq!(self.town.say(at, self.plain[at], &[&format!("CONFIG SET maxmemory {limit}")]), "+OK\r\n");
+    }
+
+    /// Sets all keys, a few at a time: what waits to be served takes room, too. How many were refused.
+    fn set_all(&mut self) -> usize {
+        let value = "v".repeat(1_000);
+        let sets: Vec<String> = self.names.iter().map(|name| format!("SET {name} {value}")).collect();
+        let mut refused = 0;
+        for some in sets.chunks(100) {
+            let some: Vec<&str> = some.iter().map(String::as_str).collect();
+            let replies = self.town.say(0, self.writer, &some);
+            let count = replies.matches("-OOM command not allowed").count();
+            assert_eq!(count + replies.matches("+OK").count(), some.len());
+            refused += count;
+        }
+        refused
+    }
+
+    /// How many keys are not there.
+    fn lacking(&self, at: usize) -> usize {
+        self.names.iter().filter(|name| self.town.string_at(at, name.as_bytes()).is_empty()).count()
+    }
+
+    fn assert_copies(&self) {
+        for name in &self.names {
+            assert!(self.town.string_at(0, name.as_bytes()) == self.town.string_at(1, name.as_bytes()), "{name}");
+        }
+    }
+}
+
 /// Who follows evicts nothing of what it follows: the next record of the slot would have a version that is given already.
 #[test]
 fn keys_are_evicted_by_who_serves_them_and_by_nobody_else() {
     let _turn = crate::one_core::turn();
-    let mut town = about_to_move();
-    let limit = "CONFIG SET maxmemory 3mb maxmemory-policy allkeys-lru";
-    let follower = town.plain_client(1);
-    assert_eq!(town.say(1, follower, &[limit]), "+OK\r\n");
-    let names: Vec<String> = (0..4_000).map(|number| format!("k{number}")).collect();
-    let value = "v".repeat(1_000);
-    let writer = town.client(0);
-    let sets: Vec<String> = names.iter().map(|name| format!("SET {name} {value}")).collect();
-    let set_all = |town: &mut Town| {
-        // A few at a time: what waits to be served takes room, too.
-        for some in sets.chunks(250) {
-            let some: Vec<&str> = some.iter().map(String::as_str).collect();
-            assert!(town.say(0, writer, &some) == "+OK\r\n".repeat(some.len()));
-        }
-    };
-    set_all(&mut town);
-    let lacking = |town: &Town, at| names.iter().filter(|name| town.string_at(at, name.as_bytes()).is_empty()).count();
-    assert_eq!([lacking(&town, 0), lacking(&town, 1)], [0, 0]);
-    let first = town.plain_client(0);
-    assert_eq!(town.say(0, first, &[limit]), "+OK\r\n");
-    set_all(&mut town);
-    assert!(lacking(&town, 0) > 1_000, "{} of 4,000 went", lacking(&town, 0));
-    for name in &names {
-        assert!(town.string_at(0, name.as_bytes()) == town.string_at(1, name.as_bytes()), "{name}");
-    }
+    let mut crowd = Crowd::new();
+    crowd.set_all();
+    crowd.limit(1, "3mb maxmemory-policy allkeys-lru");
+    assert_eq!([crowd.lacking(0), crowd.lacking(1)], [0, 0]);
+    crowd.limit(0, "3mb maxmemory-policy allkeys-lru");
+    assert_eq!(crowd.set_all(), 0);
+    assert!(crowd.lacking(0) > 1_000, "{} of 4,000 went", crowd.lacking(0));
+    crowd.assert_copies();
+}
+
+/// A follower whose memory is full: its first refuses, as if its own were, and takes writes again when there is room.
+#[test]
+fn who_has_no_room_for_copies_gets_no_more_of_them() {
+    let _turn = crate::one_core::turn();
+    let mut crowd = Crowd::new();
+    crowd.limit(1, "3mb maxmemory-policy allkeys-lru");
+    let refused = crowd.set_all();
+    assert!(refused > 1_000 && refused == crowd.lacking(0), "{refused} of 4,000");
+    assert!(crowd.town.memory_at(1) < 3_200_000, "{}", crowd.town.memory_at(1));
+    crowd.assert_copies();
+    let told = crowd.town.say(0, crowd.writer, &["SET k3999 v"]);
+    assert!(told.starts_with("-OOM") && told.contains("of a node that has copies"), "{told}");
+    assert_eq!(crowd.town.say(0, crowd.writer, &["GET k3999", "DEL k0"]), "$-1\r\n:1\r\n", "neither takes memory");
+    crowd.limit(1, "0");
+    assert_eq!([crowd.set_all(), crowd.lacking(1)], [0, 0]);
+}
+
+/// As above, where the first may evict: keys go for copies as they go for its own limit.
+#[test]
+fn keys_go_for_copies_that_have_no_room() {
+    let _turn = crate::one_core::turn();
+    let mut crowd = Crowd::new();
+    crowd.limit(0, "100mb maxmemory-policy allkeys-lru");
+    crowd.limit(1, "3mb");
+    assert_eq!(crowd.set_all(), 0);
+    let [lacking, bytes] = [crowd.lacking(0), crowd.town.memory_at(1)];
+    assert!((1_000..2_500).contains(&lacking) && bytes < 3_200_000, "{lacking} of 4,000 went, {bytes} bytes stay");
+    crowd.assert_copies();
+    crowd.limit(1, "0");
+    assert_eq!([crowd.set_all(), crowd.lacking(0), crowd.lacking(1)], [0; 3]);
 }
 
 /// Every node is first of a third of the slots, and holds a copy of another third.

@@ -63,6 +63,7 @@ pub(super) fn write_info(facts: &NodeFacts<'_>, text: &mut InfoText) {
             format_args!("ip={ip},port={port},state={state},offset={offset},lag={lag_s}"),
         );
     }
+    text.line("zerohop_slaves_without_room", connected.iter().filter(|(_, link)| link.is_full).count());
     text.line("master_failover_state", "no-failover");
     text.line("master_replid", &facts.identity.run_id);
     text.line("master_replid2", "0".repeat(40));

@@ -3,7 +3,7 @@
 use base::{Database, Slot};
 
 use super::{Found, SlotGroup};
-use crate::eviction::{Order, Policy};
+use crate::eviction::{Order, Policy, Whose};
 use crate::heap::{Condemned, Location};
 use crate::index::Candidate;
 use crate::recency::{Recency, Worth};
@@ -71,12 +71,29 @@ impl SlotGroup {
         self.index.worth(found.place)
     }
 
-    /// Moves the hand on and chooses among what it passed; true when `victim` is to go. What another node serves is its to evict: here it
-    /// goes when that one's log says so.
+    /// Slots that may give a key. What another node serves is its to evict: here it goes when that one's log says so.
+    pub(crate) fn givers(&self, whose: Whose) -> [u64; 4] {
+        std::array::from_fn(|index| match whose {
+            Whose::Any => !self.followed[index],
+            Whose::Crowded => !self.followed[index] & self.crowded[index],
+        })
+    }
+
+    /// Of whose slots copies are where there is no room: bit i of word w is slot 64 w + i of all.
+    pub(crate) fn set_crowded(&mut self, word: impl Fn(usize) -> u64) {
+        let first = usize::from(self.id.slot(0).number()) / 64;
+        self.crowded = std::array::from_fn(|index| word(first + index));
+    }
+
+    pub(crate) fn is_crowded(&self, slot: Slot) -> bool {
+        has(&self.crowded, slot)
+    }
+
+    /// Moves the hand on and chooses among what it passed of `givers`; true when `victim` is to go.
     pub(crate) fn choose(
         &mut self,
         policy: Policy,
-        random: u64,
+        (random, givers): (u64, [u64; 4]),
         passed: &mut Vec<Candidate>,
         victim: &mut Victim,
     ) -> bool {
@@ -85,8 +102,8 @@ impl SlotGroup {
         for _ in 0..HAND_STEPS_MAX {
             let next = self.index.pass(self.hand, self.recency, random, passed);
             self.hand = next.unwrap_or(0);
-            if self.is_part_followed() {
-                retain_from(passed, from, |candidate| !self.is_followed(self.slot_of(candidate)));
+            if givers != [u64::MAX; 4] {
+                retain_from(passed, from, |candidate| has(&givers, self.slot_of(candidate)));
             }
             if policy.only_expiring {
                 retain_from(passed, from, |candidate| Header::expiry(self.heap.bytes(candidate.location)).is_some());
@@ -170,6 +187,10 @@ impl SlotGroup {
     fn note_compacted(&mut self) {
         self.compaction.slack_min = self.bytes().slack + self.heap.reserved_bytes() / 32;
     }
+}
+
+fn has(slots: &[u64; 4], slot: Slot) -> bool {
+    slots[usize::from(slot.in_group() / 64)] >> (slot.in_group() % 64) & 1 == 1
 }
 
 /// [`Vec::retain`] for the elements from `start` on.

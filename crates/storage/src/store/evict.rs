@@ -12,7 +12,8 @@ use base::{CoreId, SLOT_GROUP_COUNT};
 use types::Change;
 
 use super::Store;
-use crate::eviction::{MemoryLimit, Policy, Room};
+use super::crowd::Crowd;
+use crate::eviction::{MemoryLimit, Policy, Room, Whose};
 use crate::group::{GroupBytes, HAND_STEPS_MAX, SlotGroup, Victim};
 use crate::index::Candidate;
 use crate::lazy_free::LAZY_FREE_BYTES_MIN;
@@ -41,8 +42,9 @@ pub(super) struct Eviction {
     turn: usize,
     credit: [usize; SLOT_GROUP_COUNT as usize],
     turn_buckets: usize,
-    /// Steps in a row that found nobody who may go.
-    vain_steps: usize,
+    /// Steps in a row that found nobody who may go, of those of all slots and of crowded ones.
+    vain_steps: [usize; 2],
+    pub(super) crowd: Crowd,
     /// The group that is being compacted, or was last.
     compacting: usize,
     pub(super) passed: Vec<Candidate>,
@@ -62,7 +64,8 @@ impl Eviction {
             turn: 0,
             credit: [0; SLOT_GROUP_COUNT as usize],
             turn_buckets: 1,
-            vain_steps: 0,
+            vain_steps: [0; 2],
+            crowd: Crowd::default(),
             compacting: 0,
             passed: Vec::new(),
             victim: Victim::default(),
@@ -169,7 +172,7 @@ impl Store {
             return Room::Enough;
         }
         let live_before = self.live_bytes();
-        for _ in 0..(STEPS + bytes / STEP_BYTES).min(STEPS_MAX) {
+        for _ in 0..steps_for(bytes) {
             if !self.room_step(limit, bytes) {
                 return if limit.tiers && self.starve() { Room::Run } else { Room::Refused };
             }
@@ -203,7 +206,7 @@ impl Store {
         }
         match limit.tiers {
             true => self.cool_once(),
-            false => limit.policy.is_some_and(|policy| self.evict_step(policy)),
+            false => limit.policy.is_some_and(|policy| self.evict_step(policy, Whose::Any)),
         }
     }
 
@@ -218,27 +221,27 @@ impl Store {
     }
 
     /// Evicts a key, or moves the hand on; false when no key may go.
-    fn evict_step(&mut self, policy: Policy) -> bool {
+    pub(super) fn evict_step(&mut self, policy: Policy, whose: Whose) -> bool {
         if policy.only_expiring && !self.may_expire {
             return false;
         }
         for _ in 0..GROUPS_MAX {
             let core = self.core;
-            let Some(number) = self.next_group(|group| may_give(group, core, policy)) else { continue };
+            let Some(number) = self.next_group(|group| may_give(group, core, (policy, whose))) else { continue };
             let eviction = &mut self.eviction;
             let group = self.groups[number].as_deref_mut().expect("who has a turn is here");
             let before = group.bytes();
-            let random = eviction.rng.next_u64();
-            let found = group.choose(policy, random, &mut eviction.passed, &mut eviction.victim);
+            let among = (eviction.rng.next_u64(), group.givers(whose));
+            let found = group.choose(policy, among, &mut eviction.passed, &mut eviction.victim);
             // The hand gives back empty buckets.
             eviction.note_change(before, group.bytes());
             if found {
-                self.eviction.vain_steps = 0;
+                self.eviction.vain_steps[whose as usize] = 0;
                 self.evict();
                 return true;
             }
-            self.eviction.vain_steps += 1;
-            return self.eviction.vain_steps <= self.eviction.steps_of_two_rounds();
+            self.eviction.vain_steps[whose as usize] += 1;
+            return self.eviction.vain_steps[whose as usize] <= self.eviction.steps_of_two_rounds();
         }
         false
     }
@@ -299,7 +302,7 @@ impl Store {
 impl Eviction {
     /// There may be keys that may go, whatever was looked at in vain.
     pub(super) fn look_anew(&mut self) {
-        self.vain_steps = 0;
+        self.vain_steps = [0; 2];
     }
 
     /// After so many in vain, each of which passes a bucket at least as often as the hand may go on, it has passed everything: who
@@ -313,11 +316,16 @@ impl Eviction {
     }
 }
 
+/// Steps that one call takes at most towards room for `bytes`.
+pub(super) fn steps_for(bytes: usize) -> usize {
+    (STEPS + bytes / STEP_BYTES).min(STEPS_MAX)
+}
+
 /// Whether eviction may take a key of the group: what is lent belongs to a unit, and nobody would log what is done to it; what is
 /// followed is another node's.
-fn may_give(group: &SlotGroup, core: CoreId, policy: Policy) -> bool {
+fn may_give(group: &SlotGroup, core: CoreId, (policy, whose): (Policy, Whose)) -> bool {
     let has_any = if policy.only_expiring { group.has_expiring() } else { !group.index.is_empty() };
-    has_any && group.owner == core && !group.is_all_followed()
+    has_any && group.owner == core && group.givers(whose) != [0; 4]
 }
 
 #[cfg(test)]

@@ -6,7 +6,14 @@ use base::LogOrdinal;
 use replica::{FollowStanding, LeadStanding};
 
 fn lead(to: InstanceName, has_until: u64) -> LeadStanding {
-    LeadStanding { to, is_whole: true, is_connected: true, has_until: LogOrdinal(has_until), silent_us: 0 }
+    LeadStanding {
+        to,
+        is_whole: true,
+        is_connected: true,
+        has_until: LogOrdinal(has_until),
+        silent_us: 0,
+        is_full: false,
+    }
 }
 
 /// The value of a line of a section.

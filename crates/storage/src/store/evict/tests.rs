@@ -452,3 +452,49 @@ fn what_another_node_serves_is_not_evicted_here() {
         assert!(store.evicted() as usize > names.len() - others.len() + 100, "they are its own now");
     }
 }
+
+/// Only keys of crowded slots take memory of their copies' nodes, so only they go for what comes there.
+#[test]
+fn for_copies_without_room_keys_of_their_slots_go() {
+    let mut store = store_with(LIMIT, policy(false, Order::Lru));
+    let names: Vec<String> = (0..10_000).map(|number| format!("{number}")).collect();
+    names.iter().for_each(|name| keep(&mut store, name, &[b'v'; 100]));
+    assert!(!store.has_crowd());
+    // Every fourth slot.
+    store.set_crowded(|_| 0x1111_1111_1111_1111);
+    let crowded: Vec<bool> = names.iter().map(|name| store.is_crowded(key_of(&store, name.as_bytes()).0)).collect();
+    let count = |of: bool| crowded.iter().filter(|is_crowded| **is_crowded == of).count();
+    assert!((2_000..3_000).contains(&count(true)), "{}", count(true));
+    let before = store.live_bytes();
+    for _ in 0..100 {
+        assert_eq!([store.make_room_in_copies(1_000), store.make_room_in_copies(1_000)], [Room::Enough; 2]);
+        store.take_room_in_copies(1_000);
+    }
+    let freed = before - store.live_bytes();
+    assert!((112_500..125_000).contains(&freed), "{freed} bytes for 100,000");
+    let is_there: Vec<bool> = names.iter().map(|name| has(&mut store, name)).collect();
+    let gone = is_there.iter().filter(|is_there| !**is_there).count();
+    assert!(gone > 500 && crowded.iter().zip(&is_there).all(|(is_crowded, is_there)| *is_crowded || *is_there));
+
+    // More than one call gives: what went counts for the next one.
+    let calls = (0..).take_while(|_| store.make_room_in_copies(200_000) == Room::Later).count();
+    assert!(calls < 10, "{calls} calls");
+    store.take_room_in_copies(200_000);
+    while store.make_room_in_copies(1_000) != Room::Refused {
+        store.take_room_in_copies(1_000);
+    }
+    assert_eq!(keys(&store), count(false) as u64, "all of them, and nobody else");
+    store.set_crowded(|_| 0);
+    assert!(!store.has_crowd() && !store.is_crowded(Slot::wrapping(0)));
+}
+
+#[test]
+fn where_nobody_may_go_copies_get_no_room() {
+    for policy in [None, policy(true, Order::Soonest)] {
+        let mut store = store_with(LIMIT, policy);
+        (0..100).for_each(|number| keep(&mut store, &format!("{number}"), &[b'v'; 100]));
+        store.set_crowded(|_| u64::MAX);
+        let refused = (0..1_000).any(|_| store.make_room_in_copies(100) == Room::Refused);
+        assert!(refused && keys(&store) == 100);
+    }
+}

@@ -108,6 +108,11 @@ impl Town {
         (0..self.nodes.len()).for_each(|number| self.tick(number));
     }
 
+    /// What a node's store takes, bytes.
+    pub fn memory_at(&self, at: usize) -> usize {
+        self.nodes[at].shard.store.memory_bytes()
+    }
+
     /// What a node has of a string, empty without one.
     pub fn string_at(&self, at: usize, name: &[u8]) -> Vec<u8> {
         self.nodes[at].copy_of(name).map(|(_, value)| value).unwrap_or_default()
