@@ -12,7 +12,7 @@ use super::Value::{Micros, Whole};
 use super::{Metric, Series, counter, gauge};
 use crate::sample::Sample;
 
-pub(super) static METRICS: [Metric; 24] = [
+pub(super) static METRICS: [Metric; 25] = [
     gauge("zerohop_cluster_node", "This node's number.")
         .info("zh_node")
         .of_node(&[], |sample, series| put_member(sample, series, |member| u64::from(member.me.node.0))),
