@@ -90,6 +90,8 @@ pub struct SlotGroup {
     /// Strings longer than a block.
     long: Numbered<Blocks>,
     sequences: Box<[Sequences]>,
+    /// What [`SlotGroup::change_sum`] has beside them: copies whose versions are not the slot's last, and sequences that begin anew.
+    untold_changes: u64,
     /// A bit for each slot that another node serves: it says what expires.
     followed: [u64; base::SLOTS_PER_GROUP as usize / 64],
     /// Slots of whose copies some are where there is no room.
@@ -171,6 +173,7 @@ impl SlotGroup {
             lists: Numbered::default(),
             long: Numbered::default(),
             sequences: vec![Sequences::default(); base::SLOTS_PER_GROUP as usize].into_boxed_slice(),
+            untold_changes: 0,
             followed: Default::default(),
             crowded: Default::default(),
             databases: Default::default(),
@@ -242,9 +245,9 @@ impl SlotGroup {
         self.clears
     }
 
-    /// The sum of all slots' last versions: every change makes it larger.
-    pub fn version_sum(&self) -> u64 {
-        self.sequences.iter().map(|sequences| sequences.last.0).sum()
+    /// The sum of all slots' last versions, and what these do not tell of: every change makes it larger.
+    pub fn change_sum(&self) -> u64 {
+        self.sequences.iter().map(|sequences| sequences.last.0).sum::<u64>() + self.untold_changes
     }
 
     /// The versions that a run states for its group's slots.
@@ -316,7 +319,8 @@ impl SlotGroup {
             let tier = self.tier.emptied();
             let (recency, followed, crowded) = (self.recency, self.followed, self.crowded);
             let fresh = SlotGroup { recency, followed, crowded, tier, ..SlotGroup::new(self.id, self.owner) };
-            let old = std::mem::replace(self, SlotGroup { sequences, removals, ..fresh });
+            let untold_changes = self.untold_changes;
+            let old = std::mem::replace(self, SlotGroup { sequences, removals, untold_changes, ..fresh });
             self.garbage = old.into_garbage();
             self.sequences.iter_mut().for_each(|sequences| sequences.keys = 0);
         } else if let Some(database) = database {
@@ -386,6 +390,7 @@ impl SlotGroup {
     /// What a slot's sequence is on the node that it was copied from.
     pub(crate) fn set_sequence(&mut self, slot: Slot, (last, removed): (Version, Version)) {
         let sequences = &mut self.sequences[slot.in_group() as usize];
+        self.untold_changes += 1 + sequences.last.0.saturating_sub(last.0);
         (sequences.last, sequences.removed) = (last, removed);
     }
 

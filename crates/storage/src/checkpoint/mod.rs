@@ -133,14 +133,14 @@ struct GroupRun {
     cut: Cut,
     bytes: u64,
     keys: u64,
-    /// [`crate::SlotGroup::version_sum`] of what the run has for sure; `None` when the log has more.
+    /// [`crate::SlotGroup::change_sum`] of what the run has for sure; `None` when the log has more.
     known_sum: Option<u64>,
 }
 
 /// A run that is being made.
 struct Making {
     writer: RunWriter,
-    /// [`crate::SlotGroup::version_sum`] when it began.
+    /// [`crate::SlotGroup::change_sum`] when it began.
     begin_sum: u64,
     /// [`crate::SlotGroup::clears`] when it began.
     clears: u64,
@@ -234,7 +234,7 @@ impl Checkpoints {
             (run.bytes, run.keys) = recovery.cuts.run(run.group).map_or((0, 0), |run| (run.bytes, run.keys));
             let group = store.group(run.group).expect("at start every group is at home");
             let is_known = recovery.changed_groups >> run.group.number() & 1 == 0;
-            run.known_sum = is_known.then(|| group.version_sum());
+            run.known_sum = is_known.then(|| group.change_sum());
         }
         self.earlier.set_files(&recovery.files, &self.identity);
     }

@@ -129,7 +129,7 @@ impl Checkpoints {
     /// Whether a run of the group gives anything back now: log, or dead records of its own.
     pub(super) fn is_of_use_at_rest(&self, run: &GroupRun, view: &View<'_>) -> bool {
         let logs = view.log.needed_segments() > 1 || self.earlier.segments() > 0;
-        logs || view.store.group(run.group).is_some_and(|group| run.known_sum != Some(group.version_sum()))
+        logs || view.store.group(run.group).is_some_and(|group| run.known_sum != Some(group.change_sum()))
     }
 
     /// When to look, if there is anything to be looked at.
@@ -143,7 +143,7 @@ impl Checkpoints {
 /// Bytes that a run of the group has, or would have, and what of it is neither key nor value.
 fn live_of(run: &GroupRun, store: &Store) -> (u64, u64) {
     match store.group(run.group) {
-        Some(group) if run.known_sum != Some(group.version_sum()) => {
+        Some(group) if run.known_sum != Some(group.change_sum()) => {
             let end_bytes = run.bytes.min(RUN_END_BYTES);
             let bytes = group.used_bytes() as u64 + end_bytes;
             // Values that left memory are in the run.

@@ -310,6 +310,38 @@ fn a_stop_drops_what_is_under_way_and_at_rest_what_changed_gets_its_last_run() {
     assert_eq!(log.checkpoints.dirty_group(&log.store), None);
 }
 
+/// A copy's versions are its first's: nothing of a slot that it gets anew may be larger than what it had.
+#[test]
+fn what_followers_log_gets_a_last_run_whatever_versions_say() {
+    let mut log = Log::new();
+    let slot_of = |group| SlotGroupId::new(group).unwrap().slot(3);
+    (0..3).for_each(|group| log.write(group, 3));
+    log.sync();
+    log.life = Life::Resting;
+    log.come_to_rest();
+    assert_eq!(log.published.len(), 3);
+
+    log.life = Life::Serving;
+    let last = log.store.sequence(slot_of(0));
+    log.store.forget_slot(slot_of(0));
+    log.seal();
+    let key = log.store.key(b"key3", Database(0), slot_of(0));
+    log.store.replay(&key, &Change::put_string(&[8; 100], Expiry::Clear), last.0, true).unwrap();
+    log.store.end_copy(slot_of(0), last.0, last.1);
+    assert_eq!(log.store.sequence(slot_of(0)), last, "as it was");
+    // A copy of a key that was not the slot's last one, and a slot that has nothing.
+    let other = log.store.key(b"other", Database(0), slot_of(1));
+    log.store.replay(&other, &Change::put_string(&[8; 100], Expiry::Clear), base::Version(1), true).unwrap();
+    log.store.forget_slot(SlotGroupId::new(2).unwrap().slot(7));
+    log.seal();
+    log.sync();
+    log.published.clear();
+    log.life = Life::Resting;
+    log.come_to_rest();
+    let groups: Vec<&str> = log.published.iter().map(|name| &name[..3]).collect();
+    assert_eq!(groups, ["g00", "g01", "g02"]);
+}
+
 #[test]
 fn earlier_logs_go_when_nobody_needs_them() {
     let mut log = Log::new();

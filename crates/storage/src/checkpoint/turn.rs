@@ -110,7 +110,7 @@ impl Checkpoints {
     pub(super) fn dirty_group(&self, store: &Store) -> Option<SlotGroupId> {
         let is_dirty = |run: &&GroupRun| {
             let group = store.group(run.group);
-            let has_changed = group.is_some_and(|group| run.known_sum != Some(group.version_sum()));
+            let has_changed = group.is_some_and(|group| run.known_sum != Some(group.change_sum()));
             has_changed && !self.has_walked(run.group)
         };
         self.runs.iter().find(is_dirty).map(|run| run.group)

@@ -24,7 +24,7 @@ impl Checkpoints {
             return;
         }
         let (writer, bytes) = RunWriter::begin(header, view.store.tiers());
-        let (begin_sum, clears) = (group.version_sum(), group.clears());
+        let (begin_sum, clears) = (group.change_sum(), group.clears());
         self.begun += 1;
         view.store.note_run_begun();
         // A run that the memory limit asked for is not one of the log's turns.

@@ -28,7 +28,10 @@ impl SlotGroup {
     ) -> Result<(), HeapFull> {
         debug_assert_eq!(key.group(), self.id);
         let sequences = &mut self.sequences[key.slot.in_group() as usize];
-        sequences.last = sequences.last.max(version);
+        match version > sequences.last {
+            true => sequences.last = version,
+            false => self.untold_changes += 1,
+        }
         if let Some(found) = found
             && matches!(self.recency, Recency::Lru | Recency::Tier)
         {
