@@ -10,8 +10,9 @@
 use crate::hop::Control;
 use crate::shard::Shard;
 
-/// How long a stopping core waits for the others to come to rest, microseconds.
-const REST_US_MAX: u64 = 2_000_000;
+/// How long a stopping core waits for the others to come to rest, microseconds: longer than what a disk is behind takes it, because what is
+/// left undone is replayed by the next start.
+const REST_US_MAX: u64 = 10_000_000;
 
 /// How far a stop is.
 #[derive(Default)]
