@@ -87,7 +87,7 @@ impl Shard {
         if waits_in_vain && self.has_waited(2) {
             return true;
         }
-        let is_done = self.all_rest() && (checkpoints.is_finished(&self.store) || checkpoints.failure().is_some());
+        let is_done = self.all_rest() && (checkpoints.is_finished(&self.store) || checkpoints.gave_up());
         checkpoints.is_idle() && (is_done || waits_in_vain)
     }
 

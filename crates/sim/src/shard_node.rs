@@ -38,6 +38,8 @@ pub struct ShardNode {
     password: Option<Vec<u8>>,
     /// In a cluster: how long it keeps what it is no member of, microseconds.
     stray_quiet_us: Option<u64>,
+    /// Changes of logs that the last start performed.
+    pub(crate) replayed_records: u64,
 }
 
 impl ShardNode {
@@ -63,6 +65,7 @@ impl Node for ShardNode {
         self.incarnation = old.incarnation + 1;
         let mut shards = self.shards(boot, Some(old.store_id));
         let recovery = replay(&old, disk, &mut shards)?;
+        self.replayed_records = recovery.records;
         for unsure in &recovery.unsure {
             disk.rewrite(&unsure.file, unsure.from, unsure.to)?;
             disk.sync(&unsure.file)?;

@@ -208,7 +208,8 @@ impl Town {
 
     fn happened(&mut self, node: usize, happening: Option<Happening>) {
         match happening {
-            None | Some(Happening::Quiet | Happening::Timer(_) | Happening::Stopped) => {}
+            None | Some(Happening::Quiet | Happening::Timer(_)) => {}
+            Some(Happening::Stopped) => self.stopped(node),
             Some(Happening::Received(socket, bytes)) => match self.network.of_socket(node, socket) {
                 Some((wire, end)) => self.carry((wire, end), bytes),
                 None if self.is_reader(node, socket) => self.reader_received(node, &bytes),

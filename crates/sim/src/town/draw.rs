@@ -53,6 +53,8 @@ pub enum Trouble {
     Kill,
     /// Loss of power of a node, which starts again.
     PowerCut,
+    /// A clean stop of a node, which starts again.
+    Stop,
     /// A node's process stands still for longer than its lease.
     Pause,
     /// A node is cut off from the managers, and perhaps from others; both ways, or one.
@@ -74,7 +76,7 @@ pub enum Trouble {
 impl Trouble {
     /// Whether who is hit may lose its place: what is promised holds for one of these at a time.
     pub fn loses_a_node(self) -> bool {
-        matches!(self, Trouble::Kill | Trouble::PowerCut | Trouble::Pause | Trouble::Isolate)
+        matches!(self, Trouble::Kill | Trouble::PowerCut | Trouble::Stop | Trouble::Pause | Trouble::Isolate)
     }
 }
 
@@ -125,6 +127,9 @@ impl Draw {
         let mut troubles = if wish.faults { draw_troubles(all_commit, rng) } else { Vec::new() };
         if wish.moves {
             add_moves(&mut troubles, &mut Rng::new(wish.seed ^ 0x5107_5A11));
+        }
+        if wish.faults {
+            add_stops(&mut troubles, &mut Rng::new(wish.seed ^ 0x570_9500));
         }
         let cores = draw_cores(nodes, &mut Rng::new(wish.seed ^ 0xC0_4E5));
         let cores_max = if cores.iter().any(|cores| *cores > 1) { CORES_MAX } else { 1 };
@@ -203,6 +208,14 @@ fn add_moves(troubles: &mut Vec<Trouble>, rng: &mut Rng) {
     for _ in 0..[0, 1, 2, 6][rng.below(4) as usize] {
         let at = rng.below(troubles.len() as u64 + 1) as usize;
         troubles.insert(at, if rng.chance(1, 3) { Trouble::Drain } else { Trouble::Move });
+    }
+}
+
+/// As [`add_moves`].
+fn add_stops(troubles: &mut Vec<Trouble>, rng: &mut Rng) {
+    for _ in 0..[0, 0, 1, 3][rng.below(4) as usize] {
+        let at = rng.below(troubles.len() as u64 + 1) as usize;
+        troubles.insert(at, Trouble::Stop);
     }
 }
 

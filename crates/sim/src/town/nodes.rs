@@ -9,6 +9,7 @@ use super::network::MANAGERS;
 use super::oracle::{Ask, MANAGER, Tell, id_of, voters};
 use super::{Draw, Item, Phase, Town};
 use crate::disk::CrashKind;
+use crate::faults::Fault;
 use crate::node::{Durability, Refusal};
 use crate::shard_node::ShardNode;
 use crate::street::Street;
@@ -37,6 +38,10 @@ pub(super) struct Member {
     pub isolated: u32,
     /// The last start that ended with the loss of what was promised of its disk; 0: none did.
     pub torn_boot: u32,
+    /// Runs that had failed when it was asked to stop.
+    pub failed_runs: u64,
+    /// It stopped, and little had failed: its next start replays nothing.
+    is_left_clean: bool,
 }
 
 impl Member {
@@ -59,6 +64,8 @@ impl Member {
             sealed,
             isolated: 0,
             torn_boot: 0,
+            failed_runs: 0,
+            is_left_clean: false,
         }
     }
 }
@@ -139,6 +146,7 @@ impl Town {
         self.street(node).disk.forget_recovery_crash();
         match started {
             Ok(()) => {
+                self.judge_start(node);
                 let boot = self.members[node].street.boot_number();
                 let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
                 let member = &mut self.members[node];
@@ -170,6 +178,28 @@ impl Town {
         if kind == CrashKind::PowerCut && member.durability == Durability::Interval {
             member.torn_boot = member.street.boot_number();
         }
+        self.start_again(node);
+    }
+
+    pub(super) fn stopped(&mut self, node: usize) {
+        self.note("stopped", &[node as u64]);
+        let member = &mut self.members[node];
+        let failed_runs = member.street.faults.of(Fault::RunFails) - member.failed_runs;
+        // A core that fails three times leaves the rest to a replay.
+        member.is_left_clean = failed_runs < 3 && member.street.log_failed_us().is_none();
+        self.start_again(node);
+    }
+
+    /// What a start replayed.
+    fn judge_start(&mut self, node: usize) {
+        let member = &mut self.members[node];
+        let records = member.street.node.replayed_records;
+        if std::mem::take(&mut member.is_left_clean) && records > 0 {
+            self.violate(format!("node {node} replayed {records} records behind a clean stop"));
+        }
+    }
+
+    fn start_again(&mut self, node: usize) {
         // Sometimes it is there again before anybody noticed.
         let most_us = [1_000, 100_000, 2_000_000][self.rng.below(3) as usize];
         let delay_us = 1 + self.rng.below(most_us);

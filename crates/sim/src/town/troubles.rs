@@ -184,6 +184,11 @@ impl Town {
         match trouble {
             Trouble::Kill => self.end_node(node, CrashKind::Kill),
             Trouble::PowerCut => self.end_node(node, CrashKind::PowerCut),
+            Trouble::Stop => {
+                self.faults.fired(Fault::Shutdown);
+                self.street(node).request_shutdown();
+                self.members[node].failed_runs = self.members[node].street.faults.of(Fault::RunFails);
+            }
             Trouble::Pause => {
                 let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
                 let for_us = lease_us + self.rng.below(4 * lease_us);

@@ -65,6 +65,8 @@ const SLICE_BYTES: usize = SLICE_WORK as usize * Class::Checkpoint.per_work();
 const HEAD_BYTES: u64 = 12;
 /// Bytes of a run besides its records, about: header and end.
 const RUN_END_BYTES: u64 = 4 << 10;
+/// So many failures a stop puts up with before it leaves the rest to a replay.
+const LAST_RUN_FAILURES_MAX: u32 = 3;
 /// After a failure, before the next attempt, microseconds.
 const RETRY_US: u64 = 1_000_000;
 
@@ -196,6 +198,8 @@ pub struct Checkpoints {
     published_bytes: u64,
     written_bytes: u64,
     failure: Option<String>,
+    /// How often one failed since the stop came to rest.
+    last_run_failures: Option<u32>,
 }
 
 impl Checkpoints {
@@ -224,6 +228,7 @@ impl Checkpoints {
             published_bytes: 0,
             written_bytes: 0,
             failure: None,
+            last_run_failures: None,
         }
     }
 
@@ -302,6 +307,7 @@ impl Checkpoints {
 
     fn note_failure(&mut self, reason: String, now: Now) {
         self.failure = Some(reason);
+        self.last_run_failures = self.last_run_failures.map(|failures| failures + 1);
         self.retry_at_us = now.monotonic_us + RETRY_US;
     }
 

@@ -3,7 +3,7 @@
 use base::planted::{Bug, is_planted};
 use base::{LogOrdinal, Now, SlotGroupId};
 
-use super::{Checkpoints, GroupRun, View};
+use super::{Checkpoints, GroupRun, LAST_RUN_FAILURES_MAX, View};
 use crate::log::LogWriter;
 use crate::store::Store;
 
@@ -91,9 +91,10 @@ impl Checkpoints {
         self.due_at_bytes = due_at_bytes + self.limits.phase.next(self.pace.stride_bytes, self.begun);
     }
 
-    /// A failure ends it: on a disk that stays full a core would never stop otherwise.
+    /// What failed before may not fail now.
     pub(super) fn begin_last_run(&mut self, view: &mut View<'_>) {
-        if self.failure.is_some() {
+        self.last_run_failures.get_or_insert(0);
+        if self.gave_up() {
             return;
         }
         if let Some(group) = self.dirty_group(view.store) {
@@ -104,6 +105,11 @@ impl Checkpoints {
     /// Whether a stop that has come to rest has nothing left to do.
     pub fn is_finished(&self, store: &Store) -> bool {
         self.dirty_group(store).is_none() && self.spares.is_empty()
+    }
+
+    /// Whether a stop leaves to the next start's replay what it has no runs of: on a disk that stays full it would never end.
+    pub fn gave_up(&self) -> bool {
+        self.last_run_failures.is_some_and(|failures| failures >= LAST_RUN_FAILURES_MAX)
     }
 
     /// A group whose run lacks something.
