@@ -15,6 +15,11 @@ use crate::shard::Shard;
 use crate::unit::UnitWork;
 
 impl Shard {
+    /// Whether some follower has no room.
+    pub fn has_crowd(&self) -> bool {
+        self.store.has_crowd()
+    }
+
     /// What followers said since the last tick.
     pub(crate) fn note_crowd(&mut self) {
         let Some(membership) = self.membership.as_deref_mut() else { return };

@@ -31,6 +31,8 @@ pub enum Fault {
     ReadLies,
     /// The client breaks a connection.
     Reset,
+    /// A node's memory was full for a while.
+    Squeezed,
     /// Slots were to go elsewhere.
     Moved,
     /// A node was to be emptied, or not any more.

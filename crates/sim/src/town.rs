@@ -132,6 +132,8 @@ pub struct Met {
     pub kept_keys: u64,
     /// Keys of others' slots that were dropped, by those that lived to the end.
     pub swept_keys: u64,
+    /// Looks at cores, of which a follower had no room.
+    pub crowded_cores: u64,
 }
 
 /// Run one town.

@@ -61,6 +61,8 @@ pub enum Trouble {
     Isolate,
     /// The ways between two nodes are cut; both ways, or one.
     Part,
+    /// A node's memory is full for a while.
+    Squeeze,
     /// Slots are to go elsewhere, or one of the moves under way is called off.
     Move,
     /// A node is to be emptied, or not any more.
@@ -129,7 +131,8 @@ impl Draw {
             add_moves(&mut troubles, &mut Rng::new(wish.seed ^ 0x5107_5A11));
         }
         if wish.faults {
-            add_stops(&mut troubles, &mut Rng::new(wish.seed ^ 0x570_9500));
+            add_some(Trouble::Stop, &mut troubles, &mut Rng::new(wish.seed ^ 0x570_9500));
+            add_some(Trouble::Squeeze, &mut troubles, &mut Rng::new(wish.seed ^ 0x5_90EE_2E00));
         }
         let cores = draw_cores(nodes, &mut Rng::new(wish.seed ^ 0xC0_4E5));
         let cores_max = if cores.iter().any(|cores| *cores > 1) { CORES_MAX } else { 1 };
@@ -212,10 +215,10 @@ fn add_moves(troubles: &mut Vec<Trouble>, rng: &mut Rng) {
 }
 
 /// As [`add_moves`].
-fn add_stops(troubles: &mut Vec<Trouble>, rng: &mut Rng) {
+fn add_some(trouble: Trouble, troubles: &mut Vec<Trouble>, rng: &mut Rng) {
     for _ in 0..[0, 0, 1, 3][rng.below(4) as usize] {
         let at = rng.below(troubles.len() as u64 + 1) as usize;
-        troubles.insert(at, Trouble::Stop);
+        troubles.insert(at, trouble);
     }
 }
 

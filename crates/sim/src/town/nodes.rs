@@ -222,6 +222,8 @@ impl Town {
         self.agenda.after(lease_us / TURNS_PER_LEASE, Item::Resident { node, boot });
         let clock_us = self.street(node).now().monotonic_us;
         self.members[node].listen();
+        self.met.crowded_cores +=
+            self.members[node].street.machines().filter(|machine| machine.has_crowd()).count() as u64;
         self.members[node].tell_all(|| told([Control::AskHeld]));
         for (_, renewal) in self.members[node].lease.renewals(clock_us) {
             let member = &self.members[node];

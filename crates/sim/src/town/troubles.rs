@@ -3,6 +3,7 @@
 //! Nothing acknowledged is lost when one node goes while everything has two copies. So who may lose its place is chosen only
 //! when every chain is whole, everybody knows so, and every way was free for a while since; the network may be bad at any time.
 
+use base::Door;
 use control::NodeState;
 
 use super::network::MANAGERS;
@@ -10,6 +11,7 @@ use super::oracle::number_of;
 use super::{Draw, Item, Phase, Town, Trouble};
 use crate::disk::CrashKind;
 use crate::faults::Fault;
+use crate::history::encode;
 use crate::street::CrashPoint;
 
 /// Between two looks at what could go wrong, microseconds.
@@ -26,6 +28,10 @@ pub(super) enum Healing {
     Ways {
         ways: Vec<(usize, usize)>,
         isolated: Option<usize>,
+    },
+    /// A node has memory again.
+    Room {
+        node: usize,
     },
     Stop {
         wire: usize,
@@ -196,6 +202,14 @@ impl Town {
                 self.street(node).pause_process(for_us);
             }
             Trouble::Isolate => self.isolate(node),
+            Trouble::Squeeze => {
+                self.faults.fired(Fault::Squeezed);
+                let bytes = [1, 8 << 10, 64 << 10][self.rng.below(3) as usize];
+                self.limit_memory(node, bytes);
+                self.troubles.under_way += 1;
+                let for_us = 1_000 + self.rng.below(1_500_000);
+                self.agenda.after(for_us, Item::Heal(Healing::Room { node }));
+            }
             Trouble::Move => {
                 self.faults.fired(Fault::Moved);
                 self.oracle.move_some(node, &mut self.rng);
@@ -255,6 +269,19 @@ impl Town {
         self.cut(ways, Some(node), for_us);
     }
 
+    /// As an operator does; one who does not wait for the answer.
+    fn limit_memory(&mut self, node: usize, bytes: u64) {
+        if !self.members[node].street.is_up() {
+            return; // Its next start has no limit.
+        }
+        let street = self.street(node);
+        let socket = street.connect(0, Door::Standalone, 1);
+        let mut request = Vec::new();
+        let bytes = bytes.to_string();
+        encode(&["CONFIG", "SET", "maxmemory", &bytes].map(|word| word.as_bytes().to_vec()), &mut request);
+        street.write(socket, &request);
+    }
+
     fn part(&mut self, node: usize) {
         let other = (node + 1 + self.rng.below(self.members.len() as u64 - 1) as usize) % self.members.len();
         let ways = match self.rng.below(3) {
@@ -301,6 +328,10 @@ impl Town {
                 if let Some(node) = isolated {
                     self.members[node].isolated -= 1;
                 }
+                self.troubles.under_way -= 1;
+            }
+            Healing::Room { node } => {
+                self.limit_memory(node, 0);
                 self.troubles.under_way -= 1;
             }
             Healing::Stop { wire } => return self.network.stop(wire, true),

@@ -47,6 +47,8 @@ impl Seen for TownSeen {
         count("met keys that followers kept, times".to_owned(), met.kept_keys);
         count("met keys that followers kept, runs".to_owned(), u64::from(met.kept_keys > 0));
         count("met strays that were swept, times".to_owned(), met.swept_keys);
+        count("met cores whose followers have no room, times".to_owned(), met.crowded_cores);
+        count("met cores whose followers have no room, runs".to_owned(), u64::from(met.crowded_cores > 0));
         count("met strays that were swept, runs".to_owned(), u64::from(met.swept_keys > 0));
     }
 }
