@@ -428,6 +428,29 @@ fn a_follower_without_room_is_filled_with_nothing_new() {
     assert_eq!(rig.lead.crowded(), None, "another connection, over which nothing was said");
 }
 
+/// A slot of which a part was filled goes on, and changes of it are passed on: the fill does not come by them again.
+#[test]
+fn a_follower_whose_room_ends_within_a_slot_gets_the_rest_of_it() {
+    let mut rig = Rig::new();
+    // A slice ends between buckets, and a slot has few.
+    let names: Vec<String> = (0..20_000).map(|number| format!("key{number}")).collect();
+    let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+    names.iter().for_each(|name| rig.set(name, 30));
+    rig.lead.on_kept(SlotSet::default());
+    let newest = rig.newest();
+    rig.lead.fill((&rig.store, newest), &mut rig.fills);
+    assert!(rig.lead.filling.is_some(), "a part of it");
+    rig.lead.is_full = true;
+    names.iter().for_each(|name| rig.set(name, 20));
+    rig.seal();
+    rig.pass();
+    while rig.take_frame() || rig.lead.may_fill() {
+        let newest = rig.newest();
+        rig.lead.fill((&rig.store, newest), &mut rig.fills);
+    }
+    rig.compare(&names);
+}
+
 /// What a follower has keys of goes on being filled: they may be too many.
 #[test]
 fn a_follower_without_room_is_told_what_of_its_keys_is_gone() {

@@ -38,8 +38,8 @@ pub(super) struct Member {
     pub isolated: u32,
     /// The last start that ended with the loss of what was promised of its disk; 0: none did.
     pub torn_boot: u32,
-    /// Runs that had failed when it was asked to stop.
-    pub failed_runs: u64,
+    /// It was asked to stop, and has not yet; runs that had failed until then.
+    pub stopping: Option<u64>,
     /// It stopped, and little had failed: its next start replays nothing.
     is_left_clean: bool,
 }
@@ -64,7 +64,7 @@ impl Member {
             sealed,
             isolated: 0,
             torn_boot: 0,
-            failed_runs: 0,
+            stopping: None,
             is_left_clean: false,
         }
     }
@@ -172,6 +172,7 @@ impl Town {
 
     pub(super) fn crashed(&mut self, node: usize, kind: CrashKind) {
         self.note("crashed", &[node as u64]);
+        self.members[node].stopping = None;
         self.faults.fired(kind.into());
         self.lose_wires(node, kind);
         let member = &mut self.members[node];
@@ -184,7 +185,7 @@ impl Town {
     pub(super) fn stopped(&mut self, node: usize) {
         self.note("stopped", &[node as u64]);
         let member = &mut self.members[node];
-        let failed_runs = member.street.faults.of(Fault::RunFails) - member.failed_runs;
+        let failed_runs = member.street.faults.of(Fault::RunFails) - member.stopping.take().unwrap_or(0);
         // A core that fails three times leaves the rest to a replay.
         member.is_left_clean = failed_runs < 3 && member.street.log_failed_us().is_none();
         self.start_again(node);

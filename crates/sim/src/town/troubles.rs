@@ -134,6 +134,7 @@ impl Town {
                     is_itself
                         && street.paused_until_us() <= now_us
                         && member.isolated == 0
+                        && member.stopping.is_none()
                         && !street.crash_is_waiting()
                 }
                 state => state == NodeState::Down,
@@ -193,7 +194,7 @@ impl Town {
             Trouble::Stop => {
                 self.faults.fired(Fault::Shutdown);
                 self.street(node).request_shutdown();
-                self.members[node].failed_runs = self.members[node].street.faults.of(Fault::RunFails);
+                self.members[node].stopping = Some(self.members[node].street.faults.of(Fault::RunFails));
             }
             Trouble::Pause => {
                 let lease_us = u64::from(self.draw.settings.lease_ms) * 1000;
