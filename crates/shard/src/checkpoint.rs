@@ -44,6 +44,7 @@ impl Shard {
         let Some(log) = &self.log else { return };
         if self.stopping && log.failure().is_none() {
             self.stop.begin(self.now.monotonic_us);
+            self.note_busy_disk();
             if self.runs_are_idle() && self.come_to_rest() {
                 return;
             }

@@ -285,6 +285,8 @@ pub enum Control {
         /// Which of the two.
         flushed: bool,
     },
+    /// The disk of a stopping core works on what it owes.
+    StopGoesOn,
 }
 
 impl Control {

@@ -311,6 +311,7 @@ impl Shard {
             Control::Maintenance(notice) => self.on_notice(from, notice),
             Control::MayRun => self.on_permit(),
             Control::Resting { flushed } => self.on_resting(flushed),
+            Control::StopGoesOn => self.stop.goes_on(self.now.monotonic_us),
         }
     }
 }

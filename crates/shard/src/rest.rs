@@ -10,14 +10,17 @@
 use crate::hop::Control;
 use crate::shard::Shard;
 
-/// How long a stopping core waits for the others to come to rest, microseconds: longer than what a disk is behind takes it, because what is
-/// left undone is replayed by the next start.
-const REST_US_MAX: u64 = 10_000_000;
+/// How long a stopping core waits for the others to come to rest while no disk works, microseconds.
+const REST_US_MAX: u64 = 2_000_000;
+/// How often a core whose disk works says so to the others: what is left undone is replayed by the next start.
+const BUSY_US: u64 = 500_000;
 
 /// How far a stop is.
 #[derive(Default)]
 pub(crate) struct Stop {
+    /// Since nothing went on.
     since_us: Option<u64>,
+    told_busy_us: u64,
     has_told_rest: bool,
     has_told_flushed: bool,
     /// Cores, this one included, that begin no units any more,
@@ -31,12 +34,34 @@ impl Stop {
     pub(crate) fn begin(&mut self, now_us: u64) {
         self.since_us.get_or_insert(now_us);
     }
+
+    /// This core's disk, or another one's, works.
+    pub(crate) fn goes_on(&mut self, now_us: u64) {
+        self.since_us = Some(now_us);
+    }
 }
 
 impl Shard {
     /// Whether no core changes anything any more, and all logs are durable.
     pub(crate) fn all_rest(&self) -> bool {
         self.stop.flushed == self.outbox.len()
+    }
+
+    fn is_disk_busy(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.is_syncing() || log.written() < log.given())
+    }
+
+    /// What the disk owes comes in time, however slow it is.
+    pub(crate) fn note_busy_disk(&mut self) {
+        if self.all_rest() || !self.is_disk_busy() {
+            return;
+        }
+        let now_us = self.now.monotonic_us;
+        self.stop.goes_on(now_us);
+        if now_us >= self.stop.told_busy_us + BUSY_US {
+            self.stop.told_busy_us = now_us;
+            self.tell_others(|| Control::StopGoesOn);
+        }
     }
 
     /// Step by step with the other cores: begins no unit, has a durable log. Whether it got further.
@@ -53,15 +78,15 @@ impl Shard {
         } else {
             return false;
         };
-        self.tell_others(flushed);
+        self.tell_others(|| Control::Resting { flushed });
         self.on_resting(flushed);
         true
     }
 
-    fn tell_others(&mut self, flushed: bool) {
+    fn tell_others(&mut self, control: impl Fn() -> Control) {
         for (core, batch) in self.outbox.iter_mut().enumerate() {
             if core != usize::from(self.core.0) {
-                batch.controls.push(Control::Resting { flushed });
+                batch.controls.push(control());
             }
         }
     }
@@ -98,7 +123,8 @@ impl Shard {
     /// When a stopping core no longer waits for the others, and no longer for its own run either, if that is to come.
     pub(crate) fn rest_deadline_us(&self) -> Option<u64> {
         let since_us = self.stop.since_us?;
+        let busy_us = self.is_disk_busy().then_some(since_us + BUSY_US);
         let deadlines = [1, 2].map(|times| since_us + times * REST_US_MAX);
-        deadlines.into_iter().find(|deadline_us| *deadline_us > self.now.monotonic_us)
+        busy_us.into_iter().chain(deadlines).find(|deadline_us| *deadline_us > self.now.monotonic_us)
     }
 }

@@ -254,9 +254,6 @@ impl Shard {
         if spec.id == CommandId::Watch && self.is_split_member() && self.refuse_watch(index, spec, arguments) {
             return;
         }
-        if spec.id == CommandId::Exec && self.awaits_hand_over_whole(index, spec, arguments) {
-            return;
-        }
         if spec.id == CommandId::Readonly {
             self.note_copy_reader();
         }

@@ -178,7 +178,7 @@ impl Shard {
         waits
     }
 
-    /// As [`Shard::awaits_hand_over`], for EXEC and for what changes the whole keyspace.
+    /// As [`Shard::awaits_hand_over`], for what changes the whole keyspace.
     pub(crate) fn awaits_hand_over_whole(
         &mut self,
         index: u32,

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 use base::{ConnectionId, CoreId, LogOrdinal, Promise};
 use storage::log::format::Witness;
 use storage::{LentPart, SlotGroup};
+use wire::Arguments;
+use wire::registry::{CommandSpec, Family};
 
 use crate::connection::Stall;
 use crate::exec::Exec;
@@ -243,12 +245,18 @@ impl Shard {
 
     /// Whether its keys may be among those that are kept still: what waited for something else looked before that.
     fn awaits_seal(&self, work: &UnitWork) -> bool {
-        let may_write = match work {
-            UnitWork::Command(request) | UnitWork::Keyspace(request) => request.spec.is_write(),
-            UnitWork::Exec(_) | UnitWork::Serve { .. } => true,
-            UnitWork::Watch(_) => false,
+        let has_sealed = |spec: &'static CommandSpec, arguments: Arguments<'_>| {
+            // What is not about keys that it names is about all.
+            spec.is_write() && (spec.family != Family::Data || self.is_sealed(spec, arguments))
         };
-        may_write && self.is_any_sealed()
+        match work {
+            _ if !self.is_any_sealed() => false,
+            UnitWork::Command(request) => has_sealed(request.spec, request.arguments()),
+            UnitWork::Exec(exec) => exec.commands().any(|(command, _)| has_sealed(command.spec, command.arguments)),
+            UnitWork::Keyspace(request) => request.spec.is_write(),
+            UnitWork::Serve { .. } => true,
+            UnitWork::Watch(_) => false,
+        }
     }
 
     fn put_off_unit(&mut self, unit: UnitId) {

@@ -133,17 +133,27 @@ impl Cores {
     fn fall_asleep(&mut self) -> u64 {
         let begin_us = self.now_us;
         for _ in 0..100_000 {
-            let due_us = |core: usize| {
-                let hop_us = (!self.hops[core].is_empty()).then_some(self.now_us);
-                let disk_us = self.disk[core].front().map(|(at_us, _)| *at_us);
-                [hop_us, disk_us, self.wakes_us[core]].into_iter().flatten().min()
-            };
-            let next = (0..usize::from(CORES)).filter_map(|core| due_us(core).map(|at_us| (at_us, core))).min();
-            let Some((at_us, core)) = next else { return self.now_us - begin_us };
-            self.now_us = self.now_us.max(at_us);
+            let Some(core) = self.next_core(|_| true) else { return self.now_us - begin_us };
             self.tick(core, 200);
         }
         panic!("somebody always wakes: {:?}", self.wakes_us);
+    }
+
+    /// Whose tick is next, of these, at its time.
+    fn next_core(&mut self, of: impl Fn(usize) -> bool) -> Option<usize> {
+        let due_us = |core: usize| {
+            let hop_us = (!self.hops[core].is_empty()).then_some(self.now_us);
+            let disk_us = self.disk[core].front().map(|(at_us, _)| *at_us);
+            [hop_us, disk_us, self.wakes_us[core]].into_iter().flatten().min()
+        };
+        let those = (0..usize::from(CORES)).filter(|core| of(*core));
+        let (at_us, core) = those.filter_map(|core| due_us(core).map(|at_us| (at_us, core))).min()?;
+        self.now_us = self.now_us.max(at_us);
+        Some(core)
+    }
+
+    fn ask_to_stop(&mut self) {
+        self.disk.iter_mut().for_each(|disk| disk.push_back((0, Event::ShutdownRequested)));
     }
 
     fn alarms(&self) -> u64 {
@@ -193,9 +203,7 @@ fn a_node_stops_although_no_last_run_can_be_written() {
     let mut cores = Cores::new();
     cores.go_on(1_000, 2, 10);
     cores.is_full = true;
-    for core in 0..usize::from(CORES) {
-        cores.disk[core].push_back((0, Event::ShutdownRequested));
-    }
+    cores.ask_to_stop();
     for _ in 0..20_000 {
         let core = cores.random.below(u64::from(CORES)) as usize;
         cores.tick(core, 10);
@@ -204,6 +212,25 @@ fn a_node_stops_although_no_last_run_can_be_written() {
         }
     }
     panic!("no core stopped");
+}
+
+/// What a stop leaves undone the next start replays: it waits for a disk that works, also another core's.
+#[test]
+fn a_stop_waits_for_a_disk_that_takes_its_time() {
+    let _turn = turn();
+    let mut cores = Cores::new();
+    cores.go_on(1_000, 2, 10);
+    (0..usize::from(CORES)).for_each(|core| cores.write(core));
+    cores.ask_to_stop();
+    let mut has_stopped = [false; CORES as usize];
+    while let Some(core) = cores.next_core(|core| !has_stopped[core]) {
+        let before = cores.stopped;
+        cores.tick(core, if core == 1 { 7_000_000 } else { 200 });
+        has_stopped[core] = cores.stopped > before;
+    }
+    assert_eq!(has_stopped, [true; CORES as usize]);
+    let is_finished = |shard: &Shard| shard.checkpoints.as_ref().unwrap().is_finished(&shard.store);
+    assert!(cores.shards.iter().all(is_finished), "the next start replays something");
 }
 
 #[test]
