@@ -41,6 +41,8 @@ const LOST: &[&str] = &[
     "missing",
     "lies behind",
     "popped",
+    // The model of clients' own keys.
+    "was answered",
 ];
 
 /// What they say of a copy that a reader is shown, from which something acknowledged is missing for longer than it may.
