@@ -167,6 +167,8 @@ pub fn run(arguments: &[String]) -> Outcome<ExitCode> {
 fn keep(name: &str, text: &str) -> Outcome<()> {
     let folder = workspace::root().join(FOLDER);
     let path = folder.join(format!("{name}.txt"));
+    // What is kept names no machine.
+    let text = text.replace(&format!("{}/", workspace::root().display()), "");
     std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(&path, text))
         .map_err(|error| format!("{}: {error}", path.display()))?;

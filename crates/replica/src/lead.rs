@@ -309,11 +309,12 @@ impl Lead {
                 return Pass::No;
             }
             is_awaited.set(is_awaited.get() || self.awaited.contains(slot));
-            match slot {
+            match &self.filling {
                 _ if self.whole.contains(slot) => Pass::Records,
-                // Its fill begins anew, and brings it.
-                _ if self.is_full && self.has_nothing_of(slot) => Pass::No,
-                _ => Pass::Copies,
+                _ if self.ahead.contains(slot) => Pass::Copies,
+                Some(filling) if filling.slot == slot => filling.pass(ordinal),
+                // Its fill has not begun, and brings it.
+                _ => Pass::No,
             }
         };
         let copied = store.pass_on(group, &pass, &mut records);
@@ -325,6 +326,9 @@ impl Lead {
         if !self.ahead.is_empty() && ordinal >= self.ahead_until {
             let slots = std::mem::take(&mut self.ahead);
             slots.iter().for_each(|slot| self.whole.insert(slot));
+        }
+        if let Some(filling) = self.filling.as_mut().filter(|filling| copied.contains(&filling.slot)) {
+            filling.newest = newest.max(ordinal);
         }
         if newest > ordinal {
             // A copy is of what the store has now.
@@ -338,7 +342,13 @@ impl Lead {
             self.push((Some(ordinal), covers), None, |sequence| Frame::Group { sequence, table, count, records });
             self.backlog.back_mut().expect("it was just pushed").is_awaited = is_awaited.get();
         }
-        self.backlog_bytes <= LINK_BACKLOG_BYTES_MAX
+        self.backlog_bytes <= LINK_BACKLOG_BYTES_MAX || self.backlog_bytes <= self.backlog_bytes_max()
+    }
+
+    /// Long values do not get there sooner if everything else goes again as well.
+    fn backlog_bytes_max(&self) -> usize {
+        let longest = self.backlog.iter().map(|entry| entry.bytes.len()).max().unwrap_or(0);
+        LINK_BACKLOG_BYTES_MAX + 2 * longest
     }
 
     fn note_ahead(&mut self, slot: Slot, newest: LogOrdinal) {

@@ -4,7 +4,7 @@ use base::limits::LINK_FILL_BYTES_MAX;
 use base::{LogOrdinal, Slot};
 use placement::SlotSet;
 use storage::log::LogBuffer;
-use storage::{Comparison, Known, Marks, ScanCursor, Store};
+use storage::{Comparison, Known, Marks, Pass, ScanCursor, Store};
 use wire::frame::{Frame, MarkBytes};
 
 use super::Lead;
@@ -24,6 +24,15 @@ pub(super) struct Filling {
     /// What the follower had of it goes with the first frame.
     is_anew: bool,
     is_begun: bool,
+    /// The last log group of which something is in what was sent of it, or of what is known.
+    pub(super) newest: LogOrdinal,
+}
+
+impl Filling {
+    /// How changes of the slot in log group `ordinal` are passed on.
+    pub(super) fn pass(&self, ordinal: LogOrdinal) -> Pass<'_> {
+        if ordinal > self.newest { Pass::Part(self.cursor, &self.known) } else { Pass::Copies }
+    }
 }
 
 impl Lead {
@@ -41,13 +50,6 @@ impl Lead {
         }
         let kept = self.kept.as_ref().filter(|_| self.lacks)?;
         self.slots.first_outside([&self.whole, &self.ahead, kept])
-    }
-
-    /// Whether the fill of a slot will begin anew, and has not begun.
-    pub(super) fn has_nothing_of(&self, slot: Slot) -> bool {
-        let is_known = self.whole.contains(slot) || self.ahead.contains(slot);
-        let is_begun = self.filling.as_ref().is_some_and(|filling| filling.slot == slot);
-        !(is_known || is_begun) && self.kept.as_ref().is_some_and(|kept| !kept.contains(slot))
     }
 
     /// The follower has keys of these slots, and of no others.
@@ -103,12 +105,12 @@ impl Lead {
         };
         let (cursor, is_anew) = (Store::slot_range(slot).start, known.is_none());
         let known = Known { seed, names: known.unwrap_or_default() };
-        Filling { slot, cursor, known, is_anew, is_begun: false }
+        Filling { slot, cursor, known, is_anew, is_begun: false, newest }
     }
 
     /// Sends the next slice of a slot; its keys and bytes.
     fn fill_on(&mut self, filling: Filling, store: &Store, newest: LogOrdinal) -> (u32, usize) {
-        let Filling { slot, cursor, known, is_anew, is_begun } = filling;
+        let Filling { slot, cursor, known, is_anew, is_begun, .. } = filling;
         let mut copies = LogBuffer::default();
         let next = store.copy_slot(cursor, slot, FILL_SLICE_BYTES, &known, &mut copies);
         let ((last, removed), table) = (store.sequence(slot), self.table);
@@ -125,7 +127,7 @@ impl Lead {
             records,
         };
         self.push((None, newest), is_end.then_some(slot), fill);
-        self.filling = next.map(|cursor| Filling { slot, cursor, known, is_anew, is_begun: true });
+        self.filling = next.map(|cursor| Filling { slot, cursor, known, is_anew, is_begun: true, newest });
         if is_end {
             match newest > self.considered {
                 true => self.note_ahead(slot, newest),

@@ -35,11 +35,14 @@ fn towns_in_trouble_keep_their_promise_and_meet_what_they_are_for() {
     assert!(sum(|town| town.seen.met.promotions) > 60);
     assert!(sum(|town| town.seen.met.moved) > 500);
     assert!(sum(|town| town.seen.met.down) > 100);
+    // Nodes come back with what they had, and are told what of it is right.
+    assert!(sum(|town| town.seen.met.kept_keys) > 20);
     let isolated = |town: &Verdict| town.faults.of(Fault::Isolated) + town.faults.of(Fault::IsolatedOneWay);
     assert!(sum(isolated) > 5);
     let parted = |town: &Verdict| town.faults.of(Fault::Parted) + town.faults.of(Fault::PartedOneWay);
     assert!(sum(parted) > 5);
-    for fault in [Fault::Kill, Fault::PowerCut, Fault::Paused, Fault::Swizzled, Fault::Reset, Fault::Blackout] {
+    let of_nodes = [Fault::Kill, Fault::PowerCut, Fault::Shutdown, Fault::Squeezed, Fault::Paused, Fault::Blackout];
+    for fault in of_nodes.into_iter().chain([Fault::Swizzled, Fault::Reset]) {
         let times: u64 = towns.iter().map(|town| town.faults.of(fault)).sum();
         assert!(times > 2, "{fault:?}: {times}");
     }

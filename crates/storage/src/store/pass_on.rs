@@ -7,6 +7,11 @@
 //!
 //! A copy says everything about its key, so that it means something to a follower that lacks the rest of the slot. It is newer
 //! than the records behind it in the group, so those of its slot go as copies, too.
+//!
+//! ```text
+//!  a slot that is being filled      sent ────────────► cursor      not sent yet
+//!                                   records                        nothing: the fill will bring it
+//! ```
 
 use base::{Database, SLOT_COUNT, Slot, Text};
 use types::{Change, Expiry, Kind};
@@ -20,9 +25,12 @@ use crate::log::record::{RecordForm, Records};
 
 /// How a slot's records are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
+pub enum Pass<'k> {
     /// Not at all.
     No,
+    /// Those of keys that the follower has, as they are: keys in front of the cursor, and known ones. Of others only that they are
+    /// gone: they may have been copied.
+    Part(ScanCursor, &'k Known),
     /// As they are.
     Records,
     /// As copies of the keys that they change.
@@ -44,7 +52,7 @@ impl Store {
     ///
     /// # Panics
     /// When the group is not one of this store's log.
-    pub fn pass_on(&self, group: &[u8], pass: &dyn Fn(Slot) -> Pass, out: &mut LogBuffer) -> Vec<Slot> {
+    pub fn pass_on<'k>(&self, group: &[u8], pass: &dyn Fn(Slot) -> Pass<'k>, out: &mut LogBuffer) -> Vec<Slot> {
         let bytes = u32::from_le_bytes(group[8..12].try_into().expect("four bytes")) as usize;
         let records = &group[GROUP_HEADER_BYTES..][..bytes];
         let (mut copied, mut slots, mut is_cleared) = ([0u64; SLOT_COUNT as usize / 64], Vec::new(), false);
@@ -62,7 +70,12 @@ impl Store {
             }
             let (word, bit) = (usize::from(slot.number() / 64), 1 << (slot.number() % 64));
             let is_copied = is_cleared || copied[word] & bit != 0;
-            match pass(slot) {
+            let key = || Key::new(record.key, Database(record.database), slot, self.seed);
+            let pass = match pass(slot) {
+                Pass::Part(cursor, known) => self.pass_of_part(&key(), (cursor, known)),
+                pass => pass,
+            };
+            match pass {
                 Pass::No => {}
                 Pass::Records if !(is_copied || record.has_pieces || record.is_staged) => {
                     out.append_record(&records[at - GROUP_HEADER_BYTES..][..record.bytes]);
@@ -72,15 +85,32 @@ impl Store {
                         copied[word] |= bit;
                         slots.push(slot);
                     }
-                    self.copy_key(&Key::new(record.key, Database(record.database), slot, self.seed), out);
+                    self.copy_key(&key(), out);
                 }
             }
         }
         slots
     }
 
+    /// How a record of a key is passed on whose slot is being filled.
+    fn pass_of_part(&self, key: &Key<'_>, (cursor, known): (ScanCursor, &Known)) -> Pass<'static> {
+        let group = self.group(key.group()).expect("a group whose log this is");
+        let place = (u64::from(key.group().number()) << 32) | u64::from(key.position());
+        let is_there = place < cursor.0 || Store::is_marked(&known.names, known.seed, key.bytes, key.database);
+        match is_there {
+            true => Pass::Records,
+            false if group.find(key).is_none() => Pass::Copies,
+            false => Pass::No,
+        }
+    }
+
     /// All keys of the slots went, and what came in the same group behind that is copied. Which slots.
-    fn pass_clear_on(&self, database: Option<Database>, pass: &dyn Fn(Slot) -> Pass, out: &mut LogBuffer) -> Vec<Slot> {
+    fn pass_clear_on<'k>(
+        &self,
+        database: Option<Database>,
+        pass: &dyn Fn(Slot) -> Pass<'k>,
+        out: &mut LogBuffer,
+    ) -> Vec<Slot> {
         let mut slots = Vec::new();
         for group in self.groups.iter().flatten().filter(|group| group.owner == self.core) {
             for slot in (0..=u8::MAX).map(|position| group.id().slot(position)).filter(|slot| pass(*slot) != Pass::No) {

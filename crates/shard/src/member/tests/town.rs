@@ -157,12 +157,7 @@ impl Town {
         self.harm_of = 0;
     }
 
-    /// Keys that followers had already when they were filled.
-    pub fn kept_keys(&self) -> u64 {
-        self.nodes.iter().map(|node| node.shard.fills().kept_keys).sum()
-    }
-
-    /// Keys that they were sent.
+    /// Keys that followers were sent when they were filled.
     pub fn sent_keys(&self) -> u64 {
         self.nodes.iter().map(|node| node.shard.fills().sent_keys).sum()
     }
