@@ -238,7 +238,8 @@ pub const HANDSHAKE_FRAME_BYTES_MAX: usize = 128;
 pub const UNPROVEN_CONNECTIONS_MAX: usize = 64;
 /// How long a connection of another node may prove nothing, milliseconds: some times as long as the slowest network's round trip.
 pub const UNPROVEN_MS_MAX: u64 = 3000;
-/// Bytes that a link keeps until its follower has persisted them; with more its follower is filled anew.
+/// Bytes that a link keeps until its follower has persisted them, beside twice the longest frame among them; with more its follower is filled
+/// anew.
 pub const LINK_BACKLOG_BYTES_MAX: usize = 64 << 20;
 /// Sets of followers that replies of one core wait for apart from each other, one byte per slot; slots beyond wait for all followers.
 pub const LANES_MAX: usize = 256;

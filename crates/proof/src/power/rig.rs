@@ -21,6 +21,10 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// After so many looks, ten minutes at least, it must have come to what is planned. Looks, because time passes also
 /// while somebody has stopped all of us.
 pub const LOOKS_MAX: u64 = 120_000;
+/// And for its first word.
+const SILENT_LOOKS_MAX: u64 = 24_000;
+/// So often a machine is started that says nothing.
+const BOOTS_MAX: u32 = 3;
 /// What a kernel prints when its file system is damaged, or it itself: then disk or machine would be to blame, and nothing is proved.
 const DAMAGED_MACHINE: &[&str] =
     &["EXT4-fs error", "I/O error", "EXT4-fs (vda): error", "guest: no disk", "Kernel panic"];
@@ -66,16 +70,35 @@ impl Rig {
         (variables, forwards): (&[(&str, String)], &[Forward]),
         cut_after: Option<u64>,
     ) -> Result<Guest, Vec<String>> {
-        {
-            let mut disk = self.disk();
-            disk.start();
-            if let Some(requests) = cut_after {
-                disk.cut_after(requests);
+        for _ in 0..BOOTS_MAX {
+            {
+                let mut disk = self.disk();
+                disk.start();
+                if let Some(requests) = cut_after {
+                    disk.cut_after(requests);
+                }
             }
+            let booted =
+                Guest::boot(&self.machine, (&self.disk, self.disks), (variables, forwards), &self.folder.join(console));
+            let mut guest = booted.map_err(|error| vec![format!("{UNPROVEN}the machine does not start: {error}")])?;
+            if self.has_begun(&mut guest) {
+                return Ok(guest);
+            }
+            guest.end();
         }
-        let booted =
-            Guest::boot(&self.machine, (&self.disk, self.disks), (variables, forwards), &self.folder.join(console));
-        booted.map_err(|error| vec![format!("{UNPROVEN}the machine does not start: {error}")])
+        Err(vec![format!("{UNPROVEN}the machine says nothing, not even that it starts")])
+    }
+
+    /// Whether a machine says anything at all, or its power has failed. One of thousands was seen that did neither for minutes and
+    /// kept its processors busy: nothing of ours had begun in it.
+    fn has_begun(&self, guest: &mut Guest) -> bool {
+        for _ in 0..SILENT_LOOKS_MAX {
+            if !guest.output().is_empty() || self.disk().is_cut() || !guest.is_well() {
+                return true;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        false
     }
 
     /// Waits until its servers serve (true) or the power has failed (false).
