@@ -23,9 +23,9 @@ impl Shard {
     /// What followers said since the last tick.
     pub(crate) fn note_crowd(&mut self) {
         let Some(membership) = self.membership.as_deref_mut() else { return };
-        let crowded = membership.links.crowded().unwrap_or_default();
+        let crowded = membership.links.crowded();
         if crowded != membership.crowded {
-            self.store.set_crowded(|index| crowded.word(index));
+            self.store.set_crowded(|index| crowded.as_ref().map_or(0, |slots| slots.word(index)));
             membership.crowded = crowded;
             self.update_checks();
         }

@@ -43,7 +43,7 @@ pub struct Membership {
     pub(crate) migrations: Migrations,
     pub(crate) strays: Strays,
     /// Slots of whose copies some are where there is no room.
-    pub(crate) crowded: SlotSet,
+    pub(crate) crowded: Option<SlotSet>,
     /// Until then it is believed that somebody reads here what others serve, microseconds.
     pub(crate) reads_until_us: u64,
 }
@@ -107,7 +107,7 @@ impl Shard {
             migrations: Migrations::default(),
             strays: Strays::default(),
             reads_until_us: 0,
-            crowded: SlotSet::default(),
+            crowded: None,
         }));
     }
 

@@ -378,13 +378,12 @@ impl SlotGroup {
 
     /// Of which slots another node says what expires: bit i of word w is slot 64 w + i of all.
     pub(crate) fn set_followed(&mut self, word: impl Fn(usize) -> u64) {
-        let first = usize::from(self.id.slot(0).number()) / 64;
-        self.followed = std::array::from_fn(|index| word(first + index));
+        self.followed = self.words_of(word);
     }
 
     /// Whether another node serves the slot.
     pub(crate) fn is_followed(&self, slot: Slot) -> bool {
-        self.followed[usize::from(slot.in_group() / 64)] >> (slot.in_group() % 64) & 1 == 1
+        evict::has(&self.followed, slot)
     }
 
     /// What a slot's sequence is on the node that it was copied from.

@@ -81,8 +81,13 @@ impl SlotGroup {
 
     /// Of whose slots copies are where there is no room: bit i of word w is slot 64 w + i of all.
     pub(crate) fn set_crowded(&mut self, word: impl Fn(usize) -> u64) {
+        self.crowded = self.words_of(word);
+    }
+
+    /// Its own words of a set of all slots.
+    pub(super) fn words_of(&self, word: impl Fn(usize) -> u64) -> [u64; 4] {
         let first = usize::from(self.id.slot(0).number()) / 64;
-        self.crowded = std::array::from_fn(|index| word(first + index));
+        std::array::from_fn(|index| word(first + index))
     }
 
     pub(crate) fn is_crowded(&self, slot: Slot) -> bool {
@@ -189,7 +194,7 @@ impl SlotGroup {
     }
 }
 
-fn has(slots: &[u64; 4], slot: Slot) -> bool {
+pub(super) fn has(slots: &[u64; 4], slot: Slot) -> bool {
     slots[usize::from(slot.in_group() / 64)] >> (slot.in_group() % 64) & 1 == 1
 }
 
