@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use base::planted::{Bug, is_planted};
 use base::{InstanceName, LogOrdinal, Slot, Version};
 use placement::ClusterView;
-use storage::{Marks, Store};
+use storage::{Arriving, Marks, Store};
 use wire::frame::Frame;
 
 use crate::fresh::Fresh;
@@ -50,6 +50,8 @@ pub struct Follow {
     /// Whether the first was told over this connection that there is no room here.
     is_full_told: bool,
     pub(crate) fresh: Fresh,
+    /// Long values on their way.
+    pub(crate) arriving: Arriving,
     /// When something came of it last, microseconds.
     pub(crate) heard_us: Option<u64>,
 }
@@ -70,6 +72,7 @@ impl Follow {
             synced_told: 0,
             is_full_told: false,
             fresh: Fresh::default(),
+            arriving: Arriving::default(),
             heard_us: None,
         }
     }
@@ -93,7 +96,9 @@ impl Follow {
     pub fn greet(&mut self, life: u64) -> u64 {
         // One that was voided is not begun again, even if all of it is still on its way.
         if life != self.life && life != self.voided {
-            *self = Follow { life, heard_us: self.heard_us, ..Follow::new(self.from) };
+            self.arriving.clear();
+            let arriving = std::mem::take(&mut self.arriving);
+            *self = Follow { life, arriving, heard_us: self.heard_us, ..Follow::new(self.from) };
         }
         // What was told over another connection may not have arrived.
         (self.told, self.synced_told, self.is_full_told) = (0, 0, false);
@@ -111,11 +116,17 @@ impl Follow {
         if self.life != 0 {
             self.voided = std::mem::take(&mut self.life);
         }
+        self.arriving.clear();
         self.fresh = Fresh::default();
     }
 
-    /// Does what a frame says. `me` is who takes it.
-    pub fn take(&mut self, frame: &Frame<'_>, (me, view): (InstanceName, &ClusterView), store: &mut Store) -> Taken {
+    /// Does what a frame says. `me` is who takes it; what it does is in log group `next`.
+    pub fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        (me, view): (InstanceName, &ClusterView),
+        (store, next): (&mut Store, LogOrdinal),
+    ) -> Taken {
         let Some((sequence, table)) = number_of(frame) else {
             return Taken::Broken("a frame that a link never carries this way".to_owned());
         };
@@ -131,7 +142,7 @@ impl Follow {
             // What is here is no copy any more, and stays: the fill of each slot compares it, or begins anew.
             Frame::Lacking { .. } => Ok(()),
             Frame::Group { records, .. } if !storage::are_of_slots(records, &holds) => return Taken::Refused,
-            Frame::Group { count, records, .. } => store.follow(records, count),
+            Frame::Group { count, records, .. } => store.follow(records, count, (&mut self.arriving, next)),
             Frame::Match { slot, .. } | Frame::Fill { slot, .. } if !holds(slot) => return Taken::Refused,
             Frame::Fill { slot, records, .. } if !storage::are_of_slots(records, &|found| found == slot) => {
                 return Taken::Broken(format!("a fill of slot {} has records of others", slot.number()));
@@ -144,7 +155,7 @@ impl Follow {
                 if is_anew {
                     store.forget_slot(slot);
                 }
-                let done = store.follow(records, count);
+                let done = store.follow(records, count, (&mut self.arriving, next));
                 if is_end && done.is_ok() {
                     store.end_copy(slot, Version(last), Version(removed));
                 }
@@ -277,7 +288,11 @@ mod tests {
 
     fn take(follow: &mut Follow, (sequence, table): (u64, u64), known: &ClusterView, store: &mut Store) -> Taken {
         let (count, records) = set(&vec![b'v'; sequence as usize]);
-        follow.take(&Frame::Group { sequence, table, count, records: &records }, (name(2), known), store)
+        follow.take(
+            &Frame::Group { sequence, table, count, records: &records },
+            (name(2), known),
+            (store, LogOrdinal(1)),
+        )
     }
 
     #[test]
@@ -322,9 +337,9 @@ mod tests {
             removed: 0,
             records: &records,
         };
-        let taken = follow.take(&fill(6), (name(2), &known), &mut store);
+        let taken = follow.take(&fill(6), (name(2), &known), (&mut store, LogOrdinal(1)));
         assert!(matches!(taken, Taken::Broken(_)) && !store.has_unsealed(), "{taken:?}");
-        assert_eq!(follow.take(&fill(5), (name(2), &known), &mut store), Taken::Done);
+        assert_eq!(follow.take(&fill(5), (name(2), &known), (&mut store, LogOrdinal(1))), Taken::Done);
     }
 
     /// What a new life finds stays until the slot is filled, and what of it is right stays then.
@@ -350,15 +365,15 @@ mod tests {
             follow.greet(8);
             let words = [slot].into_iter().collect::<SlotSet>().words();
             let lacking = Frame::Lacking { sequence: 1, table: 4, slots: &words };
-            assert_eq!(follow.take(&lacking, (name(2), &known), &mut store), Taken::Done);
+            assert_eq!(follow.take(&lacking, (name(2), &known), (&mut store, LogOrdinal(1))), Taken::Done);
             let answer = follow.answer(slot, (name(2), &known), &store);
             assert_eq!((answer.last, answer.keys.len()), (Version(1), 1));
             assert_eq!(follow.answer(slot, (name(2), &view(4, 1, 3)), &store), Marks::NOTHING, "it is not held here");
             let gone: Vec<[u8; 8]> = answer.keys.iter().map(|mark| mark.name.to_le_bytes()).collect();
             let gone = if is_gone { &gone[..] } else { &[] };
             let matched = Frame::Match { sequence: 2, table: 4, slot, last: 9, gone };
-            assert_eq!(follow.take(&matched, (name(2), &known), &mut store), Taken::Done);
-            assert_eq!(follow.take(&fill(3, is_anew), (name(2), &known), &mut store), Taken::Done);
+            assert_eq!(follow.take(&matched, (name(2), &known), (&mut store, LogOrdinal(1))), Taken::Done);
+            assert_eq!(follow.take(&fill(3, is_anew), (name(2), &known), (&mut store, LogOrdinal(1))), Taken::Done);
             assert_eq!(store.slot_len(slot), u32::from(!is_anew && !is_gone));
             assert_eq!(store.sequence(slot).0, Version(9));
         }

@@ -24,7 +24,7 @@ use base::planted::{Bug, is_planted};
 use base::{Horizon, InstanceName, LogOrdinal, Slot};
 use placement::SlotSet;
 use storage::log::LogBuffer;
-use storage::{Pass, Store};
+use storage::{Pass, PassedStages, Spent, Store};
 use wire::frame::{Frame, ParsedFrame};
 
 use crate::compare::Compares;
@@ -38,6 +38,10 @@ use crate::wanted::Wanted;
 const GATHER_US: u64 = 10_000;
 /// and how many bytes of them.
 const GATHER_BYTES: usize = 64 << 10;
+/// Names of long values in fills are above those in the log.
+const FILL_STAGES: u64 = 1 << 63;
+/// Bytes on the way above which no long value is begun to be logged, or gone on with: it would only fill the backlog.
+const LONG_BACKLOG_BYTES_MAX: usize = 8 << 20;
 
 /// A frame on its way.
 struct Entry {
@@ -79,6 +83,12 @@ pub struct Lead {
     kept: Option<SlotSet>,
     compares: Compares,
     filling: Option<Filling>,
+    /// Long values of which all blocks go,
+    passed: PassedStages,
+    /// and the name of the last one that a fill gave to another.
+    stages: u64,
+    /// What fills are done with.
+    spent: Vec<Spent>,
     /// Slots of which the follower has what is newer than the last log group that was passed on: groups up to
     /// `ahead_until` go as copies still.
     ahead: SlotSet,
@@ -128,6 +138,9 @@ impl Lead {
             kept: None,
             compares: Compares::default(),
             filling: None,
+            passed: PassedStages::default(),
+            stages: FILL_STAGES,
+            spent: Vec::new(),
             ahead: SlotSet::default(),
             ahead_until: LogOrdinal(0),
             life,
@@ -168,6 +181,23 @@ impl Lead {
         self.is_full.then(|| self.whole.union(&self.ahead))
     }
 
+    /// Whether long values of a slot are to wait for the follower. `is_connected`: it takes what goes; one that no reply waits for and
+    /// that takes nothing is not waited for either.
+    pub(crate) fn holds_long(&self, slot: Slot, is_connected: bool) -> bool {
+        let counts = self.awaited.contains(slot) || is_connected && self.slots.contains(slot);
+        counts && self.backlog_bytes > LONG_BACKLOG_BYTES_MAX
+    }
+
+    /// Bytes on the way.
+    pub(crate) fn backlog_bytes(&self) -> usize {
+        self.backlog_bytes
+    }
+
+    /// What fills are done with since the last call.
+    pub(crate) fn take_spent(&mut self) -> Vec<Spent> {
+        std::mem::take(&mut self.spent)
+    }
+
     /// Whether it holds everything that it is to hold.
     pub(crate) fn is_whole(&self) -> bool {
         self.suspects.is_empty() && self.slots.is_within(&self.held)
@@ -198,7 +228,7 @@ impl Lead {
         let slots = slots.without(&self.suspects);
         self.leave_out(&self.slots.without(&slots));
         (self.whole, self.held) = (self.whole.intersection(&slots), self.held.intersection(&slots));
-        self.filling = self.filling.take().filter(|filling| slots.contains(filling.slot));
+        self.give_up_long(|slot| !slots.contains(slot));
         self.compares.keep(&slots);
         self.ahead = self.ahead.intersection(&slots);
         if !awaited.is_within(&self.awaited) {
@@ -251,7 +281,9 @@ impl Lead {
         (self.suspects, self.suspected_at) = (self.suspects.union(&suspected), self.table);
         self.told = SlotSet::default();
         (self.whole, self.held) = (SlotSet::default(), SlotSet::default());
-        (self.kept, self.compares, self.filling, self.ahead) = (None, Compares::default(), None, SlotSet::default());
+        // What it would say goes with the backlog.
+        self.give_up_long(|_| true);
+        (self.kept, self.compares, self.ahead) = (None, Compares::default(), SlotSet::default());
         (self.unsynced, self.unshown, self.asked) = (Unsynced::default(), Unshown::default(), None);
         self.backlog.clear();
         (self.backlog_bytes, self.sequence, self.sent, self.life) = (0, 0, 0, life);
@@ -312,12 +344,14 @@ impl Lead {
             match &self.filling {
                 _ if self.whole.contains(slot) => Pass::Records,
                 _ if self.ahead.contains(slot) => Pass::Copies,
-                Some(filling) if filling.slot == slot => filling.pass(ordinal),
+                Some(filling) if filling.slot() == slot => filling.pass(ordinal),
                 // Its fill has not begun, and brings it.
                 _ => Pass::No,
             }
         };
-        let copied = store.pass_on(group, &pass, &mut records);
+        let mut passed = std::mem::take(&mut self.passed);
+        let copied = store.pass_on(group, &pass, &mut passed, &mut records);
+        self.passed = passed;
         let covers = if copied.is_empty() { ordinal } else { newest.max(ordinal) };
         self.considered = ordinal;
         if is_of_suspect.get() {
@@ -327,7 +361,7 @@ impl Lead {
             let slots = std::mem::take(&mut self.ahead);
             slots.iter().for_each(|slot| self.whole.insert(slot));
         }
-        if let Some(filling) = self.filling.as_mut().filter(|filling| copied.contains(&filling.slot)) {
+        if let Some(filling) = self.filling.as_mut().filter(|filling| copied.contains(&filling.slot())) {
             filling.newest = newest.max(ordinal);
         }
         if newest > ordinal {

@@ -6,7 +6,7 @@ use base::limits::FRAME_BYTES_MAX;
 use base::rng::Rng;
 use base::{ConnectionId, Effect, Horizon, InstanceName, Lanes, LogOrdinal, Slot};
 use placement::{ClusterView, SlotSet};
-use storage::Store;
+use storage::{StageBegin, Store};
 use wire::frame::{Frame, Opened};
 use wire::line::{Line, bound_unproven};
 use wire::trust::{Distrust, Distrusted, Greeted, Party, Purpose, Speaker, Token};
@@ -342,24 +342,25 @@ impl Links {
         self.distrusted.count()
     }
 
-    /// Does what whole frames say. Those that change the store wait while its log buffer has `log_bytes_max` and more; whether
+    /// Does what whole frames say, in log group `next`. Those that change the store wait while its log buffer has `log_bytes_max` and more; whether
     /// there may be such.
-    pub fn take_frames(&mut self, store: &mut Store, log_bytes_max: usize) -> bool {
+    pub fn take_frames(&mut self, (store, next): (&mut Store, LogOrdinal), log_bytes_max: usize) -> bool {
         let mut has_more = false;
         for number in 0..self.peers.len() {
             let is_full = |peer: &Peer, store: &Store| peer.side.changes_store() && store.log_bytes() >= log_bytes_max;
             while !is_full(&self.peers[number], store)
-                && let Some(bytes) = self.take_frame(number, store)
+                && let Some(bytes) = self.take_frame(number, (store, next))
             {
                 self.peers[number].line.skip(bytes);
             }
             has_more |= is_full(&self.peers[number], store);
         }
+        self.follows.iter_mut().for_each(|follow| store.let_go_of_arrived(&mut follow.arriving));
         has_more
     }
 
     /// Does the next frame of a connection; its bytes. `None`: nothing can be done now.
-    fn take_frame(&mut self, number: usize, store: &mut Store) -> Option<usize> {
+    fn take_frame(&mut self, number: usize, (store, next): (&mut Store, LogOrdinal)) -> Option<usize> {
         let view = Arc::clone(self.view.as_ref()?);
         let Peer { side, from, line } = &mut self.peers[number];
         let (id, side, from) = (line.id(), *side, *from);
@@ -387,7 +388,7 @@ impl Links {
                 let first = self.follows[follow].from();
                 let taken = match self.forgotten.is_counted_on(&frame, first, view.version()) {
                     true => Taken::Broken("it counts on what was swept".to_owned()),
-                    false => self.follows[follow].take(&frame, (self.me, &view), store),
+                    false => self.follows[follow].take(&frame, (self.me, &view), (store, next)),
                 };
                 return self.heed(number, taken).then_some(bytes);
             }
@@ -553,6 +554,28 @@ impl Links {
         self.closing.sort_unstable();
         self.closing.dedup();
         effects.extend(self.closing.drain(..).map(|connection| Effect::Close { connection }));
+    }
+
+    /// Gives back what fills are done with.
+    pub fn let_go_of_spent(&mut self, store: &mut Store) {
+        let spent = self.leads.iter_mut().flat_map(|(lead, _)| lead.take_spent());
+        spent.for_each(|spent| store.let_go_of_copied(spent));
+    }
+
+    /// Long values on their way here: where this instance's log has their first blocks.
+    pub fn begins_of_arriving(&self) -> impl Iterator<Item = &StageBegin> {
+        self.follows.iter().flat_map(|follow| follow.arriving.begins())
+    }
+
+    /// Bytes of long values on their way here.
+    pub fn arriving_bytes(&self) -> usize {
+        self.follows.iter().map(|follow| follow.arriving.bytes()).sum()
+    }
+
+    /// Whether what comes of a long value of `slot` is to wait: there is much on the way to a follower already.
+    pub fn hold_long(&self, slot: Slot) -> bool {
+        let holds = |(lead, contact): &(Lead, Contact)| lead.holds_long(slot, matches!(contact, Contact::Going { .. }));
+        self.leads.iter().any(holds)
     }
 
     /// Slots of whose copies some are where there is no room.

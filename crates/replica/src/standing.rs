@@ -22,6 +22,8 @@ pub struct LeadStanding {
     pub silent_us: u64,
     /// It said that it has no room for more.
     pub is_full: bool,
+    /// Bytes that went and that it has not said to have, or that are to go.
+    pub backlog_bytes: usize,
 }
 
 /// A link from who is first.
@@ -68,6 +70,7 @@ impl Links {
             has_until,
             silent_us: if is_behind { self.now_us.saturating_sub(lead.heard_us) } else { 0 },
             is_full: lead.is_full,
+            backlog_bytes: lead.backlog_bytes(),
         }
     }
 

@@ -65,9 +65,11 @@ impl Shard {
     pub(crate) fn with_checkpoints(&mut self, act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> Asked) {
         let life = self.life();
         let (uploads, parked, fetches) = (&self.uploads, &self.parked_hops, &self.fetches);
-        let units = &self.units;
+        // What comes from elsewhere will not come any more once the node ends.
+        let (units, membership) = (&self.units, self.membership.as_deref().filter(|_| !self.stopping));
         let begin = |store: &Store, sealed: LogOrdinal| {
-            uploads.begin_of_runs(waiting_values(parked, fetches, units), store, sealed)
+            let arriving = membership.iter().flat_map(|membership| membership.links.begins_of_arriving());
+            uploads.begin_of_runs(waiting_values(parked, fetches, units), arriving, store, sealed)
         };
         let long_bytes_max = self.run_bytes_in_company();
         let Some((checkpoints, log)) = self.checkpoints.as_mut().zip(self.log.as_mut()) else { return };

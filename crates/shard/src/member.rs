@@ -241,6 +241,7 @@ impl Shard {
         let awaits_room = self.log.as_ref().is_some_and(|log| log.awaits_segment() || log.refusal().is_some());
         // Nobody but this core's log says how much may come from elsewhere: the rest waits with its connection.
         let log_bytes_max = if awaits_room { 0 } else { self.put_off.log_bytes_max() };
+        let next = self.log.as_ref().map_or(LogOrdinal(1), storage::log::LogWriter::next_ordinal);
         let Some(membership) = &mut self.membership else { return };
         arrivals.retain(|arrival| {
             let is_of_link = membership.links.knows(arrival.connection);
@@ -252,7 +253,7 @@ impl Shard {
         membership.links.greet(self.now.monotonic_us);
         // What a failed log cannot hold is not done either.
         if self.log.as_ref().is_none_or(|log| log.failure().is_none()) && !self.stopping {
-            let has_more = membership.links.take_frames(&mut self.store, log_bytes_max);
+            let has_more = membership.links.take_frames((&mut self.store, next), log_bytes_max);
             if has_more && !awaits_room {
                 self.put_off.note();
             }
@@ -293,6 +294,7 @@ impl Shard {
         let promise = has_lease.then(|| (&self.horizon, seal.as_ref().map(Seal::slots)));
         let hurries = seal.is_some() || !self.copy_waits.is_empty();
         links.go_on((now_us, hurries), (&self.store, newest), promise, &mut self.effects);
+        links.let_go_of_spent(&mut self.store);
     }
 
     pub(crate) fn links_have_more(&self) -> bool {

@@ -139,7 +139,8 @@ impl Shard {
 
     /// Bytes on their way into the store.
     fn on_its_way_bytes(&self) -> usize {
-        self.uploads.bytes() + self.memory.held_bytes
+        let arriving = self.membership.as_deref().map_or(0, |membership| membership.links.arriving_bytes());
+        self.uploads.bytes() + arriving + self.memory.held_bytes
     }
 
     /// Tells core 0 what this core's store takes; core 0 tells all what the process takes beside them.

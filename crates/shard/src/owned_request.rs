@@ -1,7 +1,8 @@
 //! A request that outlives its receive buffer: blocked, parked, or part of a unit over several cores.
 
-use base::{Blocks, LogOrdinal, Slot, SlotGroupId, Span};
+use base::{Blocks, Slot, Span};
 use commands::LongArgument;
+use storage::StageBegin;
 use wire::Arguments;
 use wire::registry::CommandSpec;
 
@@ -66,14 +67,10 @@ impl LongValue {
 pub struct Stage {
     /// Its number in the log.
     pub number: u64,
-    /// The log group that has the first block.
-    pub first: LogOrdinal,
     /// Bytes that the log has from its beginning on.
     pub bytes: u64,
-    /// The slot group of its key.
-    pub group: SlotGroupId,
-    /// [`storage::SlotGroup::clears`] of that when the first block came; `None` if the group was lent.
-    pub clears: Option<u64>,
+    /// Where that is.
+    pub begin: StageBegin,
 }
 
 impl OwnedRequest {

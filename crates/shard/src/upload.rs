@@ -22,7 +22,7 @@ use base::planted::{Bug, is_planted};
 use base::{BLOCK_BYTES, Blocks, ConnectionId, LogOrdinal};
 use commands::ToStage;
 use session::Gate;
-use storage::Store;
+use storage::{StageBegin, Store};
 use wire::Arguments;
 use wire::registry::{CommandSpec, Family, Resolved};
 
@@ -55,14 +55,12 @@ const UNSYNCED_BYTES_DUE: u64 = 4 << 20;
 /// The requests of one core with long values.
 pub(crate) struct Uploads {
     queue: VecDeque<Upload>,
-    /// Values that went to the log since the start.
-    stages: u64,
     slice_bytes: usize,
 }
 
 impl Default for Uploads {
     fn default() -> Self {
-        Uploads { queue: VecDeque::new(), stages: 0, slice_bytes: UPLOAD_BYTES }
+        Uploads { queue: VecDeque::new(), slice_bytes: UPLOAD_BYTES }
     }
 }
 
@@ -83,11 +81,12 @@ impl Uploads {
     }
 
     /// The log group up to which a run that begins now has everything: what is sealed, but not the blocks of values whose
-    /// requests, here or among those that wait behind them, have not run. `None` while such blocks are older than a clear: a
-    /// replay from there would bring keys back, because the run has what came after the clear already.
+    /// requests, here or among those that wait behind them, have not run, or that are `arriving` from elsewhere. `None` while such blocks
+    /// are older than a clear.
     pub(crate) fn begin_of_runs<'p>(
         &'p self,
         waiting: impl Iterator<Item = &'p LongValue>,
+        arriving: impl Iterator<Item = &'p StageBegin>,
         store: &Store,
         sealed: LogOrdinal,
     ) -> Option<LogOrdinal> {
@@ -95,10 +94,9 @@ impl Uploads {
             return Some(sealed);
         }
         let values = self.queue.iter().flat_map(Upload::values).chain(waiting);
-        values.filter_map(|value| value.stage).try_fold(sealed, |begin, stage| {
-            let clears = store.group(stage.group).map(storage::SlotGroup::clears);
-            (clears.is_some() && clears == stage.clears).then(|| begin.min(LogOrdinal(stage.first.0 - 1)))
-        })
+        let begins = values.filter_map(|value| value.stage.map(|stage| stage.begin));
+        let mut begins = begins.chain(arriving.copied());
+        begins.try_fold(sealed, |begin, stage| stage.begin_of_runs(store, begin))
     }
 }
 
@@ -254,8 +252,12 @@ impl Shard {
         self.store.take_saw_uncommitted();
         let before = parked.request.take_long();
         let mut upload = Upload::kept(parked, first, before.last());
+        let goes_on = upload.values().iter().any(|value| value.stage.is_some());
         // It may be the last one that has them.
-        self.let_go(before);
+        match goes_on {
+            true => self.store.let_go(before.into_iter().map(|value| value.blocks)),
+            false => self.let_go(before),
+        }
         let rounds = upload.values().first().map_or(0, |value| value.rounds);
         let is_rest = rounds > 0 && (upload.missing_bytes() <= UPLOAD_BYTES || rounds > ROUNDS_MAX);
         if !is_rest || self.takes_no_blocks(&upload) {
@@ -273,6 +275,9 @@ impl Shard {
 
     /// Nobody needs these any more.
     pub(crate) fn let_go(&mut self, values: Vec<LongValue>) {
+        for (slot, stage) in values.iter().filter_map(|value| Some((value.slot, value.stage?))) {
+            self.store.end_stage(slot, stage.number);
+        }
         self.store.let_go(values.into_iter().map(|value| value.blocks));
     }
 
@@ -294,7 +299,7 @@ impl Shard {
         }
         let company_bytes = if self.has_company() { UPLOAD_BYTES_IN_COMPANY } else { usize::MAX };
         let slice_bytes = self.uploads.slice_bytes.min(company_bytes);
-        let mut moved = 0;
+        let (mut moved, mut held) = (0, 0);
         while let Some(mut upload) = self.uploads.queue.pop_front() {
             if !upload.is_half_laid() && self.takes_no_blocks(&upload) {
                 upload.give_up_log();
@@ -305,6 +310,15 @@ impl Shard {
                 self.go_on(upload);
                 continue;
             }
+            if upload.is_missed() && self.outruns_followers(&mut upload) {
+                self.uploads.queue.push_back(upload);
+                held += 1;
+                if held >= self.uploads.queue.len() {
+                    return;
+                }
+                continue;
+            }
+            held = 0;
             let waits_for_disk = upload.is_missed() && self.outruns_disk_with_long();
             if moved >= slice_bytes || waits_for_disk || moved > 0 && self.is_late() {
                 return self.uploads.queue.push_front(upload);
@@ -333,6 +347,12 @@ impl Shard {
         self.pace.holds_uploads || self.is_ahead_of_disk()
     }
 
+    /// Much is on the way to a copy of it; what comes from there ends with a tick.
+    fn outruns_followers(&self, upload: &mut Upload) -> bool {
+        let links = self.membership.as_deref().map(|membership| &membership.links);
+        links.zip(upload.next_value()).is_some_and(|(links, value)| links.hold_long(value.slot))
+    }
+
     fn is_ahead_of_disk(&self) -> bool {
         self.log.as_ref().is_some_and(|log| log.unsynced_bytes() > UNSYNCED_BYTES_MAX || log.awaits_segment_with_long())
     }
@@ -347,13 +367,11 @@ impl Shard {
         }
         let next = self.log.as_ref().map(storage::log::LogWriter::next_ordinal);
         let clears = self.store.group(slot.group()).map(storage::SlotGroup::clears);
-        let Some((buffer, next)) = self.store.log_mut().zip(next) else { return self.uploads.slice_bytes };
-        let stages = &mut self.uploads.stages;
-        let stage = value.stage.get_or_insert_with(|| {
-            *stages += 1;
-            Stage { number: *stages, first: next, bytes: 0, group: slot.group(), clears }
-        });
-        let number = stage.number;
+        let Some(first) = next else { return self.uploads.slice_bytes };
+        let begin = StageBegin { first, group: slot.group(), clears };
+        let begun = || Stage { number: self.store.begin_stage(), bytes: 0, begin };
+        let number = value.stage.get_or_insert_with(begun).number;
+        let Some(buffer) = self.store.log_mut() else { return self.uploads.slice_bytes };
         let Some(NextBlock { offset, bytes, is_again }) = upload.next_block() else { return 0 };
         match is_again {
             true => buffer.append_block_again(slot, (number, offset), &bytes),

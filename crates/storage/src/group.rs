@@ -63,6 +63,13 @@ pub struct Record<'a> {
     pub value: Value<'a>,
 }
 
+impl Record<'_> {
+    /// When it expires, as a change says it.
+    pub(crate) fn expiry(&self) -> types::Expiry {
+        self.expire_at_ms.map_or(types::Expiry::Clear, types::Expiry::At)
+    }
+}
+
 /// Where a key's record was found; valid until the next change of the group.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {

@@ -25,6 +25,7 @@ pub mod index;
 pub mod key;
 mod lazy_free;
 pub mod log;
+mod long_value;
 pub mod maintenance;
 pub mod recency;
 pub mod record;
@@ -40,7 +41,7 @@ pub use recency::Recency;
 pub use record::Form;
 pub use store::counters::Lookups;
 pub use store::{
-    Comparison, EXPIRED_KEY_COST, Known, LentPart, Mark, Marks, NotApplied, Pass, ReadCold, ScanCursor, Store, Tiered,
-    are_of_slots, records_of_slots,
+    Arriving, Comparison, EXPIRED_KEY_COST, Known, LentPart, Mark, Marks, NotApplied, Pass, PassedStages, ReadCold,
+    ScanCursor, SlotCopy, Spent, StageBegin, Store, Tiered, are_of_slots, records_of_slots,
 };
 pub use tiering::ColdValue;

@@ -15,6 +15,8 @@ mod pass_on;
 mod promise;
 mod replay;
 mod scan;
+mod slot_copy;
+mod stages;
 mod tier;
 
 pub use follow::{are_of_slots, records_of_slots};
@@ -22,6 +24,8 @@ pub use marks::{Comparison, Mark, Marks};
 pub use pass_on::{Known, Pass};
 pub use replay::ReadCold;
 pub use scan::{EXPIRED_KEY_COST, ScanCursor};
+pub use slot_copy::{SlotCopy, Spent};
+pub use stages::{Arriving, PassedStages, StageBegin};
 pub use tier::Tiered;
 
 use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};
@@ -82,6 +86,7 @@ pub struct Store {
     touched_all: bool,
     ledger: promise::Ledger,
     changes: u64,
+    stages: stages::OwnStages,
     expired: u64,
     lookups: counters::Lookups,
     expiry_cursor: (u8, u32),
@@ -110,6 +115,7 @@ impl Store {
             touched_all: false,
             ledger: promise::Ledger::default(),
             changes: 0,
+            stages: stages::OwnStages::default(),
             expired: 0,
             lookups: counters::Lookups::default(),
             expiry_cursor: (0, 0),
@@ -308,6 +314,7 @@ impl Store {
         }
         group.end_skip(key.slot);
         self.changes += 1;
+        self.stages.note(change);
         self.may_expire |= change.sets_expiry();
         if group.owner != self.core {
             let owner = group.owner;

@@ -3,7 +3,7 @@
 //! ```text
 //!  0         4        8      9         10      12
 //!  length    crc32c   kind   version   zero    body …                     little endian; the checksum covers all behind it
-//!  u32       u32      u8     u8 = 3    u16
+//!  u32       u32      u8     u8 = 4    u16
 //!
 //!  1 hello      life u64 · table u64
 //!  2 welcome    life u64 · taken u64 · table u64 · incarnation u64
@@ -22,6 +22,8 @@
 //! 15 room       is full u8
 //! ```
 //!
+//! Records are those of a log: long values come as blocks in front of the change that names their stage.
+//!
 //! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Each frame but a handshake's is sealed
 //! behind its length, and its mark stands behind it.
 
@@ -32,8 +34,9 @@ use base::{SLOT_COUNT, Slot};
 pub const LENGTH_BYTES: usize = 4;
 /// Bytes before a frame's body.
 pub const FRAME_HEAD_BYTES: usize = 12;
-/// What both ends must speak. 2: records have short heads (data format 7). 3: frames are sealed.
-pub const FRAME_VERSION: u8 = 3;
+/// What both ends must speak. 2: records have short heads (data format 7). 3: frames are sealed. 4: long values come in
+/// blocks.
+pub const FRAME_VERSION: u8 = 4;
 /// Words of a set of slots.
 pub const SLOT_WORDS: usize = SLOT_COUNT as usize / 64;
 

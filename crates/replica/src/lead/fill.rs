@@ -4,7 +4,7 @@ use base::limits::LINK_FILL_BYTES_MAX;
 use base::{LogOrdinal, Slot};
 use placement::SlotSet;
 use storage::log::LogBuffer;
-use storage::{Comparison, Known, Marks, Pass, ScanCursor, Store};
+use storage::{Comparison, Known, Marks, Pass, SlotCopy, Store};
 use wire::frame::{Frame, MarkBytes};
 
 use super::Lead;
@@ -17,10 +17,7 @@ const FRAME_COST_BYTES: usize = 256;
 
 /// A slot that is being filled.
 pub(super) struct Filling {
-    pub(super) slot: Slot,
-    cursor: ScanCursor,
-    /// What the follower has of it already.
-    known: Known,
+    copy: SlotCopy,
     /// What the follower had of it goes with the first frame.
     is_anew: bool,
     is_begun: bool,
@@ -29,9 +26,14 @@ pub(super) struct Filling {
 }
 
 impl Filling {
+    /// Which.
+    pub(super) fn slot(&self) -> Slot {
+        self.copy.slot()
+    }
+
     /// How changes of the slot in log group `ordinal` are passed on.
     pub(super) fn pass(&self, ordinal: LogOrdinal) -> Pass<'_> {
-        if ordinal > self.newest { Pass::Part(self.cursor, &self.known) } else { Pass::Copies }
+        if ordinal > self.newest { Pass::Part(self.copy.cursor(), self.copy.known()) } else { Pass::Copies }
     }
 }
 
@@ -63,7 +65,7 @@ impl Lead {
         self.lacks = self.filling.is_some() || self.slots.first_outside([&self.whole, &self.ahead]).is_some();
         let mut wanted = self.slots.intersection(kept).without(&self.whole).without(&self.ahead);
         if let Some(filling) = &self.filling {
-            wanted.remove(filling.slot);
+            wanted.remove(filling.slot());
         }
         self.compares.ask(&wanted)
     }
@@ -81,9 +83,9 @@ impl Lead {
                 Some(filling) => filling,
                 None => self.begin_filling(store, newest),
             };
-            fills.kept_keys += if filling.is_begun { 0 } else { filling.known.names.len() as u64 };
+            fills.kept_keys += if filling.is_begun { 0 } else { filling.copy.known().names.len() as u64 };
             let (keys, slice_bytes) = self.fill_on(filling, store, newest);
-            fills.sent_keys += u64::from(keys);
+            fills.sent_keys += keys;
             bytes += slice_bytes + FRAME_COST_BYTES;
         }
         bytes
@@ -103,37 +105,55 @@ impl Lead {
                 Some(known)
             }
         };
-        let (cursor, is_anew) = (Store::slot_range(slot).start, known.is_none());
-        let known = Known { seed, names: known.unwrap_or_default() };
-        Filling { slot, cursor, known, is_anew, is_begun: false, newest }
+        let is_anew = known.is_none();
+        let copy = SlotCopy::new(slot, Known { seed, names: known.unwrap_or_default() });
+        Filling { copy, is_anew, is_begun: false, newest }
     }
 
     /// Sends the next slice of a slot; its keys and bytes.
-    fn fill_on(&mut self, filling: Filling, store: &Store, newest: LogOrdinal) -> (u32, usize) {
-        let Filling { slot, cursor, known, is_anew, is_begun, .. } = filling;
-        let mut copies = LogBuffer::default();
-        let next = store.copy_slot(cursor, slot, FILL_SLICE_BYTES, &known, &mut copies);
+    fn fill_on(&mut self, mut filling: Filling, store: &Store, newest: LogOrdinal) -> (u64, usize) {
+        let (mut copies, slot, is_anew) = (LogBuffer::default(), filling.slot(), filling.is_anew && !filling.is_begun);
+        let is_end = store.copy_slice(&mut filling.copy, FILL_SLICE_BYTES, Some(&mut self.stages), &mut copies);
         let ((last, removed), table) = (store.sequence(slot), self.table);
-        let (count, records, is_end) = (copies.records(), copies.record_slice(), next.is_none());
+        let (count, records) = (copies.records(), copies.record_slice());
         let fill = |sequence| Frame::Fill {
             sequence,
             table,
             slot,
             is_end,
-            is_anew: is_anew && !is_begun,
+            is_anew,
             count,
             last: last.0,
             removed: removed.0,
             records,
         };
         self.push((None, newest), is_end.then_some(slot), fill);
-        self.filling = next.map(|cursor| Filling { slot, cursor, known, is_anew, is_begun: true, newest });
+        let keys = filling.copy.take_keys();
+        self.spent.extend(filling.copy.take_spent());
         if is_end {
             match newest > self.considered {
                 true => self.note_ahead(slot, newest),
                 false => self.whole.insert(slot),
             }
+        } else {
+            self.filling = Some(Filling { is_begun: true, newest, ..filling });
         }
-        (count, copies.record_bytes())
+        (keys, copies.record_bytes())
+    }
+
+    /// Of long values in these slots the follower will not get the rest: it is told so.
+    pub(super) fn give_up_long(&mut self, gives_up: impl Fn(Slot) -> bool) {
+        let mut told = LogBuffer::default();
+        for (stage, slot) in self.passed.keep(|slot| !gives_up(slot)) {
+            told.append_unneeded(slot, stage);
+        }
+        if let Some(mut filling) = self.filling.take_if(|filling| gives_up(filling.slot())) {
+            filling.copy.append_given_up(&mut told);
+            self.spent.extend(filling.copy.take_spent());
+        }
+        if !told.is_empty() {
+            let (count, records, table) = (told.records(), told.record_slice(), self.table);
+            self.push((None, LogOrdinal(0)), None, |sequence| Frame::Group { sequence, table, count, records });
+        }
     }
 }

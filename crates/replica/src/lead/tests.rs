@@ -1,5 +1,7 @@
 //! One link without a connection: a store that leads, one that follows, and log groups that are passed on late.
 
+mod long;
+
 use base::{ConnectionId, CoreId, Database, NodeId, SlotGroupId};
 use placement::{Chain, ClusterView};
 use storage::SlotGroup;
@@ -120,7 +122,7 @@ impl Rig {
     fn take_frame(&mut self) -> bool {
         let Some(entry) = self.lead.backlog.front() else { return false };
         let ParsedFrame::Whole(frame, _) = wire::frame::Frame::parse(&entry.bytes) else { panic!("a whole frame") };
-        assert_eq!(self.follow.take(&frame, (name(2), &self.view), &mut self.copy), Taken::Done);
+        assert_eq!(self.follow.take(&frame, (name(2), &self.view), (&mut self.copy, LogOrdinal(1))), Taken::Done);
         let sequence = entry.sequence;
         self.lead.on_persisted(sequence);
         true
@@ -288,7 +290,7 @@ fn frames_of_slots_that_left_the_link_go_without_them() {
             assert!(storage::are_of_slots(records, &|found| found == slot()));
         }
         assert!(!matches!(frame, wire::frame::Frame::Fill { slot, .. } if slot == other));
-        assert_eq!(rig.follow.take(&frame, (name(2), view), &mut rig.copy), Taken::Done);
+        assert_eq!(rig.follow.take(&frame, (name(2), view), (&mut rig.copy, LogOrdinal(1))), Taken::Done);
     }
     let count = |store: &Store, slot| store.keys_in_slot(slot, Database(0), 9).len();
     assert_eq!((count(&rig.copy, slot()), count(&rig.copy, other)), (1, 0));

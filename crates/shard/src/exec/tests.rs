@@ -13,7 +13,8 @@ fn begin_of_runs(core: &Core) -> Option<LogOrdinal> {
     let shard = &core.shard;
     let sealed = shard.log.as_ref().unwrap().sealed();
     let waiting = waiting_values(&shard.parked_hops, &shard.fetches, &shard.units);
-    shard.uploads.begin_of_runs(waiting, &shard.store, sealed)
+    let arriving = shard.membership.iter().flat_map(|membership| membership.links.begins_of_arriving());
+    shard.uploads.begin_of_runs(waiting, arriving, &shard.store, sealed)
 }
 
 fn queue(core: &mut Core, requests: &[&[&[u8]]]) {

@@ -4,6 +4,7 @@
 mod copies;
 mod copy_reads;
 mod lanes;
+mod long;
 mod plain;
 mod strays;
 pub(crate) mod town;

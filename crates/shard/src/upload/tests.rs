@@ -10,7 +10,8 @@ use crate::one_core::{Core, Segments, bulk, request, turn, value};
 fn begin_of_runs(core: &Core, sealed: LogOrdinal) -> Option<LogOrdinal> {
     let shard = &core.shard;
     let waiting = waiting_values(&shard.parked_hops, &shard.fetches, &shard.units);
-    shard.uploads.begin_of_runs(waiting, &shard.store, sealed)
+    let arriving = shard.membership.iter().flat_map(|membership| membership.links.begins_of_arriving());
+    shard.uploads.begin_of_runs(waiting, arriving, &shard.store, sealed)
 }
 
 #[test]

@@ -142,8 +142,8 @@ struct GroupRun {
 /// A run that is being made.
 struct Making {
     writer: RunWriter,
-    /// [`crate::SlotGroup::change_sum`] when it began.
-    begin_sum: u64,
+    /// [`crate::SlotGroup::change_sum`] when it began; `None` when the log has changes of the group behind where it begins.
+    begin_sum: Option<u64>,
     /// [`crate::SlotGroup::clears`] when it began.
     clears: u64,
     /// Bytes of the log at which it was due; `None` where the memory limit, or a stop, asked for it.

@@ -75,7 +75,7 @@ impl Checkpoints {
                 false => self.give_back(&header, view, &mut names),
             }
             let run = self.run_mut(&header);
-            (run.bytes, run.keys, run.known_sum) = (bytes, keys, Some(making.begin_sum));
+            (run.bytes, run.keys, run.known_sum) = (bytes, keys, making.begin_sum);
         }
         self.pins.remove(names, view.effects);
         self.set_stride(view);

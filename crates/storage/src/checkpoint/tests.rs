@@ -24,6 +24,8 @@ struct Log {
     life: Life,
     first_pending: Option<LogOrdinal>,
     may_begin: bool,
+    /// The last log group before the blocks of a long value that is on its way.
+    before_blocks: Option<LogOrdinal>,
     /// Runs that were begun, published and dropped, and files that were removed, in order.
     begun: Vec<String>,
     published: Vec<String>,
@@ -56,6 +58,7 @@ impl Log {
             life: Life::Serving,
             first_pending: None,
             may_begin: true,
+            before_blocks: None,
             begun: Vec::new(),
             published: Vec::new(),
             dropped: Vec::new(),
@@ -79,8 +82,8 @@ impl Log {
     }
 
     fn with<R>(&mut self, act: impl FnOnce(&mut Checkpoints, &mut View<'_>) -> R) -> R {
-        let may_begin = self.may_begin;
-        let begin = |_: &Store, sealed| may_begin.then_some(sealed);
+        let (may_begin, before_blocks) = (self.may_begin, self.before_blocks);
+        let begin = |_: &Store, sealed| may_begin.then(|| before_blocks.map_or(sealed, |before| before.min(sealed)));
         let work = self.checkpoints.work_wanted(&self.store, &self.log, self.now);
         let mut view = View {
             store: &mut self.store,
@@ -308,6 +311,26 @@ fn a_stop_drops_what_is_under_way_and_at_rest_what_changed_gets_its_last_run() {
     let groups: Vec<&str> = log.published.iter().map(|name| &name[..3]).collect();
     assert_eq!(groups, ["g00", "g02"]);
     assert_eq!(log.checkpoints.dirty_group(&log.store), None);
+}
+
+/// Where blocks of a long value kept its begin back the log has what the run has, too: once they are there, or will never be, a stop
+/// makes it anew, or the next start would read that.
+#[test]
+fn a_run_that_began_before_what_it_has_is_made_again_at_a_stop() {
+    let mut log = Log::new();
+    log.write(1, 1);
+    log.before_blocks = Some(log.log.sealed());
+    log.write(0, 3);
+    log.sync();
+    log.life = Life::Resting;
+    log.come_to_rest();
+    let groups = |log: &Log| log.published.iter().map(|name| name[..3].to_owned()).collect::<Vec<_>>();
+    assert_eq!(groups(&log), ["g00", "g01"]);
+    log.before_blocks = None;
+    log.come_to_rest();
+    assert_eq!(groups(&log)[2..], ["g00", "g01"]);
+    log.come_to_rest();
+    assert_eq!(log.published.len(), 4, "they have all of it now");
 }
 
 /// A copy's versions are its first's: nothing of a slot that it gets anew may be larger than what it had.

@@ -24,7 +24,9 @@ impl Checkpoints {
             return;
         }
         let (writer, bytes) = RunWriter::begin(header, view.store.tiers());
-        let (begin_sum, clears) = (group.change_sum(), group.clears());
+        // Behind an earlier begin the log has what the run has, too, and a start would read it.
+        let is_last = begin == view.log.sealed();
+        let (begin_sum, clears) = (is_last.then(|| group.change_sum()), group.clears());
         self.begun += 1;
         view.store.note_run_begun();
         // A run that the memory limit asked for is not one of the log's turns.

@@ -7,7 +7,7 @@ use base::{Blocks, Database, Slot, Version};
 use types::change::{PUT_HEAD_BYTES_MAX, put_head};
 use types::{Change, Expiry, Kind};
 
-use super::format::{BLOCK_AGAIN, GROUP_HEADER_BYTES, UnitMark, Witness, tag};
+use super::format::{BLOCK_AGAIN, BLOCK_UNNEEDED, GROUP_HEADER_BYTES, UnitMark, Witness, tag};
 use super::record::{
     FLAG_COPIED, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, RECORD_CHECKSUM_BYTES, RECORD_HEAD_BYTES_MAX, RecordForm,
     RecordHead, Records,
@@ -32,6 +32,8 @@ pub struct LogBuffer {
     records: u32,
     /// Bytes of blocks of long values.
     block_bytes: u64,
+    /// Whether all keys of a slot went.
+    has_forget: bool,
     /// Room for the body of a change, whose length is in front of it; empty between two.
     body: Vec<u8>,
 }
@@ -47,7 +49,7 @@ impl LogBuffer {
     pub fn reusing(mut bytes: Vec<u8>) -> LogBuffer {
         bytes.clear();
         bytes.resize(GROUP_HEADER_BYTES, 0);
-        LogBuffer { bytes, records: 0, block_bytes: 0, body: Vec::new() }
+        LogBuffer { bytes, records: 0, block_bytes: 0, has_forget: false, body: Vec::new() }
     }
 
     /// The next records are built in the memory of a group that was written, if there are none yet. One place for all of them
@@ -174,6 +176,7 @@ impl LogBuffer {
 
     /// Append that all keys of a slot went.
     pub(crate) fn append_forget(&mut self, slot: Slot) {
+        self.has_forget = true;
         self.append_of_slot(slot, Version::ABSENT, tag::FORGET, &[]);
     }
 
@@ -193,7 +196,12 @@ impl LogBuffer {
     /// Without records, its memory kept.
     pub fn clear(&mut self) {
         self.bytes.truncate(GROUP_HEADER_BYTES);
-        (self.records, self.block_bytes) = (0, 0);
+        (self.records, self.block_bytes, self.has_forget) = (0, 0, false);
+    }
+
+    /// Whether all keys of some slot went.
+    pub(crate) fn has_forget(&self) -> bool {
+        self.has_forget
     }
 
     /// Bytes of blocks of long values among the records.
@@ -229,13 +237,13 @@ impl LogBuffer {
         &mut self,
         key: &Key<'_>,
         version: Version,
-        put: (Kind, Expiry),
+        (kind, expiry, is_copy): (Kind, Expiry, bool),
         (stage, bytes): (u64, u64),
     ) {
-        let (kind, expiry) = put;
         let mut room = [0; PUT_HEAD_BYTES_MAX];
         let tag = Change::Put { kind, value: &[], expiry }.tag();
-        self.append_staged(key, version, (tag, 0, put_head(&mut room, kind, expiry)), (stage, bytes));
+        let flags = if is_copy { FLAG_COPIED } else { 0 };
+        self.append_staged(key, version, (tag, flags, put_head(&mut room, kind, expiry)), (stage, bytes));
     }
 
     fn append_staged(
@@ -261,6 +269,11 @@ impl LogBuffer {
     /// Append a part again that came before, and perhaps more behind it: it was written to.
     pub fn append_block_again(&mut self, slot: Slot, (stage, offset): (u64, u64), bytes: &[u8]) {
         self.append_block(slot, (stage, offset | BLOCK_AGAIN), bytes);
+    }
+
+    /// Append that nobody needs the blocks of a stage.
+    pub fn append_unneeded(&mut self, slot: Slot, stage: u64) {
+        self.append_block(slot, (stage, BLOCK_UNNEEDED), &[]);
     }
 
     fn append_pieces<'a>(

@@ -53,6 +53,9 @@ const fn group_magic(form: RecordForm) -> &'static [u8; 4] {
 
 /// In the offset of a block: these bytes come again, because the value was written to.
 pub(crate) const BLOCK_AGAIN: u64 = 1 << 63;
+/// As the offset of a block: there will be no change that names its stage. No value is that long, so who replays a log lets go of what
+/// came, as of every value in which a part is missing.
+pub(crate) const BLOCK_UNNEEDED: u64 = u64::MAX;
 
 /// Record tags that are not changes of a key; [`types::Change::tag`] stays below them.
 pub mod tag {

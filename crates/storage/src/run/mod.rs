@@ -12,14 +12,12 @@
 //!
 //! - [`mod@format`]: the bytes
 //! - [`writer`]: from a group to a run
-//! - `long`: values that take more than one slice
 //! - `cold`: values that are copied from the run before
 //! - [`load`]: from runs to groups
 
 mod cold;
 pub mod format;
 pub mod load;
-mod long;
 pub mod writer;
 
 pub use cold::Stretch;

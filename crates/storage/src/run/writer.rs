@@ -2,18 +2,18 @@
 
 use base::{LogOrdinal, Slot, Text};
 use types::change::{PUT_HEAD_BYTES_MAX, put_head};
-use types::{Change, Expiry, Kind, ListSnapshot};
+use types::{Change, Expiry, Kind};
 
 use super::cold::{ColdSlice, Stretch, Wanted};
 use super::format::{RunEnd, RunHeader};
-use super::long::LongValue;
-use crate::group::{Record, SlotGroup, Value};
+use crate::group::{SlotGroup, Value};
 use crate::heap::Location;
 use crate::key::Key;
 use crate::lazy_free::Garbage;
 use crate::log::buffer::LogBuffer;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, group_stride};
 use crate::log::record::RecordForm;
+use crate::long_value::LongValue;
 use crate::tiering::{COLD_VALUE_BYTES_MIN, Note};
 
 /// Steps of the index's walk that one slice takes, of a few keys each: where many were removed, most find none.
@@ -198,15 +198,13 @@ impl RunWriter {
             return buffer.append_put(&key, plain.version, (Kind::String, expiry), plain.value);
         }
         let (record, database) = (group.record_at(location), group.database_at(location));
+        if let Some(value) = LongValue::of(record, (database, slot), bytes) {
+            return self.long.push(value);
+        }
         let (kind, value) = match record.value {
             Value::Cold => return self.want(group, (slot, position, location)),
-            Value::String { text: Text::Long(blocks), .. } => {
-                return self.long.push(LongValue::string(record, (database, slot), blocks));
-            }
+            Value::String { text: Text::Long(_), .. } => unreachable!("it is long"),
             Value::String { text: Text::Short(value), .. } => (Kind::String, value),
-            Value::List(list) if list.heap_bytes() > bytes => {
-                return self.long.push(LongValue::list(record, (database, slot), ListSnapshot::of(list)));
-            }
             Value::List(list) => {
                 self.encoding.clear();
                 list.encode(&mut self.encoding);
@@ -214,7 +212,7 @@ impl RunWriter {
             }
         };
         let key = Key { bytes: record.key, database, slot, hash: 0 };
-        let expiry = expiry_of(record);
+        let expiry = record.expiry();
         let is_noted = kind == Kind::String && value.len() >= COLD_VALUE_BYTES_MIN;
         let Some(notes) = self.notes.as_mut().filter(|_| is_noted) else {
             return buffer.append(&key, record.version, &Change::Put { kind, value, expiry });
@@ -251,7 +249,7 @@ impl RunWriter {
             if !value.is_written() {
                 continue;
             }
-            value.append_put(self.stages, buffer);
+            value.append_put(self.stages, false, buffer);
             self.stages += 1;
             self.spent.extend(self.long.pop().map(LongValue::into_garbage));
         }
@@ -292,8 +290,4 @@ impl RunWriter {
         self.bytes += bytes.len() as u64;
         bytes
     }
-}
-
-pub(super) fn expiry_of(record: Record<'_>) -> Expiry {
-    record.expire_at_ms.map_or(Expiry::Clear, Expiry::At)
 }

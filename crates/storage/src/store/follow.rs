@@ -8,18 +8,24 @@
 use base::{Database, LogOrdinal, Slot, Version};
 
 use super::Store;
+use super::stages::{Arriving, is_unneeded, stage_of};
 use crate::key::Key;
 use crate::log::format::{GROUP_HEADER_BYTES, GroupHeader, tag};
 use crate::log::record::{RawRecord, RecordForm, Records};
-use crate::log::replay::{AHEAD_COUNT, DecodedChange, StagedValue, Stages, Step, each_record};
+use crate::log::replay::{AHEAD_COUNT, DecodedChange, STAGE_HEAD_BYTES, StagedValue, Step, each_record};
 
 impl Store {
-    /// Performs `count` records and logs them.
+    /// Performs `count` records and logs them, of which `next` is the group under way. Long values whose changes are to come are `arriving`.
     ///
     /// # Errors
     /// What is wrong with a record. Those before it are performed and logged, it and those behind it are not: this store and the
     /// one that it follows are no copies of each other.
-    pub fn follow(&mut self, records: &[u8], count: u32) -> Result<(), String> {
+    pub fn follow(
+        &mut self,
+        records: &[u8],
+        count: u32,
+        (arriving, next): (&mut Arriving, LogOrdinal),
+    ) -> Result<(), String> {
         let header = GroupHeader {
             record_bytes: u32::try_from(records.len()).map_err(|_| "a frame's records are too long".to_owned())?,
             records: count,
@@ -39,12 +45,24 @@ impl Store {
                 Step::Record(record, body) => (record, body),
             };
             let slot = Slot::new(record.slot).ok_or("a record's slot does not exist")?;
-            match record.tag {
-                tag::FORGET => self.replay_forget(slot),
-                _ => self.follow_change((record, body), slot)?,
-            }
             let end = record.at - GROUP_HEADER_BYTES + record.bytes;
+            match record.tag {
+                tag::BLOCK => {
+                    logged = end;
+                    return self.take_block(record, slot, (arriving, next));
+                }
+                tag::FORGET => {
+                    logged = end;
+                    self.forget_slot(slot);
+                    return Ok(());
+                }
+                _ => self.follow_change((record, body), slot, arriving)?,
+            }
             self.changes += 1;
+            if record.is_staged {
+                logged = end;
+                return self.log_staged(&records[record.at - GROUP_HEADER_BYTES..end], stage_of(body), arriving);
+            }
             if let Some(log) = &mut self.log {
                 // What is in front of a record since the one before are its pieces.
                 let count =
@@ -76,12 +94,28 @@ impl Store {
         keys[..count].iter().for_each(|key| self.prefetch_record(key));
     }
 
-    fn follow_change(&mut self, (record, body): (&RawRecord<'_>, &[u8]), slot: Slot) -> Result<(), String> {
-        if record.is_staged || record.tag >= tag::PIECE {
+    /// The same record, with the name that its blocks have here.
+    fn log_staged(&mut self, record: &[u8], stage: u64, arriving: &mut Arriving) -> Result<(), String> {
+        let number = arriving.take_number(stage).ok_or("a change of a long value of which nothing came")?;
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let mut record = record.to_vec();
+        let at = record.len() - STAGE_HEAD_BYTES;
+        record[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        log.append_raw(&record, 1);
+        Ok(())
+    }
+
+    fn follow_change(
+        &mut self,
+        (record, body): (&RawRecord<'_>, &[u8]),
+        slot: Slot,
+        arriving: &mut Arriving,
+    ) -> Result<(), String> {
+        if record.tag >= tag::PIECE || record.is_staged && record.has_pieces {
             return Err(format!("a record that no link carries (tag {})", record.tag));
         }
-        let (mut elements, mut value, mut stages) = (Vec::new(), StagedValue::default(), Stages::default());
-        let change = DecodedChange::of(record, body, &mut elements, (&mut stages, &mut value))?;
+        let (mut elements, mut value) = (Vec::new(), StagedValue::default());
+        let change = DecodedChange::of(record, body, &mut elements, (arriving.stages(), &mut value))?;
         let key = Key::new(record.key, change.database, slot, self.seed);
         self.replay(&key, &change.change, record.version, record.is_copied)
     }
@@ -140,7 +174,7 @@ pub fn records_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> (u32, V
             continue;
         }
         let end = at - GROUP_HEADER_BYTES + record.bytes;
-        if Slot::new(record.slot).is_some_and(holds) {
+        if is_of(&record, holds) {
             kept.extend_from_slice(&records[start..end]);
             count += pieces;
         }
@@ -149,10 +183,15 @@ pub fn records_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> (u32, V
     (count, kept)
 }
 
+/// That nobody needs the blocks of a stage is of use wherever they are.
+fn is_of(record: &RawRecord<'_>, holds: &dyn Fn(Slot) -> bool) -> bool {
+    is_unneeded(record) || Slot::new(record.slot).is_some_and(holds)
+}
+
 /// Whether all records of a frame are of such slots. What is no record at all is found when it is performed.
 pub fn are_of_slots(records: &[u8], holds: &dyn Fn(Slot) -> bool) -> bool {
     let mut all = Records::new(records, RecordForm::Short)
         .filter_map(|(_, record)| record.ok())
         .filter(|record| record.tag != tag::PIECE);
-    all.all(|record| Slot::new(record.slot).is_some_and(holds))
+    all.all(|record| is_of(&record, holds))
 }

@@ -8,16 +8,20 @@
 //! A copy says everything about its key, so that it means something to a follower that lacks the rest of the slot. It is newer
 //! than the records behind it in the group, so those of its slot go as copies, too.
 //!
+//! The blocks of a long value go as they are, under the names that they have in this log, wherever the slot goes or is being filled; so the
+//! change that names them is a record as others are. If it is not passed on, the follower is told that nobody needs the blocks.
+//!
 //! ```text
 //!  a slot that is being filled      sent ────────────► cursor      not sent yet
 //!                                   records                        nothing: the fill will bring it
 //! ```
 
-use base::{Database, SLOT_COUNT, Slot, Text};
-use types::{Change, Expiry, Kind};
+use base::{Database, SLOT_COUNT, Slot};
+use types::Change;
 
+use super::slot_copy::{SlotCopy, append_copy};
+use super::stages::{PassedStages, stage_of};
 use super::{ScanCursor, Store};
-use crate::group::{Record, Value};
 use crate::key::Key;
 use crate::log::LogBuffer;
 use crate::log::format::{GROUP_HEADER_BYTES, tag};
@@ -47,12 +51,18 @@ pub struct Known {
 }
 
 impl Store {
-    /// Passes the records of a sealed group on. A value in pieces or blocks always goes as a copy: its parts have names that mean
-    /// something in this log only. The slots of which there are copies.
+    /// Passes the records of a sealed group on. A value in pieces always goes as a copy, and so does one whose blocks the follower has
+    /// not `passed` to it from the first one on. The slots of which there are copies.
     ///
     /// # Panics
     /// When the group is not one of this store's log.
-    pub fn pass_on<'k>(&self, group: &[u8], pass: &dyn Fn(Slot) -> Pass<'k>, out: &mut LogBuffer) -> Vec<Slot> {
+    pub fn pass_on<'k>(
+        &self,
+        group: &[u8],
+        pass: &dyn Fn(Slot) -> Pass<'k>,
+        passed: &mut PassedStages,
+        out: &mut LogBuffer,
+    ) -> Vec<Slot> {
         let bytes = u32::from_le_bytes(group[8..12].try_into().expect("four bytes")) as usize;
         let records = &group[GROUP_HEADER_BYTES..][..bytes];
         let (mut copied, mut slots, mut is_cleared) = ([0u64; SLOT_COUNT as usize / 64], Vec::new(), false);
@@ -65,6 +75,10 @@ impl Store {
                 continue;
             }
             let slot = Slot::wrapping(record.slot);
+            let raw = &records[at - GROUP_HEADER_BYTES..][..record.bytes];
+            if record.tag == tag::BLOCK && passed.takes_block(&record, || pass(slot) != Pass::No) {
+                out.append_record(raw);
+            }
             if record.tag >= tag::PIECE {
                 continue;
             }
@@ -75,11 +89,15 @@ impl Store {
                 Pass::Part(cursor, known) => self.pass_of_part(&key(), (cursor, known)),
                 pass => pass,
             };
+            let stage = record.is_staged.then(|| stage_of(record.body));
+            let has_blocks = stage.is_none_or(|stage| passed.has(stage));
+            let is_record = pass == Pass::Records && !is_copied && !record.has_pieces && has_blocks;
+            if let Some(stage) = stage.filter(|stage| passed.forget(*stage) && !is_record) {
+                out.append_unneeded(slot, stage);
+            }
             match pass {
                 Pass::No => {}
-                Pass::Records if !(is_copied || record.has_pieces || record.is_staged) => {
-                    out.append_record(&records[at - GROUP_HEADER_BYTES..][..record.bytes]);
-                }
+                _ if is_record => out.append_record(raw),
                 _ => {
                     if copied[word] & bit == 0 {
                         copied[word] |= bit;
@@ -117,9 +135,8 @@ impl Store {
                 slots.push(slot);
                 out.append_forget(slot);
                 if database.is_some() || group.keys_in_slot(slot) > 0 {
-                    let (start, nothing) = (Store::slot_range(slot).start, Known::default());
-                    let whole = self.copy_slot(start, slot, usize::MAX, &nothing, out);
-                    debug_assert!(whole.is_none(), "nothing limits it");
+                    let is_end = self.copy_slice(&mut SlotCopy::new(slot, Known::default()), usize::MAX, None, out);
+                    debug_assert!(is_end, "nothing limits it");
                 }
             }
         }
@@ -134,49 +151,4 @@ impl Store {
             None => out.append_copied(key, group.last_version(key.slot), &Change::Remove),
         }
     }
-
-    /// Copies keys of a slot that are not `known` from `cursor` on, until there are `bytes`; where to go on, or `None` at its end.
-    pub fn copy_slot(
-        &self,
-        cursor: ScanCursor,
-        slot: Slot,
-        bytes: usize,
-        known: &Known,
-        out: &mut LogBuffer,
-    ) -> Option<ScanCursor> {
-        let group = self.group(slot.group())?;
-        let (group_start, end) = (u64::from(slot.group().number()) << 32, Store::slot_range(slot).end.0);
-        let mut at = cursor.0;
-        while at < end {
-            if out.record_bytes() >= bytes {
-                return Some(ScanCursor(at));
-            }
-            let next = group.index.walk(at as u32, |position, location| {
-                let place = group_start + u64::from(position);
-                if (at..end).contains(&place) {
-                    let (record, database) = (group.record_at(location), group.database_at(location));
-                    if !Store::is_marked(&known.names, known.seed, record.key, database) {
-                        append_copy(&Key { bytes: record.key, database, slot, hash: 0 }, record, out);
-                    }
-                }
-            });
-            at = next.map_or(end, |position| group_start + u64::from(position));
-        }
-        None
-    }
-}
-
-fn append_copy(key: &Key<'_>, record: Record<'_>, out: &mut LogBuffer) {
-    let expiry = record.expire_at_ms.map_or(Expiry::Clear, Expiry::At);
-    let mut encoding = Vec::new();
-    let change = match record.value {
-        Value::String { text: Text::Short(value), .. } => Change::Put { kind: Kind::String, value, expiry },
-        Value::String { text: Text::Long(blocks), .. } => Change::PutBlocks { blocks, staged: None, expiry },
-        Value::List(list) => {
-            list.encode(&mut encoding);
-            Change::Put { kind: Kind::List, value: &encoding, expiry }
-        }
-        Value::Cold => unreachable!("a node of a cluster keeps its values in memory"),
-    };
-    out.append_copied(key, record.version, &change);
 }

@@ -7,7 +7,7 @@ use base::{CoreId, Database, LogOrdinal, SegmentNumber, Slot, SlotGroupId};
 use storage::log::format::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader};
 use storage::log::record::RecordForm;
 use storage::log::{LogBuffer, MANIFEST_FILE_NAME, Manifest};
-use storage::{Comparison, Known, Pass, SlotGroup, Store};
+use storage::{Arriving, Comparison, Known, Pass, PassedStages, SlotCopy, SlotGroup, Store};
 use types::{Change, Expiry};
 
 use crate::changes::{random_change, random_name};
@@ -19,7 +19,57 @@ const STORE_ID: [u8; 16] = [6; 16];
 const NAMES: u64 = 24;
 const VALUE_BYTES_MAX: usize = 300_000;
 
-fn store(seed: u64) -> Store {
+/// What both ends of a link know of long values on their way.
+#[derive(Default)]
+pub(crate) struct Link {
+    passed: PassedStages,
+    stages: u64,
+    arriving: Arriving,
+    /// Bytes of the longest stretch of records that went at once.
+    pub(crate) longest_bytes: usize,
+}
+
+impl Link {
+    /// A log group goes to the follower.
+    pub(crate) fn pass<'k>(
+        &mut self,
+        leader: &Store,
+        group: &[u8],
+        pass: &dyn Fn(Slot) -> Pass<'k>,
+        follower: &mut Store,
+    ) {
+        let mut records = LogBuffer::default();
+        leader.pass_on(group, pass, &mut self.passed, &mut records);
+        self.take(&records, follower);
+    }
+
+    /// The next slice of a slot does; whether it was the last one.
+    pub(crate) fn fill(&mut self, leader: &Store, copy: &mut SlotCopy, follower: &mut Store) -> bool {
+        let mut copies = LogBuffer::default();
+        // Names in fills are others than in the log.
+        let mut stages = self.stages | 1 << 63;
+        let is_end = leader.copy_slice(copy, 1, Some(&mut stages), &mut copies);
+        self.stages = stages;
+        self.take(&copies, follower);
+        is_end
+    }
+
+    fn take(&mut self, records: &LogBuffer, follower: &mut Store) {
+        self.longest_bytes = self.longest_bytes.max(records.record_bytes());
+        follower.follow(records.record_slice(), records.records(), (&mut self.arriving, LogOrdinal(1))).unwrap();
+    }
+
+    /// Bytes of long values whose changes did not come.
+    pub(crate) fn arriving_bytes(&self) -> usize {
+        self.arriving.bytes()
+    }
+}
+
+fn follow(follower: &mut Store, records: &[u8], count: u32) -> Result<(), String> {
+    follower.follow(records, count, (&mut Arriving::default(), LogOrdinal(1)))
+}
+
+pub(crate) fn store(seed: u64) -> Store {
     let mut store = Store::new(CoreId(0), seed, true);
     SlotGroupId::all().for_each(|group| store.insert_group(Box::new(SlotGroup::new(group, CoreId(0)))));
     store
@@ -52,7 +102,7 @@ fn segment() -> SegmentHeader {
 }
 
 /// The tick's records as a sealed group; the store goes on with none.
-fn seal(store: &mut Store) -> Vec<u8> {
+pub(crate) fn seal(store: &mut Store) -> Vec<u8> {
     let full = std::mem::take(store.log_mut().unwrap());
     let (records, bytes) = (full.records(), full.record_bytes());
     let mut group = full.into_bytes();
@@ -61,7 +111,7 @@ fn seal(store: &mut Store) -> Vec<u8> {
 }
 
 /// What a recovery makes of a log of these records.
-fn recovered(store: &mut Store) -> Snapshot {
+pub(crate) fn recovered(store: &mut Store) -> Snapshot {
     let log = store.log_mut().unwrap();
     let mut group = vec![0; GROUP_HEADER_BYTES];
     group.extend_from_slice(log.record_slice());
@@ -76,11 +126,9 @@ fn recovered(store: &mut Store) -> Snapshot {
 
 /// Fills a slot, a slice at a time, with changes of others in between if there are more slices.
 fn fill(leader: &Store, follower: &mut Store, slot: Slot, known: &Known) {
-    let mut cursor = Some(Store::slot_range(slot).start);
-    while let Some(from) = cursor {
-        let mut copies = LogBuffer::default();
-        cursor = leader.copy_slot(from, slot, 1, known, &mut copies);
-        follower.follow(copies.record_slice(), copies.records()).unwrap();
+    let (mut copy, mut link, mut is_end) = (SlotCopy::new(slot, known.clone()), Link::default(), false);
+    while !is_end {
+        is_end = link.fill(leader, &mut copy, follower);
     }
     let (last, removed) = leader.sequence(slot);
     follower.end_copy(slot, last, removed);
@@ -102,9 +150,7 @@ fn a_follower_has_what_the_leader_has_and_a_recovery_finds_it() {
                 true => Pass::Records,
                 false => Pass::Copies,
             };
-            let mut records = LogBuffer::default();
-            leader.pass_on(&group, &pass, &mut records);
-            follower.follow(records.record_slice(), records.records()).unwrap();
+            Link::default().pass(&leader, &group, &pass, &mut follower);
             let next = slots.iter().find(|slot| !whole.contains(slot));
             if let Some(slot) = next.copied().filter(|_| rng.chance(1, 3)) {
                 fill(&leader, &mut follower, Slot::wrapping(slot), &Known::default());
@@ -161,9 +207,8 @@ fn a_follower_s_writers_wait_for_none_of_a_long_value_that_its_leader_sends() {
 
 /// What is sealed goes to the follower, as copies or as records.
 fn pass_all(leader: &mut Store, follower: &mut Store, pass: Pass) {
-    let (group, mut records) = (seal(leader), LogBuffer::default());
-    leader.pass_on(&group, &|_| pass, &mut records);
-    follower.follow(records.record_slice(), records.records()).unwrap();
+    let group = seal(leader);
+    Link::default().pass(leader, &group, &|_| pass, follower);
 }
 
 /// Fills a slot of which the follower has something, while keys change; how many keys it needed no copy of, or `None` when it began
@@ -240,9 +285,7 @@ fn what_was_forgotten_says_nothing_about_the_versions_that_come() {
     slots.iter().for_each(|slot| fill(&leader, &mut follower, Slot::wrapping(*slot), &Known::default()));
     for _ in 0..60 {
         change(&mut rng, &mut leader, &mut model);
-        let (group, mut records) = (seal(&mut leader), LogBuffer::default());
-        leader.pass_on(&group, &|_| Pass::Records, &mut records);
-        follower.follow(records.record_slice(), records.records()).unwrap();
+        pass_all(&mut leader, &mut follower, Pass::Records);
     }
     assert_eq!(snapshot(&follower), snapshot(&leader));
     assert_eq!(recovered(&mut follower), snapshot(&leader), "recovered");
@@ -261,8 +304,8 @@ fn who_is_first_without_writing_leaves_no_versions_that_others_lack() {
     };
     let pass_on = |from: &mut Store, to: &mut Store| {
         let (group, mut records) = (seal(from), LogBuffer::default());
-        from.pass_on(&group, &|_| Pass::Records, &mut records);
-        to.follow(records.record_slice(), records.records())
+        from.pass_on(&group, &|_| Pass::Records, &mut PassedStages::default(), &mut records);
+        follow(to, records.record_slice(), records.records())
     };
     let first = write(&mut one, b"1");
     pass_on(&mut one, &mut other).unwrap();
@@ -335,11 +378,11 @@ fn what_is_no_record_or_of_another_slot_is_refused() {
     let (count, records) = (log.records(), log.record_slice().to_vec());
     assert!(!storage::are_of_slots(&records, &|slot| slot != key.slot));
     assert!(storage::are_of_slots(&records, &|slot| slot == key.slot));
-    assert!(follower.follow(&records[..records.len() - 1], count).is_err(), "cut short");
-    assert!(follower.follow(&records, count + 1).is_err(), "one is missing");
+    assert!(follow(&mut follower, &records[..records.len() - 1], count).is_err(), "cut short");
+    assert!(follow(&mut follower, &records, count + 1).is_err(), "one is missing");
     let mut follower = store(2);
-    follower.follow(&records, count).unwrap();
-    assert!(follower.follow(&records, count).is_err(), "the same again");
+    follow(&mut follower, &records, count).unwrap();
+    assert!(follow(&mut follower, &records, count).is_err(), "the same again");
     assert_eq!(snapshot(&follower), snapshot(&leader));
 }
 

@@ -8,6 +8,7 @@ mod decoders;
 mod disk;
 mod follow;
 mod lives;
+mod long_follow;
 mod model;
 mod node;
 mod openings;

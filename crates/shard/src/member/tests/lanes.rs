@@ -5,7 +5,7 @@ use base::{ConnectionId, NodeId};
 use super::town::Town;
 
 /// The first of three nodes serves everything; the second has a copy of the slot of `b` (3300), the third one of that of `a` (15495).
-fn two_followers() -> Town {
+pub(super) fn two_followers() -> Town {
     let mut town = Town::new(3, 1);
     for (version, whole) in [(2, 1), (3, 2)] {
         town.tell_chains(version, &[(0, &[0, 1], whole), (8192, &[0, 2], whole)]);

@@ -13,6 +13,7 @@ fn lead(to: InstanceName, has_until: u64) -> LeadStanding {
         has_until: LogOrdinal(has_until),
         silent_us: 0,
         is_full: false,
+        backlog_bytes: 0,
     }
 }
 

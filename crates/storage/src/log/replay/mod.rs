@@ -46,7 +46,7 @@ use crate::run::load::{Cuts, LoadedPlace, load_runs};
 
 pub(crate) use apply::{AHEAD_COUNT, DecodedChange, Step, each_record};
 pub(crate) use files::Files;
-pub(crate) use stages::{StagedValue, Stages};
+pub(crate) use stages::{STAGE_HEAD_BYTES, StagedValue, Stages};
 
 /// The slot groups that a core owned, of so many cores: bit i is group i.
 pub type GroupsOf<'a> = dyn Fn(u16, u16) -> u64 + 'a;

@@ -14,7 +14,7 @@ use crate::log::format::{BLOCK_AGAIN, u64_at};
 use crate::log::record::RawRecord;
 
 /// Stage and offset before the bytes of a block; stage and length at the end of the change.
-const HEAD_BYTES: usize = 16;
+pub(crate) const STAGE_HEAD_BYTES: usize = 16;
 
 /// Room for a value whose bytes came before its change.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Stages {
     /// The next block of a value, or an earlier one again. Where earlier ones are missing the value is, too: nobody can need it,
     /// unless its change says so.
     pub(crate) fn add(&mut self, record: &RawRecord<'_>) -> Result<(), String> {
-        let Some((head, bytes)) = record.body.split_at_checked(HEAD_BYTES) else {
+        let Some((head, bytes)) = record.body.split_at_checked(STAGE_HEAD_BYTES) else {
             return Err("a block of a long value is shorter than its head".into());
         };
         Slot::new(record.slot).ok_or("a block's slot does not exist")?;
@@ -62,7 +62,7 @@ impl Stages {
 
     /// The value that a change names at the end of its body, and the body without that.
     pub(crate) fn take<'a>(&mut self, body: &'a [u8]) -> Result<(Blocks, &'a [u8]), String> {
-        let (head, name) = body.len().checked_sub(HEAD_BYTES).map(|at| body.split_at(at)).unwrap_or_default();
+        let (head, name) = body.len().checked_sub(STAGE_HEAD_BYTES).map(|at| body.split_at(at)).unwrap_or_default();
         if name.is_empty() {
             return Err("a change of a long value is shorter than its reference".into());
         }
@@ -77,16 +77,31 @@ impl Stages {
         Ok((blocks, head))
     }
 
+    /// What came of one value.
+    pub(crate) fn take_stage(&mut self, stage: u64) -> Option<Blocks> {
+        self.open.remove(&stage)
+    }
+
+    /// What came of all of them.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Blocks> {
+        std::mem::take(&mut self.open).into_values()
+    }
+
+    /// Bytes of what came.
+    pub(crate) fn bytes(&self) -> usize {
+        self.open.values().map(Blocks::len).sum()
+    }
+
     /// Whether the value that a change names has bytes, and nothing of it is there: not even what followed its first block, which
     /// is nobody's without that.
     pub(crate) fn lacks(&self, body: &[u8]) -> bool {
-        let name = body.len().checked_sub(HEAD_BYTES).map(|at| &body[at..]).unwrap_or_default();
+        let name = body.len().checked_sub(STAGE_HEAD_BYTES).map(|at| &body[at..]).unwrap_or_default();
         !name.is_empty() && u64_at(name, 8) > 0 && !self.open.contains_key(&u64_at(name, 0))
     }
 
     /// The value of a change that is not needed.
     pub(crate) fn forget(&mut self, body: &[u8]) {
-        if let Some(at) = body.len().checked_sub(HEAD_BYTES) {
+        if let Some(at) = body.len().checked_sub(STAGE_HEAD_BYTES) {
             self.open.remove(&u64_at(&body[at..], 0));
         }
     }

@@ -113,6 +113,21 @@ impl Town {
         self.nodes[at].shard.store.memory_bytes()
     }
 
+    /// Bytes of long values that come to a node over links, and whether a run that begins there now leaves their blocks to a replay.
+    pub fn arriving_at(&self, at: usize) -> (usize, bool) {
+        let shard = &self.nodes[at].shard;
+        let links = &shard.membership.as_ref().expect("it is one of a town").links;
+        let sealed = shard.log.as_ref().expect("it has one").sealed();
+        let begin = shard.uploads.begin_of_runs(std::iter::empty(), links.begins_of_arriving(), &shard.store, sealed);
+        (links.arriving_bytes(), begin.is_none_or(|begin| begin < sealed))
+    }
+
+    /// Bytes on the way to each follower of a node.
+    pub fn backlogs_at(&self, at: usize) -> Vec<usize> {
+        let links = &self.nodes[at].shard.membership.as_ref().expect("it is one of a town").links;
+        links.lead_standings().map(|standing| standing.backlog_bytes).collect()
+    }
+
     /// What a node has of a string, empty without one.
     pub fn string_at(&self, at: usize, name: &[u8]) -> Vec<u8> {
         self.nodes[at].copy_of(name).map(|(_, value)| value).unwrap_or_default()

@@ -1,0 +1,162 @@
+//! Long values on their way to a follower: in blocks, while slots are filled and values are written to.
+
+use base::rng::Rng;
+use base::{BLOCK_BYTES, Blocks, Database, Slot};
+use storage::{Known, Pass, SlotCopy, Store};
+use types::{Change, End, Expiry, Kind, List};
+
+use crate::follow::{Link, recovered, seal, store};
+use crate::model::snapshot;
+
+/// All keys of these tests are of one slot.
+fn slot() -> Slot {
+    Slot::wrapping(7)
+}
+
+fn apply(leader: &mut Store, name: &[u8], change: &Change<'_>) {
+    let key = leader.key(name, Database(0), slot());
+    leader.apply(&key, change).unwrap();
+}
+
+/// A value that comes in blocks, a log group each.
+struct Upload {
+    name: Vec<u8>,
+    blocks: Blocks,
+    stage: Option<u64>,
+    sent: usize,
+}
+
+impl Upload {
+    fn new(rng: &mut Rng) -> Upload {
+        let bytes = BLOCK_BYTES + rng.below(4 * BLOCK_BYTES as u64) as usize;
+        let blocks = Blocks::of(&vec![rng.below(256) as u8; bytes]);
+        Upload { name: name(rng), blocks, stage: None, sent: 0 }
+    }
+
+    /// The next block; true: the change came, or the request was refused.
+    fn go_on(&mut self, rng: &mut Rng, leader: &mut Store) -> bool {
+        let stage = *self.stage.get_or_insert_with(|| leader.begin_stage());
+        if self.sent < self.blocks.len() {
+            let end = self.blocks.len().min(self.sent + BLOCK_BYTES);
+            let bytes: Vec<u8> = self.blocks.pieces(self.sent..end).flatten().copied().collect();
+            leader.log_mut().unwrap().append_block(slot(), (stage, self.sent as u64), &bytes);
+            self.sent = end;
+            return false;
+        }
+        if rng.chance(3, 4) {
+            let change = Change::PutBlocks { blocks: &self.blocks, staged: Some(stage), expiry: Expiry::Clear };
+            apply(leader, &self.name, &change);
+        }
+        leader.end_stage(slot(), stage);
+        true
+    }
+}
+
+fn name(rng: &mut Rng) -> Vec<u8> {
+    format!("name {}", rng.below(6)).into_bytes()
+}
+
+fn change(rng: &mut Rng, leader: &mut Store) {
+    let (name, bytes) = (name(rng), vec![rng.below(256) as u8; 1 + rng.below(200) as usize]);
+    let len = leader.value_bytes(&leader.key(&name, Database(0), slot()));
+    match rng.below(8) {
+        0 => apply(leader, &name, &Change::put_string(&bytes, Expiry::Clear)),
+        1 if len > 0 => apply(leader, &name, &Change::Remove),
+        2 if len > 0 => apply(leader, &name, &Change::Append { bytes: &bytes }),
+        3..6 if len > 0 => {
+            let offset = rng.below(len as u64);
+            apply(leader, &name, &Change::Overwrite { offset, bytes: &bytes });
+        }
+        6 if rng.chance(1, 4) => {
+            let mut list = List::new();
+            (0..1500).for_each(|_| list.push(End::Tail, &bytes));
+            let mut value = Vec::new();
+            list.encode(&mut value);
+            apply(leader, b"list", &Change::Put { kind: Kind::List, value: &value, expiry: Expiry::Clear });
+        }
+        7 if leader.value_bytes(&leader.key(b"list", Database(0), slot())) > 0 => {
+            apply(leader, b"list", &Change::ListPush { end: End::Head, elements: &[&bytes] });
+        }
+        _ => {}
+    }
+}
+
+/// A first and a follower of one slot, and what is on its way.
+struct Pair {
+    leader: Store,
+    follower: Store,
+    link: Link,
+    uploads: Vec<Upload>,
+    /// The fill under way.
+    copy: Option<SlotCopy>,
+    is_whole: bool,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let (leader, follower, link) = (store(1), store(2), Link::default());
+        Pair { leader, follower, link, uploads: Vec::new(), copy: None, is_whole: false }
+    }
+
+    /// What was written goes on, once the next parts of all uploads are among it.
+    fn tick(&mut self, rng: &mut Rng) {
+        let leader = &mut self.leader;
+        self.uploads.retain_mut(|upload| !upload.go_on(rng, leader));
+        self.pass();
+    }
+
+    fn pass(&mut self) {
+        let group = seal(&mut self.leader);
+        let pass = |_| match &self.copy {
+            _ if self.is_whole => Pass::Records,
+            Some(copy) => Pass::Part(copy.cursor(), copy.known()),
+            None => Pass::No,
+        };
+        self.link.pass(&self.leader, &group, &pass, &mut self.follower);
+    }
+
+    fn fill(&mut self) {
+        let Some(copy) = &mut self.copy else { return };
+        if self.link.fill(&self.leader, copy, &mut self.follower) {
+            let (last, removed) = self.leader.sequence(slot());
+            self.follower.end_copy(slot(), last, removed);
+            (self.copy, self.is_whole) = (None, true);
+        }
+    }
+
+    fn compare(&mut self, why: &str) {
+        assert_eq!(snapshot(&self.follower), snapshot(&self.leader), "{why}");
+        assert_eq!(recovered(&mut self.follower), snapshot(&self.leader), "{why}, recovered");
+        assert_eq!(self.link.arriving_bytes(), 0, "{why}: nothing is on its way any more");
+    }
+}
+
+#[test]
+fn long_values_go_in_blocks_while_a_slot_is_filled_and_behind_it() {
+    let (mut in_blocks, seeds) = (0, 60);
+    for seed in 0..seeds {
+        let (mut rng, mut pair) = (Rng::new(seed), Pair::new());
+        let begins = rng.below(60);
+        for tick in 0..120 {
+            // A value that is written to between any two of its blocks goes in one piece in the end.
+            let writes = if seed % 2 == 0 { u64::from(rng.chance(1, 12)) } else { rng.below(3) };
+            (0..writes).for_each(|_| change(&mut rng, &mut pair.leader));
+            if pair.uploads.len() < 2 && rng.chance(1, 4) {
+                pair.uploads.push(Upload::new(&mut rng));
+            }
+            pair.tick(&mut rng);
+            if tick == begins {
+                pair.copy = Some(SlotCopy::new(slot(), Known::default()));
+            }
+            pair.fill();
+        }
+        while !(pair.uploads.is_empty() && pair.is_whole) {
+            pair.tick(&mut rng);
+            pair.fill();
+        }
+        pair.compare(&format!("seed {seed}"));
+        // Blocks of both uploads, at most.
+        in_blocks += u64::from(seed % 2 == 0 && pair.link.longest_bytes < 3 * BLOCK_BYTES);
+    }
+    assert!(in_blocks > seeds * 3 / 8, "{in_blocks} of {seeds}: of some only is what came before the fill");
+}
