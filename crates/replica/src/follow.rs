@@ -120,6 +120,12 @@ impl Follow {
         self.fresh = Fresh::default();
     }
 
+    /// A table came: of a slot that the first leads no more nothing comes to its end.
+    pub(crate) fn set_view(&mut self, (me, view): (InstanceName, &ClusterView)) {
+        let from = self.from;
+        self.arriving.keep(|slot| is_led(from, slot, me, view));
+    }
+
     /// Does what a frame says. `me` is who takes it; what it does is in log group `next`.
     pub fn take(
         &mut self,

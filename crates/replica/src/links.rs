@@ -182,6 +182,7 @@ impl Links {
         self.set_leads(&view);
         self.forgotten.set_view(self.me, &view);
         let incarnation = view.incarnation(self.me.node).unwrap_or(0);
+        self.follows.iter_mut().for_each(|follow| follow.set_view((self.me, &view)));
         self.speaker.set_name(view.cluster(), Party { name: self.me, incarnation });
         self.view = Some(view);
         self.served = served;

@@ -19,7 +19,7 @@ mod item;
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
-use base::{BLOCK_BYTES, Blocks, ConnectionId, LogOrdinal};
+use base::{BLOCK_BYTES, Blocks, ConnectionId, LogOrdinal, Slot};
 use commands::ToStage;
 use session::Gate;
 use storage::{StageBegin, Store};
@@ -55,12 +55,14 @@ const UNSYNCED_BYTES_DUE: u64 = 4 << 20;
 /// The requests of one core with long values.
 pub(crate) struct Uploads {
     queue: VecDeque<Upload>,
+    /// Values that nobody needs, which the log is to say once it takes anything.
+    unneeded: Vec<(Slot, u64)>,
     slice_bytes: usize,
 }
 
 impl Default for Uploads {
     fn default() -> Self {
-        Uploads { queue: VecDeque::new(), slice_bytes: UPLOAD_BYTES }
+        Uploads { queue: VecDeque::new(), unneeded: Vec::new(), slice_bytes: UPLOAD_BYTES }
     }
 }
 
@@ -275,10 +277,17 @@ impl Shard {
 
     /// Nobody needs these any more.
     pub(crate) fn let_go(&mut self, values: Vec<LongValue>) {
-        for (slot, stage) in values.iter().filter_map(|value| Some((value.slot, value.stage?))) {
-            self.store.end_stage(slot, stage.number);
-        }
+        let stages = values.iter().filter_map(|value| Some((value.slot, value.stage?.number)));
+        self.uploads.unneeded.extend(stages);
+        self.end_unneeded();
         self.store.let_go(values.into_iter().map(|value| value.blocks));
+    }
+
+    fn end_unneeded(&mut self) {
+        if !self.uploads.unneeded.is_empty() && self.write_refusal().is_none() {
+            let unneeded = std::mem::take(&mut self.uploads.unneeded);
+            unneeded.into_iter().for_each(|(slot, stage)| self.store.end_stage(slot, stage));
+        }
     }
 
     /// A request with a long value for this core is whole.
@@ -294,6 +303,7 @@ impl Shard {
             self.units.forget_long();
             return self.parked_hops.retain(|parked| parked.request.long().is_empty());
         }
+        self.end_unneeded();
         if self.uploads.queue.is_empty() {
             return;
         }
@@ -302,7 +312,8 @@ impl Shard {
         let (mut moved, mut held) = (0, 0);
         while let Some(mut upload) = self.uploads.queue.pop_front() {
             if !upload.is_half_laid() && self.takes_no_blocks(&upload) {
-                upload.give_up_log();
+                self.uploads.unneeded.extend(upload.give_up_log());
+                self.end_unneeded();
             }
             if !upload.is_missed() && !self.lays_out(&mut upload) {
                 // It is not on its way any more, or it would need room twice.

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use base::{BLOCK_BYTES, Blocks, ConnectionId, Database};
+use base::{BLOCK_BYTES, Blocks, ConnectionId, Database, Slot};
 use commands::ToStage;
 use wire::Protocol;
 
@@ -135,11 +135,14 @@ impl Upload {
         self.missing.iter().map(|(_, part)| part.len()).sum()
     }
 
-    /// The log gets no more; the changes will bring along what it lacks.
-    pub(super) fn give_up_log(&mut self) {
-        for (number, _) in std::mem::take(&mut self.missing) {
-            self.values[number].stage = None;
-        }
+    /// The log gets no more; the changes will bring along what it lacks. The stages that no change will name.
+    pub(super) fn give_up_log(&mut self) -> Vec<(Slot, u64)> {
+        let missing = std::mem::take(&mut self.missing);
+        let given_up = missing.into_iter().filter_map(|(number, _)| {
+            let value = &mut self.values[number];
+            value.stage.take().map(|stage| (value.slot, stage.number))
+        });
+        given_up.collect()
     }
 
     /// The next part for the log, which has it from now on.

@@ -99,6 +99,7 @@ pub struct Arriving {
 /// What a stage of the first's is here.
 #[derive(Clone, Copy, Debug)]
 struct Own {
+    slot: Slot,
     number: u64,
     begin: StageBegin,
 }
@@ -114,10 +115,16 @@ impl Arriving {
         self.own.values().map(|own| &own.begin)
     }
 
-    /// None of them will be whole.
+    /// Those of slots that are not to be kept will not be whole.
+    pub fn keep(&mut self, keeps: impl Fn(Slot) -> bool) {
+        for (stage, _) in self.own.extract_if(.., |_, own| !keeps(own.slot)) {
+            self.gone.extend(self.stages.take_stage(stage));
+        }
+    }
+
+    /// None of them will be.
     pub fn clear(&mut self) {
-        self.own.clear();
-        self.gone.extend(self.stages.take_all());
+        self.keep(|_| false);
     }
 
     /// The stages that a replay would have open, for a change that names one.
@@ -193,7 +200,7 @@ impl Store {
             let may_tell = self.log.as_ref().is_some_and(|log| !log.has_forget());
             let clears = self.group(slot.group()).filter(|_| may_tell).map(crate::SlotGroup::clears);
             let begin = StageBegin { first: next, group: slot.group(), clears };
-            arriving.own.insert(stage, Own { number: self.stages.next(), begin });
+            arriving.own.insert(stage, Own { slot, number: self.stages.next(), begin });
         }
         let Some(own) = arriving.own.get(&stage).copied() else {
             return if offset == BLOCK_UNNEEDED { Ok(()) } else { Err("a block follows none".into()) };

@@ -95,3 +95,21 @@ fn a_follower_that_is_gone_holds_up_long_values_of_its_slots_and_no_others() {
     town.settle().unwrap();
     assert_eq!(town.answer(0, held).as_deref(), Some("+OK\r\n"), "nobody else has it any more");
 }
+
+/// Whoever is first next knows nothing of what was on its way: its second keeps neither memory nor log for it.
+#[test]
+fn what_was_on_its_way_from_a_first_that_is_gone_is_let_go_of() {
+    let _turn = turn();
+    let mut town = pair();
+    let writer = town.client(0);
+    send(&mut town, writer, &[b"SET", b"a", &vec![b'x'; 8 * MIB]]);
+    (0..8).for_each(|_| town.step());
+    let (bytes, _) = town.arriving_at(1);
+    assert!(bytes > 0 && town.answer(0, writer).is_none(), "{bytes} bytes came");
+    town.kill(0);
+    town.tell_chains(4, &[(0, &[1], 1)]);
+    town.settle().unwrap();
+    assert_eq!(town.arriving_at(1), (0, false));
+    let reader = town.client(1);
+    assert_eq!(town.say(1, reader, &["GET a", "SET a 1"]), "$-1\r\n+OK\r\n");
+}

@@ -82,11 +82,6 @@ impl Stages {
         self.open.remove(&stage)
     }
 
-    /// What came of all of them.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Blocks> {
-        std::mem::take(&mut self.open).into_values()
-    }
-
     /// Bytes of what came.
     pub(crate) fn bytes(&self) -> usize {
         self.open.values().map(Blocks::len).sum()
