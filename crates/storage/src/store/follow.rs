@@ -117,7 +117,7 @@ impl Store {
         let (mut elements, mut value) = (Vec::new(), StagedValue::default());
         let change = DecodedChange::of(record, body, &mut elements, (arriving.stages(), &mut value))?;
         let key = Key::new(record.key, change.database, slot, self.seed);
-        self.replay(&key, &change.change, record.version, record.is_copied)
+        self.follow_one(&key, (&change.change, record.version), record.is_copied)
     }
 
     /// All keys of a slot go: another node will say what it holds.

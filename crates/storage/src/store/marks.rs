@@ -145,7 +145,7 @@ impl Store {
         gone.dedup();
         for (database, name) in gone {
             let key = Key::new(&name, database, slot, self.seed);
-            self.replay(&key, &Change::Remove, last, true)?;
+            self.follow_one(&key, (&Change::Remove, last), true)?;
             self.changes += 1;
             if let Some(log) = &mut self.log {
                 log.append_copied(&key, last, &Change::Remove);

@@ -40,6 +40,7 @@ impl Store {
         }
         let found = self.group_of_mut(key.slot).find(key);
         self.perform(key, found, change, version)?;
+        self.drop_garbage_of(key.slot);
         if let Some(place) = place.filter(|_| self.tier.is_on) {
             self.note_loaded(key, version, place);
             self.cool_to_limit();
@@ -95,6 +96,43 @@ impl Store {
         key: &Key<'_>,
         change: &Change<'_>,
         version: Version,
+        may_be_known: bool,
+    ) -> Result<(), String> {
+        self.replay_beside(key, (change, version), may_be_known)?;
+        self.drop_garbage_of(key.slot);
+        Ok(())
+    }
+
+    /// Nobody waits while files are read, and what they set anew would need its memory twice.
+    fn drop_garbage_of(&mut self, slot: Slot) {
+        let group = self.group_of_mut(slot);
+        if group.has_garbage() {
+            drop(group.take_garbage());
+        }
+    }
+
+    /// The same beside clients: what it takes the place of is given back a step at a time.
+    ///
+    /// # Errors
+    /// As [`Store::replay`].
+    pub(super) fn follow_one(
+        &mut self,
+        key: &Key<'_>,
+        done: (&Change<'_>, Version),
+        may_be_known: bool,
+    ) -> Result<(), String> {
+        self.replay_beside(key, done, may_be_known)?;
+        let group = self.groups[key.group().number() as usize].as_deref_mut();
+        if let Some(group) = group.filter(|group| group.has_garbage()) {
+            self.lazy_free.add(group.take_garbage());
+        }
+        Ok(())
+    }
+
+    fn replay_beside(
+        &mut self,
+        key: &Key<'_>,
+        (change, version): (&Change<'_>, Version),
         may_be_known: bool,
     ) -> Result<(), String> {
         let group = self.group_of_mut(key.slot);
@@ -168,9 +206,6 @@ impl Store {
         let before = if limited { group.bytes() } else { GroupBytes::default() };
         let applied = group.apply_to(key, found, change, version);
         let applied = applied.map_err(|HeapFull| "the slot group is full".to_owned());
-        if group.has_garbage() {
-            drop(group.take_garbage());
-        }
         if limited {
             let after = group.bytes();
             self.eviction.note_change(before, after);
