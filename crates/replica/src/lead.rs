@@ -89,8 +89,8 @@ pub struct Lead {
     stages: u64,
     /// What fills are done with.
     spent: Vec<Spent>,
-    /// Slots of which the follower has what is newer than the last log group that was passed on: groups up to
-    /// `ahead_until` go as copies still.
+    /// Slots of which the follower has what is newer than the last log group that was passed on: of groups up to
+    /// `ahead_until` it may know something.
     ahead: SlotSet,
     ahead_until: LogOrdinal,
     life: u64,
@@ -343,7 +343,7 @@ impl Lead {
             is_awaited.set(is_awaited.get() || self.awaited.contains(slot));
             match &self.filling {
                 _ if self.whole.contains(slot) => Pass::Records,
-                _ if self.ahead.contains(slot) => Pass::Copies,
+                _ if self.ahead.contains(slot) => Pass::Perhaps,
                 Some(filling) if filling.slot() == slot => filling.pass(ordinal),
                 // Its fill has not begun, and brings it.
                 _ => Pass::No,

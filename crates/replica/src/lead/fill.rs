@@ -33,7 +33,7 @@ impl Filling {
 
     /// How changes of the slot in log group `ordinal` are passed on.
     pub(super) fn pass(&self, ordinal: LogOrdinal) -> Pass<'_> {
-        if ordinal > self.newest { Pass::Part(self.copy.cursor(), self.copy.known()) } else { Pass::Copies }
+        Pass::Part { cursor: self.copy.cursor(), known: self.copy.known(), perhaps: ordinal <= self.newest }
     }
 }
 

@@ -10,7 +10,7 @@ use types::{Change, Expiry, Kind};
 use super::format::{BLOCK_AGAIN, BLOCK_UNNEEDED, GROUP_HEADER_BYTES, UnitMark, Witness, tag};
 use super::record::{
     FLAG_COPIED, FLAG_PIECES, FLAG_SEALED, FLAG_STAGED, RECORD_CHECKSUM_BYTES, RECORD_HEAD_BYTES_MAX, RecordForm,
-    RecordHead, Records,
+    RecordHead, Records, flags_at,
 };
 use crate::key::Key;
 
@@ -213,6 +213,13 @@ impl LogBuffer {
     pub(crate) fn append_record(&mut self, record: &[u8]) {
         self.bytes.extend_from_slice(record);
         self.records += 1;
+    }
+
+    /// The same record, as one that may be known where it is read.
+    pub(crate) fn append_record_as_copy(&mut self, record: &[u8]) {
+        let flags = self.bytes.len() + flags_at(record);
+        self.append_record(record);
+        self.bytes[flags] |= FLAG_COPIED;
     }
 
     #[cold]

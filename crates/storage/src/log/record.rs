@@ -220,6 +220,11 @@ impl<'a> RawRecord<'a> {
     }
 }
 
+/// Where the flags of a record with a short head are: behind its length and its tag.
+pub(crate) fn flags_at(record: &[u8]) -> usize {
+    record.iter().take_while(|byte| **byte & 0x80 != 0).count() + 2
+}
+
 /// How long the record is that these bytes begin with, if they say so.
 fn length(bytes: &[u8], form: RecordForm) -> Option<usize> {
     match form {

@@ -1,20 +1,20 @@
-//! What a follower gets: records of a log group as they are where it has the slot, and keys as they are now where it has not.
+//! What a follower gets: records of a log group as they are, where it has their keys.
 //!
 //! ```text
-//!  group   [append k1] [set k2] [pop k3] …          slot of k1: whole ─► the record
-//!                                                   slot of k2: not   ─► Put k2 = what it is now, or Remove
+//!  group   [append k1] [set k2] [pop k3] …          slot of k1: whole                    ─► the record
+//!                                                   slot of k2: copies went that are
+//!                                                               newer than the group     ─► the record, which the copy may have: versions tell
+//!                                                   slot of k3: nothing of it went       ─► nothing: the fill will bring it
+//!
+//!  a slot that is being filled      sent ────────────► cursor      not sent yet
+//!                                   records                        nothing
 //! ```
 //!
-//! A copy says everything about its key, so that it means something to a follower that lacks the rest of the slot. It is newer
-//! than the records behind it in the group, so those of its slot go as copies, too.
+//! As a run is repaired by the log that is newer than its begin: what a key's version has already is skipped. What a follower cannot be
+//! told by a record goes as a copy of its key as it is now, which is newer than the records behind it in the group.
 //!
 //! The blocks of a long value go as they are, under the names that they have in this log, wherever the slot goes or is being filled; so the
 //! change that names them is a record as others are. If it is not passed on, the follower is told that nobody needs the blocks.
-//!
-//! ```text
-//!  a slot that is being filled      sent ────────────► cursor      not sent yet
-//!                                   records                        nothing: the fill will bring it
-//! ```
 
 use base::{Database, SLOT_COUNT, Slot};
 use types::Change;
@@ -32,13 +32,28 @@ use crate::log::record::{RecordForm, Records};
 pub enum Pass<'k> {
     /// Not at all.
     No,
-    /// Those of keys that the follower has, as they are: keys in front of the cursor, and known ones. Of others only that they are
-    /// gone: they may have been copied.
-    Part(ScanCursor, &'k Known),
     /// As they are.
     Records,
-    /// As copies of the keys that they change.
-    Copies,
+    /// As they are, but the follower may know what they say, from copies of the keys that are newer: versions tell.
+    Perhaps,
+    /// Those of keys that the follower has: keys in front of the cursor, and known ones. Of others only that they are gone: they may have
+    /// been copied.
+    Part {
+        /// Where the fill is.
+        cursor: ScanCursor,
+        /// What the follower had before it.
+        known: &'k Known,
+        /// As in [`Pass::Perhaps`].
+        perhaps: bool,
+    },
+}
+
+/// How one record is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    No,
+    Record { perhaps: bool },
+    Copy,
 }
 
 /// Keys of a slot that need not be copied: somebody has them.
@@ -85,20 +100,28 @@ impl Store {
             let (word, bit) = (usize::from(slot.number() / 64), 1 << (slot.number() % 64));
             let is_copied = is_cleared || copied[word] & bit != 0;
             let key = || Key::new(record.key, Database(record.database), slot, self.seed);
-            let pass = match pass(slot) {
-                Pass::Part(cursor, known) => self.pass_of_part(&key(), (cursor, known)),
-                pass => pass,
+            let way = match pass(slot) {
+                Pass::No => Way::No,
+                Pass::Records => Way::Record { perhaps: is_copied },
+                Pass::Perhaps => Way::Record { perhaps: true },
+                Pass::Part { cursor, known, perhaps } => {
+                    self.way_of_part(&key(), (cursor, known), perhaps || is_copied)
+                }
             };
             let stage = record.is_staged.then(|| stage_of(record.body));
-            let has_blocks = stage.is_none_or(|stage| passed.has(stage));
-            let is_record = pass == Pass::Records && !is_copied && !record.has_pieces && has_blocks;
-            if let Some(stage) = stage.filter(|stage| passed.forget(*stage) && !is_record) {
+            let is_whole = !record.has_pieces && stage.is_none_or(|stage| passed.has(stage));
+            let way = if way == Way::No || is_whole { way } else { Way::Copy };
+            if let Some(stage) = stage
+                && passed.forget(stage)
+                && !matches!(way, Way::Record { .. })
+            {
                 out.append_unneeded(slot, stage);
             }
-            match pass {
-                Pass::No => {}
-                _ if is_record => out.append_record(raw),
-                _ => {
+            match way {
+                Way::No => {}
+                Way::Record { perhaps: false } => out.append_record(raw),
+                Way::Record { perhaps: true } => out.append_record_as_copy(raw),
+                Way::Copy => {
                     if copied[word] & bit == 0 {
                         copied[word] |= bit;
                         slots.push(slot);
@@ -111,14 +134,14 @@ impl Store {
     }
 
     /// How a record of a key is passed on whose slot is being filled.
-    fn pass_of_part(&self, key: &Key<'_>, (cursor, known): (ScanCursor, &Known)) -> Pass<'static> {
+    fn way_of_part(&self, key: &Key<'_>, (cursor, known): (ScanCursor, &Known), perhaps: bool) -> Way {
         let group = self.group(key.group()).expect("a group whose log this is");
         let place = (u64::from(key.group().number()) << 32) | u64::from(key.position());
         let is_there = place < cursor.0 || Store::is_marked(&known.names, known.seed, key.bytes, key.database);
         match is_there {
-            true => Pass::Records,
-            false if group.find(key).is_none() => Pass::Copies,
-            false => Pass::No,
+            true => Way::Record { perhaps },
+            false if group.find(key).is_none() => Way::Copy,
+            false => Way::No,
         }
     }
 

@@ -30,17 +30,18 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A log group goes to the follower.
+    /// A log group goes to the follower; whether some of it did as copies.
     pub(crate) fn pass<'k>(
         &mut self,
         leader: &Store,
         group: &[u8],
         pass: &dyn Fn(Slot) -> Pass<'k>,
         follower: &mut Store,
-    ) {
+    ) -> bool {
         let mut records = LogBuffer::default();
-        leader.pass_on(group, pass, &mut self.passed, &mut records);
+        let copied = leader.pass_on(group, pass, &mut self.passed, &mut records);
         self.take(&records, follower);
+        !copied.is_empty()
     }
 
     /// The next slice of a slot does; whether it was the last one.
@@ -148,7 +149,7 @@ fn a_follower_has_what_the_leader_has_and_a_recovery_finds_it() {
             let group = seal(&mut leader);
             let pass = |slot: Slot| match whole.contains(&slot.number()) {
                 true => Pass::Records,
-                false => Pass::Copies,
+                false => Pass::No,
             };
             Link::default().pass(&leader, &group, &pass, &mut follower);
             let next = slots.iter().find(|slot| !whole.contains(slot));
@@ -205,7 +206,7 @@ fn a_follower_s_writers_wait_for_none_of_a_long_value_that_its_leader_sends() {
     assert_eq!(of_leader, 0, "there it is what somebody wrote");
 }
 
-/// What is sealed goes to the follower, as copies or as records.
+/// What is sealed goes to the follower, or does not.
 fn pass_all(leader: &mut Store, follower: &mut Store, pass: Pass) {
     let group = seal(leader);
     Link::default().pass(leader, &group, &|_| pass, follower);
@@ -213,12 +214,19 @@ fn pass_all(leader: &mut Store, follower: &mut Store, pass: Pass) {
 
 /// Fills a slot of which the follower has something, while keys change; how many keys it needed no copy of, or `None` when it began
 /// anew.
-fn fill_what_differs(rng: &mut Rng, (leader, follower): (&mut Store, &mut Store), slot: Slot) -> Option<usize> {
+fn fill_what_differs(
+    rng: &mut Rng,
+    (leader, follower): (&mut Store, &mut Store),
+    slot: Slot,
+    is_whole: &dyn Fn(Slot) -> bool,
+) -> Option<usize> {
     let seed = rng.next_u64();
     let theirs = follower.marks(slot, seed);
     if rng.chance(3, 4) {
         change(rng, leader, &mut Model::default());
-        pass_all(leader, follower, Pass::Copies);
+        let pass = |other: Slot| if is_whole(other) { Pass::Records } else { Pass::No };
+        let group = seal(leader);
+        Link::default().pass(leader, &group, &pass, follower);
     }
     let known = match leader.compare(slot, seed, &theirs) {
         Comparison::Anew => {
@@ -257,7 +265,9 @@ fn what_a_follower_had_stays_where_it_is_right_and_a_recovery_finds_it() {
             (0..rng.below(20)).for_each(|_| change(&mut rng, &mut leader, &mut Model::default()));
             seal(&mut leader);
             for slot in slots() {
-                match fill_what_differs(&mut rng, (&mut leader, &mut follower), slot) {
+                // They are filled in their order.
+                let is_whole = |other: Slot| other.number() < slot.number();
+                match fill_what_differs(&mut rng, (&mut leader, &mut follower), slot, &is_whole) {
                     Some(keys) => kept += keys,
                     None => begun_anew += 1,
                 }
@@ -343,7 +353,7 @@ fn versions_that_the_first_has_not_come_to_make_a_slot_begin_anew() {
         theirs.iter().for_each(|change| write(&mut follower, *change));
         ours.iter().for_each(|change| write(&mut leader, *change));
         seal(&mut leader);
-        let kept = fill_what_differs(&mut Rng::new(0), (&mut leader, &mut follower), slot);
+        let kept = fill_what_differs(&mut Rng::new(0), (&mut leader, &mut follower), slot, &|other| other != slot);
         write(&mut leader, ("{t}a", true));
         pass_all(&mut leader, &mut follower, Pass::Records);
         assert_eq!(recovered(&mut follower), snapshot(&leader), "{theirs:?}");

@@ -1,5 +1,7 @@
 //! Long values on their way to a follower: in blocks, while slots are filled and values are written to.
 
+use std::collections::VecDeque;
+
 use base::rng::Rng;
 use base::{BLOCK_BYTES, Blocks, Database, Slot};
 use storage::{Known, Pass, SlotCopy, Store};
@@ -87,6 +89,11 @@ struct Pair {
     follower: Store,
     link: Link,
     uploads: Vec<Upload>,
+    /// Log groups that wait for the disk, and how many there were.
+    waiting: VecDeque<Vec<u8>>,
+    sealed: u64,
+    /// The last one that may have something of what went as copies.
+    newest: u64,
     /// The fill under way.
     copy: Option<SlotCopy>,
     is_whole: bool,
@@ -95,28 +102,45 @@ struct Pair {
 impl Pair {
     fn new() -> Pair {
         let (leader, follower, link) = (store(1), store(2), Link::default());
-        Pair { leader, follower, link, uploads: Vec::new(), copy: None, is_whole: false }
+        let waiting = VecDeque::new();
+        Pair { leader, follower, link, uploads: Vec::new(), waiting, sealed: 0, newest: 0, copy: None, is_whole: false }
     }
 
-    /// What was written goes on, once the next parts of all uploads are among it.
-    fn tick(&mut self, rng: &mut Rng) {
+    /// What was written goes on, once the next parts of all uploads are among it, and all but so many groups have.
+    fn tick(&mut self, rng: &mut Rng, waiting: usize) {
         let leader = &mut self.leader;
         self.uploads.retain_mut(|upload| !upload.go_on(rng, leader));
-        self.pass();
+        self.seal();
+        while self.waiting.len() > waiting {
+            self.pass();
+        }
+    }
+
+    fn seal(&mut self) {
+        self.waiting.push_back(seal(&mut self.leader));
+        self.sealed += 1;
     }
 
     fn pass(&mut self) {
-        let group = seal(&mut self.leader);
+        let ordinal = self.sealed - self.waiting.len() as u64 + 1;
+        let Some(group) = self.waiting.pop_front() else { return };
+        let perhaps = ordinal <= self.newest;
         let pass = |_| match &self.copy {
-            _ if self.is_whole => Pass::Records,
-            Some(copy) => Pass::Part(copy.cursor(), copy.known()),
+            _ if self.is_whole && !perhaps => Pass::Records,
+            _ if self.is_whole => Pass::Perhaps,
+            Some(copy) => Pass::Part { cursor: copy.cursor(), known: copy.known(), perhaps },
             None => Pass::No,
         };
-        self.link.pass(&self.leader, &group, &pass, &mut self.follower);
+        if self.link.pass(&self.leader, &group, &pass, &mut self.follower) {
+            // A copy is of what the leader has now.
+            self.newest = self.sealed + 1;
+        }
     }
 
     fn fill(&mut self) {
         let Some(copy) = &mut self.copy else { return };
+        // What is not sealed yet is in it, too.
+        self.newest = self.sealed + 1;
         if self.link.fill(&self.leader, copy, &mut self.follower) {
             let (last, removed) = self.leader.sequence(slot());
             self.follower.end_copy(slot(), last, removed);
@@ -139,6 +163,7 @@ fn what_a_follower_s_value_takes_the_place_of_is_given_back_a_step_at_a_time() {
     for byte in 0..2 {
         assert!(!pair.follower.has_garbage());
         apply(&mut pair.leader, b"long", &Change::put_string(&vec![byte; 3 * BLOCK_BYTES], Expiry::Clear));
+        pair.seal();
         pair.pass();
     }
     assert!(pair.follower.has_garbage());
@@ -157,16 +182,20 @@ fn long_values_go_in_blocks_while_a_slot_is_filled_and_behind_it() {
             if pair.uploads.len() < 2 && rng.chance(1, 4) {
                 pair.uploads.push(Upload::new(&mut rng));
             }
-            pair.tick(&mut rng);
+            let waiting = if seed % 3 == 0 { rng.below(4) as usize } else { 0 };
+            pair.tick(&mut rng, waiting);
             if tick == begins {
                 pair.copy = Some(SlotCopy::new(slot(), Known::default()));
             }
+            // Between two ticks, or in the middle of one.
+            (0..writes.min(1)).for_each(|_| change(&mut rng, &mut pair.leader));
             pair.fill();
         }
         while !(pair.uploads.is_empty() && pair.is_whole) {
-            pair.tick(&mut rng);
+            pair.tick(&mut rng, 0);
             pair.fill();
         }
+        pair.tick(&mut rng, 0);
         pair.compare(&format!("seed {seed}"));
         // Blocks of both uploads, at most.
         in_blocks += u64::from(seed % 2 == 0 && pair.link.longest_bytes < 3 * BLOCK_BYTES);
