@@ -171,7 +171,7 @@ fn what_a_follower_s_value_takes_the_place_of_is_given_back_a_step_at_a_time() {
 
 #[test]
 fn long_values_go_in_blocks_while_a_slot_is_filled_and_behind_it() {
-    let (mut in_blocks, seeds) = (0, 60);
+    let (mut in_blocks, seeds) = (0, 100);
     for seed in 0..seeds {
         let (mut rng, mut pair) = (Rng::new(seed), Pair::new());
         let begins = rng.below(60);
@@ -182,7 +182,7 @@ fn long_values_go_in_blocks_while_a_slot_is_filled_and_behind_it() {
             if pair.uploads.len() < 2 && rng.chance(1, 4) {
                 pair.uploads.push(Upload::new(&mut rng));
             }
-            let waiting = if seed % 3 == 0 { rng.below(4) as usize } else { 0 };
+            let waiting = if seed % 4 < 2 { rng.below(4) as usize } else { 0 };
             pair.tick(&mut rng, waiting);
             if tick == begins {
                 pair.copy = Some(SlotCopy::new(slot(), Known::default()));
