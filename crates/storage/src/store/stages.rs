@@ -14,7 +14,7 @@ use base::{Blocks, LogOrdinal, Slot, SlotGroupId};
 use types::Change;
 
 use super::Store;
-use crate::log::format::{BLOCK_AGAIN, BLOCK_UNNEEDED, tag, u64_at};
+use crate::log::format::{BLOCK_UNNEEDED, tag, u64_at};
 use crate::log::record::RawRecord;
 use crate::log::replay::{STAGE_HEAD_BYTES, Stages};
 
@@ -212,7 +212,6 @@ impl Store {
             arriving.stages.add(record)?;
         }
         if let Some(log) = &mut self.log {
-            debug_assert!(offset & BLOCK_AGAIN == 0 || offset != 0, "a block comes again behind itself");
             log.append_block(slot, (own.number, offset), bytes);
         }
         self.changes += 1;

@@ -69,15 +69,17 @@ fn change(rng: &mut Rng, leader: &mut Store) {
             let offset = rng.below(len as u64);
             apply(leader, &name, &Change::Overwrite { offset, bytes: &bytes });
         }
-        6 if rng.chance(1, 4) => {
-            let mut list = List::new();
-            (0..1500).for_each(|_| list.push(End::Tail, &bytes));
-            let mut value = Vec::new();
-            list.encode(&mut value);
-            apply(leader, b"list", &Change::Put { kind: Kind::List, value: &value, expiry: Expiry::Clear });
-        }
-        7 if leader.value_bytes(&leader.key(b"list", Database(0), slot())) > 0 => {
-            apply(leader, b"list", &Change::ListPush { end: End::Head, elements: &[&bytes] });
+        6 | 7 => {
+            // A change above 64 KiB would come in pieces, and go as a copy.
+            let elements: Vec<&[u8]> = vec![&bytes; 300];
+            if leader.value_bytes(&leader.key(b"list", Database(0), slot())) == 0 {
+                let mut list = List::new();
+                elements.iter().for_each(|element| list.push(End::Tail, element));
+                let mut value = Vec::new();
+                list.encode(&mut value);
+                return apply(leader, b"list", &Change::Put { kind: Kind::List, value: &value, expiry: Expiry::Clear });
+            }
+            apply(leader, b"list", &Change::ListPush { end: End::Head, elements: &elements });
         }
         _ => {}
     }
