@@ -85,6 +85,19 @@ fn change(rng: &mut Rng, leader: &mut Store) {
     }
 }
 
+/// Short keys, so many that a fill takes a while without long values, too.
+const SHORT_KEYS: u64 = 400;
+
+fn change_short(rng: &mut Rng, leader: &mut Store) {
+    let name = format!("short {}", rng.below(SHORT_KEYS)).into_bytes();
+    let is_there = leader.value_bytes(&leader.key(&name, Database(0), slot())) > 0;
+    match rng.below(4) {
+        0 if is_there => apply(leader, &name, &Change::Remove),
+        1 | 2 if is_there => apply(leader, &name, &Change::Append { bytes: b"more" }),
+        _ => apply(leader, &name, &Change::put_string(b"short", Expiry::Clear)),
+    }
+}
+
 /// A first and a follower of one slot, and what is on its way.
 struct Pair {
     leader: Store,
@@ -177,10 +190,13 @@ fn long_values_go_in_blocks_while_a_slot_is_filled_and_behind_it() {
     for seed in 0..seeds {
         let (mut rng, mut pair) = (Rng::new(seed), Pair::new());
         let begins = rng.below(60);
+        (0..2 * SHORT_KEYS).for_each(|_| change_short(&mut rng, &mut pair.leader));
+        pair.tick(&mut rng, 0);
         for tick in 0..120 {
             // A value that is written to between any two of its blocks goes in one piece in the end.
             let writes = if seed % 2 == 0 { u64::from(rng.chance(1, 12)) } else { rng.below(3) };
             (0..writes).for_each(|_| change(&mut rng, &mut pair.leader));
+            (0..rng.below(12)).for_each(|_| change_short(&mut rng, &mut pair.leader));
             if pair.uploads.len() < 2 && rng.chance(1, 4) {
                 pair.uploads.push(Upload::new(&mut rng));
             }
