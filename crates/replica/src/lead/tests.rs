@@ -65,6 +65,17 @@ impl Rig {
         }
     }
 
+    /// A whole slot with a key.
+    fn whole() -> Rig {
+        let mut rig = Rig::new();
+        rig.set(b"one", 10);
+        rig.seal();
+        rig.pass();
+        rig.fill();
+        rig.compare(&[b"one"]);
+        rig
+    }
+
     fn newest(&self) -> LogOrdinal {
         LogOrdinal(self.sealed + u64::from(self.store.has_unsealed()))
     }
@@ -193,12 +204,7 @@ fn who_comes_next_is_vouched_for_once_it_has_what_it_was_not_waited_for() {
 
 #[test]
 fn behind_a_copy_groups_that_were_sealed_before_it_may_be_known() {
-    let mut rig = Rig::new();
-    rig.set(b"one", 10);
-    rig.seal();
-    rig.pass();
-    rig.fill();
-    rig.compare(&[b"one"]);
+    let mut rig = Rig::whole();
     // In pieces, so it goes as it is by then.
     rig.set(b"long", 100_000);
     rig.seal();

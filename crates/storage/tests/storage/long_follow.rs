@@ -85,8 +85,8 @@ fn change(rng: &mut Rng, leader: &mut Store) {
     }
 }
 
-/// Short keys, so many that a fill takes a while without long values, too.
-const SHORT_KEYS: u64 = 400;
+/// Short keys, so many that they are in many buckets of the index, though all are of one slot.
+const SHORT_KEYS: u64 = 20_000;
 
 fn change_short(rng: &mut Rng, leader: &mut Store) {
     let name = format!("short {}", rng.below(SHORT_KEYS)).into_bytes();
@@ -190,13 +190,10 @@ fn long_values_go_in_blocks_while_a_slot_is_filled_and_behind_it() {
     for seed in 0..seeds {
         let (mut rng, mut pair) = (Rng::new(seed), Pair::new());
         let begins = rng.below(60);
-        (0..2 * SHORT_KEYS).for_each(|_| change_short(&mut rng, &mut pair.leader));
-        pair.tick(&mut rng, 0);
         for tick in 0..120 {
             // A value that is written to between any two of its blocks goes in one piece in the end.
             let writes = if seed % 2 == 0 { u64::from(rng.chance(1, 12)) } else { rng.below(3) };
             (0..writes).for_each(|_| change(&mut rng, &mut pair.leader));
-            (0..rng.below(12)).for_each(|_| change_short(&mut rng, &mut pair.leader));
             if pair.uploads.len() < 2 && rng.chance(1, 4) {
                 pair.uploads.push(Upload::new(&mut rng));
             }
@@ -219,4 +216,27 @@ fn long_values_go_in_blocks_while_a_slot_is_filled_and_behind_it() {
         in_blocks += u64::from(seed % 2 == 0 && pair.link.longest_bytes < 3 * BLOCK_BYTES);
     }
     assert!(in_blocks > seeds * 3 / 8, "{in_blocks} of {seeds}: of some only is what came before the fill");
+}
+
+/// Keys in front of the cursor have what groups say that waited for the disk when they went.
+#[test]
+fn what_a_slice_may_have_already_is_done_once() {
+    for seed in 0..3 {
+        let (mut rng, mut pair) = (Rng::new(seed), Pair::new());
+        (0..2 * SHORT_KEYS).for_each(|_| change_short(&mut rng, &mut pair.leader));
+        pair.tick(&mut rng, 0);
+        pair.copy = Some(SlotCopy::new(slot(), Known::default()));
+        let mut in_front = 0;
+        while !pair.is_whole {
+            (0..rng.below(12)).for_each(|_| change_short(&mut rng, &mut pair.leader));
+            let waiting = rng.below(4) as usize;
+            pair.tick(&mut rng, waiting);
+            in_front +=
+                u64::from(pair.copy.as_ref().is_some_and(|copy| copy.cursor() != Store::slot_range(slot()).start));
+            pair.fill();
+        }
+        pair.tick(&mut rng, 0);
+        pair.compare(&format!("seed {seed}"));
+        assert!(in_front > 100, "{in_front} slices have keys in front of them");
+    }
 }

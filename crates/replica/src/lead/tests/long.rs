@@ -10,17 +10,6 @@ fn blocks() -> Blocks {
 }
 
 impl Rig {
-    /// A whole slot with a key.
-    fn whole() -> Rig {
-        let mut rig = Rig::new();
-        rig.set(b"one", 10);
-        rig.seal();
-        rig.pass();
-        rig.fill();
-        rig.compare(&[b"one"]);
-        rig
-    }
-
     /// Block `number` of a value goes to the log, and on.
     fn log_block(&mut self, stage: u64, number: usize) {
         let (blocks, start) = (blocks(), number * BLOCK_BYTES);
