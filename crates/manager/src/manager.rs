@@ -147,7 +147,7 @@ impl Manager {
                 Event::SendDone { connection, .. } => self.peers.on_sent(connection),
                 Event::PeerClosed { connection } => {
                     if let Some(address) = self.peers.unproven(connection) {
-                        self.outside.on_closed(address);
+                        self.outside.on_closed(connection, address);
                     }
                     self.peers.close(connection);
                 }
@@ -191,9 +191,11 @@ impl Manager {
     }
 
     fn on_dialed(&mut self, now_us: u64, token: u64, connection: Option<ConnectionId>) {
-        let Some(id) = self.peers.on_dialed(now_us, token, connection) else { return };
-        if self.inside.is_none() {
-            self.outside.on_dialed(id);
+        let id = self.peers.on_dialed(now_us, token, connection);
+        match id {
+            _ if self.inside.is_some() => {}
+            Some(id) => self.outside.on_dialed(id),
+            None => self.outside.on_refused(),
         }
     }
 

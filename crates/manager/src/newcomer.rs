@@ -13,8 +13,11 @@ use crate::message::Message;
 use crate::peers::Peers;
 use crate::start::Start;
 
-/// Between two questions, microseconds.
+/// How long somebody who was asked has for an answer, and between two bursts of questions, microseconds.
 const ASK_US: u64 = 100_000;
+/// So many are asked one behind the other where each is in no cluster itself, or not there: sixteen hosts that start at once are gone
+/// through in one go, and a thousand do not ask each other all the time.
+const BURST: usize = 16;
 
 /// A node that is in no cluster yet.
 pub(crate) struct Outside {
@@ -24,6 +27,8 @@ pub(crate) struct Outside {
     number: u64,
     /// Which address is asked next.
     turn: usize,
+    /// How many could not say anything of a cluster.
+    vain: usize,
     asked: Option<ConnectionId>,
     at_us: u64,
     /// Of who founds if there is no cluster: the others that are in none.
@@ -32,7 +37,17 @@ pub(crate) struct Outside {
 
 impl Outside {
     pub fn new(addresses: Vec<String>, token: Token, seed: u64) -> Outside {
-        Outside { addresses, token, proposer: seed | 1 << 63, number: 0, turn: 0, asked: None, at_us: 0, nobody: None }
+        Outside {
+            addresses,
+            token,
+            proposer: seed | 1 << 63,
+            number: 0,
+            turn: 0,
+            vain: 0,
+            asked: None,
+            at_us: 0,
+            nobody: None,
+        }
     }
 
     /// It founds a cluster unless it hears of one.
@@ -47,9 +62,27 @@ impl Outside {
     }
 
     /// Who was dialed there closed the connection before anything was said: so does who is in no cluster. The next one is asked.
-    pub fn on_closed(&mut self, address: &str) {
+    pub fn on_closed(&mut self, id: ConnectionId, address: &str) {
         if let Some(nobody) = &mut self.nobody {
             nobody.insert(address.to_owned());
+        }
+        if self.asked == Some(id) {
+            self.go_on();
+        }
+    }
+
+    /// Nobody listens at an address. The next one is asked, unless somebody else is answering.
+    pub fn on_refused(&mut self) {
+        if self.asked.is_none() {
+            self.go_on();
+        }
+    }
+
+    /// The next one is asked at once, or after a pause behind a burst of them. Who may found hears everybody first.
+    fn go_on(&mut self) {
+        let burst = if self.nobody.is_some() { self.addresses.len().max(1) } else { BURST };
+        self.vain += 1;
+        if !self.vain.is_multiple_of(burst) {
             self.at_us = 0;
         }
     }
@@ -60,13 +93,17 @@ impl Outside {
             return;
         }
         self.at_us = now_us + ASK_US;
+        let Some(address) = self.addresses.get(self.turn % self.addresses.len().max(1)) else { return };
+        if let Some(at_us) = peers.not_before_us(now_us, address) {
+            // Who is named as the one to ask was often asked a moment ago.
+            self.at_us = at_us;
+            return;
+        }
         if let Some(id) = self.asked.take() {
             peers.close(id);
         }
-        if let Some(address) = self.addresses.get(self.turn % self.addresses.len().max(1)) {
-            peers.dial(now_us, address, None);
-            self.turn += 1;
-        }
+        peers.dial(now_us, address, None);
+        self.turn += 1;
     }
 
     /// Somebody answers the call.
@@ -176,8 +213,18 @@ fn is_passing(why: &control::Refusal) -> bool {
 mod tests {
     use base::NodeId;
 
+    use wire::trust::Party;
+
     use super::*;
-    use crate::rig::{founder, leading, newcomer, work};
+    use crate::rig::{TOKEN, founder, leading, newcomer, work};
+
+    /// A newcomer that is to ask at these addresses.
+    fn outside(addresses: &[&str]) -> (Outside, Peers) {
+        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
+        let mut peers = Peers::new(&TOKEN, 1);
+        peers.set_name([0; 16], Party::newcomer(1));
+        (Outside::new(addresses, TOKEN, 1), peers)
+    }
 
     fn ask(inside: &mut Inside, newcomer: Newcomer, number: u64) -> Vec<Message> {
         let id = RequestId { proposer: 1 << 63 | 9, number };
@@ -275,21 +322,77 @@ mod tests {
         assert!(matches!(&answers[..], [Message::Refused { reason }] if reason.contains("remove 2")), "{answers:?}");
     }
 
+    /// Whom it dials by `now_us`; each of them hangs up.
+    fn dialed(outside: &mut Outside, peers: &mut Peers, now_us: u64) -> Vec<String> {
+        let (mut all, mut effects) = (Vec::new(), Vec::new());
+        while outside.deadline_us() <= now_us {
+            outside.ask(now_us, peers);
+            peers.flush(&mut effects);
+            for effect in effects.drain(..) {
+                let base::Effect::Dial { token, address } = effect else { continue };
+                let id = ConnectionId { index: token as u32, generation: 1 };
+                peers.on_dialed(now_us, token, Some(id));
+                outside.on_dialed(id);
+                outside.on_closed(id, &address);
+                peers.on_closed(id);
+                all.push(address);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn who_is_in_no_cluster_keeps_a_newcomer_waiting_once_in_a_burst() {
+        let addresses: Vec<String> = (1..=40).map(|port| format!("b:{port}")).collect();
+        let (mut outside, mut peers) = outside(&addresses.iter().map(String::as_str).collect::<Vec<_>>());
+        let round = |number: u64, outside: &mut Outside, peers: &mut Peers| dialed(outside, peers, number * ASK_US);
+        assert_eq!(round(1, &mut outside, &mut peers), addresses[..BURST]);
+        assert_eq!(round(2, &mut outside, &mut peers), addresses[BURST..2 * BURST]);
+        assert_eq!(dialed(&mut outside, &mut peers, 3 * ASK_US - 1), [""; 0]);
+    }
+
+    #[test]
+    fn who_is_named_is_asked_next_even_if_it_was_a_moment_ago() {
+        let (mut outside, mut peers) = outside(&["b:1", "b:2"]);
+        assert_eq!(dialed(&mut outside, &mut peers, ASK_US), ["b:1", "b:2"]);
+        outside.go_to("b:2".to_owned());
+        assert_eq!(dialed(&mut outside, &mut peers, ASK_US + 1), [""; 0]);
+        let at_us = outside.deadline_us();
+        assert!(at_us < 2 * ASK_US);
+        assert_eq!(dialed(&mut outside, &mut peers, at_us)[..1], ["b:2"]);
+    }
+
+    /// A connection that hung says nothing of who is asked now.
+    #[test]
+    fn who_hangs_up_late_does_not_break_off_who_is_answering() {
+        let (mut outside, mut peers) = outside(&["b:1", "b:2"]);
+        let [late, now] = [1, 2].map(|index| ConnectionId { index, generation: 1 });
+        outside.ask(1, &mut peers);
+        outside.on_dialed(late);
+        outside.ask(ASK_US + 1, &mut peers);
+        outside.on_dialed(now);
+        let due_us = outside.deadline_us();
+        outside.on_closed(late, "b:1");
+        outside.on_refused();
+        assert_eq!(outside.deadline_us(), due_us);
+        outside.on_closed(now, "b:2");
+        assert!(outside.deadline_us() < due_us);
+    }
+
     #[test]
     fn who_would_found_does_so_only_beside_nodes_that_are_in_no_cluster() {
-        let others = ["b:1", "c:1", "d:1"].map(str::to_owned).to_vec();
-        let mut outside = Outside::new(others, crate::rig::TOKEN, 1).founds();
-        let mut peers = Peers::new(&crate::rig::TOKEN, 1);
+        let (outside, mut peers) = outside(&["b:1", "c:1", "d:1"]);
+        let mut outside = outside.founds();
         for round in 1..=3 {
             assert!(!outside.is_alone(), "not all were asked");
             outside.ask(round * ASK_US, &mut peers);
-            outside.on_closed("b:1");
+            outside.on_closed(ConnectionId { index: 1, generation: 1 }, "b:1");
         }
         assert!(!outside.is_alone(), "the others may be in one");
-        outside.on_closed("d:1");
+        outside.on_closed(ConnectionId { index: 1, generation: 1 }, "d:1");
         assert!(outside.is_alone());
         outside.on_greeted(ConnectionId { index: 1, generation: 1 }, &founder().start, &mut peers);
-        outside.on_closed("c:1");
+        outside.on_closed(ConnectionId { index: 1, generation: 1 }, "c:1");
         assert!(!outside.is_alone(), "somebody is");
     }
 

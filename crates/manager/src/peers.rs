@@ -104,13 +104,18 @@ impl Peers {
         let is_to = |line: &Line| !line.came_in() && !line.is_closing() && line.address() == address;
         let is_made = self.list.iter().any(|peer| is_to(&peer.line));
         let is_dialing = self.dialing.iter().any(|known| known.address == address);
-        let is_early = self.not_before_us.iter().any(|(known, at_us)| known == address && now_us < *at_us);
-        if is_made || is_dialing || is_early {
+        if is_made || is_dialing || self.not_before_us(now_us, address).is_some() {
             return;
         }
         self.tokens += 1;
         self.dialing.push(Dial { token: self.tokens, address: address.to_owned(), node });
         self.effects.push(Effect::Dial { token: self.tokens, address: address.to_owned() });
+    }
+
+    /// Until when `address` is not tried again, because it was a moment ago.
+    pub fn not_before_us(&self, now_us: u64, address: &str) -> Option<u64> {
+        let its = self.not_before_us.iter().find(|(known, _)| known == address);
+        its.map(|(_, at_us)| *at_us).filter(|at_us| now_us < *at_us)
     }
 
     /// What became of a dial; the connection, if there is one.
