@@ -15,13 +15,14 @@
 
 mod claim;
 mod fill;
+mod promises;
+mod sending;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 
 use base::limits::LINK_BACKLOG_BYTES_MAX;
-use base::planted::{Bug, is_planted};
-use base::{Horizon, InstanceName, LogOrdinal, Slot};
+use base::{InstanceName, LogOrdinal, Slot};
 use placement::SlotSet;
 use storage::log::LogBuffer;
 use storage::{Pass, PassedStages, Spent, Store};
@@ -31,13 +32,8 @@ use crate::compare::Compares;
 use crate::copies::Unsynced;
 use crate::fresh::Unshown;
 use crate::lead::fill::Filling;
-use crate::peer::Peer;
 use crate::wanted::Wanted;
 
-/// How long frames that no reply waits for are gathered at most, microseconds,
-const GATHER_US: u64 = 10_000;
-/// and how many bytes of them.
-const GATHER_BYTES: usize = 64 << 10;
 /// Names of long values in fills are above those in the log.
 const FILL_STAGES: u64 = 1 << 63;
 /// Bytes on the way above which no long value is begun to be logged, or gone on with: it would only fill the backlog.
@@ -388,112 +384,6 @@ impl Lead {
     fn note_ahead(&mut self, slot: Slot, newest: LogOrdinal) {
         self.ahead.insert(slot);
         self.ahead_until = newest;
-    }
-
-    /// Offers what follows to a connection, as long as it takes that. What nobody waits for goes later and more at once, unless
-    /// somebody `hurries`: each frame is work for both ends, which whoever waits would wait for, too.
-    pub(crate) fn send(&mut self, now_us: u64, hurries: bool, mut offer: impl FnMut(&[u8]) -> bool) {
-        let Some(first) = self.backlog.front().map(|entry| entry.sequence) else { return };
-        let skipped = (self.sent + 1).saturating_sub(first) as usize;
-        let unsent = || self.backlog.iter().skip(skipped);
-        let is_due = self.gathers_us.is_some_and(|since_us| now_us >= since_us + GATHER_US);
-        let may_gather = !(hurries || is_due || self.asked.is_some());
-        if may_gather && unsent().next().is_some() && !unsent().any(|entry| entry.is_awaited) {
-            let bytes: usize = unsent().map(|entry| entry.bytes.len()).sum();
-            if bytes < GATHER_BYTES {
-                self.gathers_us.get_or_insert(now_us);
-                return;
-            }
-        }
-        self.gathers_us = None;
-        for entry in self.backlog.iter().skip(skipped) {
-            if !offer(&entry.bytes) {
-                return;
-            }
-            self.sent = entry.sequence;
-        }
-    }
-
-    /// When it has gathered enough, microseconds.
-    pub(crate) fn gathers_until_us(&self) -> Option<u64> {
-        self.gathers_us.map(|since_us| since_us + GATHER_US)
-    }
-
-    /// Answers the follower's question: everything up to `horizon` is committed, and `still` is about to be served elsewhere.
-    pub(crate) fn confirm(&mut self, horizon: &Horizon, still: Option<&SlotSet>, peer: &mut Peer) {
-        let Some(stamp) = self.asked.take() else { return };
-        let committed = self.lanes.iter().map(|lane| horizon.of_lane(*lane)).min().unwrap_or_default();
-        let shown = self.unshown.shown(committed, self.sequence);
-        let slots = still.map_or_else(|| self.whole.clone(), |still| self.whole.without(still)).words();
-        peer.send(&Frame::Confirm { stamp, shown, upto: self.sequence, slots: &slots });
-    }
-
-    /// The follower's log has everything up to `sequence`.
-    pub fn on_persisted(&mut self, sequence: u64) {
-        while let Some(entry) = self.backlog.pop_front_if(|entry| entry.sequence <= sequence) {
-            self.backlog_bytes -= entry.bytes.len();
-            for slot in entry.ends.into_iter().filter(|slot| self.slots.contains(*slot)) {
-                self.held.insert(slot);
-                self.unsynced.note_slot(slot, entry.sequence);
-            }
-            if let Some(ordinal) = entry.ordinal {
-                self.unsynced.note(entry.sequence, ordinal);
-            }
-        }
-        self.find_lost();
-    }
-
-    /// What was lost is with the follower once it holds everything.
-    fn find_lost(&mut self) {
-        if self.lost_from.is_some() && self.suspects.is_empty() && self.slots.is_within(&self.held) {
-            self.lost_from = None;
-        }
-    }
-
-    /// Whether the follower has, of these slots, everything up to log group `until`.
-    pub fn has_all(&self, slots: &SlotSet, until: LogOrdinal) -> bool {
-        let has = self.slots.union(&self.suspects).intersection(slots).is_within(&self.held);
-        has && self.ahead.intersection(slots).is_empty() && self.passed() >= until
-    }
-
-    /// Whether replies wait for it anywhere.
-    fn counts(&self) -> bool {
-        !self.awaited.is_empty()
-    }
-
-    /// A table came; `newest`: groups up to this one were passed on.
-    pub fn count_from(&mut self, newest: LogOrdinal) {
-        self.counts_from = newest;
-    }
-
-    /// What it holds and may take over: where replies wait for it, it also has what was acknowledged before they did.
-    pub fn vouched(&self) -> SlotSet {
-        match !self.counts() || self.passed() >= self.counts_from {
-            true => self.held.clone(),
-            false => self.held.intersection(&self.trusted),
-        }
-    }
-
-    /// Of which slots it is said to be whole, and has everything that was acknowledged, or ever will be by this table.
-    pub fn counted(&self) -> SlotSet {
-        match self.counts() && self.passed() >= self.counts_from {
-            true => self.trusted.intersection(&self.held),
-            false => SlotSet::default(),
-        }
-    }
-
-    /// The last log group of which the follower has all it is to have.
-    pub fn horizon(&self) -> LogOrdinal {
-        match !self.counts() || is_planted(Bug::M2AcknowledgedBeforeSecondary) {
-            true => LogOrdinal(u64::MAX),
-            false => self.passed(),
-        }
-    }
-
-    pub(crate) fn passed(&self) -> LogOrdinal {
-        let pending = self.backlog.iter().find_map(|entry| entry.ordinal);
-        let first = [self.lost_from, pending].into_iter().flatten().min();
-        first.map_or(self.considered, |first| LogOrdinal(first.0 - 1))
     }
 }
 

@@ -52,6 +52,7 @@ struct Round {
 #[derive(Deserialize)]
 struct Window {
     seconds: f64,
+    count: u64,
     bytes: u64,
     extra_bytes: u64,
 }
@@ -90,14 +91,22 @@ pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
     let keys = options.keys_asked.unwrap_or(KEYS);
     let cell = format!("traffic-{keys}-keys");
     results.note(
-        "slots 0 to 999 go from node to node under the load of `moves`. Clients: MOVED and ASK with the requests that met them, ASKING, \
-         and CLUSTER SLOTS, from the order until 0.2 s after the end, over all their bytes. Nodes: what goes over the ports of managers \
-         (the peer's bus) beyond what does in a steady stretch of that length, over that, links and clients together. The peer sends keys \
-         that move to its port for clients, which is in none of these",
+        "slots 0 to 999 go from node to node under the load of `moves`, each of whose 48 workers has sixteen requests on their way in a closed loop. \
+         Clients: MOVED and ASK with the requests that met them, ASKING, and CLUSTER SLOTS, from the order until 0.2 s after the end, over \
+         all their bytes. Nodes: what goes over the ports of managers (the peer's bus) beyond what does in a steady stretch of that \
+         length, over that, links and clients together. The peer sends keys that move to its port for clients, which is in none of \
+         these",
     );
     let block = PortBlock::take().map_err(|error| error.to_string())?;
     let mut command = program("moves")?;
-    command.args(["--port", &block.first().to_string(), "--rounds", &options.rounds.to_string(), "--traffic"]);
+    command.args([
+        "--port",
+        &block.first().to_string(),
+        "--rounds",
+        &options.rounds.to_string(),
+        "--traffic",
+        "--saturate",
+    ]);
     command.args(["--keys", &keys.to_string(), "--durability", options.cluster_durability()]);
     let wanted: Vec<&str> = STORES.into_iter().filter(|store| options.wants(store)).collect();
     for store in &wanted {
@@ -132,19 +141,22 @@ fn judge(cell: &str, store: &'static str, rounds: &[Of<Round>], results: &mut Re
     let bar = |bar: Bar| if store == STORES[0] { bar } else { Bar::None };
     let clients: Vec<f64> = of_store().map(Round::clients_percent).collect();
     let nodes: Vec<f64> = of_store().filter_map(Round::nodes_percent).collect();
-    let kept: [(&str, Vec<f64>); 6] = [
+    let per_second = |round: &Round| round.during.count as f64 / round.during.seconds;
+    let kept: [(&str, Vec<f64>); 7] = [
         ("move_seconds", of_store().map(|round| round.move_seconds).collect()),
         ("seconds", of_store().map(|round| round.during.seconds).collect()),
         ("client_bytes", of_store().map(|round| round.during.bytes as f64).collect()),
         ("client_extra_bytes", of_store().map(|round| round.during.extra_bytes as f64).collect()),
         ("table_bytes", of_store().filter_map(|round| Some(round.traffic.as_ref()?.during.table as f64)).collect()),
+        ("requests_per_second", of_store().map(per_second).collect()),
         ("link_bytes", of_store().filter_map(|round| Some(round.traffic.as_ref()?.during.keys as f64)).collect()),
     ];
     let kept: Vec<(&str, &[f64])> = kept.iter().map(|(name, values)| (*name, values.as_slice())).collect();
     results.keep_values(cell, store, &kept);
-    for (name, values) in [kept[0], kept[3], kept[4]] {
+    for (name, values) in [kept[0], kept[5], kept[3], kept[4]] {
         let metric = match name {
             "move_seconds" => "s of a move",
+            "requests_per_second" => "requests/s meanwhile",
             "client_extra_bytes" => "extra bytes of clients",
             _ => "bytes of the table's ports",
         };
@@ -182,7 +194,7 @@ mod tests {
     fn verdicts(store: &'static str, extra: u64, table: u64) -> Vec<&'static str> {
         let mut results = Results::new("traffic");
         judge("cell", store, &[round(store, extra, table)], &mut results).expect("values");
-        results.rows[3..].iter().map(|row| row.verdict).collect()
+        results.rows[4..].iter().map(|row| row.verdict).collect()
     }
 
     #[test]

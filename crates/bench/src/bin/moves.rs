@@ -33,8 +33,11 @@ struct Arguments {
     #[arg(long, default_value_t = 61_000)]
     keys: u64,
     /// Requests per second, one of five a SET
-    #[arg(long, default_value_t = 12_000.0)]
+    #[arg(long, default_value_t = 12_000.0, conflicts_with = "saturate")]
     rate: f64,
+    /// Let each worker ask again as soon as it is answered
+    #[arg(long)]
+    saturate: bool,
     /// Workers, each with a connection to every node
     #[arg(long, default_value_t = 48)]
     workers: usize,
@@ -67,7 +70,7 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
     let plan = Plan {
         keys: arguments.keys,
         workers: arguments.workers,
-        per_second: arguments.rate,
+        per_second: (!arguments.saturate).then_some(arguments.rate),
         steady,
         counts_traffic: arguments.traffic,
     };

@@ -159,7 +159,7 @@ impl Client {
                 by_port.entry(self.client.port_of(slot)).or_default().push(words);
             }
             for (port, requests) in by_port {
-                let replies = self.client.pipeline(port, &requests)?;
+                let replies = self.client.pipeline(port, requests.iter().map(Vec::as_slice))?;
                 let refused = replies.iter().find(|reply| reply.text() != Some("OK"));
                 refused.map_or(Ok(()), |reply| Err(format!("a key is not set: {reply:?}")))?;
             }

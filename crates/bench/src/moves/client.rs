@@ -159,17 +159,35 @@ impl Client {
     ///
     /// # Errors
     /// When not all are answered.
-    pub fn pipeline(&mut self, port: u16, requests: &[Vec<String>]) -> Result<Vec<Reply>, String> {
-        let mut bytes = Vec::new();
-        for words in requests {
-            bytes.extend(format!("*{}\r\n", words.len()).into_bytes());
-            words.iter().for_each(|word| bytes.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes()));
-        }
-        let stream = self.connection(port)?;
+    pub fn pipeline<'a>(
+        &mut self,
+        port: u16,
+        requests: impl ExactSizeIterator<Item = &'a [String]>,
+    ) -> Result<Vec<Reply>, String> {
+        let (mut bytes, count) = (Vec::new(), requests.len());
+        requests.for_each(|words| encode(words, &mut bytes));
+        let mut carried = 0;
+        let mut stream = Counted(self.connection(port)?, &mut carried);
         let broken = |error: std::io::Error| format!("the node on port {port}: {error}");
         stream.write_all(&bytes).map_err(broken)?;
         let mut source = BufReader::new(stream);
-        requests.iter().map(|_| read_short(&mut source).map_err(broken)).collect()
+        let mut line = Vec::new();
+        let replies = (0..count).map(|_| read_short(&mut source, &mut line).map_err(broken)).collect();
+        self.bytes.all += carried;
+        replies
+    }
+
+    /// A request of a pipeline, for `slot`, was answered with this error: the correction, if it is one; the request was in vain then.
+    pub fn correction(&mut self, slot: u16, words: &[String], error: &str) -> Option<Hops> {
+        let (word, port) = redirect(error)?;
+        let mut bytes = Vec::new();
+        encode(words, &mut bytes);
+        self.bytes.extra += (bytes.len() + "-\r\n".len() + error.len()) as u64;
+        if word == "MOVED" {
+            self.table[usize::from(slot)] = port;
+            return Some(Hops { moved: 1, asked: 0 });
+        }
+        Some(Hops { moved: 0, asked: 1 })
     }
 
     fn ask(&mut self, port: u16, words: &[&str]) -> Result<Reply, String> {
@@ -196,23 +214,30 @@ impl Client {
     }
 }
 
-/// A line or a bulk string.
-fn read_short(source: &mut impl BufRead) -> std::io::Result<Reply> {
-    let mut line = String::new();
-    source.read_line(&mut line)?;
-    let line = line.trim_end();
-    if let Some(text) = line.strip_prefix('-') {
+fn encode(words: &[String], bytes: &mut Vec<u8>) {
+    let written = "writing to a Vec cannot fail";
+    write!(bytes, "*{}\r\n", words.len()).expect(written);
+    words.iter().for_each(|word| write!(bytes, "${}\r\n{word}\r\n", word.len()).expect(written));
+}
+
+/// A line or a bulk string; `line` has room for a line.
+fn read_short(source: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Reply> {
+    let not_text = |_| std::io::ErrorKind::InvalidData;
+    line.clear();
+    source.read_until(b'\n', line)?;
+    let told = std::str::from_utf8(line).map_err(not_text)?.trim_end();
+    if let Some(text) = told.strip_prefix('-') {
         return Ok(Reply::Error(text.to_owned()));
     }
-    let Some(length) = line.strip_prefix('$') else {
-        let text = line.get(1..).ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    let Some(length) = told.strip_prefix('$') else {
+        let text = told.get(1..).ok_or(std::io::ErrorKind::UnexpectedEof)?;
         return Ok(Reply::Text(text.to_owned()));
     };
     let Ok(length) = length.parse::<usize>() else { return Ok(Reply::Null) };
     let mut bytes = vec![0; length + 2];
     source.read_exact(&mut bytes)?;
     bytes.truncate(length);
-    Ok(Reply::Text(String::from_utf8_lossy(&bytes).into_owned()))
+    Ok(Reply::Text(String::from_utf8(bytes).map_err(|_| std::io::ErrorKind::InvalidData)?))
 }
 
 /// An entry of CLUSTER SLOTS: first slot, last slot, where the primary listens.
@@ -271,6 +296,24 @@ mod tests {
     }
 
     #[test]
+    fn a_corrected_request_of_a_pipeline_was_in_vain_and_is_remembered() {
+        let (first, here) = listener();
+        let moved = "-MOVED 7 127.0.0.1:1\r\n";
+        let first = node(first, vec![slots(here), "$1\r\na\r\n".into(), moved.into()]);
+        let mut client = Client::new(here).unwrap();
+        client.take_bytes();
+        let requests = ["k", "l"].map(|key| vec!["GET".to_owned(), key.to_owned()]);
+        let replies = client.pipeline(here, requests.iter().map(Vec::as_slice)).unwrap();
+        let [Reply::Text(_), Reply::Error(text)] = &replies[..] else { panic!("{replies:?}") };
+        assert_eq!(client.correction(7, &requests[1], "ERR no"), None);
+        assert_eq!(client.correction(7, &requests[1], text), Some(Hops { moved: 1, asked: 0 }));
+        assert_eq!((client.port_of(7), client.port_of(8)), (1, here));
+        let extra = 20 + moved.len() as u64;
+        assert_eq!(client.take_bytes(), Bytes { all: extra + 20 + 7, extra });
+        first.join().unwrap();
+    }
+
+    #[test]
     fn corrections_are_followed_counted_and_remembered() {
         let ((first, here), (second, there)) = (listener(), listener());
         let moved = format!("-MOVED 7 127.0.0.1:{there}\r\n");
@@ -307,7 +350,7 @@ mod tests {
         let server = node(listener, vec![slots(port), "$1\r\n1\r\n".into(), "$-1\r\n".into(), "-ERR x\r\n".into()]);
         let mut client = Client::new(port).unwrap();
         let requests: Vec<Vec<String>> = ["a", "b", "c"].iter().map(|key| vec!["GET".into(), (*key).into()]).collect();
-        let replies = client.pipeline(port, &requests).unwrap();
+        let replies = client.pipeline(port, requests.iter().map(Vec::as_slice)).unwrap();
         assert_eq!(replies, [Reply::Text("1".into()), Reply::Null, Reply::Error("ERR x".into())]);
         assert_eq!(server.join().unwrap().len(), 4);
     }

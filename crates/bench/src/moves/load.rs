@@ -1,5 +1,5 @@
-//! The load: workers with a client each, due in a steady beat whatever happens (open loop), GETs and SETs of keys that are theirs
-//! alone. A SET says a number that was never said of that key, so a GET tells whether an acknowledged one is gone.
+//! The load: workers with a client each, due in a steady beat whatever happens (open loop), or as soon as those before are answered
+//! (closed loop), GETs and SETs of keys that are theirs alone. A SET says a number that was never said of that key, so a GET tells whether an acknowledged one is gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use base::rng::Rng;
 
-use super::client::{Bytes, Client, Trouble};
+use super::client::{Bytes, Client, Hops, Trouble};
 use super::keys::{Key, Keys, Share, pieces};
 use crate::cluster::ledger::Ledger;
 use crate::load::control::Reply;
@@ -20,13 +20,15 @@ const VALUE_BYTES: usize = 132;
 pub const REQUESTS_PER_SET: u64 = 5;
 /// Requests of one worker that are on their way together where nothing is measured.
 const PIPELINE: usize = 200;
+/// The same in a closed loop: with one at a time what is saturated is the machine that has all the workers.
+const TOGETHER: usize = 16;
 /// Keys of one worker that are asked for one by one although nobody tells them.
 const UNREADABLE_TRIED_MAX: u64 = 5;
 
 /// One request that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When it was due.
+    /// When it was due; in a closed loop when it was sent.
     pub due: Instant,
     /// When it was answered.
     pub at: Instant,
@@ -77,6 +79,14 @@ pub struct Running {
     threads: Vec<JoinHandle<(Worker, Notes)>>,
 }
 
+/// One request of several, and the number that it sets.
+struct One {
+    key: Key,
+    place: usize,
+    number: Option<u64>,
+    words: Vec<String>,
+}
+
 struct Worker {
     client: Client,
     keys: Arc<Keys>,
@@ -115,20 +125,28 @@ impl Load {
         set.into_iter().collect()
     }
 
-    /// Lets every worker ask once every `beat`.
-    pub fn start(self, beat: Duration) -> Running {
+    /// Lets every worker ask once every `beat`; without one, for sixteen keys at once, again as soon as all are answered.
+    pub fn start(self, beat: Option<Duration>) -> Running {
         let end = Arc::new(AtomicBool::new(false));
         let (begun, count) = (Instant::now(), self.workers.len());
         let run = |(number, mut worker): (usize, Worker)| {
             let end = Arc::clone(&end);
             // Not all in the same moment.
-            let first = begun + beat.mul_f64(number as f64 / count as f64);
+            let first = begun + beat.unwrap_or_default().mul_f64(number as f64 / count as f64);
             std::thread::spawn(move || {
                 let mut notes = Notes::default();
                 let mut due = first;
+                // What the fill took is none of the first request's.
+                worker.client.take_bytes();
                 while !end.load(Ordering::Relaxed) {
+                    let Some(beat) = beat else {
+                        worker.ask_together(&mut notes);
+                        continue;
+                    };
                     std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                    worker.ask(due, &mut notes);
+                    let (key, place) = worker.draw();
+                    let is_write = worker.draws_write();
+                    worker.ask((key, place), is_write, due, &mut notes);
                     due += beat;
                 }
                 (worker, notes)
@@ -153,6 +171,16 @@ impl Load {
             unreadable: sum.unreadable + part.unreadable,
         };
         parts.into_iter().fold(Audit::default(), add)
+    }
+}
+
+impl Notes {
+    fn correct(&mut self, key: Key, hops: Hops) {
+        if hops.moved + hops.asked > 0 {
+            *self.corrected.entry(key).or_default() += hops.moved + hops.asked;
+            self.moved += u64::from(hops.moved);
+            self.asked += u64::from(hops.asked);
+        }
     }
 }
 
@@ -181,12 +209,75 @@ fn at_once<T: Send>(workers: &mut [Worker], each: impl Fn(&mut Worker) -> T + Sy
 }
 
 impl Worker {
+    fn draws_write(&mut self) -> bool {
+        self.rng.below(REQUESTS_PER_SET) == 0
+    }
+
+    /// One request for each of some keys, those of one node together; what was corrected is asked again, one by one.
+    fn ask_together(&mut self, notes: &mut Notes) {
+        let due = Instant::now();
+        let mut by_port: BTreeMap<u16, Vec<One>> = BTreeMap::new();
+        let drawn: BTreeMap<usize, Key> = (0..TOGETHER).map(|_| self.draw()).map(|(key, place)| (place, key)).collect();
+        for (place, key) in drawn {
+            let number = self.draws_write().then(|| self.ledgers[place].sent());
+            let name = self.keys.name(key);
+            let words = match number {
+                Some(number) => vec!["SET".into(), name, value(number)],
+                None => vec!["GET".into(), name],
+            };
+            by_port.entry(self.client.port_of(key.slot)).or_default().push(One { key, place, number, words });
+        }
+        let mut again = Vec::new();
+        for (port, ones) in by_port {
+            self.ask_port(port, ones, due, (&mut again, notes));
+        }
+        if let Some(One { key, .. }) = again.first() {
+            // Bytes of the table are the next request's. Who does not tell is asked again after the next correction.
+            self.client.learn(self.client.port_of(key.slot)).ok();
+        }
+        for One { key, place, number, .. } in again {
+            self.ask((key, place), number.is_some(), due, notes);
+        }
+    }
+
+    /// Requests for keys that one node has, and which of them are to be asked again.
+    fn ask_port(&mut self, port: u16, ones: Vec<One>, due: Instant, (again, notes): (&mut Vec<One>, &mut Notes)) {
+        let replies = match self.client.pipeline(port, ones.iter().map(|one| one.words.as_slice())) {
+            Ok(replies) => replies,
+            Err(problem) => {
+                ones.iter().filter(|one| one.number.is_some()).for_each(|one| self.ledgers[one.place].unanswered());
+                *notes.errors.entry(problem).or_default() += ones.len() as u64;
+                return;
+            }
+        };
+        for (one, reply) in ones.into_iter().zip(replies) {
+            let ledger = &mut self.ledgers[one.place];
+            if let Reply::Error(text) = reply {
+                if one.number.is_some() {
+                    ledger.refused();
+                }
+                match self.client.correction(one.key.slot, &one.words, &text) {
+                    Some(hops) => {
+                        notes.correct(one.key, hops);
+                        again.push(one);
+                    }
+                    None => *notes.errors.entry(text).or_default() += 1,
+                }
+                continue;
+            }
+            match one.number {
+                Some(number) => ledger.acknowledged(number),
+                None => ledger.stands_at(number(&reply)),
+            }
+            // All of the pipeline's bytes count with its first request.
+            let bytes = self.client.take_bytes();
+            notes.samples.push(Sample { due, at: Instant::now(), is_write: one.number.is_some(), bytes });
+        }
+    }
+
     /// One request, due at `due`.
-    fn ask(&mut self, due: Instant, notes: &mut Notes) {
-        let key = self.draw();
+    fn ask(&mut self, key: (Key, usize), is_write: bool, due: Instant, notes: &mut Notes) {
         let name = self.keys.name(key.0);
-        let is_write = self.rng.below(REQUESTS_PER_SET) == 0;
-        self.client.take_bytes();
         let ledger = &mut self.ledgers[key.1];
         let (result, hops) = if is_write {
             let number = ledger.sent();
@@ -202,11 +293,7 @@ impl Worker {
             result.iter().for_each(|reply| ledger.stands_at(number(reply)));
             (result, hops)
         };
-        if hops.moved + hops.asked > 0 {
-            *notes.corrected.entry(key.0).or_default() += hops.moved + hops.asked;
-            notes.moved += u64::from(hops.moved);
-            notes.asked += u64::from(hops.asked);
-        }
+        notes.correct(key.0, hops);
         match result {
             Ok(_) => {
                 let bytes = self.client.take_bytes();
@@ -290,7 +377,7 @@ impl Worker {
         }
         let mut told = Vec::new();
         for (port, (of_port, requests)) in by_port {
-            told.extend(of_port.into_iter().zip(self.client.pipeline(port, &requests)?));
+            told.extend(of_port.into_iter().zip(self.client.pipeline(port, requests.iter().map(Vec::as_slice))?));
         }
         Ok(told)
     }
@@ -298,7 +385,10 @@ impl Worker {
 
 /// `number:xxx…`.
 fn value(number: u64) -> String {
-    format!("{:x<VALUE_BYTES$}", format!("{number}:"))
+    let mut value = format!("{number}:");
+    value.reserve_exact(VALUE_BYTES - value.len());
+    value.extend(std::iter::repeat_n('x', VALUE_BYTES - value.len()));
+    value
 }
 
 /// The number in a value; 0 of what is not there, or was never set by us.

@@ -1,7 +1,7 @@
 //! What it costs to move a thousand slots from one node of a cluster to another while clients read and write.
 //!
 //! ```text
-//!  load: workers, open loop, GET and SET ──► store of three processes (Zerohop, or Valkey)
+//!  load: workers, GET and SET ──► store of three processes (Zerohop, or Valkey)
 //!     │ due, answered, corrected, refused         ▲ order: slots 0 to 999 go to the next node
 //!     ▼                                           │
 //!  round:  steady ──────────────────────────► order … done ─► a little longer ─► whole again
@@ -47,8 +47,8 @@ pub struct Plan {
     pub keys: u64,
     /// Workers, each with a client.
     pub workers: usize,
-    /// Requests per second of all workers.
-    pub per_second: f64,
+    /// Requests per second of all workers; `None`: as many as are answered, each worker asks again as soon as it is.
+    pub per_second: Option<f64>,
     /// The least length of the steady run before a move; it is as long as the move before, if that took longer.
     pub steady: Duration,
     /// What nodes say to each other is counted, too. Counting takes a moment of the machine, so it is no part of what is timed.
@@ -144,8 +144,9 @@ impl Subject {
     /// What the store refuses, or that it is not whole again: it cannot be used any more.
     pub fn round(&mut self) -> Result<Round, String> {
         let ports = self.store.ports();
-        let (from, to) = order::ends(&ports)?;
-        let beat = Duration::from_secs_f64(self.plan.workers as f64 / self.plan.per_second);
+        let (from, to) = order::ends(&ports, self.store.standing().as_ref())?;
+        let workers = self.plan.workers as f64;
+        let beat = self.plan.per_second.map(|per_second| Duration::from_secs_f64(workers / per_second));
         let mut load = self.load.take().ok_or("the load was lost in an earlier round")?;
         load.set_again(ports[0])?;
         let running = load.start(beat);

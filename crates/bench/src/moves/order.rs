@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::keys::SLOTS_MOVED;
 use crate::cluster::client::connect;
+use crate::cluster::standing::Standing;
 use crate::load::control::{Reply, ask};
 
 /// How long a move may take before it is believed never to end.
@@ -38,14 +39,27 @@ impl Way {
     }
 }
 
-/// Who serves the first slot, and the next node in turn.
+/// Who serves the first slot, and the node that has copies of the fewest of those that are to move, the next one in turn among equals: to
+/// who has one, a move is a change of the table alone.
 ///
 /// # Errors
 /// When nobody tells.
-pub fn ends(ports: &[u16]) -> Result<(u16, u16), String> {
+pub fn ends(ports: &[u16], standing: Option<&Standing>) -> Result<(u16, u16), String> {
     let from = owner(ports[0], 0)?;
     let place = ports.iter().position(|port| *port == from).ok_or("a node serves that is none of ours")?;
-    Ok((from, ports[(place + 1) % ports.len()]))
+    let others = (1..ports.len()).map(|step| ports[(place + step) % ports.len()]);
+    let copies = |port: &u16| standing.map_or(0, |known| copies_of(known, *port));
+    let to = others.min_by_key(copies).ok_or("there is no other node")?;
+    Ok((from, to))
+}
+
+/// Of how many slots that are to move a node has a copy.
+fn copies_of(standing: &Standing, port: u16) -> u16 {
+    let of_chain = |(first, last, members): &(u16, u16, Vec<u16>)| {
+        let last = (*last).min(SLOTS_MOVED - 1);
+        if members.contains(&port) && *first <= last { last - first + 1 } else { 0 }
+    };
+    standing.chains.iter().map(of_chain).sum()
 }
 
 /// How a move ended.
@@ -170,4 +184,16 @@ fn owner(port: u16, slot: u16) -> Result<u16, String> {
     let entries: Vec<_> = reply.list().iter().filter_map(super::client::entry).collect();
     let owner = entries.iter().find(|(first, last, _)| (*first..=*last).contains(&slot));
     owner.map(|(_, _, port)| *port).ok_or_else(|| format!("nobody serves slot {slot}: {reply:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_a_copy_of_what_moves_is_counted_by_its_slots() {
+        let chains = vec![(0, 499, vec![1, 2]), (500, 1999, vec![1, 3]), (2000, 16383, vec![2, 3])];
+        let standing = Standing { leader: None, chains };
+        assert_eq!([1, 2, 3, 4].map(|port| copies_of(&standing, port)), [1000, 500, 500, 0]);
+    }
 }

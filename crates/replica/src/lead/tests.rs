@@ -11,6 +11,7 @@ use types::{Change, Expiry};
 use wire::frame::ParsedFrame;
 use wire::trust::Token;
 
+use super::sending::{GATHER_BYTES, GATHER_US};
 use super::*;
 use crate::follow::{Follow, Taken};
 use crate::links::{Contact, Links};
