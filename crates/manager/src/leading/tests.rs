@@ -1,4 +1,4 @@
-//! Leading: what is planned, who votes, how the judge is heard.
+//! Tests of what who leads plans and asks for: shares, voters, who comes back.
 
 use control::RequestId;
 
