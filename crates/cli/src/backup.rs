@@ -119,6 +119,7 @@ fn online(matches: &ArgMatches, port: u16) -> Result<Found, BackupError> {
         database: 0,
         resp3: true,
         tls: None,
+        within: None,
     };
     let mut connection = Connection::open(&node).map_err(BackupError::Failed)?;
     let begun = call(&mut connection, &["BEGIN", &LEASE_MS.to_string()])?;

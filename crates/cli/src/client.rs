@@ -121,6 +121,7 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         database: *matches.get_one("database").expect("it has a default"),
         resp3: matches.get_flag("resp3") || json,
         tls: tls_options::read(matches),
+        within: None,
     };
     let mut client = Client {
         target: named.clone(),

@@ -1,6 +1,7 @@
 //! `zerohop cluster`: what an operator asks of a cluster, through any of its nodes.
 
 mod door;
+mod health;
 mod order;
 mod picture;
 mod save;
@@ -48,7 +49,11 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
-            sub("status", "Show nodes, chains, moves, and what is not as it should be").args([
+            sub(
+                "status",
+                "Show nodes, their memory, chains, how far copies are behind, moves, and what is not as it should be",
+            )
+            .args([
                 Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object"),
                 Arg::new("ranges")
                     .long("ranges")
@@ -160,12 +165,16 @@ fn ask(name: &str, matches: &ArgMatches) -> Result<(), String> {
     match name {
         "status" if matches.get_flag("json") => {
             let mut bytes = Vec::new();
-            json::write(&operator.status_reply()?, &mut bytes);
+            let reply = operator.status_reply()?;
+            let health = health::ask_all(&order::read(&reply)?, &target(matches));
+            json::write(&health::with_health(reply, &health), &mut bytes);
             say::line(&String::from_utf8_lossy(&bytes));
             Ok(())
         }
         "status" => {
-            let lines = picture::draw(&operator.status()?, matches.get_flag("ranges"), picture::has_colour());
+            let standing = operator.status()?;
+            let health = health::ask_all(&standing, &target(matches));
+            let lines = picture::draw(&standing, &health, matches.get_flag("ranges"), picture::has_colour());
             lines.iter().for_each(|line| say::line(line));
             Ok(())
         }
@@ -216,5 +225,6 @@ fn target(matches: &ArgMatches) -> Target {
         database: 0,
         resp3: true,
         tls: tls_options::read(matches),
+        within: None,
     }
 }

@@ -1,9 +1,10 @@
 //! One blocking connection: words out, one reply back.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tls::client::ClientFiles;
 use wire::reply_parse::{Value, parse_reply};
@@ -24,6 +25,8 @@ pub struct Target {
     pub database: u8,
     pub resp3: bool,
     pub tls: Option<Tls>,
+    /// Who does not answer for so long is not there; `None`: it is waited for.
+    pub within: Option<Duration>,
 }
 
 /// How to speak TLS.
@@ -42,6 +45,23 @@ impl std::fmt::Display for Target {
         }
         if self.database > 0 { write!(formatter, "[{}]", self.database) } else { Ok(()) }
     }
+}
+
+fn dial(target: &Target) -> std::io::Result<TcpStream> {
+    let to = (target.host.as_str(), target.port);
+    let Some(within) = target.within else { return TcpStream::connect(to) };
+    let mut last = ErrorKind::NotFound.into();
+    for address in to.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, within) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(within))?;
+                stream.set_write_timeout(Some(within))?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 trait Stream: Read + Write {}
@@ -70,7 +90,7 @@ impl Connection {
         let stream: Box<dyn Stream> = match &target.socket {
             Some(path) => Box::new(UnixStream::connect(path).map_err(cannot)?),
             None => {
-                let stream = TcpStream::connect((target.host.as_str(), target.port)).map_err(cannot)?;
+                let stream = dial(target).map_err(cannot)?;
                 stream.set_nodelay(true).map_err(cannot)?;
                 match &target.tls {
                     None => Box::new(stream),

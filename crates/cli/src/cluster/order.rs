@@ -55,8 +55,15 @@ impl Operator {
     /// # Errors
     /// As [`Operator::call`]; and when the node answers in words of another version.
     pub fn status(&mut self) -> Result<Standing, String> {
-        let reply = self.status_reply()?;
-        Standing::of(&reply)
-            .ok_or_else(|| "the node answers ZH.CLUSTER STATUS in words that this version does not know".to_owned())
+        read(&self.status_reply()?)
     }
+}
+
+/// How the cluster stands, by the reply.
+///
+/// # Errors
+/// When the node answers in words of another version.
+pub fn read(reply: &Value) -> Result<Standing, String> {
+    let problem = "the node answers ZH.CLUSTER STATUS in words that this version does not know";
+    Standing::of(reply).ok_or_else(|| problem.to_owned())
 }

@@ -6,9 +6,12 @@
 //!  copy     2222222222222222222223333333333333333333333111111111111111111111
 //! ```
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
+use super::health::Health;
 use super::standing::{Chain, Member, Node, Standing};
+use crate::announce::size;
 
 /// Columns of the strip: one for each slot group.
 const COLUMNS: i64 = 64;
@@ -25,10 +28,10 @@ pub fn has_colour() -> bool {
 }
 
 /// The lines of the picture; `ranges`: with every chain.
-pub fn draw(standing: &Standing, ranges: bool, colour: bool) -> Vec<String> {
+pub fn draw(standing: &Standing, health: &BTreeMap<i64, Health>, ranges: bool, colour: bool) -> Vec<String> {
     let paint = Paint { colour };
     let mut lines = vec![head(standing), String::new()];
-    lines.extend(nodes(standing, paint));
+    lines.extend(nodes(standing, health, paint));
     lines.push(String::new());
     lines.extend(strip(standing, paint));
     if ranges {
@@ -49,7 +52,7 @@ pub fn draw(standing: &Standing, ranges: bool, colour: bool) -> Vec<String> {
         }));
     }
     lines.push(String::new());
-    lines.extend(troubles(standing));
+    lines.extend(troubles(standing, health));
     lines
 }
 
@@ -68,18 +71,41 @@ fn head(standing: &Standing) -> String {
     )
 }
 
-fn nodes(standing: &Standing, paint: Paint) -> Vec<String> {
+fn nodes(standing: &Standing, health: &BTreeMap<i64, Health>, paint: Paint) -> Vec<String> {
     let width = standing.nodes.iter().map(|node| node.address.len()).max().unwrap_or(0).max(7);
-    let mut lines = vec![format!("node  {:<width$}  cores  state       serves  copies  zone", "address")];
+    let nothing = Health::default();
+    let of = |node: &Node| health.get(&node.node).unwrap_or(&nothing);
+    let wide = standing.nodes.iter().map(|node| memory(of(node)).len()).max().unwrap_or(0).max(6);
+    let mut lines = vec![format!(
+        "node  {:<width$}  cores  state       serves  copies  {:<wide$}  behind      zone",
+        "address", "memory"
+    )];
     lines.extend(standing.nodes.iter().map(|node: &Node| {
         let (first, copies) = standing.slots_of(node.node);
         let Node { address, cores, state, zone, .. } = node;
         let number = paint.text(node.node, &format!("{:<4}", node.node));
-        format!("{number}  {address:<width$}  {cores:<5}  {state:<10}  {first:<6}  {copies:<6}  {zone}")
-            .trim_end()
-            .to_owned()
+        let (memory, behind) = (memory(of(node)), behind(of(node), copies));
+        let table = format!("{number}  {address:<width$}  {cores:<5}  {state:<10}  {first:<6}  {copies:<6}");
+        format!("{table}  {memory:<wide$}  {behind:<10}  {zone}").trim_end().to_owned()
     }));
     lines
+}
+
+/// What a node uses, and of how much.
+fn memory(health: &Health) -> String {
+    match health {
+        Health { answers: false, .. } => "?".to_owned(),
+        Health { used_bytes, limit_bytes: 0, .. } => size(*used_bytes),
+        Health { used_bytes, limit_bytes, .. } => format!("{} of {}", size(*used_bytes), size(*limit_bytes)),
+    }
+}
+
+/// What its copies lack.
+fn behind(health: &Health, copies: i64) -> String {
+    match health.behind_bytes {
+        0 if copies == 0 => "-".to_owned(),
+        bytes => size(bytes),
+    }
 }
 
 /// For each place of a chain a line, and in each column who has most of its slots there.
@@ -123,12 +149,17 @@ fn chain_line(chain: &Chain, paint: Paint) -> String {
     format!("{range:<11}  {}", if members.is_empty() { "nobody".to_owned() } else { members.join(" ─ ") })
 }
 
-fn troubles(standing: &Standing) -> Vec<String> {
+fn troubles(standing: &Standing, health: &BTreeMap<i64, Health>) -> Vec<String> {
     let mut lines: Vec<String> = standing.violations.iter().take(VIOLATIONS_SHOWN_MAX).cloned().collect();
-    match standing.violations.len() {
-        0 => lines.push("everything is as it should be".to_owned()),
-        count if count > lines.len() => lines.push(format!("… and {} more", count - VIOLATIONS_SHOWN_MAX)),
-        _ => {}
+    if standing.violations.len() > lines.len() {
+        lines.push(format!("… and {} more", standing.violations.len() - VIOLATIONS_SHOWN_MAX));
+    }
+    for node in &standing.nodes {
+        let Some(health) = health.get(&node.node) else { continue };
+        lines.extend(troubles_of(node, health));
+    }
+    if lines.is_empty() {
+        lines.push("everything is as it should be".to_owned());
     }
     match standing.voters.len() {
         1 | 2 if standing.nodes.len() < 3 => lines.push(format!(
@@ -136,6 +167,28 @@ fn troubles(standing: &Standing) -> Vec<String> {
             standing.voters[0]
         )),
         _ => {}
+    }
+    lines
+}
+
+/// What no table knows.
+fn troubles_of(node: &Node, health: &Health) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !health.answers {
+        lines.push(format!(
+            "node {} at {} does not answer from here, or not with this password",
+            node.node, node.address
+        ));
+    }
+    if health.is_full {
+        lines.push(format!(
+            "node {} has no room: what is written to slots of which it has copies is refused (OOM); raise its maxmemory, or delete keys",
+            node.node
+        ));
+    }
+    if health.silent_s > 0 {
+        lines
+            .push(format!("node {} has said nothing for {} s to who waits for its copies", node.node, health.silent_s));
     }
     lines
 }
@@ -195,12 +248,28 @@ mod tests {
         }
     }
 
+    fn health() -> BTreeMap<i64, Health> {
+        let first = Health {
+            answers: true,
+            used_bytes: 1 << 20,
+            limit_bytes: 2 << 20,
+            behind_bytes: 3 << 10,
+            silent_s: 3,
+            is_full: true,
+        };
+        BTreeMap::from([(1, first), (2, Health::default())])
+    }
+
     #[test]
     fn the_picture_shows_who_has_what_what_moves_and_what_is_wrong() {
-        let lines = draw(&standing(), true, false).join("\n");
+        let lines = draw(&standing(), &health(), true, false).join("\n");
         for expected in [
             "cluster 01234567, table 12: chains of 2, leases of 1000 ms; managers 1, 2 (leads), 3",
-            "2     10.0.0.2:7000  1      draining    8191    8192",
+            "1     10.0.0.1:7000  1      up          8192    8191    1.0 MiB of 2.0 MiB  3.0 KiB",
+            "2     10.0.0.2:7000  1      draining    8191    8192    ?                   0 B",
+            "node 1 has no room",
+            "node 1 has said nothing for 3 s",
+            "node 2 at 10.0.0.2:7000 does not answer",
             "serves  1111111111111111111111111111111122222222222222222222222222222222",
             "copy    22222222222222222222222222222222~~~~",
             "0-8191       1.0 ─ 2.0",
@@ -211,14 +280,14 @@ mod tests {
         ] {
             assert!(lines.contains(expected), "{expected} is not in\n{lines}");
         }
-        assert!(!lines.contains('\x1b') && draw(&standing(), false, true).join("").contains("\x1b[33m1"));
+        assert!(!lines.contains('\x1b') && draw(&standing(), &health(), false, true).join("").contains("\x1b[33m1"));
     }
 
     #[test]
     fn two_nodes_say_what_they_cannot_promise() {
         let mut two = standing();
         (two.nodes, two.voters, two.violations) = (two.nodes[..2].to_vec(), vec![1], Vec::new());
-        let lines = draw(&two, false, false).join("\n");
+        let lines = draw(&two, &BTreeMap::new(), false, false).join("\n");
         assert!(lines.contains("everything is as it should be") && lines.contains("when node 1 is lost"), "{lines}");
     }
 }

@@ -99,6 +99,11 @@ impl Standing {
 }
 
 impl Node {
+    /// Whether the managers renew its lease: it is to answer.
+    pub fn is_reached(&self) -> bool {
+        matches!(self.state.as_str(), "up" | "draining")
+    }
+
     fn of(reply: &Value) -> Option<Node> {
         let number = |name: &str| integer(member(reply, name)?);
         Some(Node {

@@ -45,6 +45,7 @@ fn is_whole(port: u16, password: Option<&str>, nodes: usize) -> bool {
         database: 0,
         resp3: false,
         tls: None,
+        within: None,
     };
     let words = ["CLUSTER", "INFO"].map(|word| word.as_bytes().to_vec());
     let told = Connection::open(&target).and_then(|mut connection| connection.call(&words));

@@ -1,9 +1,11 @@
 //! What operators do to a store of several processes while clients write: empty a node, move slots, take a node out.
 
+use std::time::Instant;
+
 use rustix::process::Signal;
 
 use crate::cluster::Three;
-use crate::process::run;
+use crate::process::{PATIENCE, run};
 
 /// What `zerohop cluster` says; it waits until the work is done.
 fn operate(three: &Three, number: usize, words: &[&str]) -> (i32, String) {
@@ -71,6 +73,40 @@ fn a_node_is_emptied_used_again_and_taken_out_while_clients_write() {
     for number in 0..2 {
         assert_eq!(three.take(number).stop(Signal::TERM).0, Some(0));
     }
+}
+
+/// Asks for the status until `is_so`, which says what is waited for.
+fn await_status(three: &Three, words: &[&str], is_so: impl Fn(&str) -> bool) -> String {
+    let begun = Instant::now();
+    loop {
+        let (_, status) = operate(three, 0, &[&["status"], words].concat());
+        if is_so(&status) {
+            return status;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{status}");
+    }
+}
+
+#[test]
+fn status_names_who_has_no_room() {
+    let three = Three::new();
+    three.await_whole();
+    three.write("1");
+    let whole = await_status(&three, &["--json"], |json| json.matches(r#""answers":1"#).count() == 3);
+    assert_eq!(whole.matches(r#""has-room":1"#).count(), 3, "{whole}");
+
+    let last = number_of(&three, 2);
+    let limit = |bytes: &str| {
+        let port = three.node(2).port.to_string();
+        let set = run(&["cli", "-p", &port, "config", "set", "maxmemory", bytes]);
+        assert_eq!(set.code, 0, "{}", set.output);
+    };
+    let no_room = format!("node {last} has no room");
+    limit("1000");
+    let status = await_status(&three, &[], |status| status.contains(&no_room));
+    assert!(status.contains(" of 1000 B"), "{status}");
+    limit("0");
+    await_status(&three, &[], |status| !status.contains(&no_room));
 }
 
 #[test]

@@ -58,9 +58,12 @@ pub(super) fn write_info(facts: &NodeFacts<'_>, text: &mut InfoText) {
         let (ip, port) = (endpoint.host_or(facts.local_host()), endpoint.port);
         let state = if link.is_whole { "online" } else { "send_bulk" };
         let (offset, lag_s) = (link.has_until.0, link.silent_us / 1_000_000);
+        let (backlog_bytes, has_room) = (link.backlog_bytes, u8::from(!link.is_full));
         text.line(
             format_args!("slave{number}"),
-            format_args!("ip={ip},port={port},state={state},offset={offset},lag={lag_s}"),
+            format_args!(
+                "ip={ip},port={port},state={state},offset={offset},lag={lag_s},backlog_bytes={backlog_bytes},has_room={has_room}"
+            ),
         );
     }
     text.line("zerohop_slaves_without_room", connected.iter().filter(|(_, link)| link.is_full).count());

@@ -26,7 +26,13 @@ fn line<'a>(text: &'a str, name: &str) -> &'a str {
 /// A member that serves the second quarter, with three followers: one is as far as it is, one is being filled, one is not there.
 fn first() -> Node {
     let mut node = member(name(1, 1), Some(three_nodes()));
-    let filling = LeadStanding { is_whole: false, silent_us: 2_500_000, ..lead(name(2, 1), 12) };
+    let filling = LeadStanding {
+        is_whole: false,
+        silent_us: 2_500_000,
+        is_full: true,
+        backlog_bytes: 700,
+        ..lead(name(2, 1), 12)
+    };
     let gone = LeadStanding { is_connected: false, ..lead(name(2, 0), 5) };
     node.member.as_mut().unwrap().links =
         LinkFacts { offset: 40, followers: vec![lead(name(3, 1), 40), filling, gone], firsts: Vec::new() };
@@ -38,8 +44,11 @@ fn a_first_names_its_followers_and_how_far_they_are() {
     let mut node = first();
     let info = node.text("INFO replication");
     assert!(info.starts_with("# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:"), "{info}");
-    assert_eq!(line(&info, "slave0"), "ip=10.0.0.3,port=7002,state=online,offset=40,lag=0");
-    assert_eq!(line(&info, "slave1"), "ip=10.0.0.2,port=7002,state=send_bulk,offset=12,lag=2");
+    assert_eq!(line(&info, "slave0"), "ip=10.0.0.3,port=7002,state=online,offset=40,lag=0,backlog_bytes=0,has_room=1");
+    assert_eq!(
+        line(&info, "slave1"),
+        "ip=10.0.0.2,port=7002,state=send_bulk,offset=12,lag=2,backlog_bytes=700,has_room=0"
+    );
     assert_eq!(line(&info, "master_repl_offset"), "40");
     let follower = Value::Array(vec![bulk("10.0.0.3"), bulk("7002"), bulk("40")]);
     let role = Value::Array(vec![bulk("master"), Value::Integer(40), Value::Array(vec![follower])]);
