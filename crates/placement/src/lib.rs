@@ -18,4 +18,4 @@ pub use book::{AddressBook, Holders, Listed};
 pub use slot::{crc16, hash_tag, slot_of};
 pub use slots::SlotSet;
 pub use table::{Endpoint, Epoch, Instance, InstanceId, NodeTable, SlotRange, SlotRangeError, home};
-pub use view::{Chain, ClusterView, Moving, NodePlace};
+pub use view::{Chain, ClusterView, INSTANCE_PORT_OFFSET, Moving, NodePlace};

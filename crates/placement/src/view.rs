@@ -11,7 +11,7 @@ use crate::slots::SlotSet;
 use crate::table::{Endpoint, SlotRange};
 
 /// Distance from a node's port to that of its first instance.
-const INSTANCE_PORT_OFFSET: u16 = 1;
+pub const INSTANCE_PORT_OFFSET: u16 = 1;
 /// Distance from an instance's port to the one for other nodes.
 const LINK_PORT_OFFSET: u16 = 10_000;
 

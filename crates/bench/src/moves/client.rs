@@ -168,13 +168,16 @@ impl Client {
         requests.for_each(|words| encode(words, &mut bytes));
         let mut carried = 0;
         let mut stream = Counted(self.connection(port)?, &mut carried);
-        let broken = |error: std::io::Error| format!("the node on port {port}: {error}");
-        stream.write_all(&bytes).map_err(broken)?;
-        let mut source = BufReader::new(stream);
-        let mut line = Vec::new();
-        let replies = (0..count).map(|_| read_short(&mut source, &mut line).map_err(broken)).collect();
+        let replies = stream.write_all(&bytes).and_then(|()| {
+            let (mut source, mut line) = (BufReader::new(stream), Vec::new());
+            (0..count).map(|_| read_short(&mut source, &mut line)).collect()
+        });
         self.bytes.all += carried;
-        replies
+        replies.map_err(|error| {
+            // What comes on it later would be taken for another reply.
+            self.connections.remove(&port);
+            format!("the node on port {port}: {error}")
+        })
     }
 
     /// A request of a pipeline, for `slot`, was answered with this error: the correction, if it is one; the request was in vain then.
@@ -310,6 +313,17 @@ mod tests {
         assert_eq!((client.port_of(7), client.port_of(8)), (1, here));
         let extra = 20 + moved.len() as u64;
         assert_eq!(client.take_bytes(), Bytes { all: extra + 20 + 7, extra });
+        first.join().unwrap();
+    }
+
+    #[test]
+    fn a_pipeline_that_broke_leaves_no_connection_with_replies_to_come() {
+        let (first, here) = listener();
+        let first = node(first, vec![slots(here), "$1\r\na\r\n".into()]);
+        let mut client = Client::new(here).unwrap();
+        let requests = ["k", "l"].map(|key| vec!["GET".to_owned(), key.to_owned()]);
+        assert!(client.pipeline(here, requests.iter().map(Vec::as_slice)).is_err());
+        assert!(client.connections.is_empty());
         first.join().unwrap();
     }
 

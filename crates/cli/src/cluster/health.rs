@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use placement::INSTANCE_PORT_OFFSET;
 use wire::reply_parse::Value;
 
 use super::standing::{Node, Standing};
@@ -17,8 +18,6 @@ use crate::client::connection::{Connection, Target};
 const WITHIN: Duration = Duration::from_secs(1);
 /// Nodes that are asked at the same time.
 const AT_ONCE: usize = 64;
-/// From a node's own port to that of its first core.
-const CORE_PORT_OFFSET: u16 = 1;
 
 /// How a node is, by its own words and by those of who sends it copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +51,7 @@ pub fn ask_all(standing: &Standing, target: &Target) -> BTreeMap<i64, Health> {
 /// What each core of a node says of itself; none if one of them says nothing.
 fn infos_of(node: &Node, target: &Target) -> Option<Vec<String>> {
     let (host, port) = node.address.rsplit_once(':')?;
-    let first = port.parse::<u16>().ok()?.checked_add(CORE_PORT_OFFSET)?;
+    let first = port.parse::<u16>().ok()?.checked_add(INSTANCE_PORT_OFFSET)?;
     let ask = |core: u16| {
         let target = Target {
             host: host.to_owned(),
@@ -104,7 +103,7 @@ struct Link<'a> {
 impl Link<'_> {
     fn is_to(&self, node: &Node) -> bool {
         let Some((host, port)) = node.address.rsplit_once(':') else { return false };
-        let first = port.parse::<i64>().unwrap_or(0) + i64::from(CORE_PORT_OFFSET);
+        let first = port.parse::<i64>().unwrap_or(0) + i64::from(INSTANCE_PORT_OFFSET);
         host == self.host && (first..first + node.cores).contains(&self.port)
     }
 }
