@@ -346,38 +346,31 @@ impl SlotGroup {
 
     /// Forget all keys of one slot; a run under way is void, as after a clear. Versions begin anew: what comes has those of who
     /// serves it now, who may never have known how far they went here.
-    pub(crate) fn forget_slot(&mut self, slot: Slot, seed: u64) {
+    pub(crate) fn forget_slot(&mut self, slot: Slot) {
         self.clears += 1;
-        self.drop_keys(slot, seed, None, usize::MAX);
+        self.drop_keys(slot, None, usize::MAX);
         self.removals.forget_all();
         self.set_sequence(slot, (Version::ABSENT, Version::ABSENT));
     }
 
     /// About `keys_max` keys of a slot leave memory, from a place of its walk on; how many went, and where the walk goes on.
-    pub(crate) fn drop_keys(
-        &mut self,
-        slot: Slot,
-        seed: u64,
-        from: Option<u32>,
-        keys_max: usize,
-    ) -> (usize, Option<u32>) {
+    pub(crate) fn drop_keys(&mut self, slot: Slot, from: Option<u32>, keys_max: usize) -> (usize, Option<u32>) {
         let wanted = u32::from(slot.in_group());
-        let mut doomed: Vec<(base::Database, Vec<u8>)> = Vec::new();
-        let mut cursor = Some(from.unwrap_or(wanted << 24));
-        while let Some(from) = cursor.filter(|from| from >> 24 == wanted && doomed.len() < keys_max) {
+        let (mut cursor, mut gone, mut doomed) = (Some(from.unwrap_or(wanted << 24)), 0, Vec::new());
+        while let Some(from) = cursor.filter(|from| from >> 24 == wanted && gone < keys_max) {
             cursor = self.index.walk(from, |position, location| {
                 if position >> 24 == wanted {
-                    doomed.push((self.database_at(location), self.record_at(location).key.to_vec()));
+                    doomed.push((position, location));
                 }
             });
-        }
-        let mut gone = 0;
-        for (database, name) in doomed {
-            let key = Key::new(&name, database, slot, seed);
-            // A walk may show an entry twice.
-            if let Some(found) = self.find(&key) {
-                self.remove_at(found, database, slot, Version::ABSENT);
-                gone += 1;
+            // Bucket by bucket, because what was walked is in the processor's cache now.
+            for (position, location) in doomed.drain(..) {
+                // A walk may show an entry twice.
+                if let Some((place, _)) = self.index.find(position, |at| at == location) {
+                    let database = self.database_at(location);
+                    self.remove_at(Found { place, location }, database, slot, Version::ABSENT);
+                    gone += 1;
+                }
             }
         }
         (gone, cursor.filter(|from| from >> 24 == wanted))

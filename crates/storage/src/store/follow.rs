@@ -132,8 +132,7 @@ impl Store {
     /// About `keys_max` keys of a slot that nobody asks this store for leave memory, unlogged, from a place of its walk on: how many
     /// went, and where the walk goes on. Until [`Store::forget_slot`] a recovery brings all of them back.
     pub fn drop_keys(&mut self, slot: Slot, from: Option<u32>, keys_max: usize) -> (usize, Option<u32>) {
-        let seed = self.seed;
-        self.with_group_counted(slot, |group| group.drop_keys(slot, seed, from, keys_max)).unwrap_or((0, None))
+        self.with_group_counted(slot, |group| group.drop_keys(slot, from, keys_max)).unwrap_or((0, None))
     }
 
     /// Everything of a slot was copied; its sequence goes on where the other node's is.

@@ -175,8 +175,7 @@ impl Store {
 
     /// Replay of [`Store::forget_slot`].
     pub fn replay_forget(&mut self, slot: Slot) {
-        let seed = self.seed;
-        self.with_group_counted(slot, |group| group.forget_slot(slot, seed));
+        self.with_group_counted(slot, |group| group.forget_slot(slot));
     }
 
     /// Does something with a slot's group that may free much; what it takes is counted again.
