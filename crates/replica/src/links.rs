@@ -67,6 +67,8 @@ pub struct Links {
     news: u64,
     pub(crate) fills: Fills,
     pace: Pace,
+    /// What this tick took of fills, as bytes of records.
+    filled_bytes: usize,
     /// Of the last tick, microseconds.
     pub(crate) now_us: u64,
 }
@@ -93,6 +95,7 @@ impl Links {
             news: 0,
             fills: Fills::default(),
             pace: Pace::default(),
+            filled_bytes: 0,
             now_us: 0,
         }
     }

@@ -13,7 +13,9 @@ use crate::standing::Fills;
 /// Bytes that one tick fills, and of a slot that go in one frame, about.
 const FILL_SLICE_BYTES: usize = 16 << 10;
 /// What a frame costs beside its records, as bytes of them: an empty slot is quickly filled, but takes one.
-const FRAME_COST_BYTES: usize = 256;
+pub(crate) const FRAME_COST_BYTES: usize = 256;
+/// A key that is compared costs either end about as much as one of so many bytes that is sent.
+pub(crate) const COMPARED_KEY_BYTES: usize = 32;
 
 /// A slot that is being filled.
 pub(super) struct Filling {
@@ -81,7 +83,7 @@ impl Lead {
         while bytes < FILL_SLICE_BYTES && self.may_fill() {
             let filling = match self.filling.take() {
                 Some(filling) => filling,
-                None => self.begin_filling(store, newest),
+                None => self.begin_filling((store, newest), &mut bytes),
             };
             fills.kept_keys += if filling.is_begun { 0 } else { filling.copy.known().names.len() as u64 };
             let (keys, slice_bytes) = self.fill_on(filling, store, newest);
@@ -91,9 +93,12 @@ impl Lead {
         bytes
     }
 
-    /// The next slot, now that what the follower has of it is known.
-    fn begin_filling(&mut self, store: &Store, newest: LogOrdinal) -> Filling {
+    /// The next slot, now that what the follower has of it is known; what it cost to compare it is as good as `bytes`.
+    fn begin_filling(&mut self, (store, newest): (&Store, LogOrdinal), bytes: &mut usize) -> Filling {
         let compared = self.compares.take();
+        if let Some((slot, theirs)) = compared.as_ref().filter(|(_, theirs)| !theirs.keys.is_empty()) {
+            *bytes += (theirs.keys.len() + store.slot_len(*slot) as usize) / 2 * COMPARED_KEY_BYTES;
+        }
         let without_keys = || self.next_without_keys().map(|slot| (slot, Marks::NOTHING));
         let (slot, theirs) = compared.or_else(without_keys).expect("it may fill");
         let (seed, table, last) = (self.life, self.table, store.sequence(slot).0.0);

@@ -11,21 +11,45 @@ use wire::trust::Distrust;
 
 use super::{Contact, Links};
 use crate::follow::{Follow, Taken};
+use crate::lead::{COMPARED_KEY_BYTES, FRAME_COST_BYTES};
 use crate::peer::{Peer, Side};
 
+/// What a tick takes of fills, bytes of records, and one frame more at the most. All that may be on its way comes at once where this core
+/// had no processor for a while, and whoever waited for that would wait for the whole of it besides.
+const FILLED_BYTES_MAX: usize = 32 << 10;
+/// A key that goes costs about as much as one of so many bytes that comes.
+const GONE_KEY_BYTES: usize = 64;
+
+/// What a frame of a fill is to the tick that takes it, as bytes of records.
+fn filled_bytes(frame: &Frame<'_>, store: &Store) -> usize {
+    match *frame {
+        Frame::Fill { slot, is_anew, records, .. } => {
+            let gone = if is_anew { store.slot_len(slot) as usize } else { 0 };
+            FRAME_COST_BYTES + records.len() + gone * GONE_KEY_BYTES
+        }
+        Frame::Compare { slot } => FRAME_COST_BYTES + store.slot_len(slot) as usize * COMPARED_KEY_BYTES,
+        Frame::Match { gone, .. } => FRAME_COST_BYTES + gone.len() * GONE_KEY_BYTES,
+        _ => 0,
+    }
+}
+
 impl Links {
-    /// Does what whole frames say, in log group `next`. Those that change the store wait while its log buffer has `log_bytes_max` and more; whether
-    /// there may be such.
+    /// Does what whole frames say, in log group `next`. Those that change the store wait while its log buffer has `log_bytes_max` and more, or once
+    /// enough was filled for a tick; whether there may be such.
     pub fn take_frames(&mut self, (store, next): (&mut Store, LogOrdinal), log_bytes_max: usize) -> bool {
         let mut has_more = false;
+        self.filled_bytes = 0;
         for number in 0..self.peers.len() {
-            let is_full = |peer: &Peer, store: &Store| peer.side.changes_store() && store.log_bytes() >= log_bytes_max;
-            while !is_full(&self.peers[number], store)
+            let waits = |links: &Links, store: &Store| {
+                let is_full = store.log_bytes() >= log_bytes_max || links.filled_bytes >= FILLED_BYTES_MAX;
+                is_full && links.peers[number].side.changes_store()
+            };
+            while !waits(self, store)
                 && let Some(bytes) = self.take_frame(number, (store, next))
             {
                 self.peers[number].line.skip(bytes);
             }
-            has_more |= is_full(&self.peers[number], store);
+            has_more |= waits(self, store);
         }
         self.follows.iter_mut().for_each(|follow| store.let_go_of_arrived(&mut follow.arriving));
         has_more
@@ -49,6 +73,9 @@ impl Links {
             Side::Lead(lead) => self.leads[lead].0.heard_us = self.now_us,
             Side::Follow(follow) => self.follows[follow].heard_us = Some(self.now_us),
             Side::Unknown => {}
+        }
+        if let Side::Follow(_) = side {
+            self.filled_bytes += filled_bytes(&frame, store);
         }
         match (side, frame) {
             (Side::Follow(follow), Frame::Confirm { .. }) => self.follows[follow].on_confirm(&frame),

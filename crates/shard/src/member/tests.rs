@@ -3,6 +3,7 @@
 
 mod copies;
 mod copy_reads;
+mod fills;
 mod lanes;
 mod long;
 mod plain;

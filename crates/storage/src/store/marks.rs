@@ -11,6 +11,8 @@
 //! has, even under versions that another first gave to something else. So contents are compared, and where it knows a version that
 //! is not older than what is said here instead, the slot begins anew: versions only ever grow in a log that can be recovered.
 
+use std::cmp::Ordering;
+
 use base::limits::COMPARED_KEYS_MAX;
 use base::{Database, SLOT_COUNT, Slot, Text, Version};
 use types::Change;
@@ -59,13 +61,37 @@ pub enum Comparison {
     },
 }
 
+/// What there is here of a key that the follower has.
+#[derive(Clone, Copy)]
+enum Found {
+    Nothing,
+    Same,
+    /// The follower's is older.
+    Newer,
+    /// The follower's is not older, and another one, or so long that nobody knows.
+    Other,
+}
+
+impl Found {
+    /// Contents are asked for only where versions agree: of a slot that was written to since, few are.
+    fn of(theirs: &Mark, ours: &Record<'_>, content: impl FnOnce() -> Option<u64>) -> Found {
+        match theirs.version.cmp(&ours.version) {
+            Ordering::Less => Found::Newer,
+            Ordering::Equal if theirs.content.is_some() && content() == theirs.content => Found::Same,
+            Ordering::Equal | Ordering::Greater => Found::Other,
+        }
+    }
+}
+
 /// The name of a key as marks have it.
 fn name_mark(key: &[u8], database: Database, seed: u64) -> u64 {
     xxh3_64_with_seed(key, seed ^ (u64::from(database.0) << 56))
 }
 
-fn content_mark(record: &Record<'_>, seed: u64) -> Option<u64> {
-    let mut bytes = record.version.0.to_le_bytes().to_vec();
+/// With room for what is hashed, which all keys of a walk share.
+fn content_mark(record: &Record<'_>, seed: u64, bytes: &mut Vec<u8>) -> Option<u64> {
+    bytes.clear();
+    bytes.extend_from_slice(&record.version.0.to_le_bytes());
     bytes.extend_from_slice(&record.expire_at_ms.map_or([0; 9], |at_ms| {
         let mut expiry = [1; 9];
         expiry[1..].copy_from_slice(&at_ms.to_le_bytes());
@@ -78,12 +104,12 @@ fn content_mark(record: &Record<'_>, seed: u64) -> Option<u64> {
         }
         Value::List(list) => {
             bytes.push(1);
-            list.encode(&mut bytes);
+            list.encode(bytes);
         }
         Value::String { text: Text::Long(_), .. } | Value::Cold => return None,
     }
     // Odd, so that 0 is nobody's.
-    Some(xxh3_64_with_seed(&bytes, seed) | 1)
+    Some(xxh3_64_with_seed(bytes, seed) | 1)
 }
 
 impl Store {
@@ -102,9 +128,9 @@ impl Store {
         if !(1..=COMPARED_KEYS_MAX).contains(&self.slot_len(slot)) {
             return Marks::NOTHING;
         }
-        let mut keys = Vec::new();
+        let (mut keys, mut bytes) = (Vec::new(), Vec::new());
         self.each_in_slot(slot, |database, record| {
-            let (name, content) = (name_mark(record.key, database, seed), content_mark(&record, seed));
+            let (name, content) = (name_mark(record.key, database, seed), content_mark(&record, seed, &mut bytes));
             keys.push(Mark { name, version: record.version, content });
         });
         keys.sort_unstable();
@@ -119,15 +145,21 @@ impl Store {
         if theirs.keys.is_empty() || theirs.last > last || self.slot_len(slot) > COMPARED_KEYS_MAX {
             return Comparison::Anew;
         }
-        let ours = self.marks(slot, seed).keys;
+        let mut found = vec![Found::Nothing; theirs.keys.len()];
+        let mut bytes = Vec::new();
+        self.each_in_slot(slot, |database, ours| {
+            let name = name_mark(ours.key, database, seed);
+            if let Ok(at) = theirs.keys.binary_search_by_key(&name, |mark| mark.name) {
+                found[at] = Found::of(&theirs.keys[at], &ours, || content_mark(&ours, seed, &mut bytes));
+            }
+        });
         let (mut known, mut gone) = (Vec::new(), Vec::new());
-        for theirs in &theirs.keys {
-            let at = ours.binary_search_by_key(&theirs.name, |mark| mark.name);
-            match at.ok().map(|at| &ours[at]) {
-                Some(ours) if ours == theirs && ours.content.is_some() => known.push(theirs.name),
-                Some(ours) if theirs.version < ours.version => {}
-                None if theirs.version < last => gone.push(theirs.name),
-                _ => return Comparison::Anew,
+        for (theirs, found) in theirs.keys.iter().zip(found) {
+            match found {
+                Found::Same => known.push(theirs.name),
+                Found::Newer => {}
+                Found::Nothing if theirs.version < last => gone.push(theirs.name),
+                Found::Nothing | Found::Other => return Comparison::Anew,
             }
         }
         Comparison::Match { known, gone }

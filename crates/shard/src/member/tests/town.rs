@@ -1,5 +1,6 @@
 //! A town: nodes, pipes, clients, and a manager that is always right.
 
+mod fills;
 mod harm;
 mod moves;
 
