@@ -6,7 +6,8 @@
 //!                └─ to itself: at once
 //! ```
 
-use std::cmp::Ordering;
+mod news;
+mod who;
 
 use base::rng::mix;
 use base::{Effect, NodeId};
@@ -15,12 +16,12 @@ use control::lease::{Grants, Judge, NodeLease, Question};
 use control::{Command, Outcome, Table};
 
 use crate::agreement::{Agreement, Asker};
-use crate::identity::{self, FILE_NAME, Identity};
-use crate::message::{Message, News, Proposed};
+use crate::identity::Identity;
+use crate::message::{Message, Proposed};
 use crate::moving::Moving;
 use crate::orders::Orders;
 use crate::proposals::Proposals;
-use crate::start::{Entry, Start};
+use crate::start::Start;
 use crate::starts::Starts;
 use crate::succession::Succession;
 use crate::suspicion::Suspicion;
@@ -159,43 +160,6 @@ impl Inside {
         self.identity.node
     }
 
-    /// Why this process is not the node that it says it is: the table knows a start of it that is not this one. Then its directory is
-    /// an older copy, or another process runs on a copy of it; either way what was acknowledged since is elsewhere.
-    pub fn imposture(&self) -> Option<String> {
-        let (node, own) = (self.table().node(self.me())?, &self.start.newcomer);
-        let facts = &node.facts;
-        let is_elsewhere = (&facts.host, facts.port) != (&own.host, own.port);
-        let is_later = match facts.incarnation.cmp(&self.incarnation) {
-            Ordering::Greater => true,
-            Ordering::Equal if is_elsewhere => true,
-            _ => facts.incarnation >= own.incarnation && !self.has_come,
-        };
-        is_later.then(|| {
-            format!(
-                "{} of this cluster was started later than from this directory, last at {}:{}: this is an older copy, or another process \
-                 uses one; what was acknowledged since is not here. Start the node on its newest directory. If that is lost: 'zerohop \
-                 cluster remove {} --abandon', and join with an empty directory",
-                self.me(),
-                facts.host,
-                facts.port,
-                self.me().0
-            )
-        })
-    }
-
-    /// Whether who says it is this node started before the start that the table knows: what it voted for since it does not know.
-    pub fn is_outdated(&self, node: NodeId, incarnation: u64) -> bool {
-        let start = |incarnation: u64| incarnation >> START_SHIFT;
-        self.table().node(node).is_some_and(|known| start(known.facts.incarnation) > start(incarnation))
-    }
-
-    /// Whether a node was removed and nobody counts on it any more: neither on its vote, nor on its lead.
-    pub fn is_dismissed(&self, node: NodeId) -> bool {
-        let voters = [self.identity.voters.all(), self.agreement.voters().all()];
-        let is_needed = self.leader == Some(node) || voters.iter().any(|all| all.contains(&node));
-        self.table().is_gone(node) && !is_needed
-    }
-
     /// The newest table that is known here.
     pub fn table(&self) -> &Table {
         &self.identity.table
@@ -280,31 +244,6 @@ impl Inside {
                 let result = Proposed::Elsewhere(self.agreement.leader());
                 self.post(node, Message::Proposed { number, result });
             }
-        }
-    }
-
-    /// What is told to whoever lags behind.
-    pub fn news(&self) -> News {
-        let (table, voters) = (self.agreement.table().encode(), self.agreement.agreed_voters());
-        News { leader: self.agreement.leader(), voters, table }
-    }
-
-    /// The newest table that this node heard of, a manager or not.
-    pub fn news_of_table(&self) -> News {
-        News { leader: self.leader, voters: self.identity.voters.clone(), table: self.table().encode() }
-    }
-
-    /// A manager knows more, perhaps.
-    pub fn adopt(&mut self, news: News) {
-        self.leader = news.leader.or(self.leader);
-        if news.voters.version > self.identity.voters.version {
-            self.identity.voters = news.voters;
-        }
-        if let Ok(table) = Table::decode(&news.table)
-            && table.cluster() == self.identity.cluster
-            && table.version() > self.table().version()
-        {
-            self.identity.table = table;
         }
     }
 
@@ -411,42 +350,10 @@ impl Inside {
         if self.acts() { self.agreement.deadline_us() } else { self.silence_deadline_us() }
     }
 
-    /// Writes down who this node is and whom it knows.
-    pub fn keep(&self, effects: &mut Vec<Effect>) {
-        // The next start of a copy would have a number of its own, and pass for the newest.
-        let (token, node) = if self.is_copy { (COPY_TOKEN, identity::NOBODY) } else { (IDENTITY_TOKEN, self.me()) };
-        let bytes = Identity { node, ..self.identity.clone() }.encode();
-        effects.push(Effect::ReplaceFile { token, name: FILE_NAME.to_owned(), bytes });
-    }
-
     /// A number for what this manager proposes: larger than all before, at any start.
     pub fn next_number(&mut self) -> u64 {
         self.numbers += 1;
         (self.incarnation << 20) + self.numbers
-    }
-
-    /// Where the manager of a node is reached: where it said last that it is. Who is down may be elsewhere; where somebody else is by
-    /// now it is not.
-    pub fn address(&self, node: NodeId) -> Option<String> {
-        let known = self.table().node(node)?;
-        let facts = &known.facts;
-        let is_others = |other: &control::Node| {
-            other.is_reached()
-                && other.id() != node
-                && (&other.facts.host, other.facts.port) == (&facts.host, facts.port)
-        };
-        if !known.is_reached() && self.table().nodes().any(is_others) {
-            return None;
-        }
-        Some(format!("{}:{}", facts.host, u32::from(facts.port) + u32::from(crate::PORT_OFFSET)))
-    }
-
-    /// What the first node of a cluster says, if this is it.
-    pub fn founding(&self) -> Option<control::Founding> {
-        let Entry::Found { settings, relaxed, .. } = &self.start.entry else { return None };
-        let node = control::Newcomer { id: self.me(), ..self.start.newcomer.clone() };
-        let cluster = self.identity.cluster;
-        Some(control::Founding { cluster, settings: *settings, relaxed: *relaxed, node })
     }
 }
 
@@ -471,58 +378,4 @@ pub(crate) fn lease_us(table: &Table) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use control::lease::{Renewal, Voters};
-
-    use super::*;
-    use crate::rig::{founder, leading};
-
-    #[test]
-    fn an_older_copy_of_a_directory_and_who_runs_on_one_are_told_from_the_node() {
-        let mut inside = leading();
-        assert!(inside.table().is_created() && inside.imposture().is_none(), "it founded the cluster");
-        let known = inside.table().node(inside.me()).expect("itself").facts.incarnation;
-        // A later start of the directory has not come yet, and one of the same number cannot be the one that the table knows.
-        inside.has_come = false;
-        let mut with = |start: u64, now: u64, port: u16, has_come: bool| {
-            (inside.start.newcomer.incarnation, inside.incarnation, inside.has_come) = (start, now, has_come);
-            inside.start.newcomer.port = port;
-            inside.imposture().is_some()
-        };
-        assert!(!with(known + (1 << 16), known + (1 << 16), 7000, false));
-        assert!(with(known, known, 7000, false), "a copy of the directory as it was before that start");
-        assert!(with(known - (1 << 16), known - (1 << 16), 7000, false), "an older one");
-        assert!(with(known - (1 << 16), known + 1, 7000, false), "and it does not count up to it");
-        assert!(with(known, known, 7001, true), "two came, and the other one is in the table");
-        assert!(with(known - (1 << 16), known - (1 << 16), 7000, true), "another one has come since");
-        assert!(!with(known, known + 3, 7000, true), "it was fenced itself, and comes again");
-        let me = inside.me();
-        assert!(
-            inside.is_outdated(me, known - 1) && !inside.is_outdated(me, known) && !inside.is_outdated(me, known + 7)
-        );
-    }
-
-    #[test]
-    fn who_votes_no_more_says_who_does() {
-        let mut inside = founder();
-        inside.identity.voters = Voters { version: 9, sets: vec![vec![NodeId(2)]] };
-        let ask = |inside: &mut Inside, voters| {
-            let renewal = Renewal { node: NodeId(3), incarnation: 1, number: 1, voters };
-            inside.heed(0, NodeId(3), Message::Renewal { renewal, table: 0 });
-            std::mem::take(&mut inside.outbox)
-        };
-        let told = ask(&mut inside, 1);
-        assert!(matches!(&told[..], [(NodeId(3), Message::News(news))] if news.voters.version == 9), "{told:?}");
-        assert!(ask(&mut inside, 9).is_empty(), "who knows them is told nothing");
-    }
-
-    #[test]
-    fn whose_number_is_not_given_to_anybody_any_more_is_gone() {
-        let inside = crate::rig::leading();
-        let next = inside.table().next_node().expect("there are numbers left");
-        let is_gone = |inside: &Inside, node| inside.table().is_gone(node);
-        assert!(!is_gone(&inside, inside.me()) && !is_gone(&inside, next), "a newer one may be in a newer table");
-        let inside = crate::rig::without(next);
-        assert!(is_gone(&inside, next) && !is_gone(&inside, NodeId(next.0 + 1)));
-    }
-}
+mod tests;

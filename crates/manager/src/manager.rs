@@ -1,21 +1,24 @@
 //! The manager of a node as a machine: its tick is the list of its stages.
 
-use base::{ConnectionId, CoreId, Effect, Event, Machine, NodeId, TickInput, TickOutput};
+mod doors;
+mod receive;
+
+use base::{ConnectionId, CoreId, Effect, Machine, NodeId, TickInput, TickOutput};
 use control::Table;
-use shard::gather::Answer;
-use shard::order::{Order, Ordered};
+use doors::{greet_inside, heed_inside};
 use shard::{Control, HopBatch};
-use wire::trust::{Greeted, Party, Purpose};
+
+use wire::trust::Party;
 
 use crate::book::Book;
 use crate::cores::Cores;
 use crate::identity::{Identity, NOBODY};
-use crate::inside::{COPY_TOKEN, IDENTITY_TOKEN, Inside};
+use crate::inside::Inside;
 use crate::message::{Message, News};
 use crate::newcomer::Outside;
 use crate::peers::Peers;
 use crate::start::{Entry, Start};
-use crate::starts::{TWO, Welcome};
+use crate::starts::TWO;
 use crate::writes::Writes;
 
 /// Rounds in which a node talks to itself within one tick.
@@ -129,90 +132,6 @@ impl Manager {
                 // Before the log, which bears the name that only this file knows.
                 inside.keep(&mut self.effects);
             }
-        }
-    }
-
-    fn receive(&mut self, input: &mut TickInput<'_, HopBatch>) {
-        let now_us = input.now.monotonic_us;
-        if let Some(inside) = &self.inside {
-            self.peers.set_name(inside.identity.cluster, Party::manager(inside.me(), inside.incarnation));
-        }
-        for event in input.events.drain(..) {
-            match event {
-                Event::Accepted { connection, peer, .. } => self.peers.on_accepted(now_us, connection, peer),
-                Event::Dialed { token, connection } => self.on_dialed(now_us, token, connection.ok()),
-                Event::Received { connection, span } => {
-                    self.peers.receive(now_us, connection, span.of(input.received));
-                }
-                Event::SendDone { connection, .. } => self.peers.on_sent(connection),
-                Event::PeerClosed { connection } => {
-                    if let Some(address) = self.peers.unproven(connection) {
-                        self.outside.on_closed(connection, address);
-                    }
-                    self.peers.close(connection);
-                }
-                Event::Closed { connection } => self.peers.on_closed(connection),
-                Event::FileDurable { token } => self.on_durable(token),
-                Event::FileFailed { reason, .. } => self.on_write_failed(reason),
-                Event::ShutdownRequested => self.stopping = true,
-                _ => {}
-            }
-        }
-        for (from, batch) in input.hops.drain(..) {
-            batch.controls.into_iter().for_each(|control| self.on_control(now_us, from, control));
-        }
-    }
-
-    /// A core says something, or whoever else is in this node's mesh asks.
-    fn on_control(&mut self, now_us: u64, from: CoreId, control: Control) {
-        let Some(inside) = &mut self.inside else {
-            if let Control::Order { gather, .. } = control {
-                let why = "no node of the cluster has let this one in yet".to_owned();
-                let mut batch = HopBatch::default();
-                batch.controls.push(Control::Answer { gather, answer: Answer::Ordered(Ordered::Refused(why)) });
-                self.refusals.push((from, batch));
-            }
-            return;
-        };
-        match control {
-            Control::Held { table, held } => {
-                inside.suspicion.on_core(from);
-                inside.on_held(from, table, &held);
-            }
-            Control::Sealed { id, table } => inside.moving.on_sealed(from, id, table),
-            Control::Order { gather, order: Order::Suspect(node) } => {
-                inside.on_suspected(now_us, (from, gather), node);
-            }
-            Control::Order { gather, order } => inside.on_order(from, gather, order),
-            Control::Distrusted { text } => eprintln!("zerohop: {text}"),
-            Control::Unsealed { id } => inside.moving.on_unsealed(now_us, from, id),
-            _ => {}
-        }
-    }
-
-    fn on_dialed(&mut self, now_us: u64, token: u64, connection: Option<ConnectionId>) {
-        let id = self.peers.on_dialed(now_us, token, connection);
-        match id {
-            _ if self.inside.is_some() => {}
-            Some(id) => self.outside.on_dialed(id),
-            None => self.outside.on_refused(),
-        }
-    }
-
-    fn on_durable(&mut self, token: u64) {
-        self.writes.on_done();
-        let Some(inside) = &mut self.inside else { return };
-        match token {
-            IDENTITY_TOKEN => inside.is_written = true,
-            COPY_TOKEN => self.fail(COPY.to_owned()),
-            ordinal => inside.agreement.tell(consensus::Event::Durable { ordinal }),
-        }
-    }
-
-    fn on_write_failed(&mut self, reason: String) {
-        self.writes.on_done();
-        if let Some(inside) = &mut self.inside {
-            inside.agreement.tell(consensus::Event::WriteFailed { reason });
         }
     }
 
@@ -463,48 +382,6 @@ fn founder(entry: &Entry) -> Option<Identity> {
     let Entry::Found { cluster, token, .. } = entry else { return None };
     let (cluster, token, node) = (*cluster, *token, NodeId(1));
     Some(Identity { cluster, token, node, voters: Default::default(), table: Table::new() })
-}
-
-/// Somebody has proved that it has the token: both say which process they are.
-fn greet_inside(inside: &Inside, peers: &mut Peers, (id, greeted): (ConnectionId, Greeted)) {
-    let node = greeted.from.name.node;
-    if greeted.purpose != Purpose::Managers {
-        return;
-    }
-    if inside.is_dismissed(node) || inside.is_outdated(node, greeted.from.incarnation) {
-        return dismiss(inside, peers, id);
-    }
-    peers.reply(id, &inside.introduction());
-}
-
-/// A node that was removed, or an older copy of one, has the token still: it is told so, and heard no more.
-fn dismiss(inside: &Inside, peers: &mut Peers, id: ConnectionId) {
-    peers.reply(id, &Message::News(inside.news_of_table()));
-    peers.close(id);
-}
-
-fn heed_inside(now_us: u64, inside: &mut Inside, peers: &mut Peers, (id, message): (ConnectionId, Message)) {
-    let party = peers.party(id).map(|party| party.name.node);
-    match (peers.node(id), party, message) {
-        (_, _, Message::Another { acts }) if party.is_some() => inside.on_another(acts),
-        (None, Some(node), Message::Start(said)) => match inside.on_start(node, said) {
-            Welcome::Heard => peers.greet(id, node),
-            Welcome::Instead => {
-                peers.dismiss(node, &Message::Another { acts: true });
-                peers.greet(id, node);
-            }
-            Welcome::Outdated => dismiss(inside, peers, id),
-            // It ends when it has heard that: what is closed at once may not arrive.
-            Welcome::Another { acts } => peers.reply(id, &Message::Another { acts }),
-        },
-        // It does not hear this node, and says why.
-        (None, Some(_), Message::News(news)) => inside.adopt(news),
-        (None, Some(_), _) => {}
-        (None, None, Message::Enlist { command }) => inside.on_enlist(id, command),
-        (Some(from), _, message) => inside.heed(now_us, from, message),
-        // A newcomer says nothing else; or it was closed a moment ago.
-        (None, None, _) => peers.close(id),
-    }
 }
 
 #[cfg(test)]

@@ -10,16 +10,20 @@ pub(crate) mod counters;
 mod crowd;
 mod evict;
 mod follow;
+mod garbage;
+mod lent;
 mod marks;
 mod pass_on;
 mod promise;
 mod replay;
 mod scan;
+mod sizes;
 mod slot_copy;
 mod stages;
 mod tier;
 
 pub use follow::{are_of_slots, records_of_slots};
+pub use lent::LentPart;
 pub use marks::{Comparison, Mark, Marks};
 pub use pass_on::{Known, Pass};
 pub use replay::ReadCold;
@@ -30,14 +34,15 @@ pub use tier::Tiered;
 
 use base::limits::{LOG_GROUP_BYTES, LOG_UNIT_BYTES_MAX};
 use base::planted::{Bug, is_planted};
-use base::{BLOCK_BYTES, Blocks, CoreId, Database, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
+use base::{CoreId, Database, SLOT_GROUP_COUNT, Slot, SlotGroupId, Version};
 use evict::Eviction;
+use lent::lent_part;
 use types::Change;
 
-use crate::group::{DatabaseCount, GroupBytes, Record, SlotGroup, Value};
+use crate::group::{GroupBytes, Record, SlotGroup};
 use crate::heap::HeapFull;
 use crate::key::Key;
-use crate::lazy_free::{Garbage, LazyFree};
+use crate::lazy_free::LazyFree;
 use crate::log::LogBuffer;
 use crate::recency::Recency;
 use crate::record::Form;
@@ -55,17 +60,6 @@ impl From<HeapFull> for NotApplied {
     fn from(_: HeapFull) -> NotApplied {
         NotApplied::HeapFull
     }
-}
-
-/// What a unit did to the groups that one core lent: the lender appends it to its own log.
-#[derive(Debug, Default)]
-pub struct LentPart {
-    /// Its records; empty in durability `memory`.
-    pub log: LogBuffer,
-    /// Slot, hash and version of every changed key.
-    pub touched: Vec<(Slot, u64, Version)>,
-    /// Everything went.
-    pub cleared: bool,
 }
 
 /// See the module.
@@ -136,37 +130,6 @@ impl Store {
     #[inline]
     pub fn key<'a>(&self, bytes: &'a [u8], database: Database, slot: Slot) -> Key<'a> {
         Key::new(bytes, database, slot, self.seed)
-    }
-
-    /// Take a group in: an empty one at start, a lent one for a unit, an own one coming back.
-    pub fn insert_group(&mut self, mut group: Box<SlotGroup>) {
-        let place = &mut self.groups[group.id().number() as usize];
-        assert!(place.is_none(), "a group is in one place at a time");
-        let id = group.id();
-        group.set_recency(self.eviction.recency);
-        group.tier.is_on = self.tier.is_on;
-        if group.owner == self.core {
-            self.eviction.note_home(&group);
-        }
-        self.may_expire |= group.has_expiring();
-        *place = Some(group);
-        self.commit_at_home(id);
-    }
-
-    /// Hand a group out; `None` when it is not here.
-    pub fn take_group(&mut self, group: SlotGroupId) -> Option<Box<SlotGroup>> {
-        let group = self.groups[group.number() as usize].take()?;
-        if group.owner == self.core {
-            self.eviction.note_away(&group);
-        }
-        Some(group)
-    }
-
-    /// Takes out all groups that other cores lent, for a command that is to see the own ones only.
-    pub fn set_lent_aside(&mut self) -> Vec<Box<SlotGroup>> {
-        let core = self.core;
-        let lent = |place: &mut Option<Box<SlotGroup>>| place.take_if(|group| group.owner != core);
-        self.groups.iter_mut().filter_map(lent).collect()
     }
 
     /// The group, if it is here.
@@ -358,17 +321,6 @@ impl Store {
         }
     }
 
-    fn note_lent(&mut self, owner: CoreId, key: &Key<'_>, version: Version, change: &Change<'_>) {
-        let logs = self.log.is_some();
-        let part = lent_part(&mut self.lent, owner);
-        if logs {
-            let before = part.log.record_bytes();
-            part.log.append(key, version, change);
-            self.lent_bytes += part.log.record_bytes() - before;
-        }
-        part.touched.push((key.slot, key.hash, version));
-    }
-
     /// Forget all keys of the groups that are here, lent ones included, of one database or of all, and log it.
     pub fn clear(&mut self, database: Option<Database>) {
         let mut owners: Vec<CoreId> = self.groups().map(|group| group.owner).collect();
@@ -401,97 +353,6 @@ impl Store {
         }
     }
 
-    /// Keys and expiring keys of a database in the groups that are here.
-    pub fn count(&self, database: Database) -> DatabaseCount {
-        self.groups().map(|group| group.database(database)).fold(DatabaseCount::default(), |sum, count| DatabaseCount {
-            keys: sum.keys + count.keys,
-            expiring: sum.expiring + count.expiring,
-        })
-    }
-
-    /// Whether any key here may have an expiry; cheap, and sure again after every [`Store::expire_step`].
-    #[inline]
-    pub fn may_expire(&self) -> bool {
-        self.may_expire
-    }
-
-    /// Whether any key of this core has an expiry.
-    pub fn has_expiring(&self) -> bool {
-        self.groups().any(|group| group.owner == self.core && group.has_expiring())
-    }
-
-    /// Bytes of memory of the groups that are here, and of what they let go of and [`Store::lazy_free_step`] has not given
-    /// back yet.
-    pub fn heap_bytes(&self) -> usize {
-        self.groups().map(SlotGroup::heap_bytes).sum::<usize>() + self.lazy_free.bytes()
-    }
-
-    /// Whether [`Store::lazy_free_step`] has something to do.
-    #[inline]
-    pub fn has_garbage(&self) -> bool {
-        !self.lazy_free.is_empty()
-    }
-
-    /// Bytes of memory that nothing refers to and that are not given back yet.
-    pub fn garbage_bytes(&self) -> usize {
-        self.lazy_free.bytes()
-    }
-
-    /// Takes long values that nobody else may refer to any more, to give their memory back in steps.
-    pub fn let_go(&mut self, values: impl Iterator<Item = Blocks>) {
-        self.lazy_free.add(values.map(Garbage::Blocks));
-    }
-
-    /// As [`Store::let_go`], whatever it is.
-    pub(crate) fn give_up(&mut self, garbage: impl Iterator<Item = Garbage>) {
-        self.lazy_free.add(garbage);
-    }
-
-    /// Gives back about `bytes` of memory that nothing refers to any more.
-    pub fn lazy_free_step(&mut self, bytes: usize) {
-        self.lazy_free.step(bytes);
-    }
-
-    /// Bytes of heap pages and lists, free slots included.
-    pub fn record_bytes(&self) -> usize {
-        self.groups().map(SlotGroup::record_bytes).sum()
-    }
-
-    /// Bytes of the indexes.
-    pub fn index_bytes(&self) -> usize {
-        self.groups().map(|group| group.index.heap_bytes()).sum()
-    }
-
-    /// Bytes that a key takes with its record, its list and its share of an index.
-    pub fn key_bytes(&mut self, key: &Key<'_>, now_ms: u64) -> Option<usize> {
-        self.read(key, now_ms)?;
-        let group = self.group_of(key);
-        group.find(key).map(|found| group.bytes_of(found))
-    }
-
-    /// Bytes that a copy of the key's value would log, about; 0 without one.
-    pub fn value_bytes(&self, key: &Key<'_>) -> usize {
-        self.value_of(key, |value| match value {
-            Value::String { text, .. } => text.len(),
-            Value::List(list) => list.heap_bytes(),
-            Value::Cold => BLOCK_BYTES,
-        })
-    }
-
-    /// Bytes of the longer one of the elements at a list's ends; 0 without one.
-    pub fn end_bytes(&self, key: &Key<'_>) -> usize {
-        let len = |element: Option<&[u8]>| element.map_or(0, <[u8]>::len);
-        self.value_of(key, |value| match value {
-            Value::List(list) => len(list.get(0)).max(len(list.get(list.len() - 1))),
-            Value::String { .. } | Value::Cold => 0,
-        })
-    }
-
-    fn value_of(&self, key: &Key<'_>, bytes: impl Fn(&Value<'_>) -> usize) -> usize {
-        let Some(group) = self.groups[key.group().number() as usize].as_deref() else { return 0 };
-        group.find(key).map_or(0, |found| bytes(&group.record(found).value))
-    }
-
     /// Bytes of the records of this tick, or of the unit under way; 0 in durability `memory`.
     #[inline]
     pub fn log_bytes(&self) -> usize {
@@ -513,12 +374,4 @@ impl Store {
     pub fn log_mut(&mut self) -> Option<&mut LogBuffer> {
         self.log.as_mut()
     }
-}
-
-fn lent_part(parts: &mut Vec<(CoreId, LentPart)>, owner: CoreId) -> &mut LentPart {
-    let index = parts.iter().position(|(core, _)| *core == owner).unwrap_or_else(|| {
-        parts.push((owner, LentPart::default()));
-        parts.len() - 1
-    });
-    &mut parts[index].1
 }

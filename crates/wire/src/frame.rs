@@ -27,8 +27,13 @@
 //! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Each frame but a handshake's is sealed
 //! behind its length, and its mark stands behind it.
 
+mod envelope;
+mod rest;
+
 use base::limits::FRAME_BYTES_MAX;
 use base::{SLOT_COUNT, Slot};
+pub use envelope::{Opened, length, open, seal};
+use rest::Rest;
 
 /// Bytes of a frame's length, which is what of it can be read on its way.
 pub const LENGTH_BYTES: usize = 4;
@@ -190,67 +195,6 @@ pub enum ParsedFrame<'a> {
     Malformed(&'static str),
 }
 
-/// What the beginning of the received bytes is, when nothing is known of the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened<'a> {
-    /// Not all of it is here.
-    Incomplete,
-    /// A body that its checksum is right for.
-    Whole {
-        /// What it is.
-        kind: u8,
-        /// The body.
-        body: &'a [u8],
-        /// Bytes of the frame.
-        bytes: usize,
-    },
-    /// No frame: the connection is of no use any more.
-    Malformed(&'static str),
-}
-
-/// Append a frame whose body `write` appends.
-pub fn seal(kind: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
-    out[start + 8] = kind;
-    out[start + 9] = FRAME_VERSION;
-    write(out);
-    let bytes = u32::try_from(out.len() - start).expect("a frame is bounded by what it carries");
-    out[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
-    let crc = base::checksum::crc32c(&out[start + 8..]);
-    out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
-}
-
-/// How long the frame at the start of `bytes` is; `None`: its head is not all here.
-///
-/// # Errors
-/// No frame of at most `bytes_max` bytes is that long.
-pub fn length(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, &'static str> {
-    let Some(head) = bytes.first_chunk::<FRAME_HEAD_BYTES>() else { return Ok(None) };
-    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-    match (FRAME_HEAD_BYTES..=bytes_max).contains(&length) {
-        true => Ok(Some(length)),
-        false => Err("a frame's length is impossible"),
-    }
-}
-
-/// The frame of at most `bytes_max` bytes at the start of `bytes`.
-pub fn open(bytes: &[u8], bytes_max: usize) -> Opened<'_> {
-    let length = match length(bytes, bytes_max) {
-        Ok(Some(length)) => length,
-        Ok(None) => return Opened::Incomplete,
-        Err(why) => return Opened::Malformed(why),
-    };
-    let Some(frame) = bytes.get(..length) else { return Opened::Incomplete };
-    if base::checksum::crc32c(&frame[8..]).to_le_bytes() != frame[4..8] {
-        return Opened::Malformed("a frame's checksum is wrong");
-    }
-    if frame[9] != FRAME_VERSION {
-        return Opened::Malformed("a frame of another version");
-    }
-    Opened::Whole { kind: frame[8], body: &frame[FRAME_HEAD_BYTES..], bytes: length }
-}
-
 impl Frame<'_> {
     /// Append the frame to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -394,124 +338,5 @@ fn put_words(out: &mut Vec<u8>, words: &[u64]) {
     words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
 }
 
-/// What is left of a body.
-struct Rest<'a>(&'a [u8]);
-
-impl<'a> Rest<'a> {
-    fn take<const COUNT: usize>(&mut self) -> Option<&'a [u8; COUNT]> {
-        let (taken, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn word(&mut self) -> Option<u64> {
-        self.take().map(|bytes| u64::from_le_bytes(*bytes))
-    }
-
-    fn flag(&mut self) -> Option<bool> {
-        match self.take()? {
-            [0] => Some(false),
-            [1] => Some(true),
-            _ => None,
-        }
-    }
-
-    /// Bytes that are of no use are zero.
-    fn zeros<const COUNT: usize>(&mut self) -> Option<()> {
-        (*self.take()? == [0; COUNT]).then_some(())
-    }
-
-    fn slot(&mut self) -> Option<Slot> {
-        Slot::new(u16::from_le_bytes(*self.take()?))
-    }
-
-    /// All that is left, in pieces of so many bytes.
-    fn chunks<const COUNT: usize>(&mut self) -> Option<&'a [[u8; COUNT]]> {
-        let (chunks, rest) = self.all().as_chunks();
-        rest.is_empty().then_some(chunks)
-    }
-
-    fn slots(&mut self) -> Option<&'a [[u8; 8]; SLOT_WORDS]> {
-        let bytes = self.take::<{ SLOT_WORDS * 8 }>()?;
-        let (words, _) = bytes.as_chunks::<8>();
-        words.try_into().ok()
-    }
-
-    fn all(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.0)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frames() -> Vec<Frame<'static>> {
-        static SLOTS: [[u8; 8]; SLOT_WORDS] = [[7; 8]; SLOT_WORDS];
-        let slot = Slot::wrapping(16383);
-        vec![
-            Frame::Hello { life: 4, table: 5 },
-            Frame::Welcome { life: u64::MAX, taken: 0, table: 3, incarnation: 4 },
-            Frame::Lacking { sequence: 1, table: 5, slots: &SLOTS },
-            Frame::Group { sequence: 2, table: 6, count: 1, records: b"some records" },
-            Frame::Fill {
-                sequence: 3,
-                table: 6,
-                slot,
-                is_end: true,
-                is_anew: false,
-                count: 0,
-                last: 8,
-                removed: 7,
-                records: b"",
-            },
-            Frame::Persisted { sequence: 3 },
-            Frame::Refused { table: 9 },
-            Frame::Synced { sequence: 4 },
-            Frame::Ask { stamp: 77 },
-            Frame::Confirm { stamp: 77, shown: 3, upto: 5, slots: &SLOTS },
-            Frame::Kept { slots: &SLOTS },
-            Frame::Compare { slot },
-            Frame::Marks { slot, is_end: true, last: 9, marks: &[[1; 24], [2; 24]] },
-            Frame::Match { sequence: 4, table: 6, slot, last: 9, gone: &[[3; 8]] },
-            Frame::Room { is_full: true },
-        ]
-    }
-
-    #[test]
-    fn frames_round_trip_one_behind_the_other() {
-        let mut bytes = Vec::new();
-        frames().iter().for_each(|frame| frame.encode(&mut bytes));
-        let mut rest = &bytes[..];
-        for frame in frames() {
-            let ParsedFrame::Whole(parsed, length) = Frame::parse(rest) else { panic!("{frame:?}") };
-            assert_eq!(parsed, frame);
-            assert_eq!(Frame::parse(&rest[..length - 1]), ParsedFrame::Incomplete);
-            rest = &rest[length..];
-        }
-        assert!(rest.is_empty());
-    }
-
-    #[test]
-    fn every_flipped_bit_is_noticed() {
-        for frame in frames() {
-            let mut bytes = Vec::new();
-            frame.encode(&mut bytes);
-            // A length that became larger waits for more.
-            for bit in 32..bytes.len() * 8 {
-                let mut damaged = bytes.clone();
-                damaged[bit / 8] ^= 1 << (bit % 8);
-                assert!(matches!(Frame::parse(&damaged), ParsedFrame::Malformed(_)), "{frame:?}, bit {bit}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_impossible_length_is_refused_before_anything_is_kept() {
-        for length in [0, 11, u32::MAX] {
-            let mut bytes = length.to_le_bytes().to_vec();
-            bytes.resize(FRAME_HEAD_BYTES, 0);
-            assert!(matches!(Frame::parse(&bytes), ParsedFrame::Malformed(_)), "{length}");
-        }
-    }
-}
+mod tests;

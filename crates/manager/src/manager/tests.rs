@@ -1,11 +1,12 @@
 //! Who is heard by a manager, from its first byte on.
 
-use base::{Door, Entrance, InstanceName, Now, Span};
+use base::{Door, Entrance, Event, InstanceName, Now, Span};
 use wire::frame::Opened;
 use wire::line::Line;
-use wire::trust::{MANAGER, Speaker, Token};
+use wire::trust::{MANAGER, Purpose, Speaker, Token};
 
 use super::*;
+use crate::inside::COPY_TOKEN;
 use crate::message::Introduction;
 use crate::rig;
 use crate::start::Files;

@@ -57,6 +57,8 @@ impl LogIdentity {
 }
 
 mod files;
+mod outcomes;
+mod pins;
 mod room;
 mod spare;
 
@@ -206,11 +208,6 @@ impl LogWriter {
         self.sealed
     }
 
-    /// Why nothing is acknowledged any more, if so.
-    pub fn failure(&self) -> Option<&str> {
-        self.failed.as_deref()
-    }
-
     /// Bytes of groups sealed since start.
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
@@ -296,57 +293,6 @@ impl LogWriter {
         }
     }
 
-    /// A write was done.
-    pub fn on_log_written(&mut self, ordinal: LogOrdinal) {
-        assert_eq!(ordinal.0, self.written.0 + 1, "writes complete in order");
-        self.written = ordinal;
-    }
-
-    /// A sync was done.
-    pub fn on_log_synced(&mut self, ordinal: LogOrdinal) {
-        assert_eq!(self.syncing.take(), Some(ordinal), "one sync is under way at a time");
-        self.durable = ordinal;
-        self.bytes_durable = self.bytes_syncing;
-        self.syncs_total += 1;
-    }
-
-    /// The next segment's file exists.
-    pub fn on_segment_ready(&mut self, segment: SegmentNumber) {
-        assert_eq!(segment.0, self.segment.0 + 1, "segments are made one ahead");
-        self.next_ready = true;
-        self.next_failed = None;
-    }
-
-    /// The next segment's file could not be made; the log goes on in the current one while that has room.
-    pub fn on_segment_failed(&mut self, reason: String) {
-        self.next_requested = false;
-        self.next_failed = Some(reason);
-    }
-
-    /// Why the log takes no more changes for now: the current segment is nearly full and there is no room for the next.
-    pub fn refusal(&self) -> Option<&str> {
-        self.waiting.failure().or(self.next_failed.as_deref().filter(|_| self.is_nearly_full()))
-    }
-
-    /// Whether changes should wait: the current segment is nearly full, and the next one is being made, or room for a long
-    /// group is. An event ends it.
-    #[inline]
-    pub fn awaits_segment(&self) -> bool {
-        self.awaits_next() && self.is_nearly_full() || self.awaits_room()
-    }
-
-    /// As [`LogWriter::awaits_segment`], for long values: what is left of the current segment is for others, should the next one be long in
-    /// coming.
-    #[inline]
-    pub fn awaits_segment_with_long(&self) -> bool {
-        self.awaits_next() && self.offset > self.capacity() / 2 || self.awaits_room()
-    }
-
-    #[inline]
-    fn awaits_next(&self) -> bool {
-        self.next_requested && !self.next_ready && self.next_failed.is_none()
-    }
-
     /// Bytes of groups, however they are cut, that fit where room is reserved.
     #[inline]
     pub fn room_bytes(&self) -> u64 {
@@ -359,67 +305,6 @@ impl LogWriter {
     #[inline]
     fn is_nearly_full(&self) -> bool {
         self.offset + self.capacity() / 8 > self.capacity()
-    }
-
-    /// Whether the next segment, or room, has to be asked for again ([`LogWriter::retry_segment`]).
-    pub fn wants_retry(&self) -> bool {
-        (self.next_failed.is_some() && !self.next_requested) || self.waiting.wants_retry()
-    }
-
-    /// Ask for it again.
-    pub fn retry_segment(&mut self, effects: &mut Vec<Effect>) {
-        if self.next_failed.is_some() && !self.next_requested {
-            self.request_next(effects);
-        }
-        self.retry_room(effects);
-    }
-
-    /// Writing or syncing failed: from now on nothing is acknowledged (fsync is never retried: the kernel may have
-    /// dropped the pages; "Can Applications Recover from fsync Failures?", ATC 2020).
-    pub fn on_log_failed(&mut self, reason: String) {
-        self.failed.get_or_insert(reason);
-        self.waiting = Waiting::default();
-    }
-
-    /// The next segment to be removed, because nobody needs the groups up to `covered` any more; some are kept, to
-    /// become the next ones. Only behind a segment whose first group is durable: that one tells a recovery where the log begins.
-    pub fn give_back(&mut self, covered: LogOrdinal) -> Option<SegmentNumber> {
-        loop {
-            if self.pinned == Pinned::All {
-                return None;
-            }
-            if let Some(excess) = self.spare_segments.take_excess(self.held.len()) {
-                return Some(excess);
-            }
-            let next = self.held.get(1)?;
-            let may_go = next.first <= self.durable && next.first.0 <= covered.0 + 1;
-            let Held { segment, .. } = self.held.pop_front_if(|_| may_go)?;
-            let is_pinned = matches!(self.pinned, Pinned::UpTo(last) if segment <= last);
-            // The first one is smaller than the others.
-            if segment.0 == 0 || is_pinned {
-                return Some(segment);
-            }
-            self.spare_segments.add(segment);
-        }
-    }
-
-    /// Nothing is given back until [`LogWriter::pin_point`] or [`LogWriter::unpin`].
-    pub fn pin(&mut self) {
-        self.pinned = Pinned::All;
-    }
-
-    /// The segments that are needed and, of each, the bytes up to its last group; none of them is recycled until
-    /// [`LogWriter::unpin`]. Later ones are.
-    pub fn pin_point(&mut self) -> Vec<(SegmentNumber, u64)> {
-        self.pinned = Pinned::UpTo(self.segment);
-        let ends = self.held.iter().skip(1).map(|held| held.bytes_before).chain([self.bytes_total]);
-        let bytes = |(held, end): (&Held, u64)| (held.segment, SEGMENT_HEADER_BYTES as u64 + end - held.bytes_before);
-        self.held.iter().zip(ends).map(bytes).collect()
-    }
-
-    /// Everything may go again.
-    pub fn unpin(&mut self) {
-        self.pinned = Pinned::None;
     }
 
     /// Bytes of groups in the segments that are needed.
