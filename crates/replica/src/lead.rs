@@ -185,6 +185,11 @@ impl Lead {
         counts && self.backlog_bytes > LONG_BACKLOG_BYTES_MAX
     }
 
+    /// Whether blocks of long values of a slot may go to the follower.
+    pub(crate) fn takes_long(&self, slot: Slot) -> bool {
+        self.slots.contains(slot)
+    }
+
     /// Bytes on the way.
     pub(crate) fn backlog_bytes(&self) -> usize {
         self.backlog_bytes

@@ -271,6 +271,18 @@ impl Links {
         self.leads.iter().any(holds)
     }
 
+    /// A long value of this slot is about to be logged, and will be written into another one so many bytes into a block of that: its
+    /// followers hear it before they hear of its blocks.
+    pub fn align(&mut self, slot: Slot, stage: u64, skip: u32) {
+        let is_going = |contact: &Contact| matches!(contact, Contact::Going { .. });
+        let leads = self.leads.iter().filter(|(lead, contact)| lead.takes_long(slot) && is_going(contact));
+        for connection in leads.filter_map(|(_, contact)| contact.connection()) {
+            if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id() == connection) {
+                peer.send(&Frame::Align { stage, skip });
+            }
+        }
+    }
+
     /// Slots of whose copies some are where there is no room.
     pub fn crowded(&self) -> Option<SlotSet> {
         self.leads.iter().filter_map(|(lead, _)| lead.crowded()).reduce(|slots, others| slots.union(&others))

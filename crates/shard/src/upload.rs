@@ -347,10 +347,12 @@ impl Shard {
     }
 
     fn lays_out(&self, upload: &mut Upload) -> bool {
-        let (store, now_ms) = (&self.store, self.now.unix_ms);
-        upload.lays_out(|request, database| {
-            commands::skip_of_long(request.spec, request.arguments(), store, (database, now_ms))
-        })
+        upload.lays_out(|request, database| self.skip_of(request, database))
+    }
+
+    /// How many bytes into a block of what it is written into a request's long value will lie, as things are.
+    fn skip_of(&self, request: &OwnedRequest, database: base::Database) -> usize {
+        commands::skip_of_long(request.spec, request.arguments(), &self.store, (database, self.now.unix_ms))
     }
 
     /// A sync, the next segment, or a run has to come first; it ends with a tick.
@@ -370,6 +372,7 @@ impl Shard {
 
     /// The next block goes to the log; its bytes.
     fn log_block(&mut self, upload: &mut Upload) -> usize {
+        let skip = upload.begins_alone().map_or(0, |(request, database)| self.skip_of(request, database));
         let Some(value) = upload.next_value() else { return 0 };
         let slot = value.slot;
         if value.stage.is_none() {
@@ -382,6 +385,9 @@ impl Shard {
         let begin = StageBegin { first, group: slot.group(), clears };
         let begun = || Stage { number: self.store.begin_stage(), bytes: 0, begin };
         let number = value.stage.get_or_insert_with(begun).number;
+        if let Some(membership) = self.membership.as_deref_mut().filter(|_| skip > 0) {
+            membership.links.align(slot, number, skip as u32);
+        }
         let Some(buffer) = self.store.log_mut() else { return self.uploads.slice_bytes };
         let Some(NextBlock { offset, bytes, is_again }) = upload.next_block() else { return 0 };
         match is_again {

@@ -3,7 +3,7 @@
 //! ```text
 //!  0         4        8      9         10      12
 //!  length    crc32c   kind   version   zero    body …                     little endian; the checksum covers all behind it
-//!  u32       u32      u8     u8 = 4    u16
+//!  u32       u32      u8     u8 = 5    u16
 //!
 //!  1 hello      life u64 · table u64
 //!  2 welcome    life u64 · taken u64 · table u64 · incarnation u64
@@ -20,11 +20,12 @@
 //! 13 marks      slot u16 · is end u8 · zero u8 · last u64 · { name u64 · version u64 · content u64 }…
 //! 14 match      sequence u64 · table u64 · slot u16 · zero u16 · last u64 · { name u64 }…
 //! 15 room       is full u8
+//! 64 align      stage u64 · skip u32
 //! ```
 //!
 //! Records are those of a log: long values come as blocks in front of the change that names their stage.
 //!
-//! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers'. Each frame but a handshake's is sealed
+//! Kinds from 16 on are those of the handshake ([`crate::trust`]), from 32 on the managers', from 64 on links' again. Each frame but a handshake's is sealed
 //! behind its length, and its mark stands behind it.
 
 mod envelope;
@@ -40,8 +41,8 @@ pub const LENGTH_BYTES: usize = 4;
 /// Bytes before a frame's body.
 pub const FRAME_HEAD_BYTES: usize = 12;
 /// What both ends must speak. 2: records have short heads (data format 7). 3: frames are sealed. 4: long values come in
-/// blocks.
-pub const FRAME_VERSION: u8 = 4;
+/// blocks. 5: of those that others are written into it is said how they lie.
+pub const FRAME_VERSION: u8 = 5;
 /// Words of a set of slots.
 pub const SLOT_WORDS: usize = SLOT_COUNT as usize / 64;
 
@@ -178,6 +179,14 @@ pub enum Frame<'a> {
         /// What takes memory of it is to wait, or something is to go for it.
         is_full: bool,
     },
+    /// A long value whose blocks are to come will be written into another one, so many bytes into a block of that: who makes room for
+    /// them can take the blocks as they are then. Not numbered: without it they are copied.
+    Align {
+        /// Its name in the blocks.
+        stage: u64,
+        /// Fewer than a block has.
+        skip: u32,
+    },
 }
 
 /// A key in 24 bytes: its name, its version, and all that it has, each as little endian; names and contents are hashed with the
@@ -239,6 +248,10 @@ impl Frame<'_> {
                 out.extend_from_slice(marks.as_flattened());
             }
             Frame::Room { is_full } => out.push(u8::from(is_full)),
+            Frame::Align { stage, skip } => {
+                put_words(out, &[stage]);
+                out.extend_from_slice(&skip.to_le_bytes());
+            }
             Frame::Match { sequence, table, slot, last, gone } => {
                 put_words(out, &[sequence, table]);
                 out.extend_from_slice(&slot.number().to_le_bytes());
@@ -278,6 +291,7 @@ impl Frame<'_> {
             Frame::Marks { .. } => 13,
             Frame::Match { .. } => 14,
             Frame::Room { .. } => 15,
+            Frame::Align { .. } => 64,
         }
     }
 
@@ -328,6 +342,7 @@ impl Frame<'_> {
                 Frame::Match { sequence, table, slot, last: rest.word()?, gone: rest.chunks()? }
             }
             15 => Frame::Room { is_full: rest.flag()? },
+            64 => Frame::Align { stage: rest.word()?, skip: u32::from_le_bytes(*rest.take()?) },
             _ => return None,
         };
         rest.0.is_empty().then_some(frame)

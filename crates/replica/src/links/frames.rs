@@ -79,6 +79,9 @@ impl Links {
         }
         match (side, frame) {
             (Side::Follow(follow), Frame::Confirm { .. }) => self.follows[follow].on_confirm(&frame),
+            (Side::Follow(follow), Frame::Align { stage, skip }) => {
+                self.follows[follow].arriving.align(stage, skip as usize);
+            }
             (Side::Follow(follow), Frame::Compare { slot }) => {
                 let answer = self.follows[follow].answer(slot, (self.me, &view), store);
                 self.peers[number].answer(slot, &answer);

@@ -1,6 +1,7 @@
 //! Nodes of one core each with pipes between them, in any order of ticks: cut, killed, and cut off.
 #![allow(clippy::unwrap_used)]
 
+mod aligned;
 mod copies;
 mod copy_reads;
 mod fills;

@@ -164,6 +164,14 @@ impl Upload {
         Some(NextBlock { offset, bytes, is_again })
     }
 
+    /// What brings a single value, which is not begun: where it will lie may be told with it.
+    pub(super) fn begins_alone(&self) -> Option<(&OwnedRequest, Database)> {
+        match (&self.then, &self.values[..]) {
+            (Then::Request(parked), [value]) if value.stage.is_none() => Some((&parked.request, parked.database)),
+            _ => None,
+        }
+    }
+
     /// Whether it is on its way into other blocks, which may begin now: `skip` is how it should lie.
     pub(super) fn lays_out(&mut self, skip: impl FnOnce(&OwnedRequest, Database) -> usize) -> bool {
         let (Then::Request(parked), [value]) = (&self.then, &mut self.values[..]) else { return false };

@@ -125,6 +125,13 @@ impl Arriving {
     /// None of them will be.
     pub fn clear(&mut self) {
         self.keep(|_| false);
+        self.stages.forget_aligned();
+    }
+
+    /// One that begins soon will be written into another value, so many bytes into a block of that: it comes to lie in blocks that can be
+    /// taken as they are then, in place of being copied in the tick of its change.
+    pub fn align(&mut self, stage: u64, skip: usize) {
+        self.stages.align(stage, skip);
     }
 
     /// The stages that a replay would have open, for a change that names one.

@@ -31,6 +31,7 @@ fn frames() -> Vec<Frame<'static>> {
         Frame::Marks { slot, is_end: true, last: 9, marks: &[[1; 24], [2; 24]] },
         Frame::Match { sequence: 4, table: 6, slot, last: 9, gone: &[[3; 8]] },
         Frame::Room { is_full: true },
+        Frame::Align { stage: 3, skip: 65_535 },
     ]
 }
 

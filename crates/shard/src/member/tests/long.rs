@@ -6,10 +6,10 @@ use super::lanes::two_followers;
 use super::town::Town;
 use crate::one_core::{request, turn};
 
-const MIB: usize = 1 << 20;
+pub(super) const MIB: usize = 1 << 20;
 
 /// Two nodes, the second of which follows the first everywhere.
-fn pair() -> Town {
+pub(super) fn pair() -> Town {
     let mut town = Town::new(2, 1);
     for (version, whole) in [(2, 1), (3, 2)] {
         town.tell_chains(version, &[(0, &[0, 1], whole)]);
@@ -19,7 +19,7 @@ fn pair() -> Town {
 }
 
 /// A request comes as a client sends it.
-fn send(town: &mut Town, writer: ConnectionId, words: &[&[u8]]) {
+pub(super) fn send(town: &mut Town, writer: ConnectionId, words: &[&[u8]]) {
     for piece in request(words).chunks(MIB) {
         town.write(0, writer, piece);
         town.step();

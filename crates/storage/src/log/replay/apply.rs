@@ -238,9 +238,13 @@ impl<'a> DecodedChange<'a> {
         let malformed = |error| format!("a record's change (tag {}) is malformed: {error:?}", record.tag);
         let mut head = body;
         if record.is_staged {
-            (value.blocks, head) = stages.take(body)?;
+            ((value.blocks, value.skip), head) = stages.take(body)?;
         }
-        let change = match Change::decode(record.tag, head, elements).map_err(malformed)? {
+        let decoded = Change::decode(record.tag, head, elements).map_err(malformed)?;
+        if !matches!(decoded, Change::Overwrite { .. }) {
+            value.begin_with_block();
+        }
+        let change = match decoded {
             Change::Put { kind: Kind::String, value: [], expiry } if record.is_staged => {
                 Change::PutBlocks { blocks: &value.blocks, staged: None, expiry }
             }
@@ -249,7 +253,7 @@ impl<'a> DecodedChange<'a> {
                 Change::Put { kind: Kind::List, value: &value.bytes, expiry }
             }
             Change::Overwrite { offset, bytes: [] } if record.is_staged => {
-                Change::OverwriteBlocks { offset, blocks: &value.blocks, skip: 0, staged: None }
+                Change::OverwriteBlocks { offset, blocks: &value.blocks, skip: value.skip, staged: None }
             }
             _ if record.is_staged => return Err("only a whole value or what overwrites one may be staged".into()),
             change => change,
