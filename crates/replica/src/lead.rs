@@ -31,8 +31,8 @@ use wire::frame::{Frame, ParsedFrame};
 use crate::compare::Compares;
 use crate::copies::Unsynced;
 use crate::fresh::Unshown;
+pub(crate) use crate::lead::fill::COMPARED_KEY_BYTES;
 use crate::lead::fill::Filling;
-pub(crate) use crate::lead::fill::{COMPARED_KEY_BYTES, FRAME_COST_BYTES};
 use crate::wanted::Wanted;
 
 /// Names of long values in fills are above those in the log.

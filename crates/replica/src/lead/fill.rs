@@ -13,7 +13,7 @@ use crate::standing::Fills;
 /// Bytes that one tick fills, and of a slot that go in one frame, about.
 const FILL_SLICE_BYTES: usize = 16 << 10;
 /// What a frame costs beside its records, as bytes of them: an empty slot is quickly filled, but takes one.
-pub(crate) const FRAME_COST_BYTES: usize = 256;
+const FRAME_COST_BYTES: usize = 256;
 /// A key that is compared costs either end about as much as one of so many bytes that is sent.
 pub(crate) const COMPARED_KEY_BYTES: usize = 32;
 

@@ -11,12 +11,14 @@ use wire::trust::Distrust;
 
 use super::{Contact, Links};
 use crate::follow::{Follow, Taken};
-use crate::lead::{COMPARED_KEY_BYTES, FRAME_COST_BYTES};
+use crate::lead::COMPARED_KEY_BYTES;
 use crate::peer::{Peer, Side};
 
 /// What a tick takes of fills, bytes of records, and one frame more at the most. All that may be on its way comes at once where this core
 /// had no processor for a while, and whoever waited for that would wait for the whole of it besides.
 const FILLED_BYTES_MAX: usize = 32 << 10;
+/// What an empty slot costs, as such bytes: taking a frame is less work than making one.
+const TAKEN_FRAME_BYTES: usize = 64;
 /// A key that goes costs about as much as one of so many bytes that comes.
 const GONE_KEY_BYTES: usize = 64;
 
@@ -25,10 +27,10 @@ fn filled_bytes(frame: &Frame<'_>, store: &Store) -> usize {
     match *frame {
         Frame::Fill { slot, is_anew, records, .. } => {
             let gone = if is_anew { store.slot_len(slot) as usize } else { 0 };
-            FRAME_COST_BYTES + records.len() + gone * GONE_KEY_BYTES
+            TAKEN_FRAME_BYTES + records.len() + gone * GONE_KEY_BYTES
         }
-        Frame::Compare { slot } => FRAME_COST_BYTES + store.slot_len(slot) as usize * COMPARED_KEY_BYTES,
-        Frame::Match { gone, .. } => FRAME_COST_BYTES + gone.len() * GONE_KEY_BYTES,
+        Frame::Compare { slot } => TAKEN_FRAME_BYTES + store.slot_len(slot) as usize * COMPARED_KEY_BYTES,
+        Frame::Match { gone, .. } => TAKEN_FRAME_BYTES + gone.len() * GONE_KEY_BYTES,
         _ => 0,
     }
 }
