@@ -67,7 +67,7 @@ pub struct Links {
     news: u64,
     pub(crate) fills: Fills,
     pace: Pace,
-    /// What this tick took of fills, as bytes of records.
+    /// What a tick took of the fills of a connection, as bytes of records.
     filled_bytes: usize,
     /// Of the last tick, microseconds.
     pub(crate) now_us: u64,

@@ -14,8 +14,8 @@ use crate::follow::{Follow, Taken};
 use crate::lead::COMPARED_KEY_BYTES;
 use crate::peer::{Peer, Side};
 
-/// What a tick takes of fills, bytes of records, and one frame more at the most. All that may be on its way comes at once where this core
-/// had no processor for a while, and whoever waited for that would wait for the whole of it besides.
+/// What a tick takes of the fills of one connection, bytes of records, and one frame more at the most. All that may be on its way comes at once
+/// where this core had no processor for a while, and whoever waited for that would wait for the whole of it besides.
 const FILLED_BYTES_MAX: usize = 32 << 10;
 /// What an empty slot costs, as such bytes: taking a frame is less work than making one.
 const TAKEN_FRAME_BYTES: usize = 64;
@@ -36,12 +36,12 @@ fn filled_bytes(frame: &Frame<'_>, store: &Store) -> usize {
 }
 
 impl Links {
-    /// Does what whole frames say, in log group `next`. Those that change the store wait while its log buffer has `log_bytes_max` and more, or once
-    /// enough was filled for a tick; whether there may be such.
+    /// Does what whole frames say, in log group `next`. Those that change the store wait while its log buffer has `log_bytes_max` and more, and
+    /// those of a connection once it filled enough for a tick; whether there may be such.
     pub fn take_frames(&mut self, (store, next): (&mut Store, LogOrdinal), log_bytes_max: usize) -> bool {
         let mut has_more = false;
-        self.filled_bytes = 0;
         for number in 0..self.peers.len() {
+            self.filled_bytes = 0;
             let waits = |links: &Links, store: &Store| {
                 let is_full = store.log_bytes() >= log_bytes_max || links.filled_bytes >= FILLED_BYTES_MAX;
                 is_full && links.peers[number].side.changes_store()

@@ -39,9 +39,13 @@ fn set_all(town: &mut Town, letter: &str) {
 }
 
 fn set(town: &mut Town, names: impl Iterator<Item = String>, letter: &str) {
-    let (client, value) = (town.client(0), letter.repeat(VALUE_BYTES));
+    set_at(town, 0, names, letter);
+}
+
+fn set_at(town: &mut Town, at: usize, names: impl Iterator<Item = String>, letter: &str) {
+    let (client, value) = (town.client(at), letter.repeat(VALUE_BYTES));
     let sets: Vec<String> = names.map(|name| format!("SET {name} {value}")).collect();
-    town.say(0, client, &sets.iter().map(String::as_str).collect::<Vec<_>>());
+    town.say(at, client, &sets.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 #[test]
@@ -65,6 +69,42 @@ fn what_goes_counts_too() {
     assert!(matches!(gone[..], [(KEYS, behind)] if *behind <= KEYS_OF_A_FRAME_MAX), "{changes:?}");
     town.settle().unwrap();
     assert_eq!(town.copy_at(2, b"{t}7"), town.copy_at(0, b"{t}7"));
+}
+
+/// Who writes elsewhere does not wait for a fill from a third node, whose connection is older.
+#[test]
+fn a_fill_is_in_nobody_elses_way() {
+    const MANY: u32 = 10 * KEYS;
+    let _turn = crate::one_core::turn();
+    for (filler, writer) in [(1, 0), (0, 1)] {
+        let mut town = Town::new(3, 1);
+        town.settle().unwrap();
+        let chains = |town: &mut Town, version, [lower, upper]: [usize; 2], whole| {
+            let middle: &[usize] = &[filler, 2];
+            town.tell_chains(
+                version,
+                &[(0, &[writer, lower], whole), (8192, middle, 2), (12_288, &[filler, upper], 1)],
+            );
+        };
+        for (version, lower, whole) in [(2, filler, 1), (3, filler, 2), (4, 2, 1), (5, 2, 2)] {
+            chains(&mut town, version, [lower, writer], whole);
+            town.settle().unwrap();
+        }
+        set_at(&mut town, filler, (0..MANY).map(|number| format!("{{t}}{number}")), "a");
+        chains(&mut town, 6, [2, 2], 2);
+        while town.keys_of_slot(2, b"{t}") == 0 {
+            town.get_ahead(filler);
+            town.tick(2);
+        }
+        let client = town.client(writer);
+        town.write_words(writer, client, &["SET", "b", "1"]);
+        while town.copy_at(2, b"b").is_none() {
+            town.get_ahead(filler);
+            town.get_ahead(writer);
+            town.tick(2);
+            assert!(town.keys_of_slot(2, b"{t}") < MANY, "{filler} fills, {writer} writes");
+        }
+    }
 }
 
 /// A node that comes back is asked what it has of many slots, and may have been without a processor when it was.

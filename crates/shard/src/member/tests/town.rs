@@ -532,7 +532,7 @@ impl Town {
         true
     }
 
-    fn tick(&mut self, number: usize) {
+    pub fn tick(&mut self, number: usize) {
         self.now_us += 500;
         let delay_us = self.rng.below(5_000);
         let node = &mut self.nodes[number];

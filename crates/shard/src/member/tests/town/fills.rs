@@ -31,7 +31,7 @@ impl Town {
     }
 
     /// The one that fills is far ahead, and all of it has arrived.
-    fn get_ahead(&mut self, from: usize) {
+    pub fn get_ahead(&mut self, from: usize) {
         for _ in 0..TICKS_AHEAD {
             while let Some((number, view)) = self.views.pop_front() {
                 self.tell_view(number, view);
