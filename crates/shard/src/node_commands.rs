@@ -63,7 +63,7 @@ impl Shard {
         cores: &[CoreFacts],
         out: &mut Vec<u8>,
     ) -> NodeOutcome {
-        let process = self.node.process();
+        let process = || self.node.process();
         let links = self.membership.as_deref().map(Membership::link_facts).unwrap_or_default();
         let cluster = self.membership.as_deref().map(|membership| membership.facts(self.now, &links));
         let Some(connection) = self.connections.get_mut(id) else { return NodeOutcome::Done };
@@ -74,7 +74,7 @@ impl Shard {
             local: connection.session.local(),
             port_shift: connection.session.port_shift(),
             identity: &self.node.identity,
-            process,
+            process: &process,
             config: &self.node.config,
             users: &self.node.users,
             user: connection.session.user(),

@@ -106,7 +106,7 @@ pub struct LinkFacts {
 }
 
 /// All that an answer may depend on, apart from the request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NodeFacts<'a> {
     /// The tick's clock reading.
     pub now: Now,
@@ -120,8 +120,8 @@ pub struct NodeFacts<'a> {
     pub port_shift: i32,
     /// Who the node is.
     pub identity: &'a NodeIdentity,
-    /// The operating system's view.
-    pub process: ProcessFacts,
+    /// The operating system's view, for whoever needs it: files are read for that.
+    pub process: &'a dyn Fn() -> ProcessFacts,
     /// Settings.
     pub config: &'a Config,
     /// Who may do what.

@@ -217,9 +217,10 @@ fn write_stats(facts: &NodeFacts<'_>, text: &mut InfoText) {
 
 fn write_cpu(facts: &NodeFacts<'_>, text: &mut InfoText) {
     let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    let process = (facts.process)();
     text.heading("CPU");
-    text.line("used_cpu_sys", seconds(facts.process.cpu_system_us));
-    text.line("used_cpu_user", seconds(facts.process.cpu_user_us));
+    text.line("used_cpu_sys", seconds(process.cpu_system_us));
+    text.line("used_cpu_user", seconds(process.cpu_user_us));
     text.line("used_cpu_sys_children", seconds(0));
     text.line("used_cpu_user_children", seconds(0));
 }

@@ -22,7 +22,7 @@ fn parts(gauges: &Gauges) -> [(&'static str, u64); 6] {
 /// The memory section of INFO.
 pub(super) fn write_info(facts: &NodeFacts<'_>, text: &mut InfoText) {
     let gauges = facts.gauges();
-    let (used, process) = (gauges.used_bytes(), facts.process);
+    let (used, process) = (gauges.used_bytes(), (facts.process)());
     let limit = facts.config.memory_bytes_max().unwrap_or(0);
     let dataset = gauges.record_bytes + gauges.index_bytes;
     text.heading("Memory");
@@ -70,11 +70,11 @@ pub(super) fn execute(spec: &CommandSpec, facts: &NodeFacts<'_>, reply: &mut Rep
 
 fn write_stats(facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
     let gauges = facts.gauges();
-    let used = gauges.used_bytes();
+    let (used, process) = (gauges.used_bytes(), (facts.process)());
     let keys: u64 = facts.cores.iter().flat_map(|core| &core.keyspace).map(|keyspace| keyspace.keys).sum();
     let dataset = gauges.record_bytes + gauges.index_bytes;
     let numbers = [
-        ("peak.allocated", facts.process.resident_bytes_max),
+        ("peak.allocated", process.resident_bytes_max),
         ("total.allocated", used),
         ("startup.allocated", 0),
         ("clients.normal", gauges.request_bytes + gauges.reply_bytes + gauges.session_bytes),
@@ -93,11 +93,11 @@ fn write_stats(facts: &NodeFacts<'_>, reply: &mut Reply<'_>) {
     reply.bulk(b"dataset.percentage");
     reply.double(100.0 * ratio(dataset, used));
     reply.bulk(b"fragmentation");
-    reply.double(ratio(facts.process.resident_bytes, used));
+    reply.double(ratio(process.resident_bytes, used));
 }
 
 fn diagnose(facts: &NodeFacts<'_>) -> String {
-    let (used, resident) = (facts.gauges().used_bytes(), facts.process.resident_bytes);
+    let (used, resident) = (facts.gauges().used_bytes(), (facts.process)().resident_bytes);
     match facts.config.memory_bytes_max() {
         Some(limit) if used > limit => format!(
             "{} in use of the {} that maxmemory allows: writes that need memory are refused. Remove keys or raise it.",

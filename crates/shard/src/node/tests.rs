@@ -1,6 +1,8 @@
 //! Every node command against facts that are made up.
 #![allow(clippy::unwrap_used)]
 
+use std::cell::Cell;
+
 use super::*;
 use crate::timing::{Event, TimingRequest};
 use base::{CoreId, Door, InstanceName, Now, Slot, Span};
@@ -26,6 +28,8 @@ struct Member {
 struct Node {
     identity: NodeIdentity,
     process: ProcessFacts,
+    /// How often it was asked of the operating system.
+    process_asked: Cell<u32>,
     config: Config,
     users: Users,
     table: NodeTable,
@@ -67,6 +71,7 @@ impl Node {
                 cpu_user_us: 1_250_000,
                 ..ProcessFacts::default()
             },
+            process_asked: Cell::new(0),
             config: Config::default(),
             users: Users::default(),
             table: NodeTable::even([7; 16], 2, "", 6380).unwrap(),
@@ -99,6 +104,10 @@ impl Node {
         let arguments = Arguments::new(&bytes, &spans);
         let Resolved::Command(spec) = resolve(arguments) else { panic!("{arguments:?}") };
         assert_eq!(spec.family, Family::Node, "{arguments:?}");
+        let process = || {
+            self.process_asked.update(|count| count + 1);
+            self.process
+        };
         let facts = NodeFacts {
             now: Now { monotonic_us: 90_000_000_000, unix_ms: 1_700_000_000_123 },
             door: self.door,
@@ -106,7 +115,7 @@ impl Node {
             local: "10.1.2.3:6381",
             port_shift: self.port_shift,
             identity: &self.identity,
-            process: self.process,
+            process: &process,
             config: &self.config,
             users: &self.users,
             user: self.users.default_user(),
@@ -204,6 +213,21 @@ fn info_has_what_clients_read() {
     }
     assert!(!text.contains("cmdstat_"), "not among the default sections");
     assert!(node.text("INFO everything").contains("cmdstat_get:calls=6,usec=0,usec_per_call=0.00,rejected_calls=0,"));
+}
+
+/// Files are read for it, which every client that learns a table would wait for.
+#[test]
+fn only_who_tells_of_the_process_asks_the_operating_system() {
+    let mut node = Node::new();
+    for request in ["CLUSTER SLOTS", "CLUSTER INFO", "CONFIG GET *", "COMMAND COUNT", "INFO clients", "LATENCY LATEST"]
+    {
+        node.say(request);
+    }
+    assert_eq!(node.process_asked.take(), 0);
+    for (request, count) in [("INFO memory", 1), ("INFO cpu", 1), ("MEMORY STATS", 1), ("MEMORY DOCTOR", 1)] {
+        node.say(request);
+        assert_eq!(node.process_asked.take(), count, "{request}");
+    }
 }
 
 #[test]
