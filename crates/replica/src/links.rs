@@ -67,8 +67,6 @@ pub struct Links {
     news: u64,
     pub(crate) fills: Fills,
     pace: Pace,
-    /// What a tick took of the fills of a connection, as bytes of records.
-    filled_bytes: usize,
     /// Of the last tick, microseconds.
     pub(crate) now_us: u64,
 }
@@ -95,7 +93,6 @@ impl Links {
             news: 0,
             fills: Fills::default(),
             pace: Pace::default(),
-            filled_bytes: 0,
             now_us: 0,
         }
     }

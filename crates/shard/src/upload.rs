@@ -19,7 +19,7 @@ mod item;
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
-use base::{BLOCK_BYTES, Blocks, ConnectionId, LogOrdinal, Slot};
+use base::{BLOCK_BYTES, Blocks, ConnectionId, Database, LogOrdinal, Slot};
 use commands::ToStage;
 use session::Gate;
 use storage::{StageBegin, Store};
@@ -351,7 +351,7 @@ impl Shard {
     }
 
     /// How many bytes into a block of what it is written into a request's long value will lie, as things are.
-    fn skip_of(&self, request: &OwnedRequest, database: base::Database) -> usize {
+    fn skip_of(&self, request: &OwnedRequest, database: Database) -> usize {
         commands::skip_of_long(request.spec, request.arguments(), &self.store, (database, self.now.unix_ms))
     }
 

@@ -41,24 +41,25 @@ impl Links {
     pub fn take_frames(&mut self, (store, next): (&mut Store, LogOrdinal), log_bytes_max: usize) -> bool {
         let mut has_more = false;
         for number in 0..self.peers.len() {
-            self.filled_bytes = 0;
-            let waits = |links: &Links, store: &Store| {
-                let is_full = store.log_bytes() >= log_bytes_max || links.filled_bytes >= FILLED_BYTES_MAX;
-                is_full && links.peers[number].side.changes_store()
+            let is_full = |peer: &Peer, store: &Store, filled_bytes: usize| {
+                let is_enough = store.log_bytes() >= log_bytes_max || filled_bytes >= FILLED_BYTES_MAX;
+                is_enough && peer.side.changes_store()
             };
-            while !waits(self, store)
-                && let Some(bytes) = self.take_frame(number, (store, next))
+            let mut all_filled_bytes = 0;
+            while !is_full(&self.peers[number], store, all_filled_bytes)
+                && let Some((bytes, filled_bytes)) = self.take_frame(number, (store, next))
             {
                 self.peers[number].line.skip(bytes);
+                all_filled_bytes += filled_bytes;
             }
-            has_more |= waits(self, store);
+            has_more |= is_full(&self.peers[number], store, all_filled_bytes);
         }
         self.follows.iter_mut().for_each(|follow| store.let_go_of_arrived(&mut follow.arriving));
         has_more
     }
 
-    /// Does the next frame of a connection; its bytes. `None`: nothing can be done now.
-    fn take_frame(&mut self, number: usize, (store, next): (&mut Store, LogOrdinal)) -> Option<usize> {
+    /// Does the next frame of a connection; its bytes, and what it was of a fill. `None`: nothing can be done now.
+    fn take_frame(&mut self, number: usize, (store, next): (&mut Store, LogOrdinal)) -> Option<(usize, usize)> {
         let view = Arc::clone(self.view.as_ref()?);
         let Peer { side, from, line } = &mut self.peers[number];
         let (id, side, from) = (line.id(), *side, *from);
@@ -76,9 +77,7 @@ impl Links {
             Side::Follow(follow) => self.follows[follow].heard_us = Some(self.now_us),
             Side::Unknown => {}
         }
-        if let Side::Follow(_) = side {
-            self.filled_bytes += filled_bytes(&frame, store);
-        }
+        let filled_bytes = if let Side::Follow(_) = side { filled_bytes(&frame, store) } else { 0 };
         match (side, frame) {
             (Side::Follow(follow), Frame::Confirm { .. }) => self.follows[follow].on_confirm(&frame),
             (Side::Follow(follow), Frame::Align { stage, skip }) => {
@@ -94,7 +93,7 @@ impl Links {
                     true => Taken::Broken("it counts on what was swept".to_owned()),
                     false => self.follows[follow].take(&frame, (self.me, &view), (store, next)),
                 };
-                return self.heed(number, taken).then_some(bytes);
+                return self.heed(number, taken).then_some((bytes, filled_bytes));
             }
             (Side::Unknown, Frame::Hello { life, .. }) if from.is_some() => {
                 let kept = store.slots_with_keys().collect();
@@ -121,7 +120,7 @@ impl Links {
             // A newer table will come here, too.
             _ => self.break_off(number),
         }
-        Some(bytes)
+        Some((bytes, filled_bytes))
     }
 
     /// What a follower does after a frame; whether it is done with.
