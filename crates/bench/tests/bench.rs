@@ -22,7 +22,8 @@ use rustix::process::{Pid, Signal, kill_process};
 /// A null server in a thread that lives as long as the test process; `None` where the kernel forbids the backend.
 fn null_server(backend: Backend, reply: FixedReply) -> Option<Target> {
     let (ready, is_ready) = mpsc::channel();
-    let plan = NullPlan { backend, port: 0, request_bytes: reply.default_request_bytes(), reply, log: None };
+    let plan =
+        NullPlan { backend, port: 0, request_bytes: reply.default_request_bytes(), reply, log: None, long: None };
     std::thread::spawn(move || {
         let ended = bench::null::run(&plan, |port| ready.send(port).unwrap());
         eprintln!("{backend:?}: {ended:?}");

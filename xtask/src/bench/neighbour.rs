@@ -30,10 +30,21 @@ pub struct Neighbour<'a> {
 impl<'a> Neighbour<'a> {
     /// A load generator with these options, at once.
     pub fn start(server: &'a Server, words: &[&str]) -> Outcome<Neighbour<'a>> {
+        Neighbour::at(server, server.port, words)
+    }
+
+    /// The same with one key at the port behind the server's own, `for_value` after it began to set that.
+    pub fn behind(server: &'a Server, words: &[&str], for_value: Duration) -> Outcome<Neighbour<'a>> {
+        let neighbour = Neighbour::at(server, server.port + 1, &[words, &["--keys", "1", "--preload"]].concat())?;
+        std::thread::sleep(for_value + SETTLES_FOR);
+        Ok(neighbour)
+    }
+
+    fn at(server: &'a Server, port: u16, words: &[&str]) -> Outcome<Neighbour<'a>> {
         let child = Command::new("chrt")
             .args(["--idle", "0"])
             .arg(built("load-generator"))
-            .args(["--target", &format!("127.0.0.1:{}", server.port), "--pin", "1", "--warm-up", "0", "--json"])
+            .args(["--target", &format!("127.0.0.1:{port}"), "--pin", "1", "--warm-up", "0", "--json"])
             .args(["--ratio", "1:1", "--requests", "100000000"])
             .args(words)
             .stdout(Stdio::null())

@@ -112,6 +112,18 @@ pub fn null_log(backend: &str) -> Start {
     Start::new(&format!("null-{backend}-log"), &built("null-server"), &arguments)
 }
 
+/// The null server beside whose short requests somebody sets and gets values of 512 MiB on the port behind its own, of which it
+/// receives so many megabytes a second; all that comes is logged and written as runs, but nothing else is done with it.
+pub fn null_long(backend: &str, operation: &str, megabytes_per_second: f64) -> Start {
+    let mut start = null(backend, operation);
+    start.name = format!("null-{backend}-log");
+    let record_bytes = if operation == "set" { "170" } else { "0" };
+    let log = ["--log", "{dir}", "--record-bytes", record_bytes, "--run-percent", "100"].map(str::to_owned);
+    start.words.extend(log);
+    start.words.extend(["--long-megabytes-per-second".into(), megabytes_per_second.to_string()]);
+    start
+}
+
 /// The thread-per-request server.
 pub fn thread_per_request() -> Start {
     Start::new("thread-per-request", &built("thread-per-request"), &["--port", "{port}"])

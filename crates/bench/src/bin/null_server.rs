@@ -4,8 +4,11 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench::null::{Backend, FanOutPlan, FixedReply, LogPlan, NullPlan};
+use bench::null::{Backend, FanOutPlan, FixedReply, LogPlan, LongPlan, NullPlan};
 use clap::{Parser, ValueEnum};
+
+/// The load generator's.
+const DEFAULT_KEY_BYTES: usize = 15;
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Io {
@@ -49,6 +52,12 @@ struct Arguments {
     /// Bytes of runs for a hundred bytes of log
     #[arg(long, default_value_t = 83)]
     run_percent: u64,
+    /// Who sets and gets long values is served on the port behind the other; received of them at most, megabytes a second
+    #[arg(long)]
+    long_megabytes_per_second: Option<f64>,
+    /// Length of these values
+    #[arg(long, default_value_t = 512 << 20)]
+    long_value_bytes: usize,
 }
 
 fn main() -> ExitCode {
@@ -70,7 +79,13 @@ fn main() -> ExitCode {
     let request_bytes = arguments.request_bytes.unwrap_or(reply.default_request_bytes());
     let (record_bytes, run_percent) = (arguments.record_bytes, arguments.run_percent);
     let log = arguments.log.map(|directory| LogPlan { directory, record_bytes, run_percent });
-    let plan = NullPlan { backend, port: arguments.port, request_bytes, reply, log };
+    let long = arguments.long_megabytes_per_second.map(|megabytes| LongPlan {
+        port: arguments.port + 1,
+        value_bytes: arguments.long_value_bytes,
+        key_bytes: DEFAULT_KEY_BYTES,
+        bytes_per_second_max: megabytes * 1e6,
+    });
+    let plan = NullPlan { backend, port: arguments.port, request_bytes, reply, log, long };
     ended(bench::null::run(&plan, on_ready))
 }
 

@@ -190,7 +190,7 @@ mod tests {
             let told = told.clone();
             let reply = FixedReply::GetMany((50 + place) / 3);
             let request_bytes = reply.default_request_bytes();
-            let plan = NullPlan { backend: Backend::Epoll, port: 0, request_bytes, reply, log: None };
+            let plan = NullPlan { backend: Backend::Epoll, port: 0, request_bytes, reply, log: None, long: None };
             std::thread::spawn(move || super::super::run(&plan, |port| told.send(port).unwrap()));
             ports.recv().unwrap()
         });

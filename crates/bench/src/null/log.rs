@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -23,6 +24,8 @@ const SYNC_BYTES: u64 = 2 * SEGMENT_BYTES;
 /// Files of the log, and pieces of a run: as many as a million records of 132 bytes have in 64 runs.
 const SEGMENTS: u64 = 22;
 const PIECES_PER_RUN: u64 = 11;
+/// A store holds writers of long values while so much of its log is not where it belongs.
+const BEHIND_BYTES_MAX: u64 = 64 << 20;
 /// The longest write of a turn.
 const WRITE_BYTES_MAX: usize = 4 << 20;
 
@@ -47,6 +50,8 @@ pub struct NullLog {
     memory: Vec<u8>,
     to_sync: SyncSender<Arc<File>>,
     to_write: SyncSender<()>,
+    /// Bytes that a thread has yet to sync or to write.
+    behind_bytes: Arc<AtomicU64>,
     threads: [JoinHandle<io::Result<()>>; 2],
 }
 
@@ -66,9 +71,16 @@ impl NullLog {
         let (to_sync, syncs) = sync_channel::<Arc<File>>(SEGMENTS as usize);
         let (to_write, pieces) = sync_channel::<()>(1024);
         let directory = plan.directory.clone();
+        let behind_bytes = Arc::new(AtomicU64::new(0));
+        let [of_syncs, of_runs] = [Arc::clone(&behind_bytes), Arc::clone(&behind_bytes)];
+        let sync = move |file: Arc<File>| {
+            let synced = file.sync_data();
+            of_syncs.fetch_sub(SEGMENT_BYTES, Ordering::Relaxed);
+            synced
+        };
         let threads = [
-            std::thread::spawn(move || syncs.into_iter().try_for_each(|file| file.sync_data())),
-            std::thread::spawn(move || write_runs(&directory, &pieces)),
+            std::thread::spawn(move || syncs.into_iter().try_for_each(sync)),
+            std::thread::spawn(move || write_runs(&directory, &pieces, &of_runs)),
         ];
         Ok(NullLog {
             plan: plan.clone(),
@@ -79,13 +91,23 @@ impl NullLog {
             memory,
             to_sync,
             to_write,
+            behind_bytes,
             threads,
         })
     }
 
     /// So many requests came. Waits where the disk cannot follow, as a store would.
     pub fn append(&mut self, requests: u64) -> io::Result<()> {
-        let mut rest = requests * self.plan.record_bytes;
+        self.append_bytes(requests * self.plan.record_bytes)
+    }
+
+    /// Whether whoever has much to log should wait.
+    pub fn is_behind(&self) -> bool {
+        self.behind_bytes.load(Ordering::Relaxed) > BEHIND_BYTES_MAX
+    }
+
+    /// So many bytes of log came.
+    pub fn append_bytes(&mut self, mut rest: u64) -> io::Result<()> {
         self.run_bytes += rest * self.plan.run_percent / 100;
         while rest > 0 {
             let (number, offset) = (self.position / SEGMENT_BYTES % SEGMENTS, self.position % SEGMENT_BYTES);
@@ -98,6 +120,7 @@ impl NullLog {
         }
         while self.run_bytes >= PIECE_BYTES as u64 {
             self.run_bytes -= PIECE_BYTES as u64;
+            self.behind_bytes.fetch_add(PIECE_BYTES as u64, Ordering::Relaxed);
             self.to_write.send(()).map_err(|_| io::Error::other("no run can be written"))?;
         }
         Ok(())
@@ -116,13 +139,14 @@ impl NullLog {
         for back in (0..count).rev() {
             let number = (last + SEGMENTS - back) % SEGMENTS;
             let file = Arc::clone(&self.segments[number as usize]);
+            self.behind_bytes.fetch_add(SEGMENT_BYTES, Ordering::Relaxed);
             self.to_sync.send(file).map_err(|_| io::Error::other("the log cannot be synced"))?;
         }
         Ok(())
     }
 }
 
-fn write_runs(directory: &Path, pieces: &Receiver<()>) -> io::Result<()> {
+fn write_runs(directory: &Path, pieces: &Receiver<()>, behind_bytes: &AtomicU64) -> io::Result<()> {
     // Aligned for writes past the page cache.
     let memory = vec![7u8; PIECE_BYTES + 4096];
     let piece = &memory[memory.as_ptr().align_offset(4096)..][..PIECE_BYTES];
@@ -136,6 +160,7 @@ fn write_runs(directory: &Path, pieces: &Receiver<()>) -> io::Result<()> {
                 return Ok(());
             }
             file.write_all_at(piece, number * PIECE_BYTES as u64)?;
+            behind_bytes.fetch_sub(PIECE_BYTES as u64, Ordering::Relaxed);
         }
         file.sync_all()?;
         // The one before it of the same group goes under its name.

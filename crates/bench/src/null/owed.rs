@@ -60,7 +60,14 @@ mod tests {
 
     #[test]
     fn bytes_in_any_pieces_owe_whole_replies_and_any_sends_pay_them() {
-        let plan = NullPlan { backend: Backend::Epoll, port: 0, request_bytes: 35, reply: FixedReply::Set, log: None };
+        let plan = NullPlan {
+            backend: Backend::Epoll,
+            port: 0,
+            request_bytes: 35,
+            reply: FixedReply::Set,
+            log: None,
+            long: None,
+        };
         let replies = Replies::new(&plan);
         let mut owed = Owed::default();
         for piece in [1, 33, 1, 70, 34, 1] {
