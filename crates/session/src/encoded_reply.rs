@@ -1,34 +1,76 @@
-//! A reply that was made apart from its connection's output.
+//! A reply that was made apart from its connection's output, and what is left of one while it is sent.
 
-use base::BlockRange;
+use std::collections::VecDeque;
 
-/// One whole reply, encoded. The bytes of a long string at its end may still lie in blocks: they are sent piece by piece,
-/// and the line end follows them.
+use base::{BlockRange, Blocks};
+use wire::{LeftOut, Protocol, Reply};
+
+/// Whole replies, encoded. The bytes of long strings in them may still lie in blocks: they are sent piece by piece.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedReply {
-    /// All of it, or what precedes the long string's bytes.
+    /// All but the bytes of long strings.
     pub bytes: Vec<u8>,
-    /// The long string's bytes.
-    pub long: Option<BlockRange>,
+    /// The long strings' bytes, in order.
+    pub long: Vec<LeftOut>,
 }
 
 impl EncodedReply {
-    /// Bytes on the wire.
-    pub fn len(&self) -> usize {
-        self.bytes.len() + self.long.as_ref().map_or(0, |long| long.len() + LINE_END.len())
+    /// An encoder at the end of it.
+    pub fn encoder(&mut self, protocol: Protocol) -> Reply<'_> {
+        Reply::with_long(&mut self.bytes, protocol, &mut self.long)
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Takes back everything after `len` bytes, those of long strings not counted; the values that were in it.
+    pub fn truncate(&mut self, len: usize) -> impl Iterator<Item = Blocks> + use<> {
+        self.bytes.truncate(len);
+        let kept = self.long.partition_point(|left| left.at < len);
+        self.long.split_off(kept).into_iter().map(LeftOut::into_blocks)
+    }
+
+    /// The long values that it refers to.
+    pub fn into_blocks(self) -> impl Iterator<Item = Blocks> {
+        self.long.into_iter().map(LeftOut::into_blocks)
     }
 }
 
 impl From<Vec<u8>> for EncodedReply {
     fn from(bytes: Vec<u8>) -> EncodedReply {
-        EncodedReply { bytes, long: None }
+        EncodedReply { bytes, long: Vec::new() }
     }
 }
 
-/// What follows a string's bytes.
-pub(crate) const LINE_END: &[u8] = b"\r\n";
+/// What is to be sent of an [`EncodedReply`].
+///
+/// ```text
+///   bytes │ long value │ behind │ long value │ behind
+/// ```
+#[derive(Debug, Default)]
+pub(crate) struct Unsent {
+    /// What comes next.
+    pub(crate) bytes: Vec<u8>,
+    /// Then: long values, and what is behind each of them.
+    pub(crate) long: VecDeque<(BlockRange, Vec<u8>)>,
+}
+
+impl Unsent {
+    /// Bytes on the wire.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() + self.long.iter().map(|(range, behind)| range.len() + behind.len()).sum::<usize>()
+    }
+
+    /// The long values that it refers to.
+    pub(crate) fn into_blocks(self) -> impl Iterator<Item = Blocks> {
+        self.long.into_iter().map(|(range, _)| range.into_blocks())
+    }
+}
+
+impl From<EncodedReply> for Unsent {
+    fn from(EncodedReply { mut bytes, long }: EncodedReply) -> Unsent {
+        let mut parts = VecDeque::with_capacity(long.len());
+        for LeftOut { at, range } in long.into_iter().rev() {
+            let behind = bytes.split_off(at);
+            parts.push_front((range, behind));
+        }
+        Unsent { bytes, long: parts }
+    }
+}

@@ -13,13 +13,13 @@
 //! they move to the head a piece at a time, when what was before them has left, so a client that reads slowly keeps
 //! references to a value's blocks and no copy of it.
 
-use crate::encoded_reply::{EncodedReply, LINE_END};
+use crate::encoded_reply::{EncodedReply, Unsent};
 use crate::stretch::Stretch;
 use base::limits;
 use base::planted::{Bug, is_planted};
-use base::{BLOCK_BYTES, BlockRange, Blocks, Horizon, LogOrdinal, Promise};
+use base::{BLOCK_BYTES, Blocks, Horizon, LogOrdinal, Promise};
 use std::collections::VecDeque;
-use wire::{ErrorCode, ErrorTally, Protocol, Reply};
+use wire::{ErrorCode, ErrorTally, LeftOut, Protocol, Reply};
 
 /// A reply that is owed; [`Output::fill`] redeems it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ pub enum Pressure {
 #[derive(Debug)]
 struct Gap {
     /// `None` until the reply is there. A long one stays while it is sent.
-    reply: Option<EncodedReply>,
+    reply: Option<Unsent>,
     /// CLIENT REPLY was off when the request came: the reply will be dropped.
     muted: bool,
     behind: Stretch,
@@ -83,8 +83,8 @@ pub struct Output {
     muted: bool,
     /// Where replies go that nobody wants.
     discarded: Vec<u8>,
-    /// The end of the reply written last, until [`Output::settle_long`].
-    long: Option<BlockRange>,
+    /// Long strings of the reply written last, until [`Output::settle_long`].
+    long: Vec<LeftOut>,
     /// Errors among the replies since [`Output::take_errors`], those that nobody wants included.
     errors: ErrorTally,
     /// Long values that were sent, or are not wanted.
@@ -124,20 +124,34 @@ impl Output {
         std::mem::take(&mut self.errors)
     }
 
-    /// Whether the reply written last left the bytes of a long string for [`Output::settle_long`].
+    /// Whether the reply written last left bytes of long strings for [`Output::settle_long`].
     #[inline]
     pub fn has_long(&self) -> bool {
-        self.long.is_some()
+        !self.long.is_empty()
     }
 
-    /// The reply written last goes on with the bytes of a long string.
+    /// The reply written last goes on with the bytes of a long string: it and what is behind it is a gap's.
     pub fn settle_long(&mut self) {
-        let Some(long) = self.long.take() else { return };
+        let mut long = std::mem::take(&mut self.long);
+        let Some(first) = long.first().map(|left| left.at) else { return };
         if self.muted {
-            return self.spent.push(long.into_blocks());
+            return self.spent.extend(EncodedReply { bytes: Vec::new(), long }.into_blocks());
         }
-        self.push_gap(Some(EncodedReply { bytes: Vec::new(), long: Some(long) }));
+        let stretch = self.queue.back_mut().map_or(&mut self.head, |gap| &mut gap.behind);
+        let bytes = stretch.bytes.split_off(first);
+        long.iter_mut().for_each(|left| left.at -= first);
+        self.push_gap(Some(EncodedReply { bytes, long }.into()));
         self.owed -= 1;
+    }
+
+    /// A whole reply that was encoded apart, in the same protocol ([`Reply::relay`]).
+    pub fn relay(&mut self, protocol: Protocol, mut reply: EncodedReply) {
+        let mut encoder = self.reply(protocol);
+        let begin = encoder.len();
+        encoder.relay(&reply.bytes);
+        reply.long.iter_mut().for_each(|left| left.at += begin);
+        self.long = reply.long;
+        self.settle_long();
     }
 
     /// From now on replies vanish, those owed by a later [`Output::reserve`] included; or no longer.
@@ -154,11 +168,11 @@ impl Output {
         Ticket(self.gaps_opened - 1)
     }
 
-    fn push_gap(&mut self, reply: Option<EncodedReply>) {
+    fn push_gap(&mut self, reply: Option<Unsent>) {
         if let Some(last) = self.queue.back() {
             self.queued_bytes += last.behind.bytes.len();
         }
-        self.queued_bytes += reply.as_ref().map_or(0, EncodedReply::len);
+        self.queued_bytes += reply.as_ref().map_or(0, Unsent::len);
         self.queue.push_back(Gap { reply, muted: self.muted, behind: Stretch::default() });
         self.gaps_opened += 1;
         self.owed += 1;
@@ -174,7 +188,13 @@ impl Output {
             self.errors.note(code);
             self.errors.take_last();
         }
-        let answer = if gap.muted { EncodedReply::default() } else { answer };
+        let answer = match gap.muted {
+            true => {
+                self.spent.extend(answer.into_blocks());
+                Unsent::default()
+            }
+            false => answer.into(),
+        };
         self.queued_bytes += answer.len();
         gap.reply = Some(answer);
         self.owed -= 1;
@@ -238,7 +258,7 @@ impl Output {
             self.queued_bytes -= reply.len();
             self.queued_bytes -= self.queue.back().map_or(0, |last| last.behind.bytes.len());
             self.gaps_opened -= 1;
-            spent.extend(reply.long.map(BlockRange::into_blocks));
+            spent.extend(reply.into_blocks());
         }
         let stretch = self.queue.back_mut().map_or(&mut self.head, |gap| &mut gap.behind);
         stretch.bytes.truncate(mark.offset);
@@ -249,7 +269,7 @@ impl Output {
     /// that takes their place. Bytes of long values are taken off `long_budget`.
     #[inline]
     pub fn take_sendable(&mut self, long_budget: &mut usize, spare: impl FnOnce() -> Vec<u8>) -> Option<Vec<u8>> {
-        debug_assert!(self.long.is_none(), "a long reply is settled by who wrote it");
+        debug_assert!(self.long.is_empty(), "a long reply is settled by who wrote it");
         if self.sending {
             return None;
         }
@@ -312,31 +332,37 @@ impl Output {
 
     /// All long values that this connection refers to.
     pub fn into_blocks(self) -> impl Iterator<Item = Blocks> {
-        let queued = self.queue.into_iter().filter_map(|gap| gap.reply?.long);
-        queued.chain(self.long).map(BlockRange::into_blocks).chain(self.spent)
+        let queued = self.queue.into_iter().filter_map(|gap| gap.reply).flat_map(Unsent::into_blocks);
+        let last = self.long.into_iter().map(LeftOut::into_blocks);
+        queued.chain(last).chain(self.spent)
     }
 
     fn first_is_long(&self) -> bool {
-        self.queue.front().and_then(|gap| gap.reply.as_ref()).is_some_and(|reply| reply.long.is_some())
+        self.queue.front().and_then(|gap| gap.reply.as_ref()).is_some_and(|reply| !reply.long.is_empty())
     }
 
     /// Moves the next bytes of a long value into the head, if they are next.
     fn fetch_long(&mut self, budget: &mut usize) {
         while *budget > 0 && !self.head.is_held() && self.head.bytes.len() < BLOCK_BYTES {
             let first = self.queue.front_mut().and_then(|gap| gap.reply.as_mut());
-            let Some(long) = first.and_then(|reply| reply.long.as_mut()) else { return };
+            let Some((long, _)) = first.and_then(|reply| reply.long.front_mut()) else { return };
             let bytes = long.len().min(BLOCK_BYTES).min(*budget);
             long.take(bytes, &mut self.head.bytes);
             *budget -= bytes;
             self.queued_bytes -= bytes;
             if long.is_empty() {
-                self.head.bytes.extend_from_slice(LINE_END);
-                self.queued_bytes -= LINE_END.len();
-                let long = self.queue.front_mut().and_then(|gap| gap.reply.as_mut()?.long.take());
-                self.spent.extend(long.map(BlockRange::into_blocks));
-                self.close_gaps();
+                self.end_long();
             }
         }
+    }
+
+    /// The first long value was moved: what is behind it is next.
+    fn end_long(&mut self) {
+        let Some(reply) = self.queue.front_mut().and_then(|gap| gap.reply.as_mut()) else { return };
+        let Some((long, behind)) = reply.long.pop_front() else { return };
+        reply.bytes = behind;
+        self.spent.push(long.into_blocks());
+        self.close_gaps();
     }
 
     /// Position of the ticket's gap in the queue.
@@ -358,7 +384,7 @@ impl Output {
     fn close_gaps(&mut self) {
         while let Some(reply) = self.queue.front_mut().and_then(|gap| gap.reply.as_mut()) {
             let bytes = std::mem::take(&mut reply.bytes);
-            let is_long = reply.long.is_some();
+            let is_long = !reply.long.is_empty();
             self.queued_bytes -= bytes.len();
             if !bytes.is_empty() {
                 self.head.append(Stretch::free(bytes));

@@ -232,7 +232,7 @@ impl Shard {
         let (mut bytes, protocol) = (Vec::new(), self.protocol_of(target));
         let is_answered = self.answers_copies(wait, is_over, &mut Reply::new(&mut bytes, protocol));
         if is_answered {
-            self.deliver(target, &bytes, None);
+            self.deliver(target, bytes.into(), None);
         }
         is_answered
     }

@@ -1,7 +1,7 @@
 //! Deliver: a reply that was made apart from its connection goes there, and waits for its promise on the way.
 
 use base::{ConnectionId, Promise, Scope};
-use session::Mark;
+use session::{EncodedReply, Mark};
 use wire::{Protocol, Reply};
 
 use crate::connection::Stall;
@@ -60,7 +60,7 @@ impl Shard {
         let protocol = self.protocol_of(target);
         let mut bytes = Vec::new();
         write(&mut Reply::new(&mut bytes, protocol));
-        self.deliver(target, &bytes, None);
+        self.deliver(target, bytes.into(), None);
     }
 
     /// [`place_of`] a waiter's client; no host of another core's, because in a cluster every node announces one.
@@ -83,11 +83,11 @@ impl Shard {
     }
 
     /// Gives a waiter its reply; a local connection goes on.
-    pub(crate) fn deliver(&mut self, target: Target, bytes: &[u8], until: Option<Promise>) {
+    pub(crate) fn deliver(&mut self, target: Target, reply: EncodedReply, until: Option<Promise>) {
         match target {
-            Target::Remote(origin, _) => self.send_hop_reply(origin, bytes, None, until),
+            Target::Remote(origin, _) => self.send_hop_reply(origin, &reply.bytes, reply.long, until),
             Target::Local(id) => {
-                self.write_reply(id, bytes, until);
+                self.write_reply(id, reply, until);
                 self.unstall(id);
             }
         }
@@ -95,9 +95,9 @@ impl Shard {
 
     /// Gives a connection the reply of its unit. If the unit never stalled it, the next request of its window runs at
     /// once.
-    pub(crate) fn deliver_unit(&mut self, id: ConnectionId, bytes: &[u8], until: Option<Promise>) {
+    pub(crate) fn deliver_unit(&mut self, id: ConnectionId, reply: EncodedReply, until: Option<Promise>) {
         let was_stalled = self.connections.get_mut(id).is_some_and(|connection| connection.stall == Stall::Unit);
-        self.write_reply(id, bytes, until);
+        self.write_reply(id, reply, until);
         if was_stalled {
             self.unstall(id);
         }
@@ -105,24 +105,28 @@ impl Shard {
     }
 
     /// Writes an encoded reply, held until its promise holds.
-    fn write_reply(&mut self, id: ConnectionId, bytes: &[u8], until: Option<Promise>) {
-        self.write_reply_of(id, bytes, until);
+    fn write_reply(&mut self, id: ConnectionId, reply: EncodedReply, until: Option<Promise>) {
+        self.write_reply_of(id, reply, until);
         self.note_late_reply(id.index);
     }
 
-    fn write_reply_of(&mut self, id: ConnectionId, bytes: &[u8], until: Option<Promise>) {
+    fn write_reply_of(&mut self, id: ConnectionId, reply: EncodedReply, until: Option<Promise>) {
         let until = until.filter(|until| !self.horizon.keeps(*until));
         if until == Some(LOST) {
+            self.store.let_go(reply.into_blocks());
             return self.abandon(id);
         }
-        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(connection) = self.connections.get_mut(id) else {
+            return self.store.let_go(reply.into_blocks());
+        };
         let (mark, protocol) = (connection.output.mark(), connection.session.protocol());
         if until == Some(NEVER) {
+            self.store.let_go(reply.into_blocks());
             let error = self.unpromised(protocol);
             let Some(connection) = self.connections.get_mut(id) else { return };
             return connection.output.reply(protocol).relay(&error);
         }
-        connection.output.reply(protocol).relay(bytes);
+        connection.output.relay(protocol, reply);
         if let Some(until) = until {
             connection.output.hold(mark, until);
             self.list_held(id.index);

@@ -3,6 +3,7 @@
 use base::planted::{Bug, is_planted};
 use base::{ConnectionId, Database, Door};
 use commands::{May, Outcome, Refused, Unit};
+use session::EncodedReply;
 use storage::Key;
 use wire::registry::CommandSpec;
 use wire::{Arguments, Protocol, Reply};
@@ -113,9 +114,9 @@ impl Shard {
         database: Database,
         protocol: Protocol,
         may: May,
-        out: &mut Vec<u8>,
+        out: &mut EncodedReply,
     ) -> Outcome {
-        self.run_into(commands::execute, request, database, may, Reply::new(out, protocol))
+        self.run_into(commands::execute, request, database, may, out.encoder(protocol))
     }
 
     /// Runs a request whose keys are all here, for the first time or again.

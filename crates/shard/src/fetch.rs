@@ -303,7 +303,7 @@ impl Shard {
     }
 
     fn refuse_hop_with(&mut self, mut parked: ParkedHop, reply: &[u8]) -> Option<ParkedHop> {
-        self.send_hop_reply(parked.origin, reply, None, None);
+        self.send_hop_reply(parked.origin, reply, Vec::new(), None);
         self.let_go(parked.request.take_long());
         self.end_parked(parked);
         None

@@ -1,11 +1,11 @@
 //! Forward: a request whose keys are all on another core goes there, its answer comes back into a gap.
 
+use base::Promise;
 use base::limits::OUTPUT_BYTES_MAX;
-use base::{BlockRange, Promise};
 use commands::{May, Outcome};
 use session::{EncodedReply, Ticket};
 use wire::registry::{CommandSpec, Family, Flags};
-use wire::{Arguments, ErrorCode, Reply, error};
+use wire::{Arguments, ErrorCode, LeftOut, Reply, error};
 
 use crate::connection::Stall;
 use crate::fetch::Awaited;
@@ -114,7 +114,7 @@ impl Shard {
     ) {
         self.statistics.counters.hops_received += u64::from(origin.core != self.core);
         self.note_hopped(request.spec);
-        let (mut bytes, mut long) = (std::mem::take(&mut self.reply_scratch), None);
+        let (mut bytes, mut long) = (std::mem::take(&mut self.reply_scratch), Vec::new());
         bytes.clear();
         let refusal = if request.spec.is_write() && self.checks_writes { self.write_refusal() } else { None };
         let mut reply = Reply::new(&mut bytes, protocol);
@@ -123,7 +123,7 @@ impl Shard {
         }
         if refusal.is_some() || self.refuse_forwarded(&request, &mut reply) {
             self.note_hop_reply(request.spec, &bytes);
-            self.send_hop_reply(origin, &bytes, None, None);
+            self.send_hop_reply(origin, &bytes, Vec::new(), None);
             return self.let_go(request.take_long());
         }
         if request.spec.family == Family::Node {
@@ -175,30 +175,25 @@ impl Shard {
         self.stop_timing(begun, Some(Target::Remote(origin, protocol)), request.spec, request.arguments());
         self.note_hop_reply(request.spec, &bytes);
         let until = if self.tracks { self.commitment(changes) } else { None };
-        self.send_hop_reply(origin, &bytes, None, until);
+        self.send_hop_reply(origin, &bytes, Vec::new(), until);
     }
 
     /// Sends an answer to the core that forwarded the request, now or once `until` is committed.
-    pub(crate) fn send_hop_reply(
-        &mut self,
-        origin: Origin,
-        bytes: &[u8],
-        long: Option<BlockRange>,
-        until: Option<Promise>,
-    ) {
+    pub(crate) fn send_hop_reply(&mut self, origin: Origin, bytes: &[u8], long: Vec<LeftOut>, until: Option<Promise>) {
         if until == Some(LOST) || until == Some(NEVER) {
-            self.store.let_go(long.into_iter().map(BlockRange::into_blocks));
+            self.store.let_go(long.into_iter().map(LeftOut::into_blocks));
             if until == Some(LOST) {
                 return self.abandon_origin(origin);
             }
             let error = self.unpromised(wire::Protocol::Resp2);
-            return self.give_hop_reply(origin, &error, None);
+            return self.give_hop_reply(origin, &error, Vec::new());
         }
         if bytes.len() > OUTPUT_BYTES_MAX {
             // On its own core the connection would be closed.
             let mut error = Vec::new();
             wire::error::REPLY_TOO_LONG.write(&mut wire::Reply::new(&mut error, wire::Protocol::Resp2));
-            return self.send_hop_reply(origin, &error, None, until);
+            self.store.let_go(long.into_iter().map(LeftOut::into_blocks));
+            return self.send_hop_reply(origin, &error, Vec::new(), until);
         }
         match until.filter(|until| !self.horizon.keeps(*until)) {
             Some(until) => {
@@ -210,7 +205,7 @@ impl Shard {
     }
 
     /// To another core, or to a connection of this one whose request took the same way.
-    fn give_hop_reply(&mut self, origin: Origin, bytes: &[u8], long: Option<BlockRange>) {
+    fn give_hop_reply(&mut self, origin: Origin, bytes: &[u8], long: Vec<LeftOut>) {
         match origin.core == self.core {
             true => self.on_hop_reply((origin.connection, origin.ticket), bytes, long),
             false => self.outbox[usize::from(origin.core.0)].push_reply(origin, bytes, long),
@@ -233,14 +228,9 @@ impl Shard {
     }
 
     /// The answer to a request that was forwarded.
-    pub(crate) fn on_hop_reply(
-        &mut self,
-        (id, ticket): (base::ConnectionId, u64),
-        bytes: &[u8],
-        long: Option<BlockRange>,
-    ) {
+    pub(crate) fn on_hop_reply(&mut self, (id, ticket): (base::ConnectionId, u64), bytes: &[u8], long: Vec<LeftOut>) {
         let Some(connection) = self.connections.get_mut(id) else {
-            return self.store.let_go(long.into_iter().map(BlockRange::into_blocks));
+            return self.store.let_go(long.into_iter().map(LeftOut::into_blocks));
         };
         connection.output.fill(Ticket::from_u64(ticket), EncodedReply { bytes: bytes.to_vec(), long });
         // What was held behind the gap is in front now: its group may be committed already, or nobody would release it.

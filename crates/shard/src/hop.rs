@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use base::limits::HOP_BATCH_BYTES;
-use base::{BlockRange, ConnectionId, CoreId, Database, Span};
+use base::{ConnectionId, CoreId, Database, Span};
 use storage::log::format::Witness;
 use storage::maintenance::Notice;
 use storage::{LentPart, SlotGroup};
@@ -21,7 +21,7 @@ use crate::gather::{Answer, Question};
 use crate::timing::SlowEntry;
 use crate::upload::Upload;
 use wire::registry::CommandSpec;
-use wire::{Arguments, Protocol};
+use wire::{Arguments, LeftOut, Protocol};
 
 /// Where the answer to a forwarded request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,8 +59,8 @@ pub struct HopReply {
     /// Its gap.
     pub ticket: u64,
     bytes: Span,
-    /// The next of [`HopBatch::take_long`] belongs to it.
-    pub has_long: bool,
+    /// So many of the next of [`HopBatch::take_long`] belong to it.
+    pub long_count: u32,
 }
 
 /// One unit's number: the running core in the top 16 bits.
@@ -305,7 +305,7 @@ pub struct HopBatch {
     requests: Vec<HopRequest>,
     replies: Vec<HopReply>,
     reply_bytes: usize,
-    long: VecDeque<BlockRange>,
+    long: VecDeque<LeftOut>,
     /// In order.
     pub controls: Vec<Control>,
 }
@@ -334,16 +334,16 @@ impl HopBatch {
         self.requests.push(HopRequest { origin, spec, database, protocol, first_span, span_count });
     }
 
-    /// Add a reply; its bytes are copied, those of a long string are not.
-    pub fn push_reply(&mut self, origin: Origin, bytes: &[u8], long: Option<BlockRange>) {
+    /// Add a reply; its bytes are copied, those of long strings are not.
+    pub fn push_reply(&mut self, origin: Origin, bytes: &[u8], long: Vec<LeftOut>) {
         self.reply_bytes += bytes.len();
-        let (bytes, has_long) = (self.store(bytes), long.is_some());
+        let (bytes, long_count) = (self.store(bytes), long.len() as u32);
         self.long.extend(long);
-        self.replies.push(HopReply { connection: origin.connection, ticket: origin.ticket, bytes, has_long });
+        self.replies.push(HopReply { connection: origin.connection, ticket: origin.ticket, bytes, long_count });
     }
 
-    /// The long strings at the ends of replies, in their order.
-    pub fn take_long(&mut self) -> VecDeque<BlockRange> {
+    /// The long strings in replies, in their order.
+    pub fn take_long(&mut self) -> VecDeque<LeftOut> {
         std::mem::take(&mut self.long)
     }
 

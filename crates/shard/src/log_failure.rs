@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 
 use base::planted::{Bug, is_planted};
-use base::{BlockRange, ConnectionId, CoreId, Event, LogOrdinal, Promise};
+use base::{ConnectionId, CoreId, Event, LogOrdinal, Promise};
 use wire::{Protocol, Reply};
 
 use crate::connection::Connection;
@@ -143,7 +143,7 @@ impl Shard {
         self.held_replies = leaving;
         for (_, origin, reply) in lost {
             self.abandon_origin(origin);
-            self.store.let_go(reply.long.into_iter().map(BlockRange::into_blocks));
+            self.store.let_go(reply.into_blocks());
         }
         self.end_held_parts();
     }

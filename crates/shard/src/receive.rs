@@ -250,7 +250,7 @@ impl Shard {
             }
             let mut long = batch.take_long();
             for (reply, bytes) in batch.replies() {
-                let long = if reply.has_long { long.pop_front() } else { None };
+                let long = long.drain(..reply.long_count as usize).collect();
                 self.on_hop_reply((reply.connection, reply.ticket), bytes, long);
             }
             for (request, arguments) in batch.requests() {

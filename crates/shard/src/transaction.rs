@@ -5,7 +5,7 @@ mod tests;
 
 use base::{ConnectionId, CoreId, Door};
 use commands::{May, Outcome};
-use session::{Buffers, ConnectionContext, ConnectionOutcome, QueuedCommand, Transaction, WatchedKey};
+use session::{Buffers, ConnectionContext, ConnectionOutcome, EncodedReply, QueuedCommand, Transaction, WatchedKey};
 use storage::SlotGroup;
 use wire::error::{self, ErrorReply};
 use wire::registry::{CommandSpec, Family, key_positions};
@@ -79,9 +79,14 @@ impl Shard {
         masks.sort_unstable_by_key(|(core, _)| *core);
     }
 
-    /// Runs a unit's work; all its groups, those of `masks`, are here. The reply's bytes; `None` when the connection is
+    /// Runs a unit's work; all its groups, those of `masks`, are here. The reply; `None` when the connection is
     /// gone or waits.
-    pub(crate) fn run_work(&mut self, id: ConnectionId, work: &UnitWork, masks: &[(CoreId, u64)]) -> Option<Vec<u8>> {
+    pub(crate) fn run_work(
+        &mut self,
+        id: ConnectionId,
+        work: &UnitWork,
+        masks: &[(CoreId, u64)],
+    ) -> Option<EncodedReply> {
         // What it needs is here, and stays.
         self.store.hold_values(true);
         let request = match work {
@@ -97,43 +102,43 @@ impl Shard {
         reply
     }
 
-    fn run_held_work(&mut self, id: ConnectionId, work: &UnitWork, masks: &[(CoreId, u64)]) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
+    fn run_held_work(&mut self, id: ConnectionId, work: &UnitWork, masks: &[(CoreId, u64)]) -> Option<EncodedReply> {
+        let mut reply = EncodedReply::default();
         let connection = self.connections.get_mut(id)?;
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
         match work {
             UnitWork::Command(request) => {
                 let taken = [(request.spec, taken_by_owned(request))];
                 if let Some(text) = self.write_refusal().filter(|_| request.spec.is_write()) {
-                    Reply::new(&mut bytes, protocol).error("MISCONF", &text);
+                    reply.encoder(protocol).error("MISCONF", &text);
                 } else if self.unit_lacks_memory(&taken, (self.has_own(masks), self.unit_crowds(work))) {
-                    self.out_of_memory(self.unit_crowds(work)).write(&mut Reply::new(&mut bytes, protocol));
+                    self.out_of_memory(self.unit_crowds(work)).write(&mut reply.encoder(protocol));
                 } else if let Outcome::Block(block) =
-                    self.execute_into(request, database, protocol, May::BLOCK, &mut bytes)
+                    self.execute_into(request, database, protocol, May::BLOCK, &mut reply)
                 {
                     return self.begin_wide_wait(id, request, block, masks);
                 }
             }
             UnitWork::Serve { wait, name } => return self.serve_wide_wait(*wait, name),
-            UnitWork::Watch(request) => self.watch(id, request, &mut bytes),
+            UnitWork::Watch(request) => self.watch(id, request, &mut reply.bytes),
             UnitWork::Exec(exec) => {
                 let taken = exec.taken();
                 let writes = taken.iter().any(|(spec, _)| spec.is_write());
                 if let Some(text) = self.write_refusal().filter(|_| writes) {
-                    error::exec_refused(&mut Reply::new(&mut bytes, protocol), "MISCONF", &text);
+                    error::exec_refused(&mut reply.encoder(protocol), "MISCONF", &text);
                 } else if self.unit_lacks_memory(&taken, (self.has_own(masks), self.unit_crowds(work))) {
                     let ErrorReply { code, text } = self.out_of_memory(self.unit_crowds(work));
-                    error::exec_refused(&mut Reply::new(&mut bytes, protocol), code, text);
+                    error::exec_refused(&mut reply.encoder(protocol), code, text);
                 } else {
-                    self.exec(id, exec, protocol, &mut bytes);
+                    self.exec(id, exec, protocol, &mut reply);
                 }
             }
             UnitWork::Keyspace(request) => {
                 let shown = Shown { protocol, database, door: self.door(id.index) };
-                self.run_keyspace(shown, request.spec, request.arguments(), &mut bytes);
+                self.run_keyspace(shown, request.spec, request.arguments(), &mut reply.bytes);
             }
         }
-        Some(bytes)
+        Some(reply)
     }
 
     /// Whether a unit over these groups changes the own ones; none are named where all are at home.
@@ -158,44 +163,47 @@ impl Shard {
         Reply::new(bytes, connection.session.protocol()).ok();
     }
 
-    fn exec(&mut self, id: ConnectionId, exec: &Exec, protocol: Protocol, bytes: &mut Vec<u8>) {
+    fn exec(&mut self, id: ConnectionId, exec: &Exec, protocol: Protocol, out: &mut EncodedReply) {
         let transaction = exec.transaction();
         if transaction.watched().iter().any(|watched| self.has_changed(watched)) {
-            return Reply::new(bytes, protocol).null_array();
+            return out.encoder(protocol).null_array();
         }
         let door = self.door(id.index);
         let is_write = || transaction.commands().any(|command| command.spec.is_write());
         let keeps_to_one_slot = door == Door::Cluster || (self.writes_one_slot() && is_write());
         if keeps_to_one_slot && has_several_slots(transaction) {
-            return error::CROSS_SLOT.write(&mut Reply::new(bytes, protocol));
+            return error::CROSS_SLOT.write(&mut out.encoder(protocol));
         }
         let foreign = |command: QueuedCommand<'_>| self.foreign(command.spec, command.arguments, None, Reach::Core);
         if let Some(foreign) = transaction.commands().find_map(foreign) {
             let Some(connection) = self.connections.get_mut(id) else { return };
-            return foreign.write(&mut Reply::new(bytes, protocol), place_of(&connection.session));
+            return foreign.write(&mut out.encoder(protocol), place_of(&connection.session));
         }
-        Reply::new(bytes, protocol).array(transaction.len());
-        self.keep_if_answered(id, 0, bytes);
+        out.encoder(protocol).array(transaction.len());
+        self.keep_if_answered(id, 0, out);
         for (command, long) in exec.commands() {
-            let start = bytes.len();
+            let start = out.bytes.len();
             let begun = self.start_timing(command.spec);
-            self.exec_one(id, transaction, (command, long), bytes);
+            self.exec_one(id, transaction, (command, long), out);
             self.stop_timing(begun, Some(Target::Local(id)), command.spec, command.arguments);
-            if let Some(code) = ErrorCode::of(&bytes[start..]) {
+            if let Some(code) = ErrorCode::of(&out.bytes[start..]) {
                 self.statistics.count_error(code);
                 self.note_failure(command.spec.id, code);
             }
-            self.keep_if_answered(id, start, bytes);
+            self.keep_if_answered(id, start, out);
         }
     }
 
     /// Drops the reply that begins at `start` while CLIENT REPLY is off, in EXEC as behind it: as in Redis the array then has
     /// fewer elements than it says, or elements and no head.
-    fn keep_if_answered(&mut self, id: ConnectionId, start: usize, bytes: &mut Vec<u8>) {
+    fn keep_if_answered(&mut self, id: ConnectionId, start: usize, out: &mut EncodedReply) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         match connection.session.is_answered() {
             true => connection.output.set_muted(false),
-            false => bytes.truncate(start),
+            false => {
+                let dropped = out.truncate(start);
+                self.store.let_go(dropped);
+            }
         }
     }
 
@@ -204,10 +212,10 @@ impl Shard {
         id: ConnectionId,
         transaction: &Transaction,
         (QueuedCommand { spec, arguments }, long): (QueuedCommand<'_>, &[LongValue]),
-        bytes: &mut Vec<u8>,
+        out: &mut EncodedReply,
     ) {
         self.note_command(spec.id);
-        if self.denies_queued(id, spec, arguments, bytes) {
+        if self.denies_queued(id, spec, arguments, &mut out.bytes) {
             return;
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -218,7 +226,7 @@ impl Shard {
                 let mut unit = commands::Unit {
                     random: self.rng.next_u64(),
                     store: &mut self.store,
-                    reply: Reply::new(bytes, protocol),
+                    reply: out.encoder(protocol),
                     now_ms: self.now.unix_ms,
                     database,
                     several_databases,
@@ -232,7 +240,7 @@ impl Shard {
             Family::Connection => {
                 let buffers = Buffers { running: Some(transaction), ..Buffers::default() };
                 let context = ConnectionContext { now: self.now, users: &self.node.users, buffers };
-                let mut reply = Reply::new(bytes, protocol);
+                let mut reply = out.encoder(protocol);
                 let start = reply.len();
                 let outcome = connection.session.execute(spec, arguments, &context, &mut reply);
                 if reply.len() == start && !matches!(outcome, ConnectionOutcome::Done) {
@@ -246,18 +254,18 @@ impl Shard {
             }
             Family::Node if needs_keyspace(spec) => {
                 let shown = Shown { protocol, database, door: connection.session.door() };
-                self.run_keyspace(shown, spec, arguments, bytes);
+                self.run_keyspace(shown, spec, arguments, &mut out.bytes);
             }
             Family::Node => {
                 let cores = [self.facts()];
-                let start = bytes.len();
-                let outcome = self.execute_node(spec, arguments, id, &cores, bytes);
+                let start = out.bytes.len();
+                let outcome = self.execute_node(spec, arguments, id, &cores, &mut out.bytes);
                 if let NodeOutcome::WaitCopies(asked) = outcome {
-                    return self.write_copies(id, asked, &mut Reply::new(bytes, protocol));
+                    return self.write_copies(id, asked, &mut out.encoder(protocol));
                 }
-                if outcome != NodeOutcome::Done && bytes.len() == start {
+                if outcome != NodeOutcome::Done && out.bytes.len() == start {
                     let text = format!("'{}' is not possible inside MULTI", spec.full_name);
-                    return Reply::new(bytes, protocol).error("ERR", &text);
+                    return out.encoder(protocol).error("ERR", &text);
                 }
                 // What is answered at once needs nobody's answer either.
                 self.on_node_outcome(id.index, spec, arguments, outcome);

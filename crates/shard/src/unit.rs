@@ -197,8 +197,8 @@ impl Shard {
         let reply = self.run_work(id, &work, &[]);
         self.end_work(work);
         let until = if self.tracks { self.commitment(changes) } else { None };
-        if let Some(bytes) = reply {
-            self.deliver_unit(id, &bytes, until);
+        if let Some(reply) = reply {
+            self.deliver_unit(id, reply, until);
         }
         if !self.waiters.is_empty() {
             self.fire_waiters();

@@ -4,6 +4,7 @@
 //! cores. Replay drops a unit that is not in all its logs, and everything after it, which nobody was told about.
 
 use base::{ConnectionId, CoreId, LogOrdinal, Promise};
+use session::EncodedReply;
 use storage::log::format::Witness;
 
 use crate::hop::{Control, UnitId};
@@ -24,7 +25,7 @@ pub(crate) struct Pending {
 pub(crate) struct Answer {
     pub(crate) connection: ConnectionId,
     /// `None` when a wide wait goes on.
-    pub(crate) reply: Option<Vec<u8>>,
+    pub(crate) reply: Option<EncodedReply>,
     pub(crate) missing: Vec<CoreId>,
     /// Lenders that wait for Committed.
     pub(crate) tell: Vec<CoreId>,
@@ -69,14 +70,14 @@ impl Shard {
         if self.has_log_failed() && (waits || own_until.is_some()) {
             // Whoever of its cores logs it, not all of them do.
             let until = if wrote { LOST } else { NEVER };
-            if let Some(bytes) = answer.reply {
-                self.deliver_unit(answer.connection, &bytes, Some(until));
+            if let Some(reply) = answer.reply {
+                self.deliver_unit(answer.connection, reply, Some(until));
             }
             return;
         }
         if answer.missing.is_empty() && own_ordinal.is_none() {
-            if let Some(bytes) = answer.reply {
-                self.deliver_unit(answer.connection, &bytes, own_until);
+            if let Some(reply) = answer.reply {
+                self.deliver_unit(answer.connection, reply, own_until);
             }
             return;
         }
@@ -139,8 +140,8 @@ impl Shard {
         for core in answer.tell {
             self.outbox[usize::from(core.0)].controls.push(Control::Committed { unit });
         }
-        if let Some(bytes) = answer.reply {
-            self.deliver_unit(answer.connection, &bytes, (ordinal.0 > 0).then_some(Promise::of_all(ordinal)));
+        if let Some(reply) = answer.reply {
+            self.deliver_unit(answer.connection, reply, (ordinal.0 > 0).then_some(Promise::of_all(ordinal)));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use base::Database;
 use commands::{Block, May, Outcome, Unit};
+use session::EncodedReply;
 use wire::{Arguments, Protocol, Reply};
 
 use crate::connection::Stall;
@@ -83,16 +84,16 @@ impl Shard {
                 return self.answer(target, |reply| reply.error("IOERR", &words));
             }
         }
-        let mut bytes = Vec::new();
+        let mut reply = EncodedReply::default();
         self.begin_long_request(request.spec, request.arguments(), database);
         let changes = self.store.changes_from_here();
         let begun = self.start_timing(request.spec);
-        let outcome = self.run_into(commands::resume, &request, database, May::BLOCK, Reply::new(&mut bytes, protocol));
+        let outcome = self.run_into(commands::resume, &request, database, May::BLOCK, reply.encoder(protocol));
         if outcome == Outcome::Done {
             self.stop_timing(begun, Some(target), request.spec, request.arguments());
             self.waiters.remove(id);
             let until = if self.tracks { self.commitment(changes) } else { None };
-            self.deliver(target, &bytes, until);
+            self.deliver(target, reply, until);
         }
     }
 
@@ -109,7 +110,7 @@ impl Shard {
         let changes = self.store.changes_from_here();
         self.write_timeout(request, waiter.database, protocol, &mut bytes);
         let until = if self.tracks { self.commitment(changes) } else { None };
-        self.deliver(target, &bytes, until);
+        self.deliver(target, bytes.into(), until);
     }
 
     /// Writes what a request answers whose time is over.

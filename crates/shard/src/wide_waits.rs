@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{ConnectionId, CoreId};
 use commands::{Block, May, Outcome, Unit};
+use session::EncodedReply;
 use wire::registry::CommandSpec;
-use wire::{Arguments, Reply, error};
+use wire::{Arguments, error};
 
 use crate::connection::Stall;
 use crate::hop::{Control, WaitId};
@@ -72,21 +73,19 @@ impl Shard {
         request: &OwnedRequest,
         block: Block,
         masks: &[(CoreId, u64)],
-    ) -> Option<Vec<u8>> {
+    ) -> Option<EncodedReply> {
         let is_full = self.waiters.len() + self.wide_waits.len() >= base::limits::WAITERS_MAX;
         let deadline_us = self.deadline_us(&block);
         let refusal = self.write_refusal().filter(|_| self.has_log_failed());
         let connection = self.connections.get_mut(id)?;
+        let (mut reply, protocol) = (EncodedReply::default(), connection.session.protocol());
         if let Some(text) = refusal {
-            let mut bytes = Vec::new();
-            Reply::new(&mut bytes, connection.session.protocol()).error("MISCONF", &text);
-            return Some(bytes);
+            reply.encoder(protocol).error("MISCONF", &text);
+            return Some(reply);
         }
         if is_full {
-            let mut bytes = Vec::new();
-            let mut reply = Reply::new(&mut bytes, connection.session.protocol());
-            reply.error("BUSY", "too many blocked clients on this core");
-            return Some(bytes);
+            reply.encoder(protocol).error("BUSY", "too many blocked clients on this core");
+            return Some(reply);
         }
         self.wide_waits.count_ever += 1;
         let wait = WaitId::new(self.core, self.wide_waits.count_ever);
@@ -124,26 +123,26 @@ impl Shard {
 
     /// All groups of the wait are here: take an element, of the key that was told of if it still has one. The reply, if
     /// there was one and the wait is not over.
-    pub(crate) fn serve_wide_wait(&mut self, wait: WaitId, name: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn serve_wide_wait(&mut self, wait: WaitId, name: &[u8]) -> Option<EncodedReply> {
         let wide = self.wide_waits.all.get(&wait)?;
         let (id, request) = (wide.connection, wide.request.clone());
         let connection = self.connections.get_mut(id)?;
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
-        let mut bytes = Vec::new();
+        let mut reply = EncodedReply::default();
         let told = |spec: &'static CommandSpec, arguments: Arguments<'_>, unit: &mut Unit<'_>| {
             commands::resume_on(spec, arguments, name, unit)
         };
         let begun = self.start_timing(request.spec);
-        let mut outcome = self.run_into(told, &request, database, May::BLOCK, Reply::new(&mut bytes, protocol));
+        let mut outcome = self.run_into(told, &request, database, May::BLOCK, reply.encoder(protocol));
         if outcome != Outcome::Done {
-            outcome = self.run_into(commands::resume, &request, database, May::BLOCK, Reply::new(&mut bytes, protocol));
+            outcome = self.run_into(commands::resume, &request, database, May::BLOCK, reply.encoder(protocol));
         }
         if outcome == Outcome::Done {
             self.stop_timing(begun, Some(Target::Local(id)), request.spec, request.arguments());
             self.end_wide_wait(wait);
             let connection = self.connections.get_mut(id)?;
             connection.stall = Stall::Unit;
-            return Some(bytes);
+            return Some(reply);
         }
         self.rearm(wait);
         None
@@ -198,7 +197,7 @@ impl Shard {
         let (protocol, database) = (connection.session.protocol(), connection.session.database());
         let mut bytes = Vec::new();
         self.write_timeout(&request, database, protocol, &mut bytes);
-        self.deliver(Target::Local(id), &bytes, None);
+        self.deliver(Target::Local(id), bytes.into(), None);
     }
 
     /// CLIENT UNBLOCK.

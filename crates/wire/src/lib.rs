@@ -26,6 +26,6 @@ pub mod trust;
 
 pub use error::ErrorReply;
 pub use error_tally::{ErrorCode, ErrorTally};
-pub use reply::{Protocol, Reply};
+pub use reply::{LeftOut, Protocol, Reply};
 pub use reply_scan::ReplyScan;
 pub use request::{Arguments, ParseLimits, Parsed, parse};

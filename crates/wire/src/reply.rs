@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use base::{BLOCK_BYTES, BlockRange, Text};
+use base::{BLOCK_BYTES, BlockRange, Blocks, Text};
 
 use crate::error_tally::{ErrorCode, ErrorTally};
 use crate::number::{push_integer, push_unsigned};
@@ -48,13 +48,29 @@ pub const NULL_RESP3: &[u8] = b"_\r\n";
 /// `*0` CR LF.
 pub const EMPTY_ARRAY: &[u8] = b"*0\r\n";
 
+/// The bytes of a long string that are not in the buffer.
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    /// Where in the buffer they belong; the line end behind them is there.
+    pub at: usize,
+    /// The bytes.
+    pub range: BlockRange,
+}
+
+impl LeftOut {
+    /// The value that they are of.
+    pub fn into_blocks(self) -> Blocks {
+        self.range.into_blocks()
+    }
+}
+
 /// Writes replies to the end of `out`. The caller keeps the promise of every aggregate: `array(n)` is followed by
 /// n replies, `map(n)` by 2n.
 pub struct Reply<'a> {
     out: &'a mut Vec<u8>,
     protocol: Protocol,
-    /// Where the bytes of a long last string go instead of into `out`, if somebody sends them later.
-    long: Option<&'a mut Option<BlockRange>>,
+    /// Where the bytes of long strings go instead of into `out`, if somebody sends them later.
+    long: Option<&'a mut Vec<LeftOut>>,
     /// Where errors are counted, if they are the client's: what is encoded apart is counted when it gets there.
     errors: Option<&'a mut ErrorTally>,
 }
@@ -66,10 +82,9 @@ impl<'a> Reply<'a> {
         Reply { out, protocol, long: None, errors: None }
     }
 
-    /// An encoder at the end of `out` whose [`Reply::last_text`] may leave a long string's bytes, and the line end after
-    /// them, in `long`.
+    /// An encoder at the end of `out` that leaves the bytes of long strings in `long`.
     #[inline]
-    pub fn with_long(out: &'a mut Vec<u8>, protocol: Protocol, long: &'a mut Option<BlockRange>) -> Reply<'a> {
+    pub fn with_long(out: &'a mut Vec<u8>, protocol: Protocol, long: &'a mut Vec<LeftOut>) -> Reply<'a> {
         Reply { out, protocol, long: Some(long), errors: None }
     }
 
@@ -100,6 +115,9 @@ impl<'a> Reply<'a> {
     /// Takes back everything after `len`: an aggregate that turned out to be an error.
     pub fn truncate(&mut self, len: usize) {
         self.out.truncate(len);
+        if let Some(long) = &mut self.long {
+            long.retain(|left| left.at < len);
+        }
     }
 
     /// Bytes that are a reply already: a shared constant, or what another core encoded in the same protocol.
@@ -172,7 +190,7 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// A bulk string wherever its bytes lie.
+    /// A bulk string wherever its bytes lie, and stay if somebody sends them later.
     #[inline]
     pub fn text(&mut self, text: Text<'_>) {
         match text {
@@ -183,29 +201,19 @@ impl<'a> Reply<'a> {
 
     /// The part of a string that `range` names, which lies within it, as a bulk string.
     pub fn text_part(&mut self, text: Text<'_>, range: Range<usize>) {
-        self.bulk_header(range.len());
-        text.pieces(range).for_each(|piece| self.out.extend_from_slice(piece));
-        self.bulk_end();
-    }
-
-    /// [`Reply::text`] as the end of the whole reply: nothing is written after it.
-    #[inline]
-    pub fn last_text(&mut self, text: Text<'_>) {
-        match text {
-            Text::Short(bytes) => self.bulk(bytes),
-            Text::Long(_) => self.last_text_part(text, 0..text.len()),
-        }
-    }
-
-    /// [`Reply::text_part`] as the end of the whole reply: nothing is written after it.
-    pub fn last_text_part(&mut self, text: Text<'_>, range: Range<usize>) {
         match (text, &mut self.long) {
             (Text::Long(blocks), Some(long)) if range.len() > BLOCK_BYTES => {
-                **long = Some(BlockRange::new(blocks, range.clone()));
-                self.header(b'$', range.len());
+                self.out.push(b'$');
+                push_unsigned(self.out, range.len() as u64);
+                self.out.extend_from_slice(b"\r\n");
+                long.push(LeftOut { at: self.out.len(), range: BlockRange::new(blocks, range) });
             }
-            _ => self.text_part(text, range),
+            _ => {
+                self.bulk_header(range.len());
+                text.pieces(range).for_each(|piece| self.out.extend_from_slice(piece));
+            }
         }
+        self.bulk_end();
     }
 
     /// A bulk string that holds the decimal form of `value`.

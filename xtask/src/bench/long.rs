@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::neighbour::{Neighbour, moved_bytes};
 use super::options::Options;
 use super::programs::{self, Zerohop};
+use super::quiet_machine::QuietMachine;
 use super::results::{Bar, Results};
 use super::server::Server;
 use super::slice::{Entrant, Load, preload, quiet_slice};
@@ -28,6 +29,7 @@ const HOT_METRIC: &str = "p99 beside a key with nine of ten requests over p99 be
 
 /// Every backend in `memory` and `interval`; Redis and Valkey without persistence for context.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
+    let _quiet = QuietMachine::new(results);
     results
         .note(format!("others: open loop, {PER_SECOND} GET a second, or SET, over 50 connections; both generators on one CPU, which the measured one has first: it sleeps until a request is due (one that spun left the other nothing). Alone: the client with long values stands still in the middle of one"));
     for durability in ["memory", "interval"] {

@@ -16,7 +16,7 @@ use crate::values::{COLD, string};
 pub(crate) fn get(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
     let key = unit.first_key(arguments, 1);
     match string(unit.store, &key, unit.now_ms)? {
-        Some(value) => unit.reply.last_text(value),
+        Some(value) => unit.reply.text(value),
         None => unit.reply.null(),
     }
     DONE
@@ -38,7 +38,7 @@ pub(crate) fn getdel(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed 
         unit.reply.null();
         return DONE;
     };
-    unit.reply.last_text(value);
+    unit.reply.text(value);
     unit.store.apply(&key, &Change::Remove)?;
     DONE
 }
@@ -58,7 +58,7 @@ pub(crate) fn getex(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Executed {
         return DONE;
     };
     let deadline_ms = lifetime.deadline_ms(now_ms, "getex")?;
-    unit.reply.last_text(value);
+    unit.reply.text(value);
     let persists =
         lifetime.is_persisted() && unit.store.read(&key, now_ms).is_some_and(|record| record.expire_at_ms.is_some());
     if let Some(at_ms) = deadline_ms {

@@ -38,7 +38,7 @@ pub(crate) fn getrange(arguments: Arguments<'_>, unit: &mut Unit<'_>) -> Execute
     let len = value.len() as i64;
     let end = if end < 0 && !(start < 0 && start > end) { end.saturating_add(len).max(0) } else { end };
     let (first, count) = window(start, end, value.len());
-    unit.reply.last_text_part(value, first..first + count);
+    unit.reply.text_part(value, first..first + count);
     DONE
 }
 

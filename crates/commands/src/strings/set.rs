@@ -94,7 +94,7 @@ fn judge(options: Options<'_>, arguments: Arguments<'_>, unit: &mut Unit<'_>) ->
     };
     let holds = options.condition.holds(value);
     match value {
-        Some(value) if options.gets => unit.reply.last_text(value),
+        Some(value) if options.gets => unit.reply.text(value),
         _ if options.gets || !holds => unit.reply.null(),
         _ => {}
     }

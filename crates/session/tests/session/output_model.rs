@@ -2,7 +2,7 @@
 
 use base::limits;
 use base::rng::Rng;
-use base::{BLOCK_BYTES, BlockRange, Blocks, Horizon, Lanes, LogOrdinal, Promise, Scope, Slot, Text};
+use base::{BLOCK_BYTES, Blocks, Horizon, Lanes, LogOrdinal, Promise, Scope, Slot, Text};
 use session::{EncodedReply, Output, Pressure, Ticket};
 use wire::Protocol;
 
@@ -53,20 +53,36 @@ fn reply_bytes(number: usize, rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// A long string and its reply.
-fn long_reply(rng: &mut Rng) -> (Blocks, Vec<u8>) {
-    let value = vec![b'a' + rng.below(26) as u8; BLOCK_BYTES + 1 + rng.below(2 * BLOCK_BYTES as u64) as usize];
+/// Long strings and the reply that has them, alone or with others between.
+fn long_reply(rng: &mut Rng) -> (Vec<Blocks>, Vec<u8>) {
+    let count = 1 + rng.below(3);
+    let value = |rng: &mut Rng| {
+        let bytes = BLOCK_BYTES + 1 + rng.below(2 * BLOCK_BYTES as u64) as usize;
+        Blocks::of(&vec![b'a' + rng.below(26) as u8; bytes])
+    };
+    let values: Vec<Blocks> = (0..count).map(|_| value(rng)).collect();
     let mut bytes = Vec::new();
-    wire::Reply::new(&mut bytes, Protocol::Resp2).bulk(&value);
-    (Blocks::of(&value), bytes)
+    write_all(&values, &mut wire::Reply::new(&mut bytes, Protocol::Resp2));
+    (values, bytes)
 }
 
-/// The reply as the core that has the value gives it to another one.
-fn in_blocks(value: &Blocks) -> EncodedReply {
-    let (mut bytes, mut long) = (Vec::new(), None);
-    wire::Reply::with_long(&mut bytes, Protocol::Resp2, &mut long).last_text(Text::Long(value));
-    assert!(bytes.len() < 20 && long.as_ref().map(BlockRange::len) == Some(value.len()));
-    EncodedReply { bytes, long }
+fn write_all(values: &[Blocks], reply: &mut wire::Reply<'_>) {
+    if let [value] = values {
+        return reply.text(Text::Long(value));
+    }
+    reply.array(2 * values.len());
+    for value in values {
+        reply.text(Text::Long(value));
+        reply.bulk(b"between");
+    }
+}
+
+/// The reply as the core that has the values gives it to another one.
+fn in_blocks(values: &[Blocks]) -> EncodedReply {
+    let mut reply = EncodedReply::default();
+    write_all(values, &mut reply.encoder(Protocol::Resp2));
+    assert!(reply.bytes.len() < 100 && reply.long.len() == values.len());
+    reply
 }
 
 /// What a reply may wait for: one of the slots of two lanes, or all.
@@ -84,10 +100,14 @@ fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
             let mut bytes = reply_bytes(model.replies.len(), rng);
             let mark = output.mark();
             if model.is_with_long && rng.chance(1, 20) {
-                let value;
-                (value, bytes) = long_reply(rng);
-                output.reply(Protocol::Resp2).last_text(Text::Long(&value));
-                output.settle_long();
+                let values;
+                (values, bytes) = long_reply(rng);
+                if rng.chance(1, 2) {
+                    output.relay(Protocol::Resp2, in_blocks(&values));
+                } else {
+                    write_all(&values, &mut output.reply(Protocol::Resp2));
+                    output.settle_long();
+                }
             } else {
                 output.reply(Protocol::Resp2).raw(&bytes);
             }
@@ -108,11 +128,11 @@ fn step(output: &mut Output, model: &mut Model, rng: &mut Rng) {
         3 | 4 if !model.open.is_empty() => {
             let (ticket, number) = model.open.swap_remove(rng.below(model.open.len() as u64) as usize);
             let is_long = model.is_with_long && rng.chance(1, 20);
-            let (value, long) = if is_long { long_reply(rng) } else { Default::default() };
+            let (values, long) = if is_long { long_reply(rng) } else { Default::default() };
             let bytes = if is_long { long } else { reply_bytes(number, rng) };
             model.replies[number].bytes = bytes.clone();
             model.replies[number].ready = true;
-            output.fill(ticket, if is_long { in_blocks(&value) } else { bytes.into() });
+            output.fill(ticket, if is_long { in_blocks(&values) } else { bytes.into() });
             output.release(&model.horizon);
         }
         5 => {

@@ -61,6 +61,52 @@ fn what_was_queued_comes_in_slices() {
 }
 
 #[test]
+fn what_it_answers_leaves_in_slices() {
+    let _turn = turn();
+    let (one, two) = (value(9), value(5));
+    for durability in [Durability::Memory, Durability::Interval, Durability::Commit] {
+        let mut core = Core::new(durability, 2);
+        core.shard.set_run_bounds(u64::MAX, 1);
+        core.receive(0, &request(&[b"MSET", b"a", &one, b"b", &two]));
+        core.come_to_rest();
+        core.told(0);
+        queue(
+            &mut core,
+            &[
+                &[b"GET", b"a"],
+                &[b"MGET", b"a", b"none", b"b"],
+                &[b"GETDEL", b"b"],
+                &[b"GET", b"b"],
+                &[b"STRLEN", b"a"],
+            ],
+        );
+        core.sent_bytes_max = 0;
+        core.receive(0, &[request(&[b"EXEC"]), request(&[b"ECHO", b"behind"])].concat());
+        core.come_to_rest();
+        let several = [b"*3\r\n", &bulk(&one)[..], b"$-1\r\n", &bulk(&two)].concat();
+        let rest = format!("$-1\r\n:{}\r\n$6\r\nbehind\r\n", one.len());
+        let expected = [b"*5\r\n", &bulk(&one)[..], &several, &bulk(&two), rest.as_bytes()].concat();
+        assert!(core.told(0) == expected, "{durability:?}");
+        assert!(core.sent_bytes_max <= 257 << 10, "{} bytes in one tick", core.sent_bytes_max);
+    }
+}
+
+#[test]
+fn what_nobody_wants_to_hear_is_let_go() {
+    let _turn = turn();
+    let mut core = Core::new(Durability::Interval, 2);
+    core.shard.set_run_bounds(u64::MAX, 1);
+    core.receive(0, &request(&[b"SET", b"a", &value(320)]));
+    core.come_to_rest();
+    core.told(0);
+    queue(&mut core, &[&[b"CLIENT", b"REPLY", b"OFF"], &[b"GETDEL", b"a"], &[b"CLIENT", b"REPLY", b"ON"]]);
+    core.tick(0, &request(&[b"EXEC"]));
+    assert!(core.shard.store.garbage_bytes() > 256 * BLOCK_BYTES, "the value goes in slices");
+    core.come_to_rest();
+    assert_eq!((core.told(0), core.shard.store.garbage_bytes()), (b"*3\r\n+OK\r\n".to_vec(), 0));
+}
+
+#[test]
 fn others_are_served_meanwhile_and_see_nothing_of_it() {
     let _turn = turn();
     let mut core = Core::new(Durability::Interval, 2);
@@ -177,7 +223,7 @@ fn runs_mind_units() -> bool {
     assert_eq!(core.shard.units.running.values().map(|run| run.waits).collect::<Vec<_>>(), [Waits::Replies]);
     core.tick(1, &request(&[b"SET", b"other", b"value"]));
     minds &= begin_of_runs(&core).unwrap() < LogOrdinal(1);
-    core.shard.on_hop_reply((base::ConnectionId { index: 0, generation: 0 }, ticket), b"+late\r\n", None);
+    core.shard.on_hop_reply((base::ConnectionId { index: 0, generation: 0 }, ticket), b"+late\r\n", Vec::new());
     core.come_to_rest();
     assert_eq!(core.told(0), b"+late\r\n*1\r\n+OK\r\n");
     assert_eq!(begin_of_runs(&core), Some(core.shard.log.as_ref().unwrap().sealed()));

@@ -1,6 +1,7 @@
 //! Units that wait for values: with all their groups here, and before anything of them runs.
 
 use base::{ConnectionId, Database};
+use session::EncodedReply;
 use storage::ColdValue;
 use wire::Reply;
 use wire::registry::CommandId;
@@ -62,10 +63,10 @@ impl Shard {
     }
 
     /// The answer of a unit that cannot have its values.
-    pub(crate) fn refuse_unit(&mut self, id: ConnectionId, text: &str) -> Option<Vec<u8>> {
+    pub(crate) fn refuse_unit(&mut self, id: ConnectionId, text: &str) -> Option<EncodedReply> {
         let connection = self.connections.get_mut(id)?;
         let mut bytes = Vec::new();
         Reply::new(&mut bytes, connection.session.protocol()).error("IOERR", text);
-        Some(bytes)
+        Some(bytes.into())
     }
 }

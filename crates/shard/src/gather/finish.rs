@@ -65,7 +65,7 @@ impl Shard {
                 let begun = self.start_timing(request.spec);
                 self.execute_node(request.spec, request.arguments(), connection, &gather.facts, &mut bytes);
                 self.stop_timing(begun, Some(target), request.spec, request.arguments());
-                self.deliver(target, &bytes, None);
+                self.deliver(target, bytes.into(), None);
             }
         }
     }
