@@ -98,6 +98,10 @@ impl Shard {
             false => stop.resting += 1,
             true => stop.flushed += 1,
         }
+        if self.all_rest() {
+            // Nobody comes for what was set aside, and it gets its last run with the others.
+            self.bring_back(u64::MAX);
+        }
         self.put_off.note();
     }
 

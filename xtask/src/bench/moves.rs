@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use ports::PortBlock;
 use serde::Deserialize;
 
+use super::host_memory::Provided;
 use super::options::Options;
 use super::programs::built;
 use super::progress::Progress;
@@ -98,6 +99,8 @@ type Part = fn(&Round) -> f64;
 
 /// Both sizes, or the one that was asked for.
 pub fn run(options: &Options, results: &mut Results) -> Outcome<()> {
+    let provided = Provided::for_loads();
+    results.note(provided.note());
     results.note(
         "slots 0 to 999 go from node to node under an open loop of 12,000 requests a second, one of five a SET, from 48 workers that each \
          know the cluster; keys are those of the moved slots, others have as many or 61 a slot. A window from the order until 0.2 s after \

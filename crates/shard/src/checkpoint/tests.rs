@@ -8,9 +8,9 @@ use base::rng::Rng;
 use base::{CoreId, Database, Effect, Event, Machine, Now, TickInput, TickOutput};
 use placement::NodeTable;
 use storage::log::LogIdentity;
-use types::{Change, Expiry};
+use types::{Change, End, Expiry, Kind, List};
 
-use crate::hop::HopBatch;
+use crate::hop::{HopBatch, WaitId};
 use crate::one_core::turn;
 use crate::{Durability, NodeState, Shard, ShardConfig};
 
@@ -231,6 +231,36 @@ fn a_stop_waits_for_a_disk_that_takes_its_time() {
     assert_eq!(has_stopped, [true; CORES as usize]);
     let is_finished = |shard: &Shard| shard.checkpoints.as_ref().unwrap().is_finished(&shard.store);
     assert!(cores.shards.iter().all(is_finished), "the next start replays something");
+}
+
+/// A blocked client of another core was told of a key, and the node stops before that core comes for it.
+#[test]
+fn a_group_that_is_set_aside_has_its_last_run_too() {
+    let _turn = turn();
+    let mut cores = Cores::new();
+    cores.go_on(1_000, 2, 10);
+    let is_of_core_1 = |name: &Vec<u8>| cores.shards[1].table.owner(placement::slot_of(name)) == CoreId(1);
+    let name = (0..64).map(|number: u8| vec![number]).find(is_of_core_1).unwrap();
+    let group = placement::slot_of(&name).group();
+    let owner = &mut cores.shards[1];
+    owner.on_interest(WaitId::new(CoreId(0), 1), Database(0), vec![name.clone()]);
+    let key = owner.store.key(&name, Database(0), placement::slot_of(&name));
+    let (mut list, mut encoded) = (List::new(), Vec::new());
+    list.push(End::Tail, b"element");
+    list.encode(&mut encoded);
+    let put = Change::Put { kind: Kind::List, value: &encoded, expiry: Expiry::Clear };
+    owner.store_mut().apply(&key, &put).unwrap();
+    owner.fire_waiters();
+    assert!(owner.store.group(group).is_none(), "the group waits for the client's core");
+    cores.ask_to_stop();
+    let mut has_stopped = [false; CORES as usize];
+    while let Some(core) = cores.next_core(|core| !has_stopped[core]) {
+        let before = cores.stopped;
+        cores.tick(core, 200);
+        has_stopped[core] = cores.stopped > before;
+    }
+    let owner = &cores.shards[1];
+    assert!(owner.store.group(group).is_some() && owner.checkpoints.as_ref().unwrap().is_finished(&owner.store));
 }
 
 #[test]
