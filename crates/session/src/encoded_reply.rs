@@ -20,11 +20,10 @@ impl EncodedReply {
         Reply::with_long(&mut self.bytes, protocol, &mut self.long)
     }
 
-    /// Takes back everything after `len` bytes, those of long strings not counted; the values that were in it.
-    pub fn truncate(&mut self, len: usize) -> impl Iterator<Item = Blocks> + use<> {
+    /// Takes back everything after `len` bytes, those of long strings not counted.
+    pub fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
-        let kept = self.long.partition_point(|left| left.at < len);
-        self.long.split_off(kept).into_iter().map(LeftOut::into_blocks)
+        self.long.retain(|left| left.at < len);
     }
 
     /// The long values that it refers to.

@@ -200,10 +200,8 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(id) else { return };
         match connection.session.is_answered() {
             true => connection.output.set_muted(false),
-            false => {
-                let dropped = out.truncate(start);
-                self.store.let_go(dropped);
-            }
+            // The store has what it let go of in this unit until a later tick: no value goes with the reply.
+            false => out.truncate(start),
         }
     }
 
