@@ -9,12 +9,16 @@
 //! order they were torn, is chance. A failed sync drops dirty sectors as Linux does: they stay readable and are never
 //! written again (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
 
+mod rot;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::rng::Rng;
 
 /// What survives or not as a whole, bytes.
 pub const SECTOR_BYTES: usize = 512;
+/// What is harmed at once where more than a bit is, bytes.
+pub const PAGE_BYTES: usize = 4096;
 
 /// How a node ends without wanting to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -338,32 +342,6 @@ impl Disk {
             }
             None => Ok(()),
         }
-    }
-
-    /// Flip one bit of a file on the platter.
-    pub fn flip_bit(&mut self, name: &str, bit: u64) {
-        self.damage(name, |bytes| bytes[(bit / 8) as usize] ^= 1 << (bit % 8));
-    }
-
-    /// Zero up to 4 KiB of a file on the platter.
-    pub fn zero_page(&mut self, name: &str, offset: u64) {
-        self.damage(name, |bytes| {
-            let end = (offset as usize + 4096).min(bytes.len());
-            bytes[offset as usize..end].fill(0);
-        });
-    }
-
-    /// Exchange the contents of two files.
-    pub fn swap(&mut self, one: &str, other: &str) {
-        let file = self.file_mut(one).clone();
-        let other_file = std::mem::replace(self.file_mut(other), file);
-        *self.file_mut(one) = other_file;
-    }
-
-    fn damage(&mut self, name: &str, harm: impl Fn(&mut Vec<u8>)) {
-        let file = self.file_mut(name);
-        harm(&mut file.volatile);
-        file.durable.clone_from(&file.volatile);
     }
 
     fn file_mut(&mut self, name: &str) -> &mut File {
