@@ -3,6 +3,7 @@
 
 mod changes;
 mod commands;
+mod copies;
 mod inline;
 mod lines;
 mod machine;
@@ -25,7 +26,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// Every target by its name; `xtask/src/fuzz/targets.rs` says what each proves.
-const TARGETS: [(&str, Target); 13] = [
+const TARGETS: [(&str, Target); 14] = [
     ("requests", requests::run),
     ("inline", inline::run),
     ("replies", replies::run),
@@ -36,6 +37,7 @@ const TARGETS: [(&str, Target); 13] = [
     ("recovery", recovery::run),
     ("manifest", manifest::run),
     ("managers", managers::run),
+    ("copies", copies::run),
     ("lines", lines::run),
     ("settings", settings::run),
     ("table", table::run),

@@ -6,19 +6,29 @@ use consensus::format::entry::EntryId;
 use consensus::format::frame::{self, Body};
 use consensus::format::log_file::{Group, LogFile, LogWriter, Owner, Record, read};
 use consensus::format::snapshot_file::Snapshot;
+use manager::identity::Identity;
+use manager::message::Message;
+use wire::frame::{FRAME_HEAD_BYTES, Opened, open};
 
 const OWNER: Owner = Owner { cluster: [7; 16], manager: 1 };
 const ROOM: u64 = 4096;
 /// Behind everything: whatever is purged is in the snapshot.
 const LAST: EntryId = EntryId { term: u64::MAX, index: u64::MAX };
 
-/// Input: a frame; a file; what stands behind a right head, as the records of a group and as a snapshot.
+/// Begins the file `cluster`: its magic and its format.
+const IDENTITY_HEAD: &[u8; 12] = b"zerohopC\x01\0\0\0";
+
+/// Input: a frame; a message; a file; what stands behind a right head, as the records of a group, as a snapshot and as the file
+/// `cluster`.
 pub fn run(data: &[u8]) {
     frames(data);
+    message(data);
+    std::hint::black_box(Identity::decode(data)).ok();
     std::hint::black_box(read(data, &OWNER)).ok();
     std::hint::black_box(Snapshot::decode(data, &OWNER.cluster)).ok();
     records(data);
     snapshot(data);
+    identity(data);
 }
 
 fn frames(data: &[u8]) {
@@ -28,6 +38,18 @@ fn frames(data: &[u8]) {
         Some((number, Body::Answer(answer))) => frame::encode_answer(number, &answer),
     };
     assert_eq!(again, data);
+}
+
+/// `data`: a kind of message, and its body.
+fn message(data: &[u8]) {
+    let Some((kind, body)) = data.split_first() else { return };
+    let Ok(message) = Message::decode(*kind, body) else { return };
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes);
+    let Opened::Whole { kind, body, bytes: length } = open(&bytes, bytes.len()) else {
+        panic!("{message:?} is no frame")
+    };
+    assert_eq!((Message::decode(kind, body), length), (Ok(message), FRAME_HEAD_BYTES + body.len()));
 }
 
 /// `data`: how many records, and their bytes.
@@ -78,5 +100,12 @@ fn snapshot(data: &[u8]) {
     file[12..16].copy_from_slice(&crc.to_le_bytes());
     if let Ok(snapshot) = Snapshot::decode(&file, &OWNER.cluster) {
         assert_eq!(snapshot.encode(&OWNER.cluster), file);
+    }
+}
+
+fn identity(data: &[u8]) {
+    let file = [&IDENTITY_HEAD[..], &crc32c(data).to_le_bytes()[..], data].concat();
+    if let Ok(identity) = Identity::decode(&file) {
+        assert_eq!(identity.encode(), file, "there is one way to say a thing");
     }
 }

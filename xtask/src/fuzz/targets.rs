@@ -73,9 +73,15 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "managers",
-        about: "managers' log, snapshot and frames: refused, or read and written as they were; a log that is believed is condensed to the same",
+        about: "managers' log, snapshot, frames and messages, the file `cluster`: refused, or read and written as they were; a log that is believed is condensed to the same",
         gate_runs: 10_000,
         length_max: 512,
+    },
+    Target {
+        name: "copies",
+        about: "the file BACKUP, a save's file SAVE and its parts, dumped values: refused, or read and written so that they mean the same",
+        gate_runs: 2000,
+        length_max: 2048,
     },
     Target {
         name: "lines",

@@ -153,8 +153,10 @@ impl Description {
             return Err("an id is no 32 hexadecimal digits".to_owned());
         }
         let mut names = BTreeSet::new();
+        let mut total = 0u64;
         for file in &self.files {
             let name = &file.name;
+            total = total.checked_add(file.bytes).ok_or("its files are longer than a disk can be")?;
             if !is_data_file(name) || !names.insert(name) {
                 return Err(format!("it lists {name:?}, which is no file of a data directory, or lists it twice"));
             }
@@ -251,6 +253,14 @@ pub(super) mod tests {
             bases: Vec::new(),
             files: all,
         }
+    }
+
+    #[test]
+    fn files_that_no_disk_can_hold_are_refused() {
+        let names = ["00000001-000-0000000000.log", "00000001-000-0000000001.log"];
+        let files = names.map(|name| (name, vec![part("", name, u64::MAX / 2)]));
+        let refusal = Description::decode(description(1, files.to_vec()).encode().as_bytes()).unwrap_err();
+        assert!(refusal.contains("longer than a disk can be"), "{refusal}");
     }
 
     #[test]

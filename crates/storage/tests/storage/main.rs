@@ -11,6 +11,7 @@ mod lives;
 mod long_follow;
 mod model;
 mod node;
+mod novoht;
 mod openings;
 mod planted;
 mod round_trip;
