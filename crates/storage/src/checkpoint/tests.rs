@@ -1,6 +1,8 @@
 //! The machine alone: no shard, a disk that does what it is asked when the test says so.
 #![allow(clippy::unwrap_used)]
 
+mod leaps;
+
 use std::collections::BTreeSet;
 
 use base::{CoreId, Database, SegmentNumber};
