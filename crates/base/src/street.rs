@@ -421,6 +421,8 @@ pub enum Effect {
     /// Give memory that was freed back to the operating system, as far as the allocator kept it; in the tick, because it is the
     /// allocator that the tick works with.
     ReleaseMemory,
+    /// Whether memory that long values leave stays with the process's allocator for some seconds, so that the next ones find it.
+    KeepFreedMemory(bool),
     /// The machine is done; the street ends this core's loop after performing the list.
     Stop,
 }

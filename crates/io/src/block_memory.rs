@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   reserved   [ taken | cold | cut: ▪▪▫▪▫… | warm | taken ┊ never used ······ │ of 128 KiB … │ … │ of 8 MiB … ]
-//!                         │            │       └ free, with its memory: a few, used first
+//!                         │            │       └ free, with its memory: a few, used first; for some seconds many
 //!                         │            └ pages of 4 KiB, of which some in a row serve what has 4 to 60 KiB
 //!                         └ free, its memory with the operating system
 //! ```
@@ -20,6 +20,7 @@
 
 mod block_set;
 mod cut;
+mod keeping;
 mod slab;
 mod slots;
 
@@ -30,6 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::mm::{Advice, madvise};
 
+use keeping::{SLICE_BLOCKS, SLICE_EVERY_US};
 use slab::{Leaving, Slab};
 
 /// Bytes of a block: what a block of a long value has, and the largest page of a heap of records.
@@ -54,8 +56,9 @@ struct Room {
     begin: AtomicUsize,
     end: AtomicUsize,
     slab: Mutex<Slab>,
-    /// When spare memory is looked for next.
-    spare_due_us: AtomicU64,
+    /// When something may have to go next, and when spare memory is looked for: each second.
+    due_us: AtomicU64,
+    look_due_us: AtomicU64,
 }
 
 /// What is asked for, by its size; it is freed with the same.
@@ -112,32 +115,62 @@ pub(crate) fn release() {
     OF_PROCESS.release();
 }
 
-/// Once a second, one free block of each size that nobody needed in that time: what a rare request of megabytes left would stay.
+/// Once a second, one free block of each size that nobody needed in that time: what a rare request of megabytes left would stay. Of
+/// what long values left a slice, when it was not needed for some seconds.
 #[inline]
 pub(crate) fn release_spare(now_us: u64) {
     OF_PROCESS.release_spare(now_us);
 }
 
+/// Whether what long values leave keeps its memory for some seconds, from now on.
+pub(crate) fn keep(is_on: bool) {
+    OF_PROCESS.keep(is_on);
+}
+
+/// When [`release_spare`] has something to look for, if it has.
+pub(crate) fn due_us() -> Option<u64> {
+    OF_PROCESS.kept_due_us()
+}
+
 impl Room {
     const fn new() -> Room {
         let (begin, end) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(0));
-        Room { begin, end, slab: Mutex::new(Slab::new()), spare_due_us: AtomicU64::new(0) }
+        let (due_us, look_due_us) = (AtomicU64::new(0), AtomicU64::new(0));
+        Room { begin, end, slab: Mutex::new(Slab::new()), due_us, look_due_us }
     }
 
     fn release_spare(&self, now_us: u64) {
-        let due_us = self.spare_due_us.load(Ordering::Relaxed);
-        let next_us = now_us + SPARE_AFTER_US;
-        let is_mine =
-            || self.spare_due_us.compare_exchange(due_us, next_us, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let due_us = self.due_us.load(Ordering::Relaxed);
+        let next_us = now_us + SLICE_EVERY_US;
+        let is_mine = || self.due_us.compare_exchange(due_us, next_us, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if now_us < due_us || !is_mine() {
             return;
         }
-        for order in 0..ORDERS {
-            let leaving = self.lock().take_spare(order);
-            if let Some(leaving) = leaving {
-                self.make_cold(&leaving);
-            }
+        if now_us >= self.look_due_us.load(Ordering::Relaxed) {
+            self.look_due_us.store(now_us + SPARE_AFTER_US, Ordering::Relaxed);
+            self.lock().look_at_kept(now_us);
+            (0..ORDERS).for_each(|order| self.give_back(|slab| slab.take_spare(order)));
         }
+        (0..SLICE_BLOCKS).for_each(|_| self.give_back(Slab::take_idle));
+        if !self.lock().keeping.has_idle() {
+            self.due_us.store(self.look_due_us.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    fn give_back(&self, take: impl FnOnce(&mut Slab) -> Option<Leaving>) {
+        let leaving = take(&mut self.lock());
+        if let Some(leaving) = leaving {
+            self.make_cold(&leaving);
+        }
+    }
+
+    fn keep(&self, is_on: bool) {
+        self.lock().keep(is_on);
+        self.due_us.store(0, Ordering::Relaxed);
+    }
+
+    fn kept_due_us(&self) -> Option<u64> {
+        (self.lock().slots[0].kept_count() > 0).then(|| self.due_us.load(Ordering::Relaxed))
     }
 
     fn release(&self) {

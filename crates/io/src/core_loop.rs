@@ -171,6 +171,7 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
                     events.push(Event::ListeningStopped);
                 }
                 Effect::ReleaseMemory => crate::memory::release(),
+                Effect::KeepFreedMemory(keeps) => crate::block_memory::keep(keeps),
                 Effect::Dial { token, address } => self.dialer.dial(token, address),
                 Effect::Stop => stop = true,
                 Effect::ReadRun { token, name, offset, bytes } => self.read_run(token, name, (offset, bytes), events),
@@ -216,7 +217,10 @@ impl<D: Driver, M: Machine> CoreLoop<D, M> {
         {
             return Some(0);
         }
-        let until_deadline = output.deadline_us.map(|deadline| deadline.saturating_sub(now.monotonic_us));
+        // Of many idle cores one has to look after memory.
+        let memory_due_us = if self.mailbox.core().0 == 0 { crate::block_memory::due_us() } else { None };
+        let due_us = [output.deadline_us, memory_due_us].into_iter().flatten().min();
+        let until_deadline = due_us.map(|due_us| due_us.saturating_sub(now.monotonic_us));
         if self.mailbox.has_unsent() || self.driver.wants_retry() {
             return Some(until_deadline.map_or(RETRY_US, |us| us.min(RETRY_US)));
         }

@@ -233,6 +233,7 @@ impl LogFiles {
             | Effect::ReplaceFile { .. }
             | Effect::ReadFile { .. }
             | Effect::ReleaseMemory
+            | Effect::KeepFreedMemory(_)
             | Effect::StopListening
             | Effect::Still { .. }
             | Effect::HandOver { .. }

@@ -14,11 +14,13 @@ const FREE_END_BYTES_MAX: usize = 2 << 20;
 #[cfg(target_env = "gnu")]
 const UNMERGED_BYTES_MAX: usize = 0;
 
-/// Bounds what the C library keeps of blocks that were freed, from now on and for the whole process: a program calls it that
-/// owns its process, a library never. Left alone it learns from the largest block that was ever freed: blocks of that size then
+/// Bounds what is kept of memory that was freed, from now on and for the whole process: a program calls it that owns its process, a
+/// library never. [`crate::BlockMemory`] keeps what long values leave for some seconds until [`base::Effect::KeepFreedMemory`] says
+/// otherwise. Of the C library it says how large blocks are that it keeps. Left alone it learns from the largest block that was ever freed: blocks of that size then
 /// come from the heap of each thread, whose end is given back only above twice as much, so that one table of ten megabytes
 /// leaves a hole of its size in every heap, for good. Where the C library is another one, nothing happens.
 pub fn bound_kept() {
+    crate::block_memory::keep(true);
     #[cfg(target_env = "gnu")]
     {
         /// The C library's names for what may be set.

@@ -40,6 +40,8 @@ const NOTICED_SHARE: u64 = 64;
 #[derive(Default)]
 pub(crate) struct Memory {
     limit: Option<MemoryLimit>,
+    /// Core 0 only: the allocator was told to keep nothing, because there is a limit.
+    keeps_nothing: bool,
     /// What the process takes beside the stores of all cores, as core 0 said last.
     beside_bytes: u64,
     /// Connections of this core that brought more than it could serve, and so were told to be silent.
@@ -111,6 +113,7 @@ impl Shard {
 
     /// The store's limit follows the settings, and what lies beside it.
     pub(crate) fn update_memory(&mut self) {
+        self.keep_freed_memory();
         self.weigh_held_requests();
         let limit = self.node.config.memory_bytes_max().map(|bytes_max| {
             let beside = self.memory.beside_bytes.min(bytes_max / BESIDE_SHARE_MAX);
@@ -121,6 +124,14 @@ impl Shard {
         if limit != self.memory.limit {
             self.memory.limit = limit;
             self.store.set_memory_limit(limit);
+        }
+    }
+
+    /// Under a limit what is kept would take from the stores.
+    fn keep_freed_memory(&mut self) {
+        let keeps_nothing = self.core.0 == 0 && self.node.config.memory_bytes_max().is_some();
+        if keeps_nothing != std::mem::replace(&mut self.memory.keeps_nothing, keeps_nothing) {
+            self.effects.push(base::Effect::KeepFreedMemory(!keeps_nothing));
         }
     }
 

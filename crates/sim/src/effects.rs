@@ -77,7 +77,7 @@ impl<N: Node> Street<N> {
             effect @ (Effect::WriteFile { .. } | Effect::ReplaceFile { .. } | Effect::ReadFile { .. }) => {
                 self.plan_named_file(core, effect);
             }
-            Effect::ReleaseMemory => {}
+            Effect::ReleaseMemory | Effect::KeepFreedMemory(_) => {}
             Effect::StopListening | Effect::Still { .. } | Effect::HandOver { .. } => {
                 unreachable!("a node hands nothing over")
             }

@@ -36,7 +36,6 @@ impl BlockSet {
     }
 
     /// How many there are.
-    #[cfg(test)]
     pub fn count(&self) -> usize {
         self.count
     }
@@ -66,6 +65,13 @@ impl BlockSet {
             }
             self.first_word += 1;
         }
+    }
+
+    /// The least one, which is not in it any more.
+    pub fn take_first(&mut self) -> Option<usize> {
+        let block = self.first()?;
+        self.remove(block);
+        Some(block)
     }
 
     fn word(&mut self, number: usize) -> &mut u64 {

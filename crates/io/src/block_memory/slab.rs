@@ -10,6 +10,7 @@ use std::ptr;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::cut::CutBlocks;
+use super::keeping::Keeping;
 use super::slots::Slots;
 use super::{BLOCK_BYTES, Class, ORDERS, PAGE_BYTES};
 
@@ -28,6 +29,8 @@ pub(super) struct Slab {
     /// By order: how many blocks one has, as a power of two.
     pub slots: [Slots; ORDERS],
     pub cut: CutBlocks,
+    /// Of blocks, which is what long values have.
+    pub keeping: Keeping,
     /// Where the places of each order begin, from where the room does.
     begins: [usize; ORDERS],
 }
@@ -42,7 +45,8 @@ pub(super) struct Leaving {
 impl Slab {
     pub const fn new() -> Slab {
         let slots = [const { Slots::of_none() }; ORDERS];
-        Slab { is_reserved: false, slots, cut: CutBlocks::of_none(), begins: [0; ORDERS] }
+        let (cut, keeping) = (CutBlocks::of_none(), Keeping::off());
+        Slab { is_reserved: false, slots, cut, keeping, begins: [0; ORDERS] }
     }
 
     /// Address space, and where its blocks are; none if there is none to be had.
@@ -50,6 +54,7 @@ impl Slab {
         self.is_reserved = true;
         let machine = rustix::system::sysinfo();
         let memory_bytes = usize::try_from(machine.totalram as u64 * u64::from(machine.mem_unit)).unwrap_or(0);
+        self.keeping.note_machine(memory_bytes);
         let blocks = memory_bytes * RESERVED_SHARE / BLOCK_BYTES;
         let count_of = |order: usize| if order == 0 { blocks } else { (blocks / LARGE_PART) >> order };
         let tables_bytes = CutBlocks::table_bytes(blocks)
@@ -114,13 +119,37 @@ impl Slab {
                 (0, block)
             }
         };
-        (!self.slots[order].put_warm(place)).then(|| self.leaving(order, place))
+        let kept_max = if order == 0 { self.keeping.blocks_max() } else { 0 };
+        (!self.slots[order].put_warm(place, kept_max)).then(|| self.leaving(order, place))
     }
 
     /// A free place that still has its memory.
     pub fn take_warm(&mut self) -> Option<Leaving> {
-        let (order, place) = (0..ORDERS).find_map(|order| Some((order, self.slots[order].take_warm()?)))?;
+        let of_order = |slots: &mut Slots| slots.take_warm().or_else(|| slots.take_kept());
+        let (order, place) = (0..ORDERS).find_map(|order| Some((order, of_order(&mut self.slots[order])?)))?;
         Some(self.leaving(order, place))
+    }
+
+    /// Whether many blocks keep their memory, from now on.
+    pub fn keep(&mut self, is_on: bool) {
+        self.keeping.set(is_on, self.slots[0].kept_count());
+    }
+
+    /// Those of the many that nobody needed are to go once a window is over.
+    pub fn look_at_kept(&mut self, now_us: u64) {
+        if self.keeping.is_window_over(now_us) {
+            let unneeded = self.slots[0].kept_idle();
+            self.keeping.begin_window(now_us, unneeded);
+        }
+    }
+
+    /// One of them.
+    pub fn take_idle(&mut self) -> Option<Leaving> {
+        if !self.keeping.lets_go(self.slots[0].kept_count()) {
+            return None;
+        }
+        let place = self.slots[0].take_kept()?;
+        Some(self.leaving(0, place))
     }
 
     /// One that nobody needed since this was last asked.

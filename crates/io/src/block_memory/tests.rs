@@ -221,6 +221,76 @@ fn what_nobody_needed_for_a_second_goes_one_of_each_size_at_a_time() {
     assert_eq!(warm(), [0; ORDERS]);
 }
 
+/// A room that keeps 300 blocks beside the few, and 500 that came and went.
+fn with_500_freed() -> (BlockMemory, Given) {
+    let (memory, mut given) = (BlockMemory(Box::leak(Box::new(Room::new()))), Given::default());
+    memory.0.keep(true);
+    given.take(&memory, BLOCK_BYTES, 1);
+    memory.0.lock().keeping.note_machine(16 * 300 * BLOCK_BYTES);
+    come_and_go(&memory, &mut given, 500);
+    (memory, given)
+}
+
+fn come_and_go(memory: &BlockMemory, given: &mut Given, count: usize) {
+    (given.0.len()..count).for_each(|number| given.take(memory, BLOCK_BYTES, number as u8));
+    given.0.keys().copied().collect::<Vec<_>>().iter().for_each(|at| given.put(memory, *at));
+}
+
+/// Calls as a core does, at each moment when something is due; how many were needed until nothing more went, and when that was.
+fn release_until_idle(memory: &BlockMemory) -> (u64, u64) {
+    let (mut calls, mut now_us) = (0, memory.0.kept_due_us().unwrap());
+    loop {
+        memory.0.release_spare(now_us);
+        calls += 1;
+        if !memory.0.lock().keeping.has_idle() {
+            return (calls, now_us);
+        }
+        now_us = memory.0.kept_due_us().unwrap();
+    }
+}
+
+#[test]
+fn what_long_values_leave_is_there_for_the_next_ones() {
+    let (memory, mut given) = with_500_freed();
+    assert_eq!(blocks(&memory), (500, 128 + 300, 72), "no more than there is room for");
+    come_and_go(&memory, &mut given, 400);
+    assert_eq!(blocks(&memory), (500, 128 + 300, 72), "those that have memory are used first");
+    memory.0.release();
+    assert_eq!(blocks(&memory), (500, 0, 500));
+    assert_eq!(memory.0.kept_due_us(), None);
+}
+
+#[test]
+fn blocks_that_nobody_needed_all_through_a_window_go_a_slice_at_a_time() {
+    let (memory, mut given) = with_500_freed();
+    // The first window begins now, and it is a second and more before the next one.
+    memory.0.release_spare(1);
+    let few = |seconds: usize| 128 - seconds;
+    // In each of the next four seconds one of the few goes; in them all but 50 of the many are needed.
+    come_and_go(&memory, &mut given, 128 + 250);
+    (1..4).for_each(|second| memory.0.release_spare(1 + second * SPARE_AFTER_US));
+    assert_eq!(blocks(&memory).1, few(2) + 300, "the window is not over");
+    assert_eq!(release_until_idle(&memory), (4, 1 + 4 * SPARE_AFTER_US + 3 * keeping::SLICE_EVERY_US));
+    assert_eq!(blocks(&memory).1, few(3) + 250);
+    // Nobody needs any in the next window, but while they go somebody does.
+    (1..4).for_each(|_| memory.0.release_spare(memory.0.kept_due_us().unwrap()));
+    memory.0.release_spare(memory.0.kept_due_us().unwrap());
+    assert_eq!(blocks(&memory).1, few(7) + 250 - SLICE_BLOCKS);
+    (0..few(7) + 200).for_each(|number| given.take(&memory, BLOCK_BYTES, number as u8));
+    release_until_idle(&memory);
+    assert_eq!(blocks(&memory).1, 0);
+}
+
+#[test]
+fn what_is_kept_goes_when_nothing_is_to_be_kept_any_more() {
+    let (memory, mut given) = with_500_freed();
+    memory.0.keep(false);
+    assert_eq!(release_until_idle(&memory).0, 300_u64.div_ceil(SLICE_BLOCKS as u64));
+    assert_eq!((blocks(&memory).1, memory.0.kept_due_us()), (128, None));
+    come_and_go(&memory, &mut given, 500);
+    assert_eq!(blocks(&memory).1, 128);
+}
+
 #[test]
 fn segments_of_an_index_are_no_pages() {
     let segment = Layout::from_size_align(PAGE_BYTES, 64).unwrap();

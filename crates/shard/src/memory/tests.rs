@@ -21,6 +21,8 @@ struct Cores {
     events: Vec<Vec<Event>>,
     more: Vec<bool>,
     replies: BTreeMap<ConnectionId, Vec<u8>>,
+    /// What the allocator was told, by which core.
+    kept: Vec<(usize, bool)>,
     now_us: u64,
     ticks: usize,
 }
@@ -43,6 +45,7 @@ impl Cores {
             events: (0..count).map(|_| Vec::new()).collect(),
             more: vec![false; count],
             replies: BTreeMap::new(),
+            kept: Vec::new(),
             now_us: 0,
             ticks: 0,
         }
@@ -88,9 +91,13 @@ impl Cores {
             self.hops[usize::from(to.0)].push((CoreId(place as u16), batch));
         }
         for effect in output.effects {
-            if let Effect::Send { connection, buffer } = effect {
-                self.replies.entry(connection).or_default().extend_from_slice(&buffer);
-                self.events[place].push(Event::SendDone { connection, buffer });
+            match effect {
+                Effect::Send { connection, buffer } => {
+                    self.replies.entry(connection).or_default().extend_from_slice(&buffer);
+                    self.events[place].push(Event::SendDone { connection, buffer });
+                }
+                Effect::KeepFreedMemory(keeps) => self.kept.push((place, keeps)),
+                _ => {}
             }
         }
     }
@@ -130,6 +137,20 @@ fn refused_writes_are_refused_as_redis_does_and_the_rest_goes_on() {
     assert_eq!(cores.say(one, "DEL k0 k1 k2 k3 k4 k5"), ":6\r\n");
     assert_eq!(cores.say(one, &format!("SET x {value}")), "+OK\r\n");
     assert_eq!(cores.shards[0].store().evicted(), 0);
+}
+
+#[test]
+fn what_is_freed_is_kept_for_later_only_where_there_is_no_limit() {
+    let mut cores = Cores::new(2, "noeviction");
+    let one = cores.connect(0);
+    cores.say(one, "PING");
+    assert_eq!(cores.kept, [(0, false)]);
+    for (bytes, keeps) in [("0", true), ("0", true), ("5000000", false), ("6000000", false)] {
+        cores.say(one, &format!("CONFIG SET maxmemory {bytes}"));
+        cores.say(one, "PING");
+        assert_eq!(cores.kept.last(), Some(&(0, keeps)));
+    }
+    assert_eq!(cores.kept.len(), 3, "it is said when it changes");
 }
 
 #[test]

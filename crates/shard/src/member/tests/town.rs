@@ -572,7 +572,7 @@ impl Town {
             Effect::SyncLog { ordinal, .. } => node.disk.push_back((at_us, Event::LogSynced { ordinal })),
             Effect::WriteRun { bytes, .. } => node.disk.push_back((0, Event::RunWritten { buffer: bytes })),
             Effect::PublishRuns { .. } => node.disk.push_back((at_us, Event::RunsPublished)),
-            Effect::RemoveFiles { .. } | Effect::DropRuns { .. } => {}
+            Effect::RemoveFiles { .. } | Effect::DropRuns { .. } | Effect::KeepFreedMemory(_) => {}
             Effect::PauseReceive { .. } | Effect::ResumeReceive { .. } => {}
             Effect::Send { connection, buffer } => match node.pipes.get_mut(&connection) {
                 Some(pipe) => pipe.bytes.extend(buffer),
