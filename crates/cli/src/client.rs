@@ -4,10 +4,10 @@ pub(crate) mod connection;
 pub(crate) mod json;
 mod print;
 mod redirect;
+mod words;
 
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,6 +31,8 @@ Examples:
   zerohop cli -p 7000 -n 2                 a prompt; `help SET` explains a command, `exit` leaves
   zerohop cli < commands.txt               one command per line
   zerohop cli -c -p 7001 get key           follows MOVED to the owning core
+  zerohop cli -x set photo < photo.jpg     the last argument is all of standard input
+  zerohop cli -r 10 -i 0.5 dbsize          ten times, every half second
   zerohop cli --json hello 3
   zerohop cli --tls --cacert ca.crt -h db.example.com -p 6479 ping
 
@@ -64,6 +66,17 @@ pub fn command() -> Command {
             text("user", "NAME").long("user").help("User of the password in REDISCLI_AUTH"),
             flag("resp3").short('3').help("Speak RESP3"),
             flag("cluster").short('c').help("Follow MOVED to the member that owns the key"),
+            flag("input").short('x').help("Standard input is the last argument of the command"),
+            text("times", "TIMES")
+                .short('r')
+                .default_value("1")
+                .value_parser(value_parser!(u64).range(1..))
+                .help("Send the command so many times"),
+            text("interval", "SECONDS")
+                .short('i')
+                .default_value("0")
+                .value_parser(words::interval)
+                .help("Wait so long between them"),
             flag("json").long("json").help("Print replies as JSON (and speak RESP3)"),
             flag("raw").long("raw").conflicts_with("json").help("Print bytes as they are, also on a terminal"),
             flag("no-raw")
@@ -137,10 +150,14 @@ pub fn run(matches: &ArgMatches) -> ExitCode {
         },
         follows: matches.get_flag("cluster"),
     };
-    let words: Vec<Vec<u8>> =
-        matches.get_many::<OsString>("words").into_iter().flatten().map(|word| word.clone().into_vec()).collect();
+    let words = match words::of_command(matches) {
+        Ok(words) => words,
+        Err(problem) => return exit::with(exit::USAGE, &problem),
+    };
+    let times = *matches.get_one::<u64>("times").expect("it has a default");
+    let interval = *matches.get_one::<Duration>("interval").expect("it has a default");
     match words.is_empty() {
-        false => client.run_once(&words),
+        false => client.run_often(&words, times, interval),
         true if std::io::stdin().is_terminal() => client.run_prompt(),
         true => client.run_lines(),
     }
@@ -152,6 +169,20 @@ fn is_what_was_asked_for(words: &[Vec<u8>], problem: &str) -> bool {
 }
 
 impl Client {
+    /// An error reply does not stop it, but shows in the exit code.
+    fn run_often(&mut self, words: &[Vec<u8>], times: u64, interval: Duration) -> ExitCode {
+        let mut code = self.run_once(words);
+        for _ in 1..times {
+            if self.connection.is_none() {
+                break;
+            }
+            std::thread::sleep(interval);
+            let next = self.run_once(words);
+            code = if next == ExitCode::SUCCESS { code } else { next };
+        }
+        code
+    }
+
     fn run_once(&mut self, words: &[Vec<u8>]) -> ExitCode {
         match self.call(words) {
             Err(problem) if is_what_was_asked_for(words, &problem) => ExitCode::SUCCESS,

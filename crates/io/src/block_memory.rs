@@ -151,7 +151,7 @@ impl Room {
             self.lock().look_at_kept(now_us);
             (0..ORDERS).for_each(|order| self.give_back(|slab| slab.take_spare(order)));
         }
-        (0..SLICE_BLOCKS).for_each(|_| self.give_back(Slab::take_idle));
+        self.give_back(|slab| slab.take_idle(SLICE_BLOCKS));
         if !self.lock().keeping.has_idle() {
             self.due_us.store(self.look_due_us.load(Ordering::Relaxed), Ordering::Relaxed);
         }

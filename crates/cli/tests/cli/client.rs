@@ -34,6 +34,36 @@ fn lines_of_standard_input_are_commands() {
 }
 
 #[test]
+fn standard_input_is_the_last_argument_if_asked_for() {
+    let server = Server::serve(&[]);
+    let port = server.port.to_string();
+    let bytes = "two\nlines, \"quotes\" and 'more'\n";
+    assert_eq!(run_with_input(&["cli", "-p", &port, "-x", "set", "k"], bytes).output, "OK\n");
+    assert_eq!(server.ask(&["strlen", "k"]), bytes.len().to_string());
+    assert_eq!(run(&["cli", "-p", &port, "get", "k"]).output, bytes);
+    let nothing = run_with_input(&["cli", "-p", &port, "-x"], "set k v");
+    assert_eq!((nothing.code, nothing.errors.contains("zerohop cli -x set KEY")), (2, true));
+}
+
+#[test]
+fn a_command_is_sent_as_often_as_asked_for() {
+    let server = Server::serve(&[]);
+    let port = server.port.to_string();
+    assert_eq!(run(&["cli", "-p", &port, "-r", "3", "-i", "0.001", "incr", "n"]).output, "1\n2\n3\n");
+    let failing = run(&["cli", "-p", &port, "-r", "2", "lpush", "n", "x"]);
+    assert_eq!((failing.code, failing.output.lines().count()), (1, 2));
+    assert_eq!(run(&["cli", "-p", &port, "-r", "0", "ping"]).code, 2);
+    assert_eq!(run(&["cli", "-p", &port, "-i", "-1", "ping"]).code, 2);
+}
+
+#[test]
+fn an_option_that_there_is_not_is_no_command() {
+    let unknown = run(&["cli", "-p", "1", "-z", "set", "k"]);
+    assert_eq!((unknown.code, unknown.output.as_str()), (2, ""));
+    assert!(unknown.errors.contains("no option -z") && unknown.errors.contains("--help"), "{}", unknown.errors);
+}
+
+#[test]
 fn a_server_that_was_told_to_stop_and_does_is_no_failure() {
     let server = Server::serve(&[]);
     let port = server.port.to_string();

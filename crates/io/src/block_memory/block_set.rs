@@ -40,6 +40,10 @@ impl BlockSet {
         self.count
     }
 
+    pub fn contains(&mut self, block: usize) -> bool {
+        block / 64 < self.words_count && *self.word(block / 64) & 1 << (block % 64) != 0
+    }
+
     /// It is not in it yet.
     pub fn insert(&mut self, block: usize) {
         *self.word(block / 64) |= 1 << (block % 64);

@@ -35,10 +35,10 @@ pub(super) struct Slab {
     begins: [usize; ORDERS],
 }
 
-/// A place whose memory is to go.
+/// Places side by side whose memory is to go.
 pub(super) struct Leaving {
     order: usize,
-    place: usize,
+    places: Range<usize>,
     pub bytes: Range<usize>,
 }
 
@@ -143,13 +143,12 @@ impl Slab {
         }
     }
 
-    /// One of them.
-    pub fn take_idle(&mut self) -> Option<Leaving> {
-        if !self.keeping.lets_go(self.slots[0].kept_count()) {
-            return None;
-        }
-        let place = self.slots[0].take_kept()?;
-        Some(self.leaving(0, place))
+    /// Some of them: one call for many is less than one for each.
+    pub fn take_idle(&mut self, count_max: usize) -> Option<Leaving> {
+        let idle = self.keeping.idle_of(self.slots[0].kept_count());
+        let places = self.slots[0].take_kept_run(idle.min(count_max))?;
+        self.keeping.note_gone(places.len());
+        Some(self.leaving_run(0, places))
     }
 
     /// One that nobody needed since this was last asked.
@@ -159,12 +158,16 @@ impl Slab {
     }
 
     pub fn put_cold(&mut self, gone: &Leaving) {
-        self.slots[gone.order].put_cold(gone.place);
+        gone.places.clone().for_each(|place| self.slots[gone.order].put_cold(place));
     }
 
     fn leaving(&self, order: usize, place: usize) -> Leaving {
-        let begin = self.begins[order] + place * bytes_of(order);
-        Leaving { order, place, bytes: begin..begin + bytes_of(order) }
+        self.leaving_run(order, place..place + 1)
+    }
+
+    fn leaving_run(&self, order: usize, places: Range<usize>) -> Leaving {
+        let at = |place: usize| self.begins[order] + place * bytes_of(order);
+        Leaving { order, bytes: at(places.start)..at(places.end), places }
     }
 }
 

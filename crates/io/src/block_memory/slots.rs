@@ -7,6 +7,8 @@
 //!               └ free, its memory with the operating system: the first of them is the next one
 //! ```
 
+use std::ops::Range;
+
 use super::block_set::BlockSet;
 
 /// The most that `warm_max` may be.
@@ -76,9 +78,16 @@ impl Slots {
 
     /// One of the many.
     pub fn take_kept(&mut self) -> Option<usize> {
-        let place = self.kept.take_first()?;
+        Some(self.take_kept_run(1)?.start)
+    }
+
+    /// Some that lie side by side.
+    pub fn take_kept_run(&mut self, count_max: usize) -> Option<Range<usize>> {
+        let first = self.kept.first().filter(|_| count_max > 0)?;
+        let end = (first..first + count_max).find(|place| !self.kept.contains(*place)).unwrap_or(first + count_max);
+        (first..end).for_each(|place| self.kept.remove(place));
         self.kept_least = self.kept_least.min(self.kept.count());
-        Some(place)
+        Some(first..end)
     }
 
     pub fn kept_count(&self) -> usize {

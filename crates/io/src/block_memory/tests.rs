@@ -263,20 +263,20 @@ fn what_long_values_leave_is_there_for_the_next_ones() {
 #[test]
 fn blocks_that_nobody_needed_all_through_a_window_go_a_slice_at_a_time() {
     let (memory, mut given) = with_500_freed();
-    // The first window begins now, and it is a second and more before the next one.
+    // The first window begins now. In each of the next ten seconds one of the few goes; in them all but 50 of the many are needed.
     memory.0.release_spare(1);
     let few = |seconds: usize| 128 - seconds;
-    // In each of the next four seconds one of the few goes; in them all but 50 of the many are needed.
     come_and_go(&memory, &mut given, 128 + 250);
-    (1..4).for_each(|second| memory.0.release_spare(1 + second * SPARE_AFTER_US));
-    assert_eq!(blocks(&memory).1, few(2) + 300, "the window is not over");
-    assert_eq!(release_until_idle(&memory), (4, 1 + 4 * SPARE_AFTER_US + 3 * keeping::SLICE_EVERY_US));
-    assert_eq!(blocks(&memory).1, few(3) + 250);
+    (1..10).for_each(|second| memory.0.release_spare(1 + second * SPARE_AFTER_US));
+    assert_eq!(blocks(&memory).1, few(8) + 300, "the window is not over");
+    let slices = 50_u64.div_ceil(SLICE_BLOCKS as u64);
+    let over_us = 1 + 10 * SPARE_AFTER_US;
+    assert_eq!(release_until_idle(&memory), (slices, over_us + (slices - 1) * keeping::SLICE_EVERY_US));
+    assert_eq!(blocks(&memory).1, few(9) + 250);
     // Nobody needs any in the next window, but while they go somebody does.
-    (1..4).for_each(|_| memory.0.release_spare(memory.0.kept_due_us().unwrap()));
-    memory.0.release_spare(memory.0.kept_due_us().unwrap());
-    assert_eq!(blocks(&memory).1, few(7) + 250 - SLICE_BLOCKS);
-    (0..few(7) + 200).for_each(|number| given.take(&memory, BLOCK_BYTES, number as u8));
+    (1..=10).for_each(|second| memory.0.release_spare(over_us + second * SPARE_AFTER_US));
+    assert_eq!(blocks(&memory).1, few(19) + 250 - SLICE_BLOCKS);
+    (0..few(19) + 200).for_each(|number| given.take(&memory, BLOCK_BYTES, number as u8));
     release_until_idle(&memory);
     assert_eq!(blocks(&memory).1, 0);
 }
