@@ -35,7 +35,7 @@ pub const ACL_FILE_BYTES_MAX: usize = ACL_USERS_MAX * ACL_USER_BYTES_MAX;
 pub const OUTPUT_PAUSE_BYTES: usize = 1 << 20;
 /// Unsent reply bytes of a connection that owes a password before it is closed (CVE-2025-21605).
 pub const OUTPUT_UNAUTHENTICATED_MAX: usize = 16 << 10;
-/// Unsent reply bytes of one connection before it is closed; above the largest single reply (one value).
+/// Unsent reply bytes of one connection before it is closed, without those of long values, which are not copied.
 pub const OUTPUT_BYTES_MAX: usize = 1 << 30;
 /// Connections of one core; 2 cores reach Redis's `maxclients` of 10,000.
 pub const CONNECTIONS_PER_CORE_MAX: usize = 10_000;

@@ -57,6 +57,11 @@ impl Unsent {
         self.bytes.len() + self.long.iter().map(|(range, behind)| range.len() + behind.len()).sum::<usize>()
     }
 
+    /// Of them, those of long values.
+    pub(crate) fn long_len(&self) -> usize {
+        self.long.iter().map(|(range, _)| range.len()).sum()
+    }
+
     /// The long values that it refers to.
     pub(crate) fn into_blocks(self) -> impl Iterator<Item = Blocks> {
         self.long.into_iter().map(|(range, _)| range.into_blocks())

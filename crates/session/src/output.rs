@@ -52,7 +52,7 @@ pub enum Pressure {
     Ok,
     /// Above [`limits::OUTPUT_PAUSE_BYTES`]: read no more requests of this connection.
     Pause,
-    /// Above [`limits::OUTPUT_BYTES_MAX`]: close it.
+    /// Above [`limits::OUTPUT_BYTES_MAX`] without bytes of long values, which nobody copied: close it.
     Close,
 }
 
@@ -77,6 +77,9 @@ pub struct Output {
     gaps_opened: u64,
     /// Bytes in `queue`, the last stretch excepted: that one is being written to.
     queued_bytes: usize,
+    /// Of them, those of long values: the store's own blocks. As many as the requests of one window can name, because above
+    /// [`limits::OUTPUT_PAUSE_BYTES`] no others run.
+    referenced_bytes: usize,
     /// Bytes handed to the street and not confirmed.
     sending_bytes: usize,
     sending: bool,
@@ -173,6 +176,7 @@ impl Output {
             self.queued_bytes += last.behind.bytes.len();
         }
         self.queued_bytes += reply.as_ref().map_or(0, Unsent::len);
+        self.referenced_bytes += reply.as_ref().map_or(0, Unsent::long_len);
         self.queue.push_back(Gap { reply, muted: self.muted, behind: Stretch::default() });
         self.gaps_opened += 1;
         self.owed += 1;
@@ -196,6 +200,7 @@ impl Output {
             false => answer.into(),
         };
         self.queued_bytes += answer.len();
+        self.referenced_bytes += answer.long_len();
         gap.reply = Some(answer);
         self.owed -= 1;
         self.close_gaps();
@@ -256,6 +261,7 @@ impl Output {
                 unreachable!("a reply that was encoded here owes nothing")
             };
             self.queued_bytes -= reply.len();
+            self.referenced_bytes -= reply.long_len();
             self.queued_bytes -= self.queue.back().map_or(0, |last| last.behind.bytes.len());
             self.gaps_opened -= 1;
             spent.extend(reply.into_blocks());
@@ -314,7 +320,7 @@ impl Output {
     pub fn pressure(&self) -> Pressure {
         match self.pending_bytes() {
             0..=limits::OUTPUT_PAUSE_BYTES => Pressure::Ok,
-            bytes if bytes <= limits::OUTPUT_BYTES_MAX => Pressure::Pause,
+            bytes if bytes - self.referenced_bytes <= limits::OUTPUT_BYTES_MAX => Pressure::Pause,
             _ => Pressure::Close,
         }
     }
@@ -350,6 +356,7 @@ impl Output {
             long.take(bytes, &mut self.head.bytes);
             *budget -= bytes;
             self.queued_bytes -= bytes;
+            self.referenced_bytes -= bytes;
             if long.is_empty() {
                 self.end_long();
             }

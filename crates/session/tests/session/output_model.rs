@@ -292,6 +292,33 @@ fn pressure_counts_everything_unsent() {
 }
 
 #[test]
+fn long_values_are_no_copies_that_a_connection_has_to_be_closed_for() {
+    let _unplanted = crate::rig::unplanted();
+    let mut output = Output::default();
+    let value = vec![Blocks::of(&vec![b'v'; 16 << 20])];
+    let one = 16 << 20;
+    let most = limits::OUTPUT_BYTES_MAX / one + 1;
+    (0..most).for_each(|_| output.relay(Protocol::Resp2, in_blocks(&value)));
+    assert!(output.pending_bytes() > limits::OUTPUT_BYTES_MAX);
+    assert_eq!(output.pressure(), Pressure::Pause, "two of the longest in one reply are served");
+    // While some leave, and where some are taken back, the count stays right.
+    let mark = output.mark();
+    output.relay(Protocol::Resp2, in_blocks(&value));
+    drop(output.rewind(mark));
+    for _ in 0..3 * (one / BLOCK_BYTES) {
+        drop(output.take_sendable(&mut usize::MAX.clone(), Vec::new).unwrap());
+        output.sent();
+    }
+    assert!(output.pending_bytes() < (most - 2) * one);
+    assert_eq!(output.pressure(), Pressure::Pause);
+    // What was copied counts as before.
+    output.reply(Protocol::Resp2).raw(&vec![0; limits::OUTPUT_BYTES_MAX - BLOCK_BYTES]);
+    assert_eq!(output.pressure(), Pressure::Pause);
+    output.reply(Protocol::Resp2).raw(&[0; 2 * BLOCK_BYTES]);
+    assert_eq!(output.pressure(), Pressure::Close);
+}
+
+#[test]
 fn muted_replies_vanish_wherever_they_come_from() {
     let _unplanted = crate::rig::unplanted();
     let mut output = Output::default();
