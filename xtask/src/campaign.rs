@@ -79,6 +79,12 @@ const CAMPAIGNS: &[Campaign] = &[
         run: run_power,
     },
     Campaign {
+        name: "crash-points",
+        about: "the process and the power end before every call of a life on its directory, in turn; takes the time that it takes; --planted BUG: one that has to be caught",
+        takes: &["--seed", "--planted"],
+        run: run_crash_points,
+    },
+    Campaign {
         name: "nemesis",
         about: "three nodes, of every fifth seed five, killed, stopped, cut off and slowed under clients while slots move; of every fifth seed slots to and fro under load, of another fifth strangers, of a third one with proxies and the library before them; --planted BUG: one that has to be caught",
         takes: &["--rounds", "--seed", "--planted"],
@@ -279,6 +285,19 @@ fn run_power(options: &Options) -> Outcome<Verdict> {
             verdict.lines.extend(of_peer.lines);
         }
     }
+    Ok(verdict)
+}
+
+/// With the assertions of the profile `checked`: an end before each call is no measurement.
+fn run_crash_points(options: &Options) -> Outcome<Verdict> {
+    let planted = options.planted.as_deref();
+    let zerohop = if planted.is_some() { kill::planted_binary()? } else { workspace::checked_program("zerohop")? };
+    let mut command = Command::new(workspace::checked_program("proof")?);
+    command.args(["faults", "crashes", "--every", "--zerohop"]).arg(zerohop);
+    command.args(["--seed", &options.seed.unwrap_or(1).to_string()]);
+    kill::plant(&mut command, planted);
+    let mut verdict = told(&mut command)?;
+    verdict.lines.retain(|line| !line.starts_with("dies "));
     Ok(verdict)
 }
 

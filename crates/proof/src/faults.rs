@@ -1,12 +1,14 @@
-//! I/O errors and full disks under the real binary (AT-09, and the n-th system call of AT-06), on one directory after the other.
+//! I/O errors and full disks under the real binary (AT-09), and its end at the n-th system call (AT-06), on one directory after the other.
 //!
 //! ```text
 //!   errors     one named fault under load ─► it stops, refuses, or goes on, and says so ─► kill -9 ─► a start has all
 //!   calls      any one call fails, from the start to the end of the process, again and again on one directory
+//!   crashes    the process dies before any one call ─► power cut: parts of what no sync covers are lost ─► a start has all
 //!   full disk  a file system fills ─► refused by name, reads go on ─► room ─► writes go on without a restart
 //!
 //!   shim       fails system calls below the binary (C, preloaded)      book    what was acknowledged, and what is in doubt
 //!   node       a process on a directory: start, ask, end, judge        disk    a small file system of our own
+//!   journal    what the shim tells of all changes                      loss    what a power cut takes of them
 //! ```
 //!
 //! No clock decides: a case waits for what the node says, and what it was asked for says what may be found.
@@ -14,15 +16,18 @@
 mod book;
 mod calls;
 pub mod command;
+mod crashes;
 mod disk;
 mod errors;
 mod full_disk;
+mod journal;
+mod loss;
 mod node;
 mod shim;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::process::new_directory;
 use node::Home;
@@ -35,6 +40,8 @@ pub enum Part {
     Errors,
     /// Any one system call.
     Calls,
+    /// The end of the process and of the power before any one system call.
+    Crashes,
     /// A disk that fills and is freed; needs the right to mount (`unshare --map-root-user --mount`).
     FullDisk,
 }
@@ -48,12 +55,16 @@ pub struct Options {
     pub part: Part,
     /// Draws loads and calls.
     pub seed: u64,
-    /// Trials of [`Part::Calls`].
+    /// Trials of [`Part::Calls`] and [`Part::Crashes`].
     pub trials: u64,
+    /// [`Part::Crashes`] at every call of a life in turn.
+    pub every: bool,
+    /// Where a directory stays that was judged wrong, as the last cut left it.
+    pub keep: Option<PathBuf>,
     /// Only cases whose name has this in it.
     pub only: Option<String>,
     /// Only these thirds of the cases, of 0, 1 and 2: each has a third of the settings of every case, and of the directories of
-    /// [`Part::Calls`].
+    /// [`Part::Calls`] and [`Part::Crashes`]; of every call, these thirds of the calls.
     pub thirds: Vec<u64>,
 }
 
@@ -106,6 +117,7 @@ fn run_in(options: &Options, root: &Path) -> io::Result<(u64, Vec<String>)> {
     match options.part {
         Part::Errors => errors::run(options, &home, &Shim::build(root)?),
         Part::Calls => calls::run(options, &home, &Shim::build(root)?),
+        Part::Crashes => crashes::run(options, &home, &Shim::build_lossy(root)?),
         Part::FullDisk => full_disk::run(options, &home),
     }
 }
@@ -135,6 +147,8 @@ mod tests {
             part: Part::Errors,
             seed: 1,
             trials: 0,
+            every: false,
+            keep: None,
             only: None,
             thirds: vec![number],
         };

@@ -70,6 +70,9 @@ const SOAK_SECONDS: u64 = 10;
 
 /// Bugs that show where a call below the binary fails: the suite `faults` must notice them, by cases with this in their name.
 const BUGS_OF_FAULTS: [(&str, &str); 2] = [("M1", "sync of the log"), ("M10", "second round of runs")];
+/// A bug that shows where the power fails before a call: trials of the part `crashes` must notice it.
+const BUG_OF_CRASHES: &str = "M1";
+const CRASHES: u64 = 60;
 /// Bugs that show in what clients of a cluster are told, with the seed of a run: the suite `nemesis` must notice them.
 const BUGS_OF_CLUSTERS: [(&str, u64); 2] = [("M2", 1), ("M6", 1)];
 
@@ -96,6 +99,9 @@ fn process_with_bug(context: &Context) -> Outcome<Counts> {
         command.args(["faults", "errors", "--only", cases]);
         counts.add(super::faults::counted(context, command, ((&proof, &zerohop), 1, Some(bug)))?);
     }
+    let mut command = Command::new(&proof);
+    command.args(["faults", "crashes", "--trials", &CRASHES.to_string()]);
+    counts.add(super::faults::counted(context, command, ((&proof, &zerohop), 1, Some(BUG_OF_CRASHES)))?);
     Ok(counts)
 }
 

@@ -31,6 +31,7 @@ struct Key {
 }
 
 /// See the module.
+#[derive(Clone)]
 pub(super) struct Book {
     keys: Vec<Key>,
     rng: Rng,

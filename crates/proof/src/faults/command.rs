@@ -1,6 +1,7 @@
 //! What the command `faults` takes and does.
 
 use std::io;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -19,9 +20,15 @@ pub struct FaultsArguments {
     /// Draws loads and calls.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Trials of the part `calls`.
+    /// Trials of the parts `calls` and `crashes`.
     #[arg(long, default_value_t = 24)]
     trials: u64,
+    /// Part `crashes`: at every call of a life in turn, each on a directory of its own.
+    #[arg(long)]
+    every: bool,
+    /// Part `crashes`: where the first directory stays that is judged wrong, as the last cut left it.
+    #[arg(long)]
+    keep: Option<PathBuf>,
     /// Only cases with this in their name.
     #[arg(long)]
     only: Option<String>,
@@ -43,6 +50,8 @@ pub fn faults(arguments: &FaultsArguments) -> io::Result<Counts> {
         part: arguments.part,
         seed: arguments.seed,
         trials: arguments.trials,
+        every: arguments.every,
+        keep: arguments.keep.clone(),
         only: arguments.only.clone(),
         thirds: arguments.thirds.clone(),
     })?;

@@ -20,8 +20,8 @@ const WAIT_MAX: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Most that a case writes while it waits for something.
 const LOAD_BYTES_MAX: u64 = 512 << 20;
-/// Units of a burst.
-const BURST: usize = 24;
+/// Units of a burst, of each connection.
+pub(super) const BURST: usize = 24;
 
 /// Where nodes of a part live.
 pub(super) struct Home {
@@ -35,6 +35,8 @@ pub(super) struct Node {
     asker: Connection,
     /// Connections of the load.
     pub clients: usize,
+    /// Units that each of them has under way at a time.
+    pub burst: usize,
 }
 
 /// The words of an error.
@@ -49,12 +51,17 @@ impl Home {
 
     /// A new directory for the data of a case.
     pub fn data(&self) -> Result<PathBuf, String> {
-        let data = self.root.join("data");
-        if data.exists() {
-            fs::remove_dir_all(&data).map_err(words)?;
+        self.beside("data")
+    }
+
+    /// A new directory of that name; one that was there before is removed.
+    pub fn beside(&self, name: &str) -> Result<PathBuf, String> {
+        let directory = self.root.join(name);
+        if directory.exists() {
+            fs::remove_dir_all(&directory).map_err(words)?;
         }
-        fs::create_dir(&data).map_err(words)?;
-        Ok(data)
+        fs::create_dir(&directory).map_err(words)?;
+        Ok(directory)
     }
 
     /// Where a disk may be mounted.
@@ -88,18 +95,29 @@ impl Home {
         let mut server = launched.map_err(words)?;
         server.wait_until_answering().map_err(words)?;
         let asker = server.connect().map_err(words)?;
-        Ok(Node { server, asker, clients: 1 })
+        Ok(Node { server, asker, clients: 1, burst: BURST })
     }
 
     /// Starts it on what the last process left, without any fault; everything is as the book says, also for `zerohop check`
     /// and behind a clean stop.
     pub fn judge(&self, setting: &Setting, data: &Path, book: &mut Book) -> Result<(), String> {
+        self.judge_with(setting, (data, None), book, &mut || Ok(()))
+    }
+
+    /// The same with a shim that is told of no fault; `stopped` is called behind each clean stop.
+    pub fn judge_with(
+        &self,
+        setting: &Setting,
+        (data, shim): (&Path, Option<&Shim>),
+        book: &mut Book,
+        stopped: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
         let checked = Command::new(&self.zerohop).arg("check").arg(data).output().map_err(words)?;
         if !checked.status.success() {
             return Err(format!("zerohop check: {}{}", text(&checked.stdout), text(&checked.stderr)));
         }
         for what in ["the restart", "the start behind a clean stop"] {
-            let mut node = self.start(setting, data, None).map_err(|problem| format!("{what}: {problem}"))?;
+            let mut node = self.start(setting, data, shim).map_err(|problem| format!("{what}: {problem}"))?;
             let problems = book.judge(&mut node.connect()?).map_err(words)?;
             if !problems.is_empty() {
                 let first: Vec<String> = problems.iter().take(5).cloned().collect();
@@ -109,6 +127,7 @@ impl Home {
             if !status.success() {
                 return Err(format!("{what}: its stop ended with {status}: {}", node.output()));
             }
+            stopped()?;
         }
         Ok(())
     }
@@ -158,7 +177,8 @@ impl Node {
 
     /// A burst of the load. While the process lives all of it is answered, or its connection ends.
     pub fn burst(&mut self, book: &mut Book, connections: &mut [Connection]) -> Result<Burst, String> {
-        book.burst(connections, connections.len() * BURST, &mut || !self.is_alive()).map_err(words)
+        let units = connections.len() * self.burst;
+        book.burst(connections, units, &mut || !self.is_alive()).map_err(words)
     }
 
     /// Connections for the load.
@@ -173,10 +193,21 @@ impl Node {
         what: &str,
         until: &mut dyn FnMut(&mut Node, &Burst) -> Result<bool, String>,
     ) -> Result<(), String> {
-        let (begun, mut bytes) = (Instant::now(), 0);
         let mut connections = self.clients()?;
+        self.load_over(&mut connections, book, what, until)
+    }
+
+    /// The same over connections that are there.
+    pub fn load_over(
+        &mut self,
+        connections: &mut [Connection],
+        book: &mut Book,
+        what: &str,
+        until: &mut dyn FnMut(&mut Node, &Burst) -> Result<bool, String>,
+    ) -> Result<(), String> {
+        let (begun, mut bytes) = (Instant::now(), 0);
         loop {
-            let burst = self.burst(book, &mut connections)?;
+            let burst = self.burst(book, connections)?;
             if until(self, &burst)? {
                 return Ok(());
             }

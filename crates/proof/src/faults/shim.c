@@ -6,12 +6,15 @@
  *
  * A failed sync loses what was written since the last one: Linux takes those pages for written and drops them when it likes
  * ("Can Applications Recover from fsync Failures?", ATC 2020). What was there before is noted, for whoever plays the loss.
+ *
+ * Where a power cut is played (lossy.c) the process dies at a call instead, and all that it changes is told in a journal.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,16 +25,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CALL_WRITE = 1, CALL_SYNC = 2, CALL_RENAME = 4, CALL_CREATE = 8, CALL_TRUNCATE = 16, CALL_REMOVE = 32 };
-enum { LOG = 1, NEW_LOG = 2, NEW_RUN = 4, RUN = 8, MANIFEST = 16, DIRECTORY = 32, OTHER = 64 };
+#include "lossy.h"
 
 /* As `faults/shim.rs` writes it: 32-bit numbers. */
 struct control {
-    uint32_t armed, calls, files, nth, times, error, first_is_short, fired, seen;
+    uint32_t armed, calls, files, nth, times, error, first_is_short, fired, seen, last_call, last_kind, behind;
 };
 
 /* Half of the bytes are written, and that is told. */
 #define SHORT (-1)
+/* An error that is none: the process dies right before the call, or so many calls of any kind behind it. */
+#define DIE 0xFFFFFFFFu
 
 static struct control *control;
 static char directory[4096];
@@ -60,6 +64,7 @@ __attribute__((constructor)) static void begin(void) {
     syscall(SYS_close, fd);
     losses = (int)syscall(SYS_openat, AT_FDCWD, loss, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     directory_bytes = (size_t)snprintf(directory, sizeof directory, "%s", place);
+    journal_begin(directory);
     if (memory != MAP_FAILED) control = memory;
 }
 
@@ -88,12 +93,26 @@ static uint32_t kind_of_file(int fd, char *path, size_t room) {
     return kind_of_path(path);
 }
 
+/* Calls come here one at a time: whoever is to die has a journal, and its lock. */
+static int die_behind(uint32_t call, uint32_t kind) {
+    if (control->behind > 0) {
+        --control->behind;
+        return 0;
+    }
+    control->last_call = call;
+    control->last_kind = kind;
+    control->fired = 1;
+    for (;;) syscall(SYS_kill, getpid(), SIGKILL);
+}
+
 /* 0: the call is done. An error number: it fails. SHORT: half of it is done. */
-static int verdict(uint32_t call, uint32_t kind) {
+int verdict(uint32_t call, uint32_t kind) {
     if (!control || !__atomic_load_n(&control->armed, __ATOMIC_ACQUIRE)) return 0;
+    if (control->error == DIE && control->seen >= control->nth) return die_behind(call, kind);
     if (!(control->calls & call) || !(control->files & kind)) return 0;
     uint32_t number = __atomic_add_fetch(&control->seen, 1, __ATOMIC_SEQ_CST);
     if (number < control->nth || (control->times && number >= control->nth + control->times)) return 0;
+    if (control->error == DIE) return die_behind(call, kind);
     __atomic_add_fetch(&control->fired, 1, __ATOMIC_SEQ_CST);
     if (call == CALL_WRITE && (!control->error || (control->first_is_short && number == control->nth))) return SHORT;
     return control->error ? (int)control->error : EIO;
@@ -161,18 +180,13 @@ static void end_sync(const char *path, uint64_t writes_before, int is_lost) {
     pthread_mutex_unlock(&lock);
 }
 
-typedef ssize_t (*pwrite_type)(int, const void *, size_t, off64_t);
-typedef ssize_t (*write_type)(int, const void *, size_t);
 typedef int (*sync_type)(int);
-typedef int (*rename_type)(const char *, const char *);
-typedef int (*open_type)(const char *, int, ...);
-typedef int (*truncate_type)(int, off64_t);
-typedef int (*remove_type)(const char *);
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
     REAL("pwrite64", pwrite_type);
     char path[4096];
     uint32_t kind = control ? kind_of_file(fd, path, sizeof path) : 0;
+    if (kind && journal_is_on()) return journaled_pwrite(real, kind, fd, bytes, count, offset);
     int told = kind ? verdict(CALL_WRITE, kind) : 0;
     if (told > 0) return fails(told);
     if (told == SHORT && count > 1) count /= 2;
@@ -186,6 +200,7 @@ ssize_t write(int fd, const void *bytes, size_t count) {
     REAL("write", write_type);
     char path[4096];
     uint32_t kind = control ? kind_of_file(fd, path, sizeof path) : 0;
+    if (kind && journal_is_on()) return journaled_write(real, kind, fd, bytes, count);
     int told = kind ? verdict(CALL_WRITE, kind) : 0;
     if (told > 0) return fails(told);
     return real(fd, bytes, told == SHORT && count > 1 ? count / 2 : count);
@@ -195,6 +210,7 @@ static int sync_with(sync_type real, int fd) {
     char path[4096];
     uint32_t kind = control ? kind_of_file(fd, path, sizeof path) : 0;
     if (!kind) return real(fd);
+    if (journal_is_on()) return journaled_sync(kind, fd);
     pthread_mutex_lock(&lock);
     uint64_t writes_before = writes;
     pthread_mutex_unlock(&lock);
@@ -216,13 +232,17 @@ int fdatasync(int fd) {
 
 int rename(const char *from, const char *to) {
     REAL("rename", rename_type);
-    int told = control ? verdict(CALL_RENAME, kind_of_path(to)) : 0;
+    uint32_t kind = control ? kind_of_path(to) : 0;
+    if (kind && journal_is_on()) return journaled_rename(real, kind, from, to);
+    int told = kind ? verdict(CALL_RENAME, kind) : 0;
     return told ? fails(told) : real(from, to);
 }
 
 int unlink(const char *path) {
     REAL("unlink", remove_type);
-    int told = control ? verdict(CALL_REMOVE, kind_of_path(path)) : 0;
+    uint32_t kind = control ? kind_of_path(path) : 0;
+    if (kind && journal_is_on()) return journaled_remove(real, kind, path);
+    int told = kind ? verdict(CALL_REMOVE, kind) : 0;
     return told ? fails(told) : real(path);
 }
 
@@ -230,6 +250,7 @@ int ftruncate64(int fd, off64_t bytes) {
     REAL("ftruncate64", truncate_type);
     char path[4096];
     uint32_t kind = control ? kind_of_file(fd, path, sizeof path) : 0;
+    if (kind && journal_is_on()) return journaled_truncate(real, kind, fd, bytes);
     int told = kind ? verdict(CALL_TRUNCATE, kind) : 0;
     return told ? fails(told) : real(fd, bytes);
 }
@@ -242,6 +263,11 @@ int open64(const char *path, int flags, ...) {
     va_start(arguments, flags);
     mode_t mode = va_arg(arguments, mode_t);
     va_end(arguments);
-    int told = control && (flags & O_CREAT) ? verdict(CALL_CREATE, kind_of_path(path)) : 0;
+    uint32_t kind = control ? kind_of_path(path) : 0;
+    // Direct writes would only cost time: what the disk has is what the journal says.
+    if (kind && journal_is_on()) flags &= ~O_DIRECT;
+    if (!(flags & O_CREAT)) return real(path, flags, mode);
+    if (kind && journal_is_on()) return journaled_create(real, kind, path, flags, mode);
+    int told = kind ? verdict(CALL_CREATE, kind) : 0;
     return told ? fails(told) : real(path, flags, mode);
 }
