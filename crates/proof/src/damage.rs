@@ -17,11 +17,10 @@ mod verdict;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use base::rng::Rng;
 
-use crate::process::new_directory;
+use crate::process::{copy_directory, new_directory};
 use book::Book;
 use harm::{FileKind, Harm};
 use verdict::Verdict;
@@ -58,7 +57,7 @@ fn run_in(options: &Options, root: &Path) -> io::Result<(u64, u64)> {
     for kind in FileKind::ALL {
         for harm in Harm::ALL {
             for _ in 0..CASES {
-                copy(&model, &case)?;
+                copy_directory(&model, &case)?;
                 let Some(what) = harm::harm(&case, &old, (kind, harm), &mut rng)? else { continue };
                 match verdict::judge(&options.zerohop, &case, &book, &what) {
                     Ok(Verdict::Refused) => (right, refused) = (right + 1, refused + 1),
@@ -84,16 +83,6 @@ fn run_in(options: &Options, root: &Path) -> io::Result<(u64, u64)> {
         wrong += 1;
     }
     Ok((right, wrong))
-}
-
-/// A copy of a directory, with holes where it has only zeros.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let status = Command::new("cp").args(["-a", "--sparse=always"]).arg(from).arg(to).status()?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(io::Error::other(format!("cp {} {}: {status}", from.display(), to.display())))
-    }
 }
 
 /// The files of a store, sorted.

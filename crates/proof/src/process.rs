@@ -386,6 +386,18 @@ pub fn new_directory() -> io::Result<PathBuf> {
     Ok(directory)
 }
 
+/// A copy of all that is in a directory, with holes where it has only zeros; what it is copied to may be there.
+///
+/// # Errors
+/// Those of `cp`.
+pub fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    let status = Command::new("cp").args(["-a", "--sparse=always"]).arg(from.join(".")).arg(to).status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("cp {} {}: {status}", from.display(), to.display()))),
+    }
+}
+
 /// Whether `needle` occurs in `haystack`.
 pub fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)

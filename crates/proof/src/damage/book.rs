@@ -5,10 +5,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::copy;
 use super::tail::Tail;
 use crate::connection::{Connection, encode};
-use crate::process::Server;
+use crate::process::{Server, copy_directory};
 use crate::reply::{Reply, decode, show};
 
 /// Keys of the load, a few of them long.
@@ -42,7 +41,7 @@ impl Book {
         server.terminate()?;
         server.wait_until_ended(std::time::Duration::from_secs(60))?;
         drop(server);
-        copy(old, model)?;
+        copy_directory(old, model)?;
         let mut server = start(zerohop, model)?;
         let writes = write(&server, &mut values, (0..CHANGED).map(|number| (number * 7, 1)))?;
         server.kill()?;

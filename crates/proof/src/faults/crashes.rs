@@ -24,6 +24,7 @@ use super::node::{Home, Node, words};
 use super::shim::{DIE, Rule, Shim, call, file};
 use super::{Options, Setting, tell};
 use crate::kill::told;
+use crate::process::copy_directory;
 use trial::{Calls, Death, EVERY, Life, Trial};
 
 /// Trials on one directory; then there is a new one.
@@ -149,14 +150,14 @@ impl Ground<'_> {
         node.stop()?;
         self.shim.cut(&data, &mut rng).map_err(words)?;
         let origin = self.home.beside("origin")?;
-        copy(&data, &origin)?;
+        copy_directory(&data, &origin).map_err(words)?;
         let calls = self.count(&life, &data, &mut book.clone())?;
         println!("{calls} ({life})");
         let mut unmet = 0;
         for nth in (1..).filter(|nth| self.options.has_third(u64::from(*nth))) {
             let trial = Trial::of(life, Death::At(nth), calls, &mut rng);
             let data = self.home.data()?;
-            copy(&origin, &data)?;
+            copy_directory(&origin, &data).map_err(words)?;
             let result = self.one(&trial, &data, &mut book.clone(), tally);
             unmet = if matches!(result, Ok((Died::Never, _))) { unmet + 1 } else { 0 };
             tally.note(&trial, result);
@@ -176,7 +177,7 @@ impl Ground<'_> {
             Err(problem) => {
                 if let Some(keep) = self.options.keep.as_ref().filter(|keep| !keep.exists()) {
                     fs::create_dir_all(keep).map_err(words)?;
-                    copy(&kept, keep)?;
+                    copy_directory(&kept, keep).map_err(words)?;
                 }
                 Err(format!("{what}: {problem}"))
             }
@@ -217,7 +218,7 @@ impl Ground<'_> {
         *story += &format!(", lost {lost}");
         tally.add(lost);
         match self.options.keep {
-            Some(_) => copy(data, &self.home.beside("cut")?),
+            Some(_) => copy_directory(data, &self.home.beside("cut")?).map_err(words),
             None => Ok(()),
         }
     }
@@ -307,13 +308,4 @@ impl Ground<'_> {
         self.shim.cut(data, &mut Rng::new(self.options.seed)).map_err(words)?;
         Ok(Calls { all, start })
     }
-}
-
-/// All files of one directory into another one.
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    for entry in fs::read_dir(from).map_err(words)? {
-        let entry = entry.map_err(words)?;
-        fs::copy(entry.path(), to.join(entry.file_name())).map_err(words)?;
-    }
-    Ok(())
 }
